@@ -1,0 +1,1 @@
+"""Logs: the contract in `api`, one package a backend, and consumer offsets."""

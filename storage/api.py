@@ -1,0 +1,248 @@
+"""The contract of every log: what the gateway may rely on, and nothing more.
+
+A log keeps *partitions*: one ordered sequence of records each, named by a topic and
+a number from 0 to 1023. A record is one RocketMQ stored message, as bytes; the log
+neither reads nor changes it, so a pull is answered with slices of what was stored.
+
+Laws, held by tests/contracts/log.py for every backend:
+
+* Offsets are counted in records, start at 0 and have no gaps. They never restart,
+  also not when retention deletes everything, unless the topic is deleted.
+* Appends to one partition keep the order of the calls. All records of one append
+  become visible together, or none.
+* `end` moves only over records that are as durable as the log is set up to make
+  them; so whatever a reader can see, a restart keeps.
+* An append's `done` is called exactly once, never from inside `append` itself.
+* All calls come from one event loop's thread. Nothing here blocks that loop on a
+  disk or a network longer than one buffered write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Literal, NamedTuple, Protocol
+
+from msgspec import Struct
+
+MAX_PARTITIONS = 1024
+"""Partitions of one topic: what the 10 bits of a message id can tell apart."""
+
+MAX_OFFSET = (1 << 52) - 1
+"""The largest offset: what the 52 bits of a message id can hold."""
+
+Flush = Literal["async", "sync"]
+
+
+class LogError(Exception):
+    """A log could not do what was asked. The subclasses say what happens next."""
+
+
+class LogUnavailableError(LogError):
+    """Nothing was stored and asking again later may work: disk full, not the owner."""
+
+
+class OutcomeUnknownError(LogError):
+    """The records may or may not have been stored; only a reader can tell."""
+
+
+class LogDamagedError(LogError):
+    """Stored bytes are not what was written; names the file, the place, the way out."""
+
+
+class LogInUseError(LogError):
+    """Another process has this log open."""
+
+
+class LogLimitError(LogError):
+    """A partition number, an offset or a record is beyond what the log can hold."""
+
+
+class NoSuchPartitionError(LogError):
+    """The topic was never created here, was deleted, or has fewer partitions."""
+
+
+class Record(NamedTuple):
+    """One stored message on its way into the log, with what the indexes need of it."""
+
+    data: bytes
+    """The message as clients will read it, its offset and message id filled in."""
+    tag_hash: int
+    """Java's `String.hashCode` of the tag as a signed 32-bit number; 0 without one."""
+    keys: Sequence[str]
+    """Keys to find it by: the words of KEYS, and UNIQ_KEY."""
+
+
+class Chunk(NamedTuple):
+    """What a read found."""
+
+    data: Sequence[bytes | memoryview]
+    """Stored messages in order; one element may hold several, never part of one."""
+    records: int
+    """How many messages `data` holds."""
+    next_offset: int
+    """Where the next read goes on: after the last record that was looked at."""
+
+
+class Filter(Struct, frozen=True):
+    """Which records a read wants; all, where a member is None."""
+
+    tag_hashes: Collection[int] | None = None
+    """Looked up in the index, so records of other tags are never read."""
+    accept: Callable[[bytes | memoryview], bool] | None = None
+    """Asked for each record that the tag hash let through, with its stored bytes."""
+
+
+class Found(NamedTuple):
+    """A record that a key query came upon."""
+
+    offset: int
+    data: bytes
+
+
+Done = Callable[[int, LogError | None], None]
+"""Called with an append's base offset and None, or with -1 and why it failed."""
+
+
+class Partition(Protocol):
+    """One ordered sequence of records, held open by its log.
+
+    A partition object stays the same one, and usable, until its topic is deleted;
+    after that every call raises `NoSuchPartitionError`.
+    """
+
+    @property
+    def topic(self) -> str:
+        """The topic it belongs to."""
+
+    @property
+    def number(self) -> int:
+        """Its number within the topic, 0 to 1023."""
+
+    @property
+    def first(self) -> int:
+        """The offset of the oldest record that is still there; `end` when empty."""
+
+    @property
+    def end(self) -> int:
+        """One past the newest record that a reader can see."""
+
+    @property
+    def next_offset(self) -> int:
+        """The offset that the next `append` will get: `end` plus what is in flight.
+
+        It is certain until the caller gives up the thread, because only that thread
+        appends; so a message can carry its own offset.
+        """
+
+    def append(self, records: Sequence[Record], store_ms: int, done: Done) -> None:
+        """Store records after all earlier ones, and call `done` when they are durable.
+
+        Args:
+            records: At least one; `data` is kept, not copied.
+            store_ms: When they were stored, in milliseconds since 1970. Within a
+                partition it may not matter to order, but time look-ups use it.
+            done: Called once, later, with the offset of the first record, or with
+                the error. When an append fails, all appends of the partition behind
+                it fail too, so that offsets stay as they were promised.
+
+        Raises:
+            LogLimitError: The offset or a record would be beyond the log's limits.
+            NoSuchPartitionError: The topic is gone.
+            LogUnavailableError: The log refuses appends now, and says why.
+        """
+
+    def read_now(
+        self,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        filter: Filter | None = None,  # noqa: A002 - RocketMQ's own word
+    ) -> Chunk | None:
+        """Read from memory alone; None where `read` would have to wait for a disk.
+
+        Arguments and promises are those of `read`.
+        """
+
+    async def read(
+        self,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        filter: Filter | None = None,  # noqa: A002 - RocketMQ's own word
+    ) -> Chunk:
+        """Read records from an offset on.
+
+        Args:
+            offset: Below `first` it counts as `first`; at or past `end` nothing is
+                found and `next_offset` is the offset itself.
+            max_count: At most so many records, at least 1.
+            max_bytes: Stop before the record that would go over; the first record
+                that matches comes always.
+            filter: Which records are wanted. A read looks at a bounded number of
+                index entries, so it may find nothing and still move on.
+
+        Raises:
+            LogDamagedError: A record in the range cannot be trusted.
+            LogUnavailableError: The storage did not answer.
+        """
+
+    async def offset_at(self, time_ms: int, *, upper: bool = False) -> int:
+        """Find an offset by store time.
+
+        Returns:
+            The first record stored at or after `time_ms`; `end` where there is none.
+            With `upper`, the last record stored at or before it (RocketMQ's upper
+            boundary); `first` where there is none.
+        """
+
+    async def store_time(self, offset: int) -> int | None:
+        """When a record was stored, in milliseconds; None where it is not there."""
+
+    def watch(self, grown: Callable[[], None]) -> None:
+        """Call `grown` each time `end` has moved; at most once for one commit.
+
+        Watchers must not raise. Watching twice with one callable counts once.
+        """
+
+    def unwatch(self, grown: Callable[[], None]) -> None:
+        """Stop calling it; nothing happens where it was not watching."""
+
+
+class Log(Protocol):
+    """An append-only log for many partitions."""
+
+    def create(self, topic: str, partitions: Collection[int]) -> None:
+        """Make partitions of a topic; those that exist are left as they are.
+
+        Raises:
+            LogLimitError: A number is not within 0 to 1023.
+            LogUnavailableError: The storage refused.
+        """
+
+    def delete(self, topic: str) -> None:
+        """Forget a topic; made again, it starts at offset 0. Absent ones are fine."""
+
+    def partition(self, topic: str, number: int) -> Partition:
+        """The partition of that name, without waiting.
+
+        Raises:
+            NoSuchPartitionError: It was never created, or was deleted.
+        """
+
+    def topics(self) -> dict[str, frozenset[int]]:
+        """Every topic with the numbers of its partitions."""
+
+    async def query(
+        self, topic: str, key: str, begin_ms: int, end_ms: int, max_count: int
+    ) -> list[Found]:
+        """Records of a topic that were appended with a key, newest first.
+
+        The index keeps hashes, so a caller checks each record's own keys. Times are
+        store times in milliseconds, both bounds included.
+        """
+
+    async def flush(self) -> None:
+        """Return when all that was appended before is durable on the medium."""
+
+    async def close(self) -> None:
+        """Flush, release every resource, refuse further calls. Twice is fine."""
