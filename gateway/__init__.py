@@ -1,0 +1,1 @@
+"""The server: wire codecs, the node's state, processors, endpoints and the command."""

@@ -1,0 +1,95 @@
+"""Batches (320): several messages of one queue in one request's body.
+
+     0      4         8         12     16
+     +------+---------+---------+------+-----------------+-----------------------+
+     | size | magic 0 | bodyCRC | flag | body i32 + bytes | properties i16 + bytes |
+     +------+---------+---------+------+-----------------+-----------------------+
+
+repeated. The broker stores single messages; bodyCRC is 0 from most clients and is
+computed anew.
+
+Source: MessageDecoder.encodeMessage and decodeMessage, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from gateway.wire.errors import MessageError
+
+_FRONT = struct.Struct(">iiiii")
+_I16 = struct.Struct(">h")
+_MIN_BYTES = _FRONT.size + _I16.size
+
+
+class BatchEntry(NamedTuple):
+    """One message of a batch."""
+
+    flag: int
+    body: bytes
+    properties: str
+
+
+def decode_batch(data: bytes) -> list[BatchEntry]:
+    """Take a batch apart.
+
+    Raises:
+        MessageError: A length is impossible or text is not UTF-8; nothing of the
+            batch may be stored then.
+    """
+    entries: list[BatchEntry] = []
+    at = 0
+    try:
+        while at < len(data):
+            size, _, _, flag, body_bytes = _FRONT.unpack_from(data, at)
+            if not _MIN_BYTES <= size <= len(data) - at:
+                raise MessageError(
+                    f"batch entry {len(entries)} of {size} bytes; "
+                    f"allowed: {_MIN_BYTES} to {len(data) - at}"
+                )
+            body = at + _FRONT.size
+            end = body + body_bytes
+            if body_bytes < 0 or end + _I16.size > at + size:
+                raise MessageError(
+                    f"batch entry {len(entries)} of {size} bytes has a body of "
+                    f"{body_bytes}"
+                )
+            (length,) = _I16.unpack_from(data, end)
+            properties = end + _I16.size
+            if length < 0 or properties + length != at + size:
+                raise MessageError(
+                    f"batch entry {len(entries)} of {size} bytes has properties of "
+                    f"{length}"
+                )
+            text = data[properties : properties + length].decode()
+            entries.append(BatchEntry(flag, data[body:end], text))
+            at += size
+    except (struct.error, UnicodeDecodeError) as error:
+        raise MessageError(f"batch entry {len(entries)}: {error}") from error
+    return entries
+
+
+def encode_batch(entries: list[BatchEntry]) -> bytes:
+    """Put messages into one request's body.
+
+    Raises:
+        MessageError: Properties are longer than their length field can say.
+    """
+    parts = []
+    for entry in entries:
+        properties = entry.properties.encode()
+        size = _MIN_BYTES + len(entry.body) + len(properties)
+        try:
+            length = _I16.pack(len(properties))
+        except struct.error as error:
+            raise MessageError(
+                f"properties of {len(properties)} bytes; allowed: 32767"
+            ) from error
+        parts += [
+            _FRONT.pack(size, 0, 0, entry.flag, len(entry.body)),
+            entry.body,
+            length,
+            properties,
+        ]
+    return b"".join(parts)

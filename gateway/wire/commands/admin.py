@@ -1,0 +1,133 @@
+"""Headers of administering topics and groups on a broker."""
+
+from __future__ import annotations
+
+from gateway.wire.codes import RequestCode
+from gateway.wire.frame import I32
+from gateway.wire.header import Access, Header, request
+
+
+@request(RequestCode.UPDATE_AND_CREATE_TOPIC, access=Access.ADMIN)
+class CreateTopic(Header, frozen=True):
+    """Create a topic, or change one.
+
+    Source: CreateTopicRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    topic: str
+    default_topic: str
+    read_queue_nums: I32
+    write_queue_nums: I32
+    perm: I32
+    """Sum of 4 read, 2 write, 1 inherit."""
+    topic_filter_type: str = "SINGLE_TAG"
+    topic_sys_flag: I32 | None = None
+    order: bool = False
+    attributes: str | None = None
+    force: bool = False
+
+
+@request(RequestCode.DELETE_TOPIC_IN_BROKER, access=Access.ADMIN)
+class DeleteTopic(Header, frozen=True):
+    """Delete a topic with its messages.
+
+    Source: DeleteTopicRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    topic: str
+
+
+@request(RequestCode.GET_TOPIC_CONFIG, access=Access.READ)
+class GetTopicConfig(Header, frozen=True):
+    """Ask how a topic is set up; answered by `bodies.TopicConfig`.
+
+    Source: GetTopicConfigRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    topic: str
+
+
+@request(RequestCode.GET_ALL_TOPIC_CONFIG, access=Access.READ)
+class GetAllTopicConfig(Header, frozen=True):
+    """Ask how all topics are set up.
+
+    Source: GetAllTopicConfigResponseHeader.java, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, access=Access.ADMIN)
+class CreateGroup(Header, frozen=True):
+    """Create a consumer group, or change one: `bodies.GroupConfig`.
+
+    Source: SubscriptionGroupConfig.java, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, access=Access.READ)
+class GetAllGroupConfig(Header, frozen=True):
+    """Ask how all groups are set up.
+
+    Source: SubscriptionGroupWrapper.java, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.DELETE_SUBSCRIPTIONGROUP, access=Access.ADMIN)
+class DeleteGroup(Header, frozen=True):
+    """Delete a consumer group.
+
+    Source: DeleteSubscriptionGroupRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    group_name: str
+    clean_offset: bool = False
+
+
+@request(RequestCode.GET_TOPIC_STATS_INFO, access=Access.READ)
+class GetTopicStats(Header, frozen=True):
+    """Ask for the bounds of a topic's queues; answered by a TopicStatsTable.
+
+    Source: GetTopicStatsInfoRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    topic: str
+
+
+@request(RequestCode.GET_CONSUME_STATS, access=Access.READ)
+class GetConsumeStats(Header, frozen=True):
+    """Ask how far a group is behind; answered by ConsumeStats.
+
+    Source: GetConsumeStatsRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    consumer_group: str
+    topic: str | None = None
+
+
+@request(RequestCode.GET_CONSUMER_CONNECTION_LIST, access=Access.READ)
+class GetConsumerConnectionList(Header, frozen=True):
+    """Ask who consumes in a group; answered by ConsumerConnection.
+
+    Source: GetConsumerConnectionListRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    consumer_group: str
+
+
+@request(RequestCode.GET_PRODUCER_CONNECTION_LIST, access=Access.READ)
+class GetProducerConnectionList(Header, frozen=True):
+    """Ask who produces in a group; answered by ProducerConnection.
+
+    Source: GetProducerConnectionListRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    producer_group: str
+
+
+@request(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, access=Access.READ)
+class QueryTopicConsumeByWho(Header, frozen=True):
+    """Ask which groups consume a topic; answered by GroupList.
+
+    Source: QueryTopicConsumeByWhoRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    topic: str

@@ -1,0 +1,84 @@
+"""Headers of the name server."""
+
+from __future__ import annotations
+
+from gateway.wire.codes import RequestCode
+from gateway.wire.header import Access, Header, request
+
+
+@request(RequestCode.GET_ROUTEINFO_BY_TOPIC, access=Access.READ)
+class GetRouteInfo(Header, frozen=True):
+    """Ask which brokers have a topic's queues; answered by `bodies.TopicRoute`.
+
+    Source: GetRouteInfoRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    topic: str
+    accept_standard_json_only: bool | None = None
+
+
+@request(RequestCode.GET_BROKER_CLUSTER_INFO, access=Access.READ)
+class GetBrokerClusterInfo(Header, frozen=True):
+    """Ask for every broker and cluster; answered by `bodies.ClusterInfo`.
+
+    Source: DefaultRequestProcessor.getBrokerClusterInfo, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, access=Access.READ)
+class GetAllTopicList(Header, frozen=True):
+    """Ask for the names of all topics; answered by `bodies.TopicList`.
+
+    Source: DefaultRequestProcessor.getAllTopicListFromNameserver, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.DELETE_TOPIC_IN_NAMESRV, access=Access.ADMIN)
+class DeleteTopicInNamesrv(Header, frozen=True):
+    """Forget a topic's route.
+
+    Source: DeleteTopicFromNamesrvRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    topic: str
+    cluster_name: str | None = None
+
+
+class KvValue(Header, frozen=True):
+    """A setting's value; absent where it was never set."""
+
+    value: str | None = None
+
+
+@request(RequestCode.PUT_KV_CONFIG, access=Access.ADMIN)
+class PutKvConfig(Header, frozen=True):
+    """Set a setting.
+
+    Source: PutKVConfigRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    namespace: str
+    key: str
+    value: str
+
+
+@request(RequestCode.GET_KV_CONFIG, access=Access.READ, reply=KvValue)
+class GetKvConfig(Header, frozen=True):
+    """Ask for a setting.
+
+    Source: GetKVConfigRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    namespace: str
+    key: str
+
+
+@request(RequestCode.DELETE_KV_CONFIG, access=Access.ADMIN)
+class DeleteKvConfig(Header, frozen=True):
+    """Remove a setting.
+
+    Source: DeleteKVConfigRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    namespace: str
+    key: str

@@ -1,0 +1,95 @@
+"""Headers of offsets: consumers' progress, and queues' bounds."""
+
+from __future__ import annotations
+
+from gateway.wire.codes import RequestCode
+from gateway.wire.frame import I32, I64
+from gateway.wire.header import Access, Header, request
+
+
+class Offset(Header, frozen=True):
+    """One offset of a queue."""
+
+    offset: I64
+
+
+class StoreTime(Header, frozen=True):
+    """A store time in milliseconds since 1970; -1 where there is none."""
+
+    timestamp: I64
+
+
+@request(RequestCode.QUERY_CONSUMER_OFFSET, access=Access.SUBSCRIBE, reply=Offset)
+class QueryConsumerOffset(Header, frozen=True):
+    """Ask where a group goes on in a queue.
+
+    Source: QueryConsumerOffsetRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    consumer_group: str
+    topic: str
+    queue_id: I32
+    set_zero_if_not_found: bool = True
+
+
+@request(RequestCode.UPDATE_CONSUMER_OFFSET, access=Access.SUBSCRIBE)
+class UpdateConsumerOffset(Header, frozen=True):
+    """Say where a group goes on in a queue.
+
+    Source: UpdateConsumerOffsetRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    consumer_group: str
+    topic: str
+    queue_id: I32
+    commit_offset: I64
+
+
+@request(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, access=Access.READ, reply=Offset)
+class SearchOffset(Header, frozen=True):
+    """Ask which message of a queue was stored at a time.
+
+    Source: SearchOffsetRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    topic: str
+    queue_id: I32
+    timestamp: I64
+    """Milliseconds since 1970."""
+    boundary_type: str = "LOWER"
+    """LOWER: the first at or after the time; UPPER: the last at or before it."""
+
+
+@request(RequestCode.GET_MAX_OFFSET, access=Access.READ, reply=Offset)
+class GetMaxOffset(Header, frozen=True):
+    """Ask for the offset that the next message of a queue will get.
+
+    Source: GetMaxOffsetRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    topic: str
+    queue_id: I32
+    committed: bool = True
+    """Count only messages a consumer can already see."""
+
+
+@request(RequestCode.GET_MIN_OFFSET, access=Access.READ, reply=Offset)
+class GetMinOffset(Header, frozen=True):
+    """Ask for the offset of the oldest message of a queue.
+
+    Source: GetMinOffsetRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    topic: str
+    queue_id: I32
+
+
+@request(RequestCode.GET_EARLIEST_MSG_STORETIME, access=Access.READ, reply=StoreTime)
+class GetEarliestMsgStoreTime(Header, frozen=True):
+    """Ask when the oldest message of a queue was stored.
+
+    Source: GetEarliestMsgStoretimeRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    topic: str
+    queue_id: I32

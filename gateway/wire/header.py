@@ -1,0 +1,168 @@
+"""The registry: one declaration a command, and everything reads the rows.
+
+A command is declared by a `Header` class under `@request`. Its row holds the code,
+the header of the answer and the access it needs; codec, processors, client, access
+control and documents all read that. A second declaration of a code fails at import.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import msgspec
+
+from gateway.wire.codes import RequestCode
+from gateway.wire.errors import HeaderError
+from gateway.wire.frame import decode_fields, field_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Access(Enum):
+    """What a request does, so what its sender must be allowed to do."""
+
+    NONE = "nothing that needs permission"
+    PUBLISH = "write messages to a topic"
+    SUBSCRIBE = "read a topic's messages in a group"
+    READ = "look at topics, groups and offsets"
+    ADMIN = "change topics, groups and offsets"
+
+
+class Header(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The typed fields of one command, in snake case; on the wire in camel case."""
+
+
+H = TypeVar("H", bound=Header)
+
+
+class Empty(Header, frozen=True):
+    """A command without fields of its own."""
+
+
+class Row(NamedTuple):
+    """What is known of one command."""
+
+    code: RequestCode
+    header: type[Header]
+    reply: type[Header]
+    access: Access
+    decode: Callable[[msgspec.Raw], Any]
+
+
+ROWS: dict[int, Row] = {}
+"""Every declared command by its code."""
+
+_NO_FIELDS = msgspec.Raw(b"{}")
+
+_ROW_OF_HEADER: dict[type[Header], Row] = {}
+
+
+def request(
+    code: int, *, access: Access, reply: type[Header] = Empty
+) -> Callable[[type[H]], type[H]]:
+    """Declare a command.
+
+    Args:
+        code: Its request code, one of `RequestCode`.
+        access: What its sender must be allowed to do.
+        reply: The header of a successful answer.
+    """
+
+    def declare(header: type[H]) -> type[H]:
+        if code in ROWS or header in _ROW_OF_HEADER:
+            raise ValueError(f"{header.__name__} declares {code} a second time")
+        decoder = msgspec.json.Decoder(header, strict=False)
+        row = Row(RequestCode(code), header, reply, access, decoder.decode)
+        ROWS[code] = _ROW_OF_HEADER[header] = row
+        return header
+
+    return declare
+
+
+def row_of(header: type[Header]) -> Row:
+    """The row that a header class declared."""
+    return _ROW_OF_HEADER[header]
+
+
+def decode_request(row: Row, fields: msgspec.Raw) -> Any:
+    """Read the fields of a request into the header that its row names.
+
+    Raises:
+        HeaderError: Says which field is missing or wrong, what came, what is allowed.
+    """
+    try:
+        return row.decode(fields)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if bytes(fields) == b"null":
+            return decode_request(row, _NO_FIELDS)
+        raise _explain(row, fields, error) from error
+
+
+def _explain(row: Row, fields: msgspec.Raw, error: Exception) -> HeaderError:
+    name = row.code.name
+    try:
+        given = decode_fields(fields)
+    except HeaderError as worse:
+        return HeaderError(f"{name}: {worse}")
+    for field in msgspec.structs.fields(row.header):
+        label = _label(field)
+        if field.encode_name not in given:
+            if field.required:
+                return HeaderError(f"{name}: field {label} is missing")
+            continue
+        value = given[field.encode_name]
+        try:
+            msgspec.convert(value, field.type, strict=False)
+        except msgspec.ValidationError:
+            allowed = _allowed(field.type)
+            return HeaderError(f"{name}: {label} is {value!r:.80}; allowed: {allowed}")
+    return HeaderError(f"{name}: {error}")
+
+
+def _label(field: msgspec.structs.FieldInfo) -> str:
+    camel = "".join(
+        part if index == 0 else part.capitalize()
+        for index, part in enumerate(field.name.split("_"))
+    )
+    if camel == field.encode_name:
+        return camel
+    return f"{field.encode_name} ({camel})"
+
+
+def _allowed(kind: Any) -> str:
+    schema = msgspec.json.schema(kind)
+    names = {
+        "integer": "a whole number",
+        "boolean": "true or false",
+        "string": "text",
+        "number": "a number",
+    }
+    for part in (schema, *schema.get("anyOf", ())):
+        if text := names.get(part.get("type", "")):
+            if "minimum" in part and "maximum" in part:
+                return f"{text} from {part['minimum']} to {part['maximum']}"
+            return text
+    return "see the protocol"
+
+
+def to_fields(header: Header) -> dict[str, str]:
+    """A header's fields as they go on the wire; members that are None are left out."""
+    return {
+        field.encode_name: field_text(value)
+        for field in msgspec.structs.fields(header)
+        if (value := getattr(header, field.name)) is not None
+    }
+
+
+def from_fields(header: type[H], fields: msgspec.Raw) -> H:
+    """Read the fields of an answer.
+
+    Raises:
+        HeaderError: One is missing or of the wrong type.
+    """
+    try:
+        return msgspec.json.decode(fields, type=header, strict=False)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise HeaderError(f"{header.__name__}: {error}") from error

@@ -1,0 +1,309 @@
+"""Stored messages: what logs keep, pulls answer with, and clients decode.
+
+     0         4       8        12        16     20           28            36
+     +---------+-------+--------+---------+------+------------+-------------+
+     | size    | magic | bodyCRC| queueId | flag | queueOffset| message id  |
+     +---------+-------+--------+---------+------+------------+-------------+
+     from 36 on; a host is 4 bytes of address, or 16 where its flag says IPv6
+     | sysFlag i32 | bornTimestamp i64 | bornHost 4+4 | storeTimestamp i64
+     | storeHost 4+4 | reconsumeTimes i32 | preparedTransactionOffset i64
+     | body i32+bytes | topic i8+bytes (V2: i16+bytes) | properties i16+bytes
+
+All numbers are big endian. A topic of more than 127 bytes makes it a V2 message.
+
+Source: MessageDecoder.java, MessageVersion.java and MessageSysFlag.java, 5.3.4.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+import zlib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gateway.wire.errors import MessageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gateway.wire.frame import Buffer
+
+MAGIC_V1 = -626843481
+MAGIC_V2 = -626843477
+
+COMPRESSED_FLAG = 0x1
+MULTI_TAGS_FLAG = 0x2
+TRANSACTION_MASK = 0xC
+BORN_HOST_V6_FLAG = 0x10
+STORE_HOST_V6_FLAG = 0x20
+COMPRESSION_TYPE_MASK = 0x700
+
+MAX_TOPIC_BYTES_V1 = 127
+MAX_PROPERTIES_BYTES = 32767
+
+_V4_BYTES = 4
+_V6_BYTES = 16
+_FRONT = struct.Struct(">iiiiiqqiq")
+_TIMES = struct.Struct(">iq")
+_I64 = struct.Struct(">q")
+_I32 = struct.Struct(">i")
+_I16 = struct.Struct(">h")
+_MIN_BYTES = 91
+_CRC_MASK = 0x7FFFFFFF
+_PORT_MAX = 0xFFFF
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored message, taken apart; bodies stay as they were sent."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    message_id: int
+    body: bytes
+    properties: str
+    """Still in wire form: see `gateway.wire.properties`."""
+    flag: int = 0
+    sys_flag: int = 0
+    born_ms: int = 0
+    born_host: tuple[str, int] = ("127.0.0.1", 0)
+    store_ms: int = 0
+    store_host: tuple[str, int] = ("127.0.0.1", 0)
+    reconsume_times: int = 0
+    prepared_transaction_offset: int = 0
+    body_crc: int | None = None
+    """CRC-32 of the body without its top bit; None where it is to be computed."""
+
+
+def crc(body: Buffer) -> int:
+    """RocketMQ's body checksum: CRC-32 without its top bit."""
+    return zlib.crc32(body) & _CRC_MASK
+
+
+def pack_host(host: str, port: int) -> bytes:
+    """An address and a port as stored messages carry them: 8 or 20 bytes."""
+    return ipaddress.ip_address(host).packed + _I32.pack(port)
+
+
+def host_flags(born_host: bytes, store_host: bytes) -> int:
+    """The system flags that say how long the two packed hosts are."""
+    return (BORN_HOST_V6_FLAG if len(born_host) > 8 else 0) | (  # noqa: PLR2004
+        STORE_HOST_V6_FLAG if len(store_host) > 8 else 0  # noqa: PLR2004
+    )
+
+
+def topic_field(topic: str) -> tuple[int, bytes]:
+    """The magic number and the topic with its length, for `assemble`."""
+    name = topic.encode()
+    if len(name) > MAX_TOPIC_BYTES_V1:
+        return MAGIC_V2, _I16.pack(len(name)) + name
+    return MAGIC_V1, bytes((len(name),)) + name
+
+
+def assemble(
+    magic: int,
+    topic: bytes,
+    queue_id: int,
+    queue_offset: int,
+    message_id: int,
+    flag: int,
+    sys_flag: int,
+    born_ms: int,
+    born_host: bytes,
+    store_ms: int,
+    store_host: bytes,
+    reconsume_times: int,
+    prepared_transaction_offset: int,
+    body: Buffer,
+    properties: bytes,
+    body_crc: int,
+) -> bytes:
+    """Make a stored message of parts that are already checked and packed.
+
+    The hot path of every send: `topic` and the hosts come from caches, and
+    `sys_flag` agrees with the hosts' lengths (`host_flags`).
+    """
+    size = (
+        _FRONT.size
+        + len(born_host)
+        + 8
+        + len(store_host)
+        + _TIMES.size
+        + 4
+        + len(body)
+        + len(topic)
+        + 2
+        + len(properties)
+    )
+    return b"".join(
+        (
+            _FRONT.pack(
+                size,
+                magic,
+                body_crc,
+                queue_id,
+                flag,
+                queue_offset,
+                message_id,
+                sys_flag,
+                born_ms,
+            ),
+            born_host,
+            _I64.pack(store_ms),
+            store_host,
+            _TIMES.pack(reconsume_times, prepared_transaction_offset),
+            _I32.pack(len(body)),
+            body,
+            topic,
+            _I16.pack(len(properties)),
+            properties,
+        )
+    )
+
+
+def encode(message: Message) -> bytes:
+    """Make the bytes of a stored message.
+
+    Raises:
+        MessageError: A member does not fit its field.
+    """
+    magic, topic = topic_field(message.topic)
+    born, store = pack_host(*message.born_host), pack_host(*message.store_host)
+    sys_flag = message.sys_flag & ~(BORN_HOST_V6_FLAG | STORE_HOST_V6_FLAG)
+    properties = message.properties.encode()
+    if len(properties) > MAX_PROPERTIES_BYTES:
+        raise MessageError(
+            f"properties of {len(properties)} bytes; allowed: {MAX_PROPERTIES_BYTES}"
+        )
+    body_crc = crc(message.body) if message.body_crc is None else message.body_crc
+    try:
+        return assemble(
+            magic,
+            topic,
+            message.queue_id,
+            message.queue_offset,
+            message.message_id,
+            message.flag,
+            sys_flag | host_flags(born, store),
+            message.born_ms,
+            born,
+            message.store_ms,
+            store,
+            message.reconsume_times,
+            message.prepared_transaction_offset,
+            message.body,
+            properties,
+            body_crc,
+        )
+    except struct.error as error:
+        raise MessageError(f"a number does not fit its field: {error}") from error
+
+
+def decode(data: Buffer) -> Message:
+    """Take one stored message apart.
+
+    Raises:
+        MessageError: The bytes are not exactly one stored message.
+    """
+    view = memoryview(data)
+    try:
+        return _decode(view)
+    except (struct.error, UnicodeDecodeError, IndexError, ValueError) as error:
+        raise MessageError(f"not a stored message: {error}") from error
+
+
+def _decode(view: memoryview) -> Message:
+    front = _FRONT.unpack_from(view)
+    size, magic, body_crc, queue_id, flag, offset, message_id, sys_flag, born = front
+    if size != len(view):
+        raise MessageError(f"stored message of {len(view)} bytes says {size}")
+    if magic not in (MAGIC_V1, MAGIC_V2):
+        raise MessageError(f"stored message has magic {magic & 0xFFFFFFFF:#x}")
+    born_host, at = _host(view, _FRONT.size, sys_flag & BORN_HOST_V6_FLAG)
+    (store_ms,) = _I64.unpack_from(view, at)
+    store_host, at = _host(view, at + 8, sys_flag & STORE_HOST_V6_FLAG)
+    reconsume_times, prepared = _TIMES.unpack_from(view, at)
+    body, at = _field(
+        view, at + _TIMES.size, _I32.unpack_from(view, at + _TIMES.size)[0], 4
+    )
+    if magic == MAGIC_V1:
+        topic, at = _field(view, at, view[at], 1)
+    else:
+        topic, at = _field(view, at, _I16.unpack_from(view, at)[0], 2)
+    properties, at = _field(view, at, _I16.unpack_from(view, at)[0], 2)
+    if at != size:
+        raise MessageError(f"stored message of {size} bytes ends after {at}")
+    return Message(
+        topic=topic.decode(),
+        queue_id=queue_id,
+        queue_offset=offset,
+        message_id=message_id,
+        body=body,
+        properties=properties.decode(),
+        flag=flag,
+        sys_flag=sys_flag,
+        born_ms=born,
+        born_host=born_host,
+        store_ms=store_ms,
+        store_host=store_host,
+        reconsume_times=reconsume_times,
+        prepared_transaction_offset=prepared,
+        body_crc=body_crc,
+    )
+
+
+def _host(view: memoryview, at: int, is_v6: int) -> tuple[tuple[str, int], int]:
+    end = at + (_V6_BYTES if is_v6 else _V4_BYTES)
+    host = str(ipaddress.ip_address(bytes(view[at:end])))
+    (port,) = _I32.unpack_from(view, end)
+    if not 0 <= port <= _PORT_MAX:
+        raise MessageError(f"port {port} in a stored message; allowed: 0 to 65535")
+    return (host, port), end + 4
+
+
+def _field(view: memoryview, at: int, length: int, prefix: int) -> tuple[bytes, int]:
+    start = at + prefix
+    end = start + length
+    if length < 0 or end > len(view):
+        raise MessageError(f"field of {length} bytes at {start} of {len(view)}")
+    return bytes(view[start:end]), end
+
+
+def split(data: Buffer) -> Iterator[memoryview]:
+    """Cut a pull's body into its stored messages.
+
+    Raises:
+        MessageError: A size is impossible; messages before it have been given.
+    """
+    view = memoryview(data)
+    at = 0
+    while at < len(view):
+        if at + 4 > len(view):
+            raise MessageError(f"{len(view) - at} bytes left over after a message")
+        (size,) = _I32.unpack_from(view, at)
+        if not _MIN_BYTES <= size <= len(view) - at:
+            raise MessageError(
+                f"stored message of {size} bytes; "
+                f"allowed: {_MIN_BYTES} to {len(view) - at}"
+            )
+        yield view[at : at + size]
+        at += size
+
+
+def view_properties(data: Buffer) -> bytes:
+    """The properties of a stored message that is known to be whole, in wire form."""
+    view = memoryview(data)
+    (magic,) = _I32.unpack_from(view, 4)
+    (sys_flag,) = _I32.unpack_from(view, 36)
+    at = _FRONT.size + 8 + 8 + 8 + _TIMES.size
+    at += 12 * bool(sys_flag & BORN_HOST_V6_FLAG)
+    at += 12 * bool(sys_flag & STORE_HOST_V6_FLAG)
+    (length,) = _I32.unpack_from(view, at)
+    at += 4 + length
+    if magic == MAGIC_V1:
+        at += 1 + view[at]
+    else:
+        at += 2 + _I16.unpack_from(view, at)[0]
+    return bytes(view[at + 2 :])

@@ -1,0 +1,76 @@
+"""Message properties: text in pairs, and the names that brokers give a meaning.
+
+On the wire and in the log they are `name 0x01 value 0x02 name 0x01 value 0x02 ...`.
+
+Source: MessageDecoder.string2messageProperties and MessageConst.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NAME_END = "\x01"
+VALUE_END = "\x02"
+
+KEYS = "KEYS"
+TAGS = "TAGS"
+WAIT = "WAIT"
+DELAY = "DELAY"
+RETRY_TOPIC = "RETRY_TOPIC"
+REAL_TOPIC = "REAL_TOPIC"
+REAL_QUEUE_ID = "REAL_QID"
+TRANSACTION_PREPARED = "TRAN_MSG"
+PRODUCER_GROUP = "PGROUP"
+MAX_RECONSUME_TIMES = "MAX_RECONSUME_TIMES"
+RECONSUME_TIME = "RECONSUME_TIME"
+MSG_REGION = "MSG_REGION"
+TRACE_ON = "TRACE_ON"
+UNIQ_KEY = "UNIQ_KEY"
+ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
+CLUSTER = "CLUSTER"
+SHARDING_KEY = "__SHARDINGKEY"
+POP_CK = "POP_CK"
+TIMER_DELIVER_MS = "TIMER_DELIVER_MS"
+TIMER_DELAY_SEC = "TIMER_DELAY_SEC"
+TIMER_DELAY_MS = "TIMER_DELAY_MS"
+START_DELIVER_TIME = "__STARTDELIVERTIME"
+DLQ_ORIGIN_TOPIC = "DLQ_ORIGIN_TOPIC"
+DLQ_ORIGIN_MESSAGE_ID = "DLQ_ORIGIN_MESSAGE_ID"
+
+_HASH_MASK = 0xFFFFFFFF
+_HASH_SIGN = 0x80000000
+
+
+def parse(text: str) -> dict[str, str]:
+    """Read properties; pairs without a name end are passed over, as clients do."""
+    pairs = [pair.split(NAME_END, 1) for pair in text.split(VALUE_END)]
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0]}  # noqa: PLR2004 - a pair
+
+
+def dump(properties: Mapping[str, str]) -> str:
+    """Write properties."""
+    return "".join(
+        f"{name}{NAME_END}{value}{VALUE_END}" for name, value in properties.items()
+    )
+
+
+def key_words(properties: Mapping[str, str]) -> list[str]:
+    """The keys to find a message by: the words of KEYS, and the unique key."""
+    keys = properties.get(KEYS, "").split()
+    if unique := properties.get(UNIQ_KEY):
+        keys.append(unique)
+    return keys
+
+
+@lru_cache(maxsize=65536)
+def tag_hash(tag: str) -> int:
+    """Java's `String.hashCode`, which consumers compute too; 0 for no tag."""
+    value = 0
+    data = tag.encode("utf-16-be", "surrogatepass")
+    for index in range(0, len(data), 2):
+        value = (value * 31 + (data[index] << 8 | data[index + 1])) & _HASH_MASK
+    return value - (1 << 32) if value & _HASH_SIGN else value
