@@ -31,7 +31,7 @@ _MODELS = (BROADCASTING, CLUSTERING)
 _TYPES = (CONSUME_ACTIVELY, CONSUME_PASSIVELY)
 
 
-class Body(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class Body(msgspec.Struct, frozen=True, rename="camel"):
     """A JSON object of the protocol."""
 
 
@@ -122,7 +122,7 @@ class ConsumerIdList(Body, frozen=True):
     consumer_id_list: list[str]
 
 
-class QueueData(Body, frozen=True):
+class QueueData(Body, frozen=True, kw_only=True):
     """A topic's queues on one broker."""
 
     broker_name: str
@@ -157,14 +157,14 @@ class ClusterInfo(Body, frozen=True):
     cluster_addr_table: dict[str, list[str]]
 
 
-class TopicList(Body, frozen=True):
+class TopicList(Body, frozen=True, kw_only=True):
     """Names of topics."""
 
     broker_addr: str | None = None
     topic_list: list[str]
 
 
-class TopicConfig(Body, frozen=True):
+class TopicConfig(Body, frozen=True, kw_only=True):
     """How a topic is set up on a broker."""
 
     attributes: dict[str, str] = {}
@@ -177,7 +177,7 @@ class TopicConfig(Body, frozen=True):
     write_queue_nums: int = 16
 
 
-class GroupConfig(Body, frozen=True):
+class GroupConfig(Body, frozen=True, kw_only=True):
     """How a consumer group is set up on a broker."""
 
     attributes: dict[str, str] = {}
