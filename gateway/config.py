@@ -1,0 +1,108 @@
+"""The one configuration, frozen; every key of the sample file is a member here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+
+DEFAULT_PORT = 9876
+"""RocketMQ's name server port; each listener answers for name server and broker."""
+
+DEFAULT_DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+"""MessageStoreConfig.messageDelayLevel, RocketMQ 5.3.4."""
+
+
+class ConfigError(Exception):
+    """A setting cannot be used; the text says which, what came, what is allowed."""
+
+
+class ListenerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An address to listen on, and the one that clients are told to use."""
+
+    host: str = "127.0.0.1"
+    port: Port = DEFAULT_PORT
+    advertised_host: str | None = None
+    """What routes and message ids say; the host itself where it is not given."""
+    advertised_port: Port | None = None
+
+
+class TlsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Files for TLS, which is offered on every port beside plain text."""
+
+    certificate: Path
+    key: Path
+    client_ca: Path | None = None
+    """Where it is given, TLS clients must show a certificate that it signed."""
+    required: bool = False
+    """Refuse plain text."""
+
+
+class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one client may take of the node."""
+
+    frame_bytes: Positive = 16 * 1024 * 1024
+    """Longest frame: com.rocketmq.remoting.frameMaxLength's default."""
+    message_bytes: Positive = 4 * 1024 * 1024
+    """Longest body: maxMessageSize's default."""
+    connections: Positive = 100_000
+    requests_in_flight: Positive = 4096
+    """Requests of one connection being worked on; more are not read until then."""
+    held_pulls: Positive = 100_000
+    """Waiting pulls of the node; one more is answered at once as if it timed out."""
+    write_buffer_bytes: Positive = 8 * 1024 * 1024
+    """Unsent answers of one connection; above, nothing more is read from it."""
+    slow_reader_ms: Positive = 60_000
+    """A connection that has not taken a full buffer for so long is closed."""
+    idle_ms: Positive = 120_000
+    """A connection without a byte for so long is closed, as a real broker does."""
+    handshake_ms: Positive = 10_000
+    """Time for a TLS handshake, and for the first byte of a connection."""
+
+
+class LogConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the embedded log keeps messages."""
+
+    flush: Literal["async", "sync"] = "async"
+    """When a send is acknowledged: when the operating system has the message, so
+    that it survives a kill of this process; or when the disk has it."""
+    segment_bytes: Positive = 128 * 1024 * 1024
+    retention_hours: float = 72.0
+    """Segments whose last message is older are deleted."""
+    retention_bytes: Positive | None = None
+    """Oldest segments are deleted while the log is larger."""
+    tail_cache_bytes: Positive = 64 * 1024 * 1024
+    on_damage: Literal["refuse", "skip"] = "refuse"
+    """What to do at start when records in the middle of the log are unreadable."""
+
+
+class TopicsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How topics and groups come to be."""
+
+    auto_create: bool = True
+    """Make a topic when somebody sends to it."""
+    auto_create_groups: bool = True
+    default_queues: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 8
+    """Queues of TBW102: the most that an automatic topic gets."""
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that a node is told."""
+
+    data: Path = Path("ropeway-data")
+    listeners: tuple[ListenerConfig, ...] = (ListenerConfig(),)
+    cluster: str = "DefaultCluster"
+    broker: str = "broker-0"
+    """The broker's name in the route."""
+    region: str = "DefaultRegion"
+    tls: TlsConfig | None = None
+    limits: LimitsConfig = LimitsConfig()
+    log: LogConfig = LogConfig()
+    topics: TopicsConfig = TopicsConfig()
+    delay_levels: str = DEFAULT_DELAY_LEVELS
+    shutdown_ms: Positive = 10_000
+    """Time for requests in flight at shutdown."""

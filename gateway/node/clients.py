@@ -1,0 +1,199 @@
+"""Who is connected: producers and consumers by group, each on its connection.
+
+A consumer group tells all its members when one joins, leaves or wants something
+else, so that they share the queues anew.
+
+Source: ConsumerManager.java and ProducerManager.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from gateway.node import subscriptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gateway.node.subscriptions import Subscription
+    from gateway.wire.bodies import ConsumerData
+
+EXPIRY_MS = 120_000
+"""A member without a heartbeat for so long is gone; clients send one each 30 s."""
+
+
+class Link(Protocol):
+    """A client's connection, as far as this file needs it."""
+
+    language: str
+    version: int
+
+    @property
+    def address(self) -> str:
+        """The client's address, host:port."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+class Member:
+    """One client of a group."""
+
+    __slots__ = ("client_id", "language", "link", "seen_ms", "version")
+
+    def __init__(self, link: Link, client_id: str, seen_ms: int) -> None:
+        self.link = link
+        self.client_id = client_id
+        self.language = link.language
+        self.version = link.version
+        self.seen_ms = seen_ms
+
+
+class ConsumerGroup:
+    """The consumers of one group and what they want."""
+
+    __slots__ = ("data", "members", "name", "subscriptions")
+
+    def __init__(self, name: str, data: ConsumerData) -> None:
+        self.name = name
+        self.data = data
+        self.members: dict[Link, Member] = {}
+        self.subscriptions: dict[str, Subscription] = {}
+
+    def update(self, data: ConsumerData) -> bool:
+        """Take over a member's view of the group; tells whether it changed.
+
+        Raises:
+            SubscriptionError: An expression cannot be used; nothing was changed.
+        """
+        wanted = {}
+        for one in data.subscription_data_set or ():
+            known = self.subscriptions.get(one.topic)
+            if known is not None and known.version > one.sub_version:
+                # Members that started earlier have an older view; the newest counts.
+                wanted[one.topic] = known
+            elif known is not None and (
+                known.version == one.sub_version
+                and known.expression == (one.sub_string or "*")
+            ):
+                wanted[one.topic] = known
+            else:
+                wanted[one.topic] = subscriptions.build(
+                    one.sub_string, one.expression_type, one.sub_version
+                )
+        changed = wanted.keys() != self.subscriptions.keys() or any(
+            wanted[topic].version != known.version
+            for topic, known in self.subscriptions.items()
+        )
+        self.data = data
+        self.subscriptions = wanted
+        return changed
+
+
+class Clients:
+    """Every connected producer and consumer.
+
+    Args:
+        now_ms: The clock.
+        notify: Called with the links and the name of a consumer group that changed.
+    """
+
+    def __init__(
+        self,
+        now_ms: Callable[[], int],
+        notify: Callable[[list[Link], str], None],
+    ) -> None:
+        self._now_ms = now_ms
+        self._notify = notify
+        self._consumers: dict[str, ConsumerGroup] = {}
+        self._producers: dict[str, dict[Link, Member]] = {}
+        self._groups_of_link: dict[Link, set[tuple[bool, str]]] = {}
+
+    def consumer_group(self, name: str) -> ConsumerGroup | None:
+        """The connected consumers of a group; None where there are none."""
+        return self._consumers.get(name)
+
+    def consumer_groups(self) -> list[ConsumerGroup]:
+        """Every group that has a connected consumer."""
+        return list(self._consumers.values())
+
+    def producers(self, group: str) -> list[Member]:
+        """The connected producers of a group."""
+        return list(self._producers.get(group, {}).values())
+
+    def producer_groups(self) -> list[str]:
+        """Every group that has a connected producer."""
+        return list(self._producers)
+
+    def register_producer(self, link: Link, client_id: str, group: str) -> None:
+        """A heartbeat named this producer."""
+        members = self._producers.setdefault(group, {})
+        self._see(members, link, client_id)
+        self._groups_of_link.setdefault(link, set()).add((False, group))
+
+    def register_consumer(self, link: Link, client_id: str, data: ConsumerData) -> bool:
+        """A heartbeat named this consumer; tells whether its group changed.
+
+        Raises:
+            SubscriptionError: An expression cannot be used; nothing was changed.
+        """
+        name = data.group_name
+        group = self._consumers.get(name) or ConsumerGroup(name, data)
+        changed = group.update(data)
+        self._consumers[name] = group
+        joined = self._see(group.members, link, client_id)
+        self._groups_of_link.setdefault(link, set()).add((True, name))
+        if joined or changed:
+            self._notify(list(group.members), name)
+        return joined or changed
+
+    def _see(self, members: dict[Link, Member], link: Link, client_id: str) -> bool:
+        member = members.get(link)
+        if member is not None and member.client_id == client_id:
+            member.seen_ms = self._now_ms()
+            return False
+        members[link] = Member(link, client_id, self._now_ms())
+        return True
+
+    def unregister_producer(self, link: Link, group: str) -> None:
+        """A producer stops."""
+        members = self._producers.get(group, {})
+        members.pop(link, None)
+        if not members:
+            self._producers.pop(group, None)
+        self._groups_of_link.get(link, set()).discard((False, group))
+
+    def unregister_consumer(self, link: Link, name: str) -> None:
+        """A consumer stops; the others of its group share its queues."""
+        self._groups_of_link.get(link, set()).discard((True, name))
+        group = self._consumers.get(name)
+        if group is None or group.members.pop(link, None) is None:
+            return
+        if group.members:
+            self._notify(list(group.members), name)
+        else:
+            del self._consumers[name]
+
+    def disconnected(self, link: Link) -> None:
+        """A connection ended, and all that was on it."""
+        for is_consumer, group in self._groups_of_link.pop(link, ()):
+            if is_consumer:
+                self.unregister_consumer(link, group)
+            else:
+                self.unregister_producer(link, group)
+
+    def expire(self) -> list[Link]:
+        """Give up members that have gone silent; their links, to be closed."""
+        limit = self._now_ms() - EXPIRY_MS
+        silent = {
+            member.link
+            for members in (
+                *self._producers.values(),
+                *(group.members for group in self._consumers.values()),
+            )
+            for member in members.values()
+            if member.seen_ms < limit
+        }
+        for link in silent:
+            self.disconnected(link)
+        return list(silent)

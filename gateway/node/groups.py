@@ -1,0 +1,44 @@
+"""Consumer groups' set-up, made on first use where that is allowed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.node import names
+from routing.api import Group
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gateway.config import Config
+    from routing.api import RouteStore
+
+
+class Groups:
+    """Every consumer group of the cluster."""
+
+    def __init__(self, config: Config, routes: RouteStore) -> None:
+        self._auto_create = config.topics.auto_create_groups
+        self._routes = routes
+        self.get = routes.groups.get
+        """The group of a name, or None."""
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(list(self._routes.groups.values()))
+
+    async def ensure(self, name: str) -> Group | None:
+        """The group, made where it is missing; None where that is not allowed."""
+        if group := self.get(name):
+            return group
+        if not self._auto_create or names.group_complaint(name):
+            return None
+        await self._routes.put_group(Group(name=name))
+        return self.get(name)
+
+    async def put(self, group: Group) -> None:
+        """Create or replace a group."""
+        await self._routes.put_group(group)
+
+    async def delete(self, name: str) -> None:
+        """Remove a group."""
+        await self._routes.delete_group(name)

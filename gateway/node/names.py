@@ -1,0 +1,90 @@
+"""Names of topics and groups: which are legal, and which the system keeps for itself.
+
+Source: TopicValidator.java and MixAll.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+import re
+
+RETRY_PREFIX = "%RETRY%"
+DLQ_PREFIX = "%DLQ%"
+AUTO_CREATE_TOPIC = "TBW102"
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
+SCHEDULE_GROUP = SYSTEM_GROUP_PREFIX + "SCHEDULE"
+
+MAX_TOPIC_LENGTH = 127
+MAX_GROUP_LENGTH = 120
+MAX_RETRY_TOPIC_LENGTH = 255
+
+SYSTEM_TOPICS = frozenset(
+    {
+        AUTO_CREATE_TOPIC,
+        SCHEDULE_TOPIC,
+        "BenchmarkTest",
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRACE_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+        "CHECKPOINT_TOPIC",
+    }
+)
+NOT_FOR_SENDING = SYSTEM_TOPICS - {
+    AUTO_CREATE_TOPIC,
+    "BenchmarkTest",
+    "RMQ_SYS_TRACE_TOPIC",
+    "CHECKPOINT_TOPIC",
+}
+
+_LEGAL = re.compile(r"[%|a-zA-Z0-9_-]+\Z").match
+
+
+def topic_complaint(name: str) -> str | None:
+    """Why a name cannot be a topic's; None where it can."""
+    derived = name.startswith((RETRY_PREFIX, DLQ_PREFIX))
+    limit = MAX_RETRY_TOPIC_LENGTH if derived else MAX_TOPIC_LENGTH
+    return _complaint("topic", name, limit)
+
+
+def group_complaint(name: str) -> str | None:
+    """Why a name cannot be a group's; None where it can."""
+    return _complaint("group", name, MAX_GROUP_LENGTH)
+
+
+def _complaint(what: str, name: str, limit: int) -> str | None:
+    if not name.strip():
+        return f"The specified {what} is blank."
+    if len(name) > limit:
+        return (
+            f"The specified {what} of {len(name)} characters is longer than "
+            f"{what} max length: {limit}"
+        )
+    if not _LEGAL(name):
+        return (
+            f"The specified {what}: {name:.200}, contains illegal characters, "
+            "allowing only ^[%|a-zA-Z0-9_-]+$"
+        )
+    return None
+
+
+def is_system_topic(name: str) -> bool:
+    """Whether the topic is not a user's."""
+    return name in SYSTEM_TOPICS or name.startswith("rmq_sys_")
+
+
+def is_system_group(name: str) -> bool:
+    """Whether the group is not a user's."""
+    return name.startswith(SYSTEM_GROUP_PREFIX)
+
+
+def retry_topic(group: str) -> str:
+    """Where a group's failed messages wait to be tried again."""
+    return RETRY_PREFIX + group
+
+
+def dlq_topic(group: str) -> str:
+    """Where a group's messages go when all tries have failed."""
+    return DLQ_PREFIX + group

@@ -1,0 +1,199 @@
+"""Topics as this node serves them: set-up, partitions, and what sends need at hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gateway.node import names
+from gateway.wire import message, message_id
+from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
+from storage.api import MAX_PARTITIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gateway.config import Config
+    from routing.api import RouteStore
+    from storage.api import Log, Partition
+
+
+class TopicError(Exception):
+    """A topic cannot be made or changed so; the text says what came and is allowed."""
+
+
+class ServedTopic:
+    """A topic with its partitions open, one for each queue id of this broker."""
+
+    __slots__ = (
+        "id_bases",
+        "magic",
+        "name",
+        "name_field",
+        "partitions",
+        "readable",
+        "setup",
+        "writable",
+    )
+
+    def __init__(self, setup: Topic, partitions: list[Partition]) -> None:
+        self.setup = setup
+        self.name = setup.name
+        self.partitions = partitions
+        self.magic, self.name_field = message.topic_field(setup.name)
+        retry = setup.name.startswith(names.RETRY_PREFIX)
+        self.id_bases = [
+            message_id.base(partition.number, retry=retry) for partition in partitions
+        ]
+        self.readable = bool(setup.perm & PERM_READ)
+        self.writable = bool(setup.perm & PERM_WRITE)
+
+
+class Topics:
+    """Every topic of this node, kept in step with the route store."""
+
+    def __init__(self, config: Config, routes: RouteStore, log: Log) -> None:
+        self._config = config
+        self._routes = routes
+        self._log = log
+        self._served: dict[str, ServedTopic] = {}
+        self._by_partition: dict[int, set[str]] = {}
+        self._assigned = 0
+        for name in routes.topics:
+            self._refresh(name)
+        routes.watch_topics(self._refresh)
+        self.get = self._served.get
+        """The topic of a name, or None."""
+
+    def __iter__(self) -> Iterator[ServedTopic]:
+        return iter(list(self._served.values()))
+
+    def with_partition(self, number: int, *, retry: bool) -> list[ServedTopic]:
+        """The topics that a message id may mean: those with such a partition."""
+        return [
+            self._served[name]
+            for name in sorted(self._by_partition.get(number, ()))
+            if name.startswith(names.RETRY_PREFIX) == retry
+        ]
+
+    async def create_system_topics(self, delay_levels: int) -> None:
+        """Make what clients and the node itself expect to be there."""
+        config = self._config
+        await self._ensure(names.SCHEDULE_TOPIC, delay_levels, PERM_READ | PERM_WRITE)
+        # Admin clients ask for routes of topics named like the cluster and the
+        # broker, before they create others.
+        for name in (config.cluster, config.broker):
+            await self._ensure(name, 1, PERM_READ | PERM_WRITE | PERM_INHERIT)
+        if config.topics.auto_create:
+            perm = PERM_READ | PERM_WRITE | PERM_INHERIT
+            await self._ensure(
+                names.AUTO_CREATE_TOPIC, config.topics.default_queues, perm
+            )
+        else:
+            await self._routes.delete_topic(names.AUTO_CREATE_TOPIC)
+
+    async def auto_create(
+        self, name: str, default_topic: str, queues: int, sys_flag: int
+    ) -> ServedTopic | None:
+        """Make a topic because somebody sends to it; None where that is not allowed.
+
+        The template topic (TBW102 from every client) must be inheritable; it bounds
+        the number of queues.
+        """
+        if served := self.get(name):
+            return served
+        template = self._routes.topics.get(default_topic)
+        if template is None or not template.perm & PERM_INHERIT:
+            return None
+        wanted = max(1, min(queues, template.write_queue_nums))
+        perm = template.perm & ~PERM_INHERIT
+        return await self._ensure(name, wanted, perm, sys_flag)
+
+    async def ensure_derived(self, name: str, queues: int) -> ServedTopic:
+        """Make a group's retry or dead-letter topic where it is missing."""
+        return await self._ensure(name, queues, PERM_READ | PERM_WRITE)
+
+    async def _ensure(
+        self, name: str, queues: int, perm: int, sys_flag: int = 0
+    ) -> ServedTopic:
+        served = self.get(name)
+        if served is not None and served.setup.write_queue_nums >= queues:
+            return served
+        setup = Topic(
+            name=name,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=perm,
+            topic_sys_flag=sys_flag,
+        )
+        return await self.put(setup)
+
+    async def put(self, setup: Topic) -> ServedTopic:
+        """Create a topic or change one; its queues keep their partitions.
+
+        Raises:
+            TopicError: A number of queues or the permission is out of range.
+        """
+        queues = max(setup.read_queue_nums, setup.write_queue_nums)
+        for what, number in (
+            ("readQueueNums", setup.read_queue_nums),
+            ("writeQueueNums", setup.write_queue_nums),
+        ):
+            if not 0 <= number <= MAX_PARTITIONS:
+                raise TopicError(
+                    f"{what} of topic {setup.name} is {number}; "
+                    f"allowed: 0 to {MAX_PARTITIONS}"
+                )
+        if queues == 0:
+            raise TopicError(f"topic {setup.name} has no queue; allowed: at least 1")
+        if not 0 <= setup.perm <= (PERM_READ | PERM_WRITE | PERM_INHERIT):
+            raise TopicError(
+                f"perm of topic {setup.name} is {setup.perm}; allowed: 0 to 7"
+            )
+        old = self._routes.topics.get(setup.name)
+        numbers = self._assign(old.route.get(self._config.broker, []) if old else [])
+        taken = [next(numbers) for _ in range(queues)]
+        kept = old.route.get(self._config.broker, []) if old else []
+        partitions = taken if len(taken) >= len(kept) else kept
+        self._log.create(setup.name, partitions)
+        await self._routes.put_topic(
+            msgspec.structs.replace(setup, route={self._config.broker: partitions})
+        )
+        return self._served[setup.name]
+
+    def _assign(self, kept: list[int]) -> Iterator[int]:
+        """Partitions for queue ids: those that they have, then free ones.
+
+        New ones are taken in turn over all topics, so that message ids, which name a
+        partition and not a topic, stay unique among the first 1,024 queues.
+        """
+        yield from kept
+        used = set(kept)
+        for _ in range(MAX_PARTITIONS):
+            number = self._assigned % MAX_PARTITIONS
+            self._assigned += 1
+            if number not in used:
+                yield number
+
+    async def delete(self, name: str) -> None:
+        """Delete a topic with its messages; nothing happens where there is none."""
+        await self._routes.delete_topic(name)
+        self._log.delete(name)
+
+    def _refresh(self, name: str) -> None:
+        setup = self._routes.topics.get(name)
+        gone = self._served.pop(name, None)
+        if gone is not None:
+            for partition in gone.setup.route.get(self._config.broker, ()):
+                self._by_partition[partition].discard(name)
+        if setup is None:
+            return
+        numbers = setup.route.get(self._config.broker, [])
+        if gone is None:
+            self._assigned += len(numbers)
+        self._log.create(name, numbers)
+        partitions = [self._log.partition(name, number) for number in numbers]
+        self._served[name] = ServedTopic(setup, partitions)
+        for number in numbers:
+            self._by_partition.setdefault(number, set()).add(name)
