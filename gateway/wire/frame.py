@@ -40,7 +40,7 @@ MAX_FRAME_BYTES = 16 * 1024 * 1024
 _PREFIX_BYTES = 8
 _MIN_LENGTH = 4
 _MAX_HEADER_BYTES = (1 << 24) - 1
-_BINARY_FIXED = struct.Struct(">hbhiii")
+_BINARY_FIXED = struct.Struct(">hbhii")
 _I32 = struct.Struct(">i")
 _U16 = struct.Struct(">H")
 
