@@ -1,0 +1,65 @@
+"""Retention: dropping the oldest segments, by age and by the size of all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage.file.segment import Segment
+
+
+class Expired(Struct, frozen=True):
+    """What one round of retention dropped."""
+
+    segments: int
+    bytes: int
+
+
+def outlived(
+    segments: Sequence[Segment],
+    now_ms: int,
+    retention_ms: int | None,
+    retention_bytes: int | None,
+) -> list[Segment]:
+    """The oldest segments, as many as have to go; never the last one.
+
+    Their age counts from when they were written, by this machine's clock: store
+    times are the callers', and one from the future would keep everything for ever.
+    """
+    total = sum(segment.written for segment in segments)
+    old: list[Segment] = []
+    for segment in segments[:-1]:
+        aged = retention_ms is not None and segment.newest_ms < now_ms - retention_ms
+        large = retention_bytes is not None and total > retention_bytes
+        if not (aged or large):
+            break
+        old.append(segment)
+        total -= segment.written
+    return old
+
+
+def floors(old: Sequence[Segment], kept: Sequence[Segment]) -> dict[int, int]:
+    """Ends of the partitions that will have no record left, by ordinal."""
+    ends: dict[int, int] = {}
+    for segment in old:
+        for ordinal in segment.index.ordinals():
+            if not any(other.index.span(ordinal) for other in kept):
+                span = segment.index.span(ordinal)
+                assert span is not None
+                ends[ordinal] = span.base_offset + span.records
+    return ends
+
+
+def unlink(old: Sequence[Segment]) -> None:
+    """Delete the files, oldest first, each index after its segment.
+
+    An index without a segment is never looked at; a segment without an index would
+    be scanned by the next start.
+    """
+    for segment in old:
+        segment.path.unlink(missing_ok=True)
+        segment.index_path.unlink(missing_ok=True)

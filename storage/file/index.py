@@ -1,0 +1,236 @@
+"""Indexes of one segment: where each record is, in memory and sealed in a file.
+
+A sealed index is one file beside its segment:
+
+     0  magic         4s   "RWYI"
+     4  crc32         u32  of the header from 8 on, and of the directory
+     8  version       u16  1
+    10  zero          u16
+    12  partitions    u32
+    16  base          u64  of the segment
+    24  log_id        u64
+    32  segment_bytes u64  whole blocks in the segment
+    40  newest_ms     i64  when its last block was written
+    48  entries       u32
+    52  keys          u32
+    56  body_crc32    u32  of entries and keys
+    60  zero          u32
+    64  directory     ordinals u32 each, ascending; counts u32 each; base offsets u64
+        entries       as in the blocks, by partition and offset
+        keys          as in the blocks, in sorted runs of 4096, the last one shorter
+
+An entry of size 0 stands for a record that was lost to damage.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from bisect import bisect_left
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
+
+from storage.file.block import CHECKED_FROM, ENTRY, KEY_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+MAGIC = b"RWYI"
+VERSION = 1
+HEADER = struct.Struct("<4sIHHIQQQqIIII")
+KEYS_A_RUN = 4096
+"""Sorting so many takes half a millisecond, the longest stall that keys cause."""
+
+
+class Span(NamedTuple):
+    """The records of one partition in one segment: offsets, and the first entry."""
+
+    base_offset: int
+    records: int
+    entry: int
+
+
+class Entries:
+    """The entries of one partition in the active segment."""
+
+    __slots__ = ("base_offset", "data")
+
+    def __init__(self, base_offset: int, data: bytes) -> None:
+        self.base_offset = base_offset
+        self.data = bytearray(data)
+
+    def fill_to(self, offset: int) -> None:
+        """Stand in for lost records, with place and time of the one before."""
+        missing = offset - self.base_offset - len(self.data) // ENTRY.size
+        if missing > 0:
+            place, _, _, store_ms = ENTRY.unpack_from(
+                self.data, len(self.data) - ENTRY.size
+            )
+            self.data += ENTRY.pack(place, 0, 0, store_ms) * missing
+
+
+class ActiveIndex:
+    """The index of a segment that still grows, or whose file is not written yet."""
+
+    __slots__ = ("_runs", "_tail", "parts")
+
+    def __init__(self) -> None:
+        self.parts: dict[int, Entries] = {}
+        self._runs: list[array[int]] = []
+        self._tail: array[int] = array("Q")
+
+    def add(self, ordinal: int, base_offset: int, entries: bytes) -> bool:
+        """Add the entries of one run; whether the partition is new here."""
+        part = self.parts.get(ordinal)
+        if part is None:
+            self.parts[ordinal] = Entries(base_offset, entries)
+            return True
+        if part.base_offset + len(part.data) // ENTRY.size != base_offset:
+            part.fill_to(base_offset)
+        part.data += entries
+        return False
+
+    def add_keys(self, keys: bytes) -> None:
+        """Add the key values of one block."""
+        self._tail.frombytes(keys)
+        while len(self._tail) >= KEYS_A_RUN:
+            self._runs.append(array("Q", sorted(self._tail[:KEYS_A_RUN])))
+            del self._tail[:KEYS_A_RUN]
+
+    def span(self, ordinal: int) -> Span | None:
+        """Which offsets of a partition are here."""
+        part = self.parts.get(ordinal)
+        if part is None:
+            return None
+        return Span(part.base_offset, len(part.data) // ENTRY.size, 0)
+
+    def ordinals(self) -> Iterable[int]:
+        """The partitions that have records here."""
+        return tuple(self.parts)
+
+    def places(self, key_hash: int) -> Iterator[int]:
+        """Where records with a key hash may stand."""
+        for run in self._runs:
+            yield from places_in(run, 0, len(run), key_hash)
+        for value in self._tail:
+            if value >> 32 == key_hash:
+                yield value & 0xFFFFFFFF
+
+    def dump(
+        self, *, base: int, log_id: int, segment_bytes: int, newest_ms: int
+    ) -> list[bytes | bytearray]:
+        """The index file, in pieces."""
+        ordinals = sorted(self.parts)
+        parts = [self.parts[ordinal] for ordinal in ordinals]
+        counts = array("I", [len(part.data) // ENTRY.size for part in parts])
+        bases = array("Q", [part.base_offset for part in parts])
+        directory = array("I", ordinals).tobytes() + counts.tobytes() + bases.tobytes()
+        body: list[bytes | bytearray] = [part.data for part in parts]
+        body += [run.tobytes() for run in self._runs]
+        body.append(array("Q", sorted(self._tail)).tobytes())
+        body_crc = 0
+        for piece in body:
+            body_crc = crc32(piece, body_crc)
+        header = HEADER.pack(
+            MAGIC,
+            0,
+            VERSION,
+            0,
+            len(parts),
+            base,
+            log_id,
+            segment_bytes,
+            newest_ms,
+            sum(counts),
+            len(self._runs) * KEYS_A_RUN + len(self._tail),
+            body_crc,
+            0,
+        )
+        checksum = crc32(directory, crc32(header[CHECKED_FROM:]))
+        header = header[:4] + checksum.to_bytes(4, "little") + header[CHECKED_FROM:]
+        return [header, directory, *body]
+
+
+class SealedIndex:
+    """The directory of an index file. Its entries and keys stay in the file."""
+
+    __slots__ = (
+        "_bases",
+        "_counts",
+        "_entries_before",
+        "_ordinals",
+        "body_at",
+        "body_crc",
+        "checked",
+        "entries",
+        "keys",
+        "newest_ms",
+        "segment_bytes",
+    )
+
+    def __init__(self, head: bytes, directory: bytes) -> None:
+        fields = HEADER.unpack(head)
+        count = fields[4]
+        self.segment_bytes: int = fields[7]
+        self.newest_ms: int = fields[8]
+        self.entries: int = fields[9]
+        self.keys: int = fields[10]
+        self.body_crc: int = fields[11]
+        self.body_at = HEADER.size + len(directory)
+        self.checked = False
+        """Whether entries and keys have been held against their checksum."""
+        self._ordinals = array("I", directory[: 4 * count])
+        self._counts = array("I", directory[4 * count : 8 * count])
+        self._bases = array("Q", directory[8 * count :])
+        self._entries_before = array("I", accumulate(self._counts, initial=0))
+
+    @property
+    def file_bytes(self) -> int:
+        """How long the file is."""
+        return self.keys_at + self.keys * KEY_BYTES
+
+    @property
+    def keys_at(self) -> int:
+        """Where the keys begin in the file."""
+        return self.body_at + self.entries * ENTRY.size
+
+    def span(self, ordinal: int) -> Span | None:
+        """Which offsets of a partition are here."""
+        at = bisect_left(self._ordinals, ordinal)
+        if at == len(self._ordinals) or self._ordinals[at] != ordinal:
+            return None
+        return Span(self._bases[at], self._counts[at], self._entries_before[at])
+
+    def ordinals(self) -> Iterable[int]:
+        """The partitions that have records here."""
+        return self._ordinals
+
+
+def places_in(
+    values: array[int] | memoryview, low: int, high: int, key_hash: int
+) -> Iterator[int]:
+    """Places of a key hash within one sorted run of key values."""
+    at = bisect_left(values, key_hash << 32, low, high)
+    while at < high and values[at] >> 32 == key_hash:
+        yield values[at] & 0xFFFFFFFF
+        at += 1
+
+
+def directory_bytes(head: bytes, base: int, log_id: int) -> int | None:
+    """How long the directory behind this header is; None where it is no header."""
+    if len(head) != HEADER.size:
+        return None
+    fields = HEADER.unpack(head)
+    if fields[0] != MAGIC or fields[2] != VERSION or fields[5:7] != (base, log_id):
+        return None
+    return int(fields[4]) * 16
+
+
+def load(head: bytes, directory: bytes) -> SealedIndex | None:
+    """The sealed index of these bytes; None where they are not what was written."""
+    checksum = HEADER.unpack(head)[1]
+    if crc32(directory, crc32(head[CHECKED_FROM:])) != checksum:
+        return None
+    index = SealedIndex(head, directory)
+    return index if sum(index._counts) == index.entries else None  # noqa: SLF001 - its own file

@@ -1,0 +1,275 @@
+"""The embedded log: opening it, its topics, and joining its parts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import structlog
+
+from storage.api import (
+    MAX_PARTITIONS,
+    LogError,
+    LogLimitError,
+    LogUnavailableError,
+    NoSuchPartitionError,
+)
+from storage.file import catalog as catalogs
+from storage.file import lock
+from storage.file.expiry import Expired, floors, outlived, unlink
+from storage.file.files import OpenFiles
+from storage.file.partition import FilePartition
+from storage.file.query import Query
+from storage.file.reader import Reader
+from storage.file.recovery import Recovery, recheck, recover
+from storage.file.segments import Segments
+from storage.file.settings import FileLogSettings
+from storage.file.tail import Tail
+from storage.file.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from pathlib import Path
+
+    from storage.api import Found
+    from storage.file.catalog import Catalog
+    from storage.file.segment import Segment
+
+READERS = 4
+"""Threads that wait for disks on behalf of readers."""
+
+_log = structlog.get_logger()
+
+
+def now_ms() -> int:
+    """This machine's time, in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def open_log(
+    directory: Path,
+    settings: FileLogSettings | None = None,
+    clock: Callable[[], int] = now_ms,
+) -> FileLog:
+    """Open the log in a directory, or make one there.
+
+    It waits for the disk: it reads the directories of sealed indexes, and the blocks
+    of the segment that was written to last.
+
+    Args:
+        directory: Made where it is missing.
+        settings: The defaults, where it is None.
+        clock: Milliseconds since 1970; dates blocks, for retention by age.
+
+    Raises:
+        LogInUseError: Another process has it open.
+        LogDamagedError: There is damage in the middle; names file, place, way out.
+        LogError: The directory cannot be used, or is of a newer format.
+    """
+    settings = settings or FileLogSettings()
+    held = lock.take(directory)
+    try:
+        skip = settings.on_damage == "skip"
+        catalog = catalogs.open_catalog(directory, secrets.randbits(63), skip=skip)
+        segments, report = recover(
+            directory, catalog.log_id, settings.segment_bytes, skip=skip
+        )
+    except OSError as error:
+        os.close(held)
+        raise LogError(f"cannot open the log in {directory}: {error}") from error
+    except LogError:
+        os.close(held)
+        raise
+    catalog.next_ordinal = max(catalog.next_ordinal, report.next_ordinal)
+    if report.dropped or report.skipped or report.rebuilt:
+        _log.warning("log recovered", directory=str(directory), report=report)
+    return FileLog(directory, settings, clock, held, catalog, segments, report)
+
+
+class FileLog:
+    """A log in one directory; see `storage.api` for what it promises."""
+
+    def __init__(
+        self,
+        directory: Path,
+        settings: FileLogSettings,
+        clock: Callable[[], int],
+        held: int,
+        catalog: Catalog,
+        found: list[Segment],
+        report: Recovery,
+    ) -> None:
+        self.directory = directory
+        self.recovery = report
+        """What opening came upon."""
+        self._settings = settings
+        self._held = held
+        self._catalog = catalog
+        self._files = OpenFiles(settings.open_files)
+        self._committer = ThreadPoolExecutor(1, "log-commit")
+        self._chores = ThreadPoolExecutor(1, "log-chores")
+        self._readers = ThreadPoolExecutor(READERS, "log-read")
+        tail = Tail(settings.tail_bytes)
+        self._segments = Segments(
+            directory,
+            catalog.log_id,
+            settings.segment_bytes,
+            found,
+            self._files,
+            self._chores,
+        )
+        self._writer = Writer(
+            self._segments, catalog, tail, settings, self._committer, clock
+        )
+        self._reader = Reader(
+            tail,
+            self._files,
+            self._readers,
+            self._check,
+            skip=settings.on_damage == "skip",
+        )
+        self._partitions: dict[str, dict[int, FilePartition]] = {}
+        self._closing: asyncio.Task[None] | None = None
+
+    def create(self, topic: str, partitions: Collection[int]) -> None:
+        """Make partitions of a topic; see `storage.api`."""
+        self._refuse_when_closed()
+        for number in partitions:
+            if not 0 <= number < MAX_PARTITIONS:
+                raise LogLimitError(
+                    f"partition {number} of topic {topic}; "
+                    f"allowed: 0 to {MAX_PARTITIONS - 1}"
+                )
+        self._catalog.create(topic, partitions)
+
+    def delete(self, topic: str) -> None:
+        """Forget a topic; see `storage.api`."""
+        self._refuse_when_closed()
+        if topic not in self._catalog.topics:
+            return
+        self._catalog.delete(topic)
+        for partition in self._partitions.pop(topic, {}).values():
+            partition.gone = True
+            partition.watchers.clear()
+
+    def partition(self, topic: str, number: int) -> FilePartition:
+        """The partition of that name; see `storage.api`."""
+        try:
+            return self._partitions[topic][number]
+        except KeyError:
+            return self._open_partition(topic, number)
+
+    def _open_partition(self, topic: str, number: int) -> FilePartition:
+        self._refuse_when_closed()
+        ordinal = self._catalog.topics.get(topic, {}).get(number)
+        if ordinal is None:
+            known = sorted(self._catalog.topics.get(topic, ()))
+            raise NoSuchPartitionError(
+                f"no partition {number} of topic {topic}; it has {known or 'none'}"
+            )
+        partition = FilePartition(topic, number, ordinal, self._writer, self._reader)
+        end = self._catalog.floors.get(ordinal, 0)
+        for segment in self._segments.all:
+            span = segment.index.span(ordinal)
+            if span is not None:
+                partition.enter(segment, span.base_offset)
+                end = max(end, span.base_offset + span.records)
+        partition.end = partition.next_offset = end
+        self._partitions.setdefault(topic, {})[number] = partition
+        return partition
+
+    def topics(self) -> dict[str, frozenset[int]]:
+        """Every topic with the numbers of its partitions."""
+        return {
+            topic: frozenset(numbers)
+            for topic, numbers in self._catalog.topics.items()
+            if numbers
+        }
+
+    async def query(
+        self, topic: str, key: str, begin_ms: int, end_ms: int, max_count: int
+    ) -> list[Found]:
+        """Records that were appended with a key, newest first; see `storage.api`."""
+        self._refuse_when_closed()
+        numbers = self._catalog.topics.get(topic, {})
+        partitions = [self.partition(topic, number) for number in numbers]
+        query = Query(self._segments, self._reader, self._readers, self._check)
+        return await query.run(partitions, topic, key, (begin_ms, end_ms), max_count)
+
+    async def expire(self, now_ms: int) -> Expired:
+        """Drop the segments that retention no longer keeps.
+
+        Raises:
+            LogUnavailableError: Files could not be deleted.
+        """
+        self._refuse_when_closed()
+        settings = self._settings
+        self._writer.roll_if_older(now_ms, settings.retention_ms)
+        segments = self._segments
+        old = outlived(
+            segments.all, now_ms, settings.retention_ms, settings.retention_bytes
+        )
+        if not old:
+            return Expired(0, 0)
+        kept = segments.all[len(old) :]
+        loop = asyncio.get_running_loop()
+        try:
+            ends = await loop.run_in_executor(self._chores, floors, old, kept)
+            if ends:
+                self._catalog.set_floors(ends)
+                await loop.run_in_executor(self._chores, self._catalog.sync)
+            for segment in old:
+                segments.drop(segment)
+            await loop.run_in_executor(self._chores, unlink, old)
+        except OSError as error:
+            raise LogUnavailableError(f"cannot drop segments: {error}") from error
+        return Expired(len(old), sum(segment.written for segment in old))
+
+    async def flush(self) -> None:
+        """Return when all that was appended before is on the disk."""
+        self._refuse_when_closed()
+        await self._writer.flush()
+
+    async def close(self) -> None:
+        """Flush, give everything up, refuse further calls. Twice is fine."""
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        closed = LogUnavailableError(f"the log in {self.directory} is closed")
+        failed = self._writer.refusal is not None
+        self._writer.refusal = self._writer.refusal or closed
+        try:
+            if not failed:
+                await self._writer.flush()
+        finally:
+            self._writer.stop()
+            loop = asyncio.get_running_loop()
+            for pool in (self._committer, self._chores, self._readers):
+                await loop.run_in_executor(None, pool.shutdown)
+            # What the threads have handed back is still to be taken.
+            await asyncio.sleep(0)
+            self._segments.close()
+            self._files.close()
+            self._catalog.close()
+            os.close(self._held)
+            self._partitions.clear()
+
+    async def _check(self, segment: Segment) -> None:
+        """Hold a sealed index against its checksum; make it again if it is damaged."""
+        loop = asyncio.get_running_loop()
+        skip = self._settings.on_damage == "skip"
+        index = await loop.run_in_executor(
+            self._readers, recheck, segment, self._catalog.log_id, skip
+        )
+        if not segment.gone:
+            segment.index = index
+
+    def _refuse_when_closed(self) -> None:
+        if self._closing is not None:
+            raise LogUnavailableError(f"the log in {self.directory} is closed")

@@ -1,0 +1,203 @@
+"""One partition of the embedded log: its ends, its appends, its readers' door."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from struct import Struct
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from storage.api import (
+    MAX_OFFSET,
+    LogLimitError,
+    LogUnavailableError,
+    NoSuchPartitionError,
+)
+from storage.file.settings import BLOCK_BYTES, MAX_RECORD_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from storage.api import Chunk, Done, Filter, Record
+    from storage.file.block import Run
+    from storage.file.reader import Reader
+    from storage.file.segment import Segment
+    from storage.file.writer import Writer
+
+LENGTH = Struct(">i")
+"""How a stored message begins: its own size."""
+_length = LENGTH.unpack_from
+
+
+class FilePartition:
+    """A partition, made when it is first asked for."""
+
+    __slots__ = (
+        "_bases",
+        "_reader",
+        "_segments",
+        "_writer",
+        "end",
+        "gone",
+        "key_seed",
+        "next_offset",
+        "number",
+        "ordinal",
+        "run",
+        "topic",
+        "watchers",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        number: int,
+        ordinal: int,
+        writer: Writer,
+        reader: Reader,
+    ) -> None:
+        self.topic = topic
+        self.number = number
+        self.ordinal = ordinal
+        self.key_seed = key_seed(topic)
+        self.end = 0
+        self.next_offset = 0
+        self.run: Run | None = None
+        """Its part of the block that collects."""
+        self.gone = False
+        self.watchers: dict[Callable[[], None], None] = {}
+        self._writer = writer
+        self._reader = reader
+        self._bases: list[int] = []
+        self._segments: list[Segment] = []
+
+    @property
+    def first(self) -> int:
+        """The offset of the oldest record that is still there."""
+        while self._segments and self._segments[0].gone:
+            del self._segments[0], self._bases[0]
+        return self._bases[0] if self._bases else self.end
+
+    def enter(self, segment: Segment, base_offset: int) -> None:
+        """Know that a segment has records from this offset on."""
+        self._bases.append(base_offset)
+        self._segments.append(segment)
+
+    def locate(self, offset: int) -> tuple[int, Segment] | None:
+        """The segment that has an offset, or the next one there is, and that offset."""
+        at = max(bisect_right(self._bases, offset) - 1, 0)
+        while at < len(self._segments):
+            segment = self._segments[at]
+            if not segment.gone:
+                span = segment.index.span(self.ordinal)
+                assert span is not None
+                if offset < span.base_offset + span.records:
+                    return max(offset, span.base_offset), segment
+            at += 1
+        return None
+
+    def append(self, records: Sequence[Record], store_ms: int, done: Done) -> None:
+        """Store records after all earlier ones; see `storage.api`."""
+        writer = self._writer
+        if writer.refusal is not None or self.gone:
+            self._refuse()
+        size = 0
+        for record in records:
+            data = record[0]
+            length = len(data)
+            if not 4 <= length <= MAX_RECORD_BYTES or _length(data)[0] != length:  # noqa: PLR2004 - LENGTH
+                _refuse_record(data)
+            size += length
+        base = self.next_offset
+        after = base + len(records)
+        if after > MAX_OFFSET + 1:
+            raise LogLimitError(
+                f"{self.topic}/{self.number} would end at offset {after - 1}; "
+                f"the last is {MAX_OFFSET}"
+            )
+        waiting = writer.waiting_bytes + size
+        if waiting > writer.limit_bytes:
+            raise LogUnavailableError(
+                f"busy: {writer.waiting_bytes} bytes wait for the disk; "
+                f"allowed: {writer.limit_bytes}"
+            )
+        writer.waiting_bytes = waiting
+        run = self.run
+        if run is None:
+            run = self.run = writer.open_run(self)
+        run.appends.append((records, store_ms, done))
+        run.count += after - base
+        self.next_offset = after
+        writer.block_bytes += size
+        if writer.block_bytes > BLOCK_BYTES:
+            writer.close_block()
+
+    def read_now(
+        self,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        filter: Filter | None = None,  # noqa: A002 - the contract's name
+    ) -> Chunk | None:
+        """Read from memory alone; see `storage.api`."""
+        if self.gone:
+            self._refuse()
+        return self._reader.read_now(self, offset, max_count, max_bytes, filter)
+
+    async def read(
+        self,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        filter: Filter | None = None,  # noqa: A002 - the contract's name
+    ) -> Chunk:
+        """Read records from an offset on; see `storage.api`."""
+        if self.gone:
+            self._refuse()
+        return await self._reader.read(self, offset, max_count, max_bytes, filter)
+
+    async def offset_at(self, time_ms: int, *, upper: bool = False) -> int:
+        """Find an offset by store time; see `storage.api`."""
+        if self.gone:
+            self._refuse()
+        return await self._reader.offset_at(self, time_ms, upper=upper)
+
+    async def store_time(self, offset: int) -> int | None:
+        """When a record was stored; see `storage.api`."""
+        if self.gone:
+            self._refuse()
+        return await self._reader.store_time(self, offset)
+
+    def watch(self, grown: Callable[[], None]) -> None:
+        """Call `grown` each time `end` has moved."""
+        if self.gone:
+            self._refuse()
+        self.watchers[grown] = None
+
+    def unwatch(self, grown: Callable[[], None]) -> None:
+        """Stop calling it."""
+        self.watchers.pop(grown, None)
+
+    def _refuse(self) -> None:
+        if self.gone:
+            raise NoSuchPartitionError(
+                f"partition {self.number} of topic {self.topic} was deleted"
+            )
+        assert self._writer.refusal is not None
+        raise self._writer.refusal
+
+
+def key_seed(topic: str) -> int:
+    """Where the hash of a topic's keys begins."""
+    return crc32(topic.encode())
+
+
+def _refuse_record(data: bytes) -> None:
+    if not LENGTH.size <= len(data) <= MAX_RECORD_BYTES:
+        raise LogLimitError(
+            f"record of {len(data)} bytes; allowed: {LENGTH.size} to {MAX_RECORD_BYTES}"
+        )
+    raise LogLimitError(
+        f"record of {len(data)} bytes says it has {_length(data)[0]}; "
+        "a stored message begins with its own size"
+    )

@@ -1,0 +1,287 @@
+"""What an opening log does: find its true end, and indexes for all segments.
+
+Sealed segments are known by their index files. Any other one is scanned, block by
+block. A damaged place ends the log there, if nothing proves that it had been synced;
+else it is damage in the middle, which is refused, or skipped where that is asked for.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+
+from storage.api import LogDamagedError
+from storage.file import segment as files
+from storage.file.block import HEADER, Block, decode, intact_after
+from storage.file.checking import body_is_whole
+from storage.file.index import ActiveIndex, SealedIndex
+from storage.file.segment import Segment
+from storage.file.segments import write_index
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class Dropped(Struct, frozen=True):
+    """Bytes that recovery cut off, and keeps in a file of their own."""
+
+    position: int
+    bytes: int
+    file: str
+
+
+class Recovery(Struct):
+    """What opening a log came upon."""
+
+    dropped: list[Dropped] = []
+    """The torn end of the log: nothing in it was acknowledged as durable."""
+    skipped: list[str] = []
+    """Damaged places that were passed over, as asked for."""
+    rebuilt: list[str] = []
+    """Index files that were made again."""
+    next_ordinal: int = 0
+    """One more than the largest ordinal in the segments that were scanned."""
+
+
+class Damage(NamedTuple):
+    """A place where no whole block is though there should be one."""
+
+    place: int
+    resumes: int | None
+    """Where whole blocks go on; None where there are none."""
+    intact: int
+    """How many whole blocks follow in the segment."""
+    durable: int
+    """Up to which position those blocks say the log was synced."""
+
+
+def recover(
+    directory: Path, log_id: int, segment_bytes: int, *, skip: bool
+) -> tuple[list[Segment], Recovery]:
+    """Open all segments of a log; the last one is ready to be written to.
+
+    Raises:
+        LogDamagedError: There is damage in the middle, and it is not to be skipped.
+        OSError: The disk refused.
+    """
+    report = Recovery()
+    bases = files.bases(directory)
+    segments: list[Segment] = []
+    for number, base in enumerate(bases):
+        segment = Segment(directory, base, 0)
+        segment.capacity = segment.path.stat().st_size
+        if segment.capacity == 0:
+            segment.path.unlink()  # its making was interrupted
+            continue
+        index = files.load_index(segment, log_id)
+        if index is not None and index.segment_bytes <= segment.capacity:
+            segment.index = index
+            segment.written = index.segment_bytes
+            segment.newest_ms = index.newest_ms
+            segments.append(segment)
+            continue
+        later = bases[number + 1 :]
+        damages = _scan(segment, log_id, report)
+        for damage in damages:
+            if _is_torn(directory, segment, damage, later, log_id):
+                _cut(segment, damage.place, report)
+                _scan(segment, log_id, report)
+                for one in later:
+                    _set_aside(Segment(directory, one, 0), report)
+                del bases[number + 1 :]
+                break
+            if not skip:
+                raise LogDamagedError(_refusal(segment, damage))
+            report.skipped.append(f"{segment.path}, place {damage.place}")
+        segments.append(segment)
+    _finish(directory, segments, log_id, segment_bytes, report)
+    return segments, report
+
+
+def _finish(
+    directory: Path,
+    segments: list[Segment],
+    log_id: int,
+    segment_bytes: int,
+    report: Recovery,
+) -> None:
+    """Seal all but the last segment, and have one that can be written to."""
+    while segments and not segments[-1].written and len(segments) > 1:
+        segments.pop().path.unlink()  # made ahead, and never used
+    for segment in segments:
+        unsealed = isinstance(segment.index, ActiveIndex)
+        newest = segment is segments[-1]
+        if unsealed and (not newest or report.skipped):
+            write = os.open(segment.path, os.O_RDWR)
+            try:
+                os.fdatasync(write)
+            finally:
+                os.close(write)
+            segment.index = write_index(segment, log_id)
+            report.rebuilt.append(str(segment.index_path))
+    if segments and isinstance(segments[-1].index, ActiveIndex):
+        active = segments[-1]
+        active.descriptor = os.open(active.path, os.O_RDWR)
+        # A file that was cut short, or made when there was less room.
+        active.capacity = max(active.capacity, segment_bytes)
+        os.posix_fallocate(active.descriptor, 0, active.capacity)
+        # What is visible from now on must be there after a power cut, too.
+        os.fdatasync(active.descriptor)
+    else:
+        base = 0
+        if segments:
+            last = segments[-1]
+            base = last.base + max(last.capacity, last.written)
+        segments.append(files.create(directory, base, segment_bytes))
+
+
+def blocks(
+    data: mmap.mmap, view: memoryview, base: int, log_id: int
+) -> Iterator[tuple[int, Block] | Damage]:
+    """The whole blocks of a segment with their places, and what is not whole."""
+    place = 0
+    while place < len(view):
+        block = decode(view, place, base, log_id)
+        if block is not None:
+            yield place, block
+            place += block.length
+            continue
+        after = list(_summary(data, view, place + 1, base, log_id))
+        clean = not any(view[place : place + HEADER.size])
+        if not after:
+            if not clean or _nonzero_end(data, place) > place:
+                yield Damage(place, None, 0, 0)
+            return
+        resumes = after[0][0]
+        yield Damage(place, resumes, len(after), max(durable for _, durable in after))
+        place = resumes
+
+
+def _summary(
+    data: mmap.mmap, view: memoryview, place: int, base: int, log_id: int
+) -> Iterator[tuple[int, int]]:
+    for at, block in intact_after(view, data.find, place, base, log_id):
+        yield at, block.durable
+
+
+def _scan(segment: Segment, log_id: int, report: Recovery) -> list[Damage]:
+    """Index a segment by its blocks, and list its damaged places."""
+    damages: list[Damage] = []
+    segment.index = index = ActiveIndex()
+    segment.written = segment.newest_ms = 0
+    with mapped(segment.path) as data, memoryview(data) as view:
+        for found in blocks(data, view, segment.base, log_id):
+            if isinstance(found, Damage):
+                damages.append(found)
+                continue
+            place, block = found
+            for ordinal, base_offset, entries in block.runs:
+                index.add(ordinal, base_offset, entries)
+                report.next_ordinal = max(report.next_ordinal, ordinal + 1)
+            index.add_keys(block.keys)
+            segment.written = place + block.length
+            segment.newest_ms = block.written_ms
+    return damages
+
+
+def mapped(path: Path) -> mmap.mmap:
+    """A file as memory."""
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _is_torn(
+    directory: Path, segment: Segment, damage: Damage, later: list[int], log_id: int
+) -> bool:
+    """Whether nothing behind a damaged place shows that it had been synced."""
+    if damage.durable > segment.base + damage.place:
+        return False
+    for base in later:
+        after = Segment(directory, base, 0)
+        if files.load_index(after, log_id) is not None:
+            return False  # a segment is sealed after all before it were synced
+        with mapped(after.path) as data, memoryview(data) as view:
+            for found in blocks(data, view, base, log_id):
+                durable = (
+                    found.durable if isinstance(found, Damage) else found[1].durable
+                )
+                if durable > segment.base + damage.place:
+                    return False
+    return True
+
+
+def _cut(segment: Segment, place: int, report: Recovery) -> None:
+    """End a segment before a torn place, and keep what was there in a file."""
+    with mapped(segment.path) as data:
+        end = _nonzero_end(data, place)
+        torn = data[place:end]
+    _keep(segment, place, torn, report)
+    descriptor = os.open(segment.path, os.O_RDWR)
+    try:
+        os.ftruncate(descriptor, place)
+        os.posix_fallocate(descriptor, 0, segment.capacity)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _set_aside(segment: Segment, report: Recovery) -> None:
+    """Take a whole segment behind a torn place out of the log."""
+    with mapped(segment.path) as data:
+        torn = data[: _nonzero_end(data, 0)]
+    if torn:
+        _keep(segment, 0, torn, report)
+    segment.path.unlink()
+
+
+def _keep(segment: Segment, place: int, torn: bytes, report: Recovery) -> None:
+    number = 0
+    while (path := segment.path.with_suffix(f".dropped-{number}")).exists():
+        number += 1
+    files.write_file(path, [torn])
+    report.dropped.append(Dropped(segment.base + place, len(torn), path.name))
+
+
+def _nonzero_end(data: mmap.mmap, place: int) -> int:
+    """One past the last byte that is not zero, not before a place."""
+    step = 1 << 16
+    end = len(data)
+    zeros = bytes(step)
+    while end > place:
+        begin = max(end - step, place)
+        piece = data[begin:end]
+        if piece != zeros[: end - begin]:
+            return begin + len(piece.rstrip(b"\0"))
+        end = begin
+    return place
+
+
+def _refusal(segment: Segment, damage: Damage) -> str:
+    return (
+        f"{segment.path}, place {damage.place}: no whole block there, though "
+        f"{damage.intact} whole blocks follow in the file or later ones were synced; "
+        'restore the file, or open with on_damage="skip" to go on without what is lost'
+    )
+
+
+def recheck(segment: Segment, log_id: int, skip: bool) -> SealedIndex:
+    """A sealed index that can be trusted: the one there is, or made from the blocks.
+
+    Raises:
+        LogDamagedError: Index and segment are both damaged, with nothing to skip.
+        OSError: The disk refused.
+    """
+    index = segment.index
+    assert isinstance(index, SealedIndex)
+    if not index.checked and not body_is_whole(segment.index_path, index):
+        again = Segment(segment.path.parent, segment.base, segment.capacity)
+        for damage in _scan(again, log_id, Recovery()):
+            if not skip:
+                raise LogDamagedError(_refusal(again, damage))
+        index = write_index(again, log_id)
+    index.checked = True
+    return index

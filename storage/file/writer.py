@@ -1,0 +1,366 @@
+"""Group commit: what one tick appends is one block, one write, and one sync.
+
+With `async` the block is written by the loop itself and a thread syncs later. With
+`sync` a thread writes and syncs it while the next block collects, so the loop never
+waits and a slower disk makes larger blocks. One block is on its way at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from typing import TYPE_CHECKING
+
+import structlog
+
+from storage.api import LogError, LogUnavailableError, OutcomeUnknownError
+from storage.file.block import ENTRY, HEADER, Encoded, Run, encode
+from storage.file.index import ActiveIndex
+from storage.file.segment import write_block
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import ThreadPoolExecutor
+
+    from storage.file.catalog import Catalog
+    from storage.file.partition import FilePartition
+    from storage.file.segment import Segment
+    from storage.file.segments import Segments
+    from storage.file.settings import FileLogSettings
+    from storage.file.tail import Tail
+
+_log = structlog.get_logger()
+
+
+class Writer:
+    """Collects appends into blocks, and commits them."""
+
+    __slots__ = (
+        "_blocks",
+        "_busy",
+        "_catalog",
+        "_clock",
+        "_closed",
+        "_committer",
+        "_finished",
+        "_flushes",
+        "_loop",
+        "_scheduled",
+        "_segments",
+        "_settings",
+        "_sync_timer",
+        "_tail",
+        "_unsynced",
+        "block_bytes",
+        "durable",
+        "limit_bytes",
+        "refusal",
+        "runs",
+        "waiting_bytes",
+    )
+
+    def __init__(
+        self,
+        segments: Segments,
+        catalog: Catalog,
+        tail: Tail,
+        settings: FileLogSettings,
+        committer: ThreadPoolExecutor,
+        clock: Callable[[], int],
+    ) -> None:
+        self._segments = segments
+        self._catalog = catalog
+        self._tail = tail
+        self._settings = settings
+        self._committer = committer
+        self._clock = clock
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._scheduled = False
+        self._busy = False
+        self._blocks: deque[list[Run]] = deque()
+        self._closed = 0
+        self._finished = 0
+        self._flushes: list[tuple[int, asyncio.Future[None]]] = []
+        """Whom to wake when so many of the blocks that were closed are finished."""
+        self._sync_timer: asyncio.TimerHandle | None = None
+        self._unsynced: dict[Segment, None] = {}
+        self.runs: list[Run] = []
+        """The block that collects."""
+        self.block_bytes = 0
+        self.waiting_bytes = 0
+        """Record bytes that were appended and are not done."""
+        self.limit_bytes = settings.in_flight_bytes
+        self.durable = segments.active.end
+        self.refusal: LogError | None = None
+        """Why appends are refused, once they are."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop that uses this log: the first one to ask."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._loop
+
+    @property
+    def busy(self) -> bool:
+        """Whether a thread is writing a block."""
+        return self._busy
+
+    def open_run(self, partition: FilePartition) -> Run:
+        """Begin a partition's part of the collecting block."""
+        run = Run(partition, partition.next_offset)
+        self.runs.append(run)
+        if not self._scheduled:
+            self._scheduled = True
+            self.loop.call_soon(self._tick)
+        return run
+
+    def close_block(self) -> None:
+        """Let the next append begin another block."""
+        for run in self.runs:
+            run.partition.run = None
+        self._blocks.append(self.runs)
+        self._closed += 1
+        self.runs = []
+        self.block_bytes = 0
+
+    def _tick(self) -> None:
+        self._scheduled = False
+        if self.runs and not self._busy:
+            self.close_block()
+        self._pump()
+
+    def _pump(self) -> None:
+        while self._blocks and not self._busy:
+            runs = self._blocks.popleft()
+            try:
+                segment, block = self._place(runs)
+                if self._settings.flush == "sync":
+                    self._busy = True
+                    self._committer.submit(self._write_and_sync, segment, block, runs)
+                    return
+                write_block(
+                    segment.descriptor, [block.header, block.body], segment.written
+                )
+            except OSError as error:
+                self._failed(runs, error)
+                continue
+            self._unsynced[segment] = None
+            self._written(segment, block, runs)
+            if self._sync_timer is None:
+                self._sync_timer = self.loop.call_later(
+                    self._settings.flush_interval_ms / 1000, self._sync_later
+                )
+
+    def _place(self, runs: list[Run]) -> tuple[Segment, Encoded]:
+        """Lay a block out for the active segment, or for a new one if it is full."""
+        segment = self._segments.active
+        now_ms = self._clock()
+        block = self._encode(runs, segment, now_ms)
+        length = HEADER.size + len(block.body)
+        if segment.written + length > segment.capacity:
+            segment = self._segments.roll(length, self.loop)
+            block = self._encode(runs, segment, now_ms)
+        segment.newest_ms = now_ms
+        return segment, block
+
+    def _encode(self, runs: list[Run], segment: Segment, now_ms: int) -> Encoded:
+        return encode(
+            runs,
+            base=segment.base,
+            place=segment.written,
+            log_id=self._segments.log_id,
+            durable=self.durable,
+            written_ms=now_ms,
+        )
+
+    def _write_and_sync(
+        self, segment: Segment, block: Encoded, runs: list[Run]
+    ) -> None:
+        """Write and sync one block. In the committer's thread."""
+        call = self.loop.call_soon_threadsafe
+        try:
+            write_block(segment.descriptor, [block.header, block.body], segment.written)
+        except OSError as error:
+            call(self._not_written, runs, error)
+            return
+        try:
+            self._catalog.sync()
+            os.fdatasync(segment.descriptor)
+        except OSError as error:
+            call(self._not_synced, runs, error)
+            return
+        call(self._synced, segment, block, runs)
+
+    def _synced(self, segment: Segment, block: Encoded, runs: list[Run]) -> None:
+        self._busy = False
+        self._written(segment, block, runs)
+        self.durable = segment.end
+        self._tick()
+
+    def _not_written(self, runs: list[Run], error: OSError) -> None:
+        self._busy = False
+        self._failed(runs, error)
+        self._tick()
+
+    def _not_synced(self, runs: list[Run], error: OSError) -> None:
+        self._busy = False
+        self._sync_failed(error)
+        self._fail(runs, OutcomeUnknownError(str(self.refusal)))
+        self._tick()
+
+    def _written(self, segment: Segment, block: Encoded, runs: list[Run]) -> None:
+        """Index a block, move the ends over it, and tell whoever waits."""
+        index = segment.index
+        assert isinstance(index, ActiveIndex)
+        start = segment.base + segment.written + HEADER.size
+        self._tail.add(start, block.body)
+        entries = block.entries
+        at = 0
+        for run in runs:
+            partition = run.partition
+            after = at + run.count * ENTRY.size
+            if index.add(partition.ordinal, run.base_offset, entries[at:after]):
+                partition.enter(segment, run.base_offset)
+            at = after
+            partition.end = run.base_offset + run.count
+        if block.keys:
+            index.add_keys(block.keys)
+        segment.written += HEADER.size + len(block.body)
+        self.waiting_bytes -= block.data_bytes
+        self._segments.prepare()
+        for run in runs:
+            answer(run)
+        for run in runs:
+            watchers = run.partition.watchers
+            if watchers:
+                for grown in tuple(watchers):
+                    grown()
+        self._finished += 1
+        if self._flushes:
+            self._wake_flushes()
+
+    def _failed(self, runs: list[Run], error: OSError) -> None:
+        """Nothing was stored, and later it may be; unless zeros cannot be written."""
+        text = f"the log cannot write: {error.strerror}; nothing was stored"
+        if error.__cause__ is not None:
+            self.refusal = LogUnavailableError(
+                f"{text}, and part of a block could not be cleared: the log is "
+                "read-only until it is opened again"
+            )
+        self._fail(runs, LogUnavailableError(text))
+
+    def _sync_failed(self, error: OSError) -> None:
+        # The kernel forgets pages it failed to write, so a later sync that succeeds
+        # says nothing about them: only reading the medium again can tell.
+        self.refusal = LogUnavailableError(
+            f"the disk failed to keep what was written: {error.strerror}; the log is "
+            "read-only until it is opened again"
+        )
+        _log.error("log is read-only", error=str(error))
+
+    def _fail(self, runs: list[Run], error: LogError) -> None:
+        """Fail a block and all behind it, so that offsets stay as promised."""
+        failed = [*runs]
+        for block in self._blocks:
+            failed += block
+        failed += self.runs
+        self._blocks.clear()
+        finished = self._closed
+        self.runs = []
+        self.block_bytes = self.waiting_bytes = 0
+        for run in failed:
+            run.partition.run = None
+            run.partition.next_offset = run.partition.end
+        for run in failed:
+            answer(run, error)
+        self._finished = finished
+        self._wake_flushes()
+
+    def _sync_later(self) -> None:
+        self._sync_timer = None
+        if not self._unsynced:
+            return
+        self._sync_in_thread()
+
+    def _sync_in_thread(self) -> asyncio.Future[None]:
+        segments = [*self._unsynced]
+        self._unsynced.clear()
+        end = segments[-1].end if segments else self.durable
+        copies = [os.dup(one.descriptor) for one in segments if one.descriptor >= 0]
+        future = self.loop.run_in_executor(self._committer, self._sync_copies, copies)
+        future.add_done_callback(lambda done: self._background_synced(done, end))
+        return future
+
+    def _sync_copies(self, copies: list[int]) -> None:
+        """Sync segments by descriptors of our own. In the committer's thread."""
+        try:
+            self._catalog.sync()
+            for copy in copies:
+                os.fdatasync(copy)
+        finally:
+            for copy in copies:
+                os.close(copy)
+
+    def _background_synced(self, done: asyncio.Future[None], end: int) -> None:
+        if done.cancelled():
+            return
+        error = done.exception()
+        if isinstance(error, OSError):
+            self._sync_failed(error)
+        else:
+            self.durable = max(self.durable, end)
+
+    def roll_if_older(self, now_ms: int, age_ms: int | None) -> None:
+        """Begin a new segment when all in the active one has outlived an age."""
+        active = self._segments.active
+        if age_ms is None or self._busy or not active.written:
+            return
+        if active.newest_ms < now_ms - age_ms:
+            self._segments.roll(0, self.loop)
+
+    async def flush(self) -> None:
+        """Return when all appends before are done and synced.
+
+        Raises:
+            LogError: The disk did not keep them.
+        """
+        if self.runs:
+            self.close_block()
+        if self._finished < self._closed:
+            finished = self.loop.create_future()
+            self._flushes.append((self._closed, finished))
+            await finished
+        try:
+            await self._sync_in_thread()
+        except OSError as error:
+            raise OutcomeUnknownError(str(self.refusal)) from error
+
+    def _wake_flushes(self) -> None:
+        waiting, self._flushes = self._flushes, []
+        for target, future in waiting:
+            if target > self._finished:
+                self._flushes.append((target, future))
+            elif not future.done():
+                future.set_result(None)
+
+    def stop(self) -> None:
+        """Forget the timer; nothing is appended any more."""
+        if self._sync_timer is not None:
+            self._sync_timer.cancel()
+            self._sync_timer = None
+
+
+def answer(run: Run, error: LogError | None = None) -> None:
+    """Tell the callers of a run's appends what has become of them."""
+    offset = run.base_offset
+    for records, _, done in run.appends:
+        try:
+            if error is None:
+                done(offset, None)
+            else:
+                done(-1, error)
+        except Exception:  # noqa: BLE001 - one caller's fault must not reach others
+            _log.exception("a callback of an append failed")
+        offset += len(records)
