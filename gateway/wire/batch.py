@@ -74,22 +74,19 @@ def encode_batch(entries: list[BatchEntry]) -> bytes:
     """Put messages into one request's body.
 
     Raises:
-        MessageError: Properties are longer than their length field can say.
+        MessageError: A member of an entry does not fit its field.
     """
     parts = []
-    for entry in entries:
-        properties = entry.properties.encode()
-        size = _MIN_BYTES + len(entry.body) + len(properties)
+    for index, entry in enumerate(entries):
         try:
-            length = _I16.pack(len(properties))
-        except struct.error as error:
-            raise MessageError(
-                f"properties of {len(properties)} bytes; allowed: 32767"
-            ) from error
-        parts += [
-            _FRONT.pack(size, 0, 0, entry.flag, len(entry.body)),
-            entry.body,
-            length,
-            properties,
-        ]
+            properties = entry.properties.encode()
+            size = _MIN_BYTES + len(entry.body) + len(properties)
+            parts += [
+                _FRONT.pack(size, 0, 0, entry.flag, len(entry.body)),
+                entry.body,
+                _I16.pack(len(properties)),
+                properties,
+            ]
+        except (struct.error, UnicodeEncodeError) as error:
+            raise MessageError(f"batch entry {index}: {error}") from error
     return b"".join(parts)

@@ -177,6 +177,12 @@ class TopicConfig(Body, frozen=True, kw_only=True):
     write_queue_nums: int = 16
 
 
+class TopicConfigList(Body, frozen=True):
+    """How several topics are to be set up."""
+
+    topic_config_list: list[TopicConfig]
+
+
 class GroupConfig(Body, frozen=True, kw_only=True):
     """How a consumer group is set up on a broker."""
 
@@ -193,6 +199,12 @@ class GroupConfig(Body, frozen=True, kw_only=True):
     retry_max_times: int = 16
     retry_queue_nums: int = 1
     which_broker_when_consume_slowly: int = 1
+
+
+class GroupConfigList(Body, frozen=True):
+    """How several consumer groups are to be set up."""
+
+    group_config_list: list[GroupConfig]
 
 
 def decode(body: type[B], data: bytes) -> B:

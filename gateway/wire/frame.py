@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 
-from gateway.wire.codes import ROPEWAY_VERSION, Language
+from gateway.wire.codes import ROPEWAY_VERSION, Language, RequestCode
 from gateway.wire.errors import FrameError, HeaderError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ ROCKETMQ = 1
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 """Largest frame read, as `com.rocketmq.remoting.frameMaxLength` has it by default."""
 
-_PREFIX_BYTES = 8
+_PREFIX = struct.Struct(">II")
 _MIN_LENGTH = 4
 _MAX_HEADER_BYTES = (1 << 24) - 1
 _BINARY_FIXED = struct.Struct(">hbhii")
@@ -48,9 +48,11 @@ I32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 I64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 # A ROCKETMQ header has 16 bits for the code, so a 5.x client's pop requests (200050
-# to 200055, 200151) arrive as the low 16 bits of theirs. None of those is in use.
+# and on) arrive as the low 16 bits of theirs. No other command has those.
 _CODES_BEYOND_16_BITS = {
-    code & 0xFFFF: code for code in (*range(200050, 200057), 200074, 200151)
+    code & 0xFFFF: int(code)
+    for code in RequestCode
+    if code > 0xFFFF  # noqa: PLR2004
 }
 
 
@@ -81,22 +83,25 @@ _encode_json = msgspec.json.Encoder().encode
 class FrameReader:
     """Cuts frames from a stream, wherever the network has cut it.
 
+    After an error it must not be fed again.
+
     Args:
         max_frame_bytes: Longest frame that is accepted, length prefix not counted.
     """
 
-    __slots__ = ("_max", "_needed", "_parts", "_size")
+    __slots__ = ("_max", "_needed", "_pending")
 
     def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._needed = _PREFIX_BYTES
+        # One buffer and not a list of parts: parts of a byte each would take forty
+        # times the memory that the frame's length allows.
+        self._pending = bytearray()
+        self._needed = _PREFIX.size
         self._max = max_frame_bytes
 
     @property
     def pending_bytes(self) -> int:
         """Bytes of a frame that is not whole yet."""
-        return self._size
+        return len(self._pending)
 
     def feed(self, data: bytes) -> list[RawFrame]:
         """Take bytes in and give back every frame that is now whole.
@@ -105,37 +110,33 @@ class FrameReader:
             FrameError: A length is impossible. Frames before it are lost to the
                 caller, which has to close the connection anyway.
         """
-        if self._size:
-            # Parts of a large frame are joined once, when its last one is here.
-            self._parts.append(data)
-            self._size += len(data)
-            if self._size < self._needed:
+        pending = self._pending
+        if pending:
+            pending += data
+            if len(pending) < self._needed:
                 return []
-            data = b"".join(self._parts)
-            self._parts.clear()
+            data = bytes(pending)
+            pending.clear()
         frames = []
         position = 0
         size = len(data)
-        needed = _PREFIX_BYTES
-        while size - position >= _PREFIX_BYTES:
-            length = int.from_bytes(data[position : position + 4], "big")
-            header_bytes = int.from_bytes(data[position + 5 : position + 8], "big")
+        needed = prefix = _PREFIX.size
+        while size - position >= prefix:
+            length, word = _PREFIX.unpack_from(data, position)
+            header_bytes = word & _MAX_HEADER_BYTES
             if not _MIN_LENGTH + header_bytes <= length <= self._max:
                 raise FrameError(self._complaint(length, header_bytes))
             end = position + 4 + length
             if end > size:
                 needed = 4 + length
                 break
-            start = position + _PREFIX_BYTES
+            start = position + prefix
             body = start + header_bytes
-            frames.append(
-                RawFrame(data[position + 4], data[start:body], data[body:end])
-            )
+            frames.append(RawFrame(word >> 24, data[start:body], data[body:end]))
             position = end
-        self._size = size - position
-        self._needed = needed
-        if self._size:
-            self._parts.append(data[position:] if position else data)
+        if position < size:
+            pending += data[position:]
+            self._needed = needed
         return frames
 
     def _complaint(self, length: int, header_bytes: int) -> str:
@@ -170,9 +171,9 @@ def _decode_binary(header: bytes) -> Envelope:
         text = remark.decode()
     except (struct.error, UnicodeDecodeError) as error:
         raise FrameError(f"ROCKETMQ header is not a command: {error}") from error
-    code &= 0xFFFF
+    code = _CODES_BEYOND_16_BITS.get(code & 0xFFFF, code)
     return Envelope(
-        code=_CODES_BEYOND_16_BITS.get(code, code),
+        code=code,
         opaque=opaque,
         flag=flag,
         version=version,
@@ -184,11 +185,18 @@ def _decode_binary(header: bytes) -> Envelope:
 
 def _decode_binary_fields(data: bytes) -> dict[str, str]:
     fields = {}
-    position = 0
-    while position < len(data):
-        key, position = _take(data, position, _U16)
-        value, position = _take(data, position, _I32)
-        fields[key.decode()] = value.decode()
+    at = 0
+    end = len(data)
+    while at < end:
+        (length,) = _U16.unpack_from(data, at)
+        at += 2 + length
+        (value_bytes,) = _I32.unpack_from(data, at)
+        value = at + 4
+        if not 0 <= value_bytes <= end - value:
+            raise struct.error(f"{value_bytes} bytes at {value} of {end}")
+        key = data[at - length : at]
+        at = value + value_bytes
+        fields[key.decode()] = data[value:at].decode()
     return fields
 
 
@@ -212,7 +220,7 @@ def decode_fields(raw: msgspec.Raw) -> dict[str, str]:
         fields = msgspec.json.decode(
             raw, type=dict[str, str | int | float | bool | None] | None
         )
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise HeaderError(f"extFields are not names and values: {error}") from error
     return {
         key: field_text(value)

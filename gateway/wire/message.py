@@ -19,6 +19,7 @@ from __future__ import annotations
 import ipaddress
 import struct
 import zlib
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -46,7 +47,7 @@ MAX_PROPERTIES_BYTES = 32767
 _V4_BYTES = 4
 _V6_BYTES = 16
 _FRONT = struct.Struct(">iiiiiqqiq")
-_TIMES = struct.Struct(">iq")
+_TIMES = struct.Struct(">iqi")
 _I64 = struct.Struct(">q")
 _I32 = struct.Struct(">i")
 _I16 = struct.Struct(">h")
@@ -131,7 +132,6 @@ def assemble(
         + 8
         + len(store_host)
         + _TIMES.size
-        + 4
         + len(body)
         + len(topic)
         + 2
@@ -153,8 +153,7 @@ def assemble(
             born_host,
             _I64.pack(store_ms),
             store_host,
-            _TIMES.pack(reconsume_times, prepared_transaction_offset),
-            _I32.pack(len(body)),
+            _TIMES.pack(reconsume_times, prepared_transaction_offset, len(body)),
             body,
             topic,
             _I16.pack(len(properties)),
@@ -169,16 +168,17 @@ def encode(message: Message) -> bytes:
     Raises:
         MessageError: A member does not fit its field.
     """
-    magic, topic = topic_field(message.topic)
-    born, store = pack_host(*message.born_host), pack_host(*message.store_host)
     sys_flag = message.sys_flag & ~(BORN_HOST_V6_FLAG | STORE_HOST_V6_FLAG)
-    properties = message.properties.encode()
-    if len(properties) > MAX_PROPERTIES_BYTES:
-        raise MessageError(
-            f"properties of {len(properties)} bytes; allowed: {MAX_PROPERTIES_BYTES}"
-        )
     body_crc = crc(message.body) if message.body_crc is None else message.body_crc
     try:
+        magic, topic = topic_field(message.topic)
+        born, store = pack_host(*message.born_host), pack_host(*message.store_host)
+        properties = message.properties.encode()
+        if len(properties) > MAX_PROPERTIES_BYTES:
+            raise MessageError(
+                f"properties of {len(properties)} bytes; "
+                f"allowed: {MAX_PROPERTIES_BYTES}"
+            )
         return assemble(
             magic,
             topic,
@@ -197,8 +197,8 @@ def encode(message: Message) -> bytes:
             properties,
             body_crc,
         )
-    except struct.error as error:
-        raise MessageError(f"a number does not fit its field: {error}") from error
+    except (struct.error, ValueError) as error:
+        raise MessageError(f"a member does not fit its field: {error}") from error
 
 
 def decode(data: Buffer) -> Message:
@@ -224,11 +224,13 @@ def _decode(view: memoryview) -> Message:
     born_host, at = _host(view, _FRONT.size, sys_flag & BORN_HOST_V6_FLAG)
     (store_ms,) = _I64.unpack_from(view, at)
     store_host, at = _host(view, at + 8, sys_flag & STORE_HOST_V6_FLAG)
-    reconsume_times, prepared = _TIMES.unpack_from(view, at)
-    body, at = _field(
-        view, at + _TIMES.size, _I32.unpack_from(view, at + _TIMES.size)[0], 4
-    )
+    reconsume_times, prepared, body_bytes = _TIMES.unpack_from(view, at)
+    body, at = _field(view, at, body_bytes, _TIMES.size)
     if magic == MAGIC_V1:
+        if view[at] > MAX_TOPIC_BYTES_V1:
+            raise MessageError(
+                f"topic of {view[at]} bytes; allowed: {MAX_TOPIC_BYTES_V1}"
+            )
         topic, at = _field(view, at, view[at], 1)
     else:
         topic, at = _field(view, at, _I16.unpack_from(view, at)[0], 2)
@@ -256,11 +258,16 @@ def _decode(view: memoryview) -> Message:
 
 def _host(view: memoryview, at: int, is_v6: int) -> tuple[tuple[str, int], int]:
     end = at + (_V6_BYTES if is_v6 else _V4_BYTES)
-    host = str(ipaddress.ip_address(bytes(view[at:end])))
+    host = _address(bytes(view[at:end]))
     (port,) = _I32.unpack_from(view, end)
     if not 0 <= port <= _PORT_MAX:
         raise MessageError(f"port {port} in a stored message; allowed: 0 to 65535")
     return (host, port), end + 4
+
+
+@lru_cache(maxsize=4096)
+def _address(packed: bytes) -> str:
+    return str(ipaddress.ip_address(packed))
 
 
 def _field(view: memoryview, at: int, length: int, prefix: int) -> tuple[bytes, int]:
@@ -297,11 +304,11 @@ def view_properties(data: Buffer) -> bytes:
     view = memoryview(data)
     (magic,) = _I32.unpack_from(view, 4)
     (sys_flag,) = _I32.unpack_from(view, 36)
-    at = _FRONT.size + 8 + 8 + 8 + _TIMES.size
+    at = _FRONT.size + 8 + 8 + 8
     at += 12 * bool(sys_flag & BORN_HOST_V6_FLAG)
     at += 12 * bool(sys_flag & STORE_HOST_V6_FLAG)
-    (length,) = _I32.unpack_from(view, at)
-    at += 4 + length
+    _, _, body_bytes = _TIMES.unpack_from(view, at)
+    at += _TIMES.size + body_bytes
     if magic == MAGIC_V1:
         at += 1 + view[at]
     else:

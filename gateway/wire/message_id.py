@@ -26,7 +26,8 @@ MAX_OFFSET = (1 << _OFFSET_BITS) - 1
 MAX_PARTITION = (1 << _PARTITION_BITS) - 1
 
 _PORT_AND_ID_BYTES = 12
-_LENGTHS = {4 + _PORT_AND_ID_BYTES, 16 + _PORT_AND_ID_BYTES}
+_DIGITS = {2 * (4 + _PORT_AND_ID_BYTES), 2 * (16 + _PORT_AND_ID_BYTES)}
+_PORT_MAX = 0xFFFF
 
 
 class MessageId(NamedTuple):
@@ -98,17 +99,20 @@ def parse_offset_msg_id(text: str) -> OffsetMsgId:
     """Take an offsetMsgId apart.
 
     Raises:
-        MessageError: It is not 32 or 56 hexadecimal digits.
+        MessageError: It is not 32 or 56 hexadecimal digits, or the port is none.
     """
+    if len(text) not in _DIGITS:
+        raise MessageError(f"offsetMsgId of {len(text)} digits; allowed: 32 or 56")
     try:
         data = bytes.fromhex(text)
     except ValueError as error:
         raise MessageError(f"offsetMsgId {text!r:.80} is not hexadecimal") from error
-    if len(data) not in _LENGTHS:
-        raise MessageError(f"offsetMsgId of {len(text)} digits; allowed: 32 or 56")
     host = data[:-_PORT_AND_ID_BYTES]
+    port = int.from_bytes(data[len(host) : len(host) + 4], "big")
+    if 2 * len(data) != len(text) or port > _PORT_MAX:
+        raise MessageError(f"offsetMsgId {text!r:.80} names no address and port")
     return OffsetMsgId(
         host=str(ipaddress.ip_address(host)),
-        port=int.from_bytes(data[len(host) : len(host) + 4], "big"),
+        port=port,
         message_id=int.from_bytes(data[-8:], "big"),
     )

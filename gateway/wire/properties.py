@@ -46,9 +46,9 @@ _HASH_SIGN = 0x80000000
 
 
 def parse(text: str) -> dict[str, str]:
-    """Read properties; pairs without a name end are passed over, as clients do."""
-    pairs = [pair.split(NAME_END, 1) for pair in text.split(VALUE_END)]
-    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0]}  # noqa: PLR2004 - a pair
+    """Read properties; pairs without a name or a value are passed over, as in Java."""
+    pairs = [pair.partition(NAME_END) for pair in text.split(VALUE_END)]
+    return {name: value for name, _, value in pairs if name and value}
 
 
 def dump(properties: Mapping[str, str]) -> str:

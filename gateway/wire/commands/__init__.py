@@ -2,22 +2,36 @@
 
 from gateway.wire.commands import (
     admin,
+    auth,
+    broker_admin,
     callbacks,
     clients,
+    group_admin,
     namesrv,
+    namesrv_admin,
     offsets,
+    pop,
     pull,
     query,
+    reply,
     send,
+    transactions,
 )
 
 __all__ = [
     "admin",
+    "auth",
+    "broker_admin",
     "callbacks",
     "clients",
+    "group_admin",
     "namesrv",
+    "namesrv_admin",
     "offsets",
+    "pop",
     "pull",
     "query",
+    "reply",
     "send",
+    "transactions",
 ]

@@ -27,6 +27,14 @@ class CreateTopic(Header, frozen=True):
     force: bool = False
 
 
+@request(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, access=Access.ADMIN)
+class CreateTopicList(Header, frozen=True):
+    """Create topics, or change them: `bodies.TopicConfigList`.
+
+    Source: CreateTopicListRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+
 @request(RequestCode.DELETE_TOPIC_IN_BROKER, access=Access.ADMIN)
 class DeleteTopic(Header, frozen=True):
     """Delete a topic with its messages.
@@ -47,12 +55,28 @@ class GetTopicConfig(Header, frozen=True):
     topic: str
 
 
-@request(RequestCode.GET_ALL_TOPIC_CONFIG, access=Access.READ)
-class GetAllTopicConfig(Header, frozen=True):
-    """Ask how all topics are set up.
+class AllTopicConfigReply(Header, frozen=True):
+    """How many topics there are, of which the body has a part; 4.x does not say.
 
     Source: GetAllTopicConfigResponseHeader.java, RocketMQ 5.3.4.
     """
+
+    total_topic_num: I32 | None = None
+
+
+@request(
+    RequestCode.GET_ALL_TOPIC_CONFIG, access=Access.READ, reply=AllTopicConfigReply
+)
+class GetAllTopicConfig(Header, frozen=True):
+    """Ask how all topics are set up, a page at a time; from 4.x all at once.
+
+    Source: GetAllTopicConfigRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    topic_seq: I32 | None = None
+    """How many topics to pass over."""
+    data_version: str | None = None
+    max_topic_num: I32 | None = None
 
 
 @request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, access=Access.ADMIN)
@@ -63,12 +87,30 @@ class CreateGroup(Header, frozen=True):
     """
 
 
-@request(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, access=Access.READ)
-class GetAllGroupConfig(Header, frozen=True):
-    """Ask how all groups are set up.
+class AllGroupConfigReply(Header, frozen=True):
+    """How many groups there are, of which the body has a part; 4.x does not say.
 
-    Source: SubscriptionGroupWrapper.java, RocketMQ 5.3.4.
+    Source: GetAllSubscriptionGroupResponseHeader.java, RocketMQ 5.3.4.
     """
+
+    total_group_num: I32 | None = None
+
+
+@request(
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+    access=Access.READ,
+    reply=AllGroupConfigReply,
+)
+class GetAllGroupConfig(Header, frozen=True):
+    """Ask how all groups are set up, a page at a time; from 4.x all at once.
+
+    Source: GetAllSubscriptionGroupRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    group_seq: I32 | None = None
+    """How many groups to pass over."""
+    data_version: str | None = None
+    max_group_num: I32 | None = None
 
 
 @request(RequestCode.DELETE_SUBSCRIPTIONGROUP, access=Access.ADMIN)
@@ -96,11 +138,13 @@ class GetTopicStats(Header, frozen=True):
 class GetConsumeStats(Header, frozen=True):
     """Ask how far a group is behind; answered by ConsumeStats.
 
-    Source: GetConsumeStatsRequestHeader.java, RocketMQ 5.3.4.
+    Source: GetConsumeStatsRequestHeader.java, RocketMQ 5.5.0.
     """
 
     consumer_group: str
     topic: str | None = None
+    topic_list: str | None = None
+    """Topics joined by semicolons; empty: all."""
 
 
 @request(RequestCode.GET_CONSUMER_CONNECTION_LIST, access=Access.READ)

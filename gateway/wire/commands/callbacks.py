@@ -1,8 +1,15 @@
-"""Headers of what a broker asks its clients, on their own connections."""
+"""Headers of what a broker asks its clients, on their own connections.
+
+Two more stand with their families: `transactions.CheckTransactionState` and
+`reply.PushReplyMessage`. The last two here come from administrators too, and the
+broker hands them on.
+"""
 
 from __future__ import annotations
 
 from gateway.wire.codes import RequestCode
+from gateway.wire.commands.group_admin import GetConsumerStatus, ResetOffset
+from gateway.wire.frame import I32
 from gateway.wire.header import Access, Header, request
 
 
@@ -14,3 +21,48 @@ class NotifyConsumerIdsChanged(Header, frozen=True):
     """
 
     consumer_group: str
+
+
+@request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, access=Access.NONE)
+class ResetClientOffset(ResetOffset, frozen=True):
+    """Go on at the offsets in the body: ResetOffsetBody.
+
+    Source: Broker2Client.resetOffset, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, access=Access.NONE)
+class GetClientStatus(GetConsumerStatus, frozen=True):
+    """Say where you are in a topic; answered by GetConsumerStatusBody.
+
+    Source: Broker2Client.getConsumeStatus, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.GET_CONSUMER_RUNNING_INFO, access=Access.READ)
+class GetConsumerRunningInfo(Header, frozen=True):
+    """Ask a client how it does; answered by ConsumerRunningInfo.
+
+    Source: GetConsumerRunningInfoRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    consumer_group: str
+    client_id: str
+    jstack_enable: bool = False
+    """With the stacks of all its threads."""
+
+
+@request(RequestCode.CONSUME_MESSAGE_DIRECTLY, access=Access.SUBSCRIBE)
+class ConsumeMessageDirectly(Header, frozen=True):
+    """Have a client consume one message now; answered by its result.
+
+    Source: ConsumeMessageDirectlyResultRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    consumer_group: str
+    client_id: str | None = None
+    msg_id: str | None = None
+    broker_name: str | None = None
+    topic: str | None = None
+    topic_sys_flag: I32 | None = None
+    group_sys_flag: I32 | None = None

@@ -6,7 +6,24 @@ from gateway.wire.codes import RequestCode
 from gateway.wire.header import Access, Header, request
 
 
-@request(RequestCode.HEART_BEAT, access=Access.NONE)
+class HeartBeatReply(
+    Header,
+    frozen=True,
+    rename={
+        "is_support_heart_beat_v2": "IS_SUPPORT_HEART_BEAT_V2",
+        "is_sub_change": "IS_SUB_CHANGE",
+    },
+):
+    """Whether short heartbeats will do, and whether subscriptions are other ones.
+
+    Source: ClientManageProcessor.heartBeat, RocketMQ 5.3.4.
+    """
+
+    is_support_heart_beat_v2: bool | None = None
+    is_sub_change: bool | None = None
+
+
+@request(RequestCode.HEART_BEAT, access=Access.NONE, reply=HeartBeatReply)
 class HeartBeat(Header, frozen=True):
     """A client lives and has these producers and consumers: `bodies.HeartbeatData`.
 

@@ -49,7 +49,7 @@ class UpdateConsumerOffset(Header, frozen=True):
 class SearchOffset(Header, frozen=True):
     """Ask which message of a queue was stored at a time.
 
-    Source: SearchOffsetRequestHeader.java, RocketMQ 5.3.4.
+    Source: SearchOffsetRequestHeader.java, RocketMQ 5.5.0.
     """
 
     topic: str
@@ -58,6 +58,7 @@ class SearchOffset(Header, frozen=True):
     """Milliseconds since 1970."""
     boundary_type: str = "LOWER"
     """LOWER: the first at or after the time; UPPER: the last at or before it."""
+    lite_topic: str | None = None
 
 
 @request(RequestCode.GET_MAX_OFFSET, access=Access.READ, reply=Offset)

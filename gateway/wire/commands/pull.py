@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from gateway.wire.codes import RequestCode
 from gateway.wire.frame import I32, I64
 from gateway.wire.header import Access, Header, request
@@ -33,7 +35,7 @@ class PullReply(Header, frozen=True):
 class PullMessage(Header, frozen=True):
     """Read messages of one queue, and wait for some where there are none.
 
-    Source: PullMessageRequestHeader.java, RocketMQ 5.3.4.
+    Source: PullMessageRequestHeader.java, RocketMQ 5.5.0.
     """
 
     consumer_group: str
@@ -51,7 +53,10 @@ class PullMessage(Header, frozen=True):
     expression_type: str | None = None
     max_msg_bytes: I32 | None = None
     request_source: I32 | None = None
-    proxy_forward_client_id: str | None = None
+    proxy_forward_client_id: str | None = msgspec.field(
+        name="proxyFrowardClientId", default=None
+    )
+    lite_topic: str | None = None
 
 
 @request(RequestCode.LITE_PULL_MESSAGE, access=Access.SUBSCRIBE, reply=PullReply)

@@ -23,7 +23,7 @@ class QueryReply(Header, frozen=True):
 class QueryMessage(Header, frozen=True):
     """Find messages by key, or by unique key, within a time range.
 
-    Source: QueryMessageRequestHeader.java, RocketMQ 5.3.4.
+    Source: QueryMessageRequestHeader.java, RocketMQ 5.5.0.
     """
 
     topic: str
@@ -32,6 +32,7 @@ class QueryMessage(Header, frozen=True):
     begin_timestamp: I64
     end_timestamp: I64
     index_type: str | None = None
+    last_key: str | None = None
     unique_key_query: bool = msgspec.field(name="_UNIQUE_KEY_QUERY", default=False)
 
 

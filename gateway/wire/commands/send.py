@@ -24,6 +24,10 @@ class SendReply(Header, frozen=True):
     transaction_id: str | None = None
     """The message's unique key."""
     recall_handle: str | None = None
+    batch_uniq_id: str | None = None
+    msg_region: str | None = msgspec.field(name="MSG_REGION", default=None)
+    trace_on: bool | None = msgspec.field(name="TRACE_ON", default=None)
+    """Whether clients are to record traces of the message."""
 
 
 @request(RequestCode.SEND_MESSAGE, access=Access.PUBLISH, reply=SendReply)
@@ -68,7 +72,8 @@ _ONE_LETTER_NAMES = {
 }
 
 
-def _abbreviated(name: str, doc: str) -> type[SendMessage]:
+def abbreviated(name: str, doc: str) -> type[SendMessage]:
+    """Make a `SendMessage` with one-letter names on the wire."""
     # Renaming does not reach inherited fields, so the subclass states them again.
     fields = [
         (field.name, field.type, field.default)
@@ -92,7 +97,7 @@ def _abbreviated(name: str, doc: str) -> type[SendMessage]:
 SendMessageV2 = request(
     RequestCode.SEND_MESSAGE_V2, access=Access.PUBLISH, reply=SendReply
 )(
-    _abbreviated(
+    abbreviated(
         "SendMessageV2",
         """`SendMessage` with one-letter names, which parse faster in Java.
 
@@ -104,7 +109,7 @@ SendMessageV2 = request(
 SendBatchMessage = request(
     RequestCode.SEND_BATCH_MESSAGE, access=Access.PUBLISH, reply=SendReply
 )(
-    _abbreviated(
+    abbreviated(
         "SendBatchMessage",
         """Store several messages of one queue, all or none: `gateway.wire.batch`.
 
@@ -130,3 +135,26 @@ class ConsumerSendMsgBack(Header, frozen=True):
     origin_topic: str | None = None
     unit_mode: bool = False
     max_reconsume_times: I32 | None = None
+
+
+class RecallReply(Header, frozen=True):
+    """Which message was recalled.
+
+    Source: RecallMessageResponseHeader.java, RocketMQ 5.3.4.
+    """
+
+    msg_id: str
+    """The message's unique key."""
+
+
+@request(RequestCode.RECALL_MESSAGE, access=Access.PUBLISH, reply=RecallReply)
+class RecallMessage(Header, frozen=True):
+    """Take back a message whose time of delivery has not come.
+
+    Source: RecallMessageRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    topic: str
+    recall_handle: str
+    """What the answer to its sending had."""
+    producer_group: str | None = None

@@ -1,0 +1,165 @@
+"""Headers of looking after a broker: its settings, its state, its store."""
+
+from __future__ import annotations
+
+from gateway.wire.codes import RequestCode
+from gateway.wire.frame import I32, I64
+from gateway.wire.header import Access, Header, request
+
+
+class BrokerConfigReply(Header, frozen=True):
+    """Which version of its settings a broker has.
+
+    Source: GetBrokerConfigResponseHeader.java, RocketMQ 5.3.4.
+    """
+
+    version: str
+
+
+@request(RequestCode.UPDATE_BROKER_CONFIG, access=Access.ADMIN)
+class UpdateBrokerConfig(Header, frozen=True):
+    """Change settings; the body has lines of `name=value`.
+
+    Source: AdminBrokerProcessor.updateBrokerConfig, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.GET_BROKER_CONFIG, access=Access.READ, reply=BrokerConfigReply)
+class GetBrokerConfig(Header, frozen=True):
+    """Ask for all settings; answered by lines of `name=value`.
+
+    Source: AdminBrokerProcessor.getBrokerConfig, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.GET_BROKER_RUNTIME_INFO, access=Access.READ)
+class GetBrokerRuntimeInfo(Header, frozen=True):
+    """Ask how a broker does; answered by a KVTable.
+
+    Source: AdminBrokerProcessor.getBrokerRuntimeInfo, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.GET_ALL_DELAY_OFFSET, access=Access.READ)
+class GetAllDelayOffset(Header, frozen=True):
+    """Ask how far each delay level has come, as a slave broker does.
+
+    Source: AdminBrokerProcessor.getAllDelayOffset, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, access=Access.READ)
+class GetSystemTopicListFromBroker(Header, frozen=True):
+    """Ask for the topics that a broker has for itself: `bodies.TopicList`.
+
+    Source: AdminBrokerProcessor.getSystemTopicListFromBroker, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, access=Access.ADMIN)
+class CleanExpiredConsumeQueue(Header, frozen=True):
+    """Remove indexes of messages that are gone.
+
+    Source: AdminBrokerProcessor.cleanExpiredConsumeQueue, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.DELETE_EXPIRED_COMMITLOG, access=Access.ADMIN)
+class DeleteExpiredCommitLog(Header, frozen=True):
+    """Remove messages older than the retention time.
+
+    Source: AdminBrokerProcessor.deleteExpiredCommitLog, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.CLEAN_UNUSED_TOPIC, access=Access.ADMIN)
+class CleanUnusedTopic(Header, frozen=True):
+    """Remove indexes of topics that no longer exist.
+
+    Source: AdminBrokerProcessor.cleanUnusedTopic, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.VIEW_BROKER_STATS_DATA, access=Access.READ)
+class ViewBrokerStatsData(Header, frozen=True):
+    """Ask for one counter by minute, hour and day; answered by BrokerStatsData.
+
+    Source: ViewBrokerStatsDataRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    stats_name: str
+    stats_key: str
+
+
+@request(RequestCode.GET_BROKER_CONSUME_STATS, access=Access.READ)
+class GetBrokerConsumeStats(Header, frozen=True):
+    """Ask how far every group is behind; answered by ConsumeStatsList.
+
+    Source: GetConsumeStatsInBrokerHeader.java, RocketMQ 5.3.4.
+    """
+
+    is_order: bool
+    """Only groups that consume in order."""
+
+
+@request(RequestCode.QUERY_CONSUME_QUEUE, access=Access.READ)
+class QueryConsumeQueue(Header, frozen=True):
+    """Look at index entries of a queue; answered by QueryConsumeQueueResponseBody.
+
+    Source: QueryConsumeQueueRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    topic: str | None = None
+    queue_id: I32 = 0
+    index: I64 = 0
+    """The first queue offset."""
+    count: I32 = 0
+    consumer_group: str | None = None
+
+
+@request(RequestCode.GET_ALL_PRODUCER_INFO, access=Access.READ)
+class GetAllProducerInfo(Header, frozen=True):
+    """Ask for every producer; answered by ProducerTableInfo.
+
+    Source: GetAllProducerInfoRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.GET_TIMER_CHECK_POINT, access=Access.READ)
+class GetTimerCheckPoint(Header, frozen=True):
+    """Ask how far the timer has come, as a slave broker does.
+
+    Source: AdminBrokerProcessor.getTimerCheckPoint, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.GET_TIMER_METRICS, access=Access.READ)
+class GetTimerMetrics(Header, frozen=True):
+    """Ask how many messages of each topic wait for their time.
+
+    Source: AdminBrokerProcessor.getTimerMetrics, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.GET_BROKER_HA_STATUS, access=Access.READ)
+class GetBrokerHaStatus(Header, frozen=True):
+    """Ask how far the slaves are behind; answered by HARuntimeInfo.
+
+    Source: AdminBrokerProcessor.getBrokerHaStatus, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.GET_COLD_DATA_FLOW_CTR_INFO, access=Access.READ)
+class GetColdDataFlowCtrInfo(Header, frozen=True):
+    """Ask which groups are slowed down because they read old messages.
+
+    Source: AdminBrokerProcessor.getColdDataFlowCtrInfo, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.GET_BROKER_LITE_INFO, access=Access.READ)
+class GetBrokerLiteInfo(Header, frozen=True):
+    """Ask for the state of lite topics; answered by GetBrokerLiteInfoResponseBody.
+
+    Source: LiteManagerProcessor.getBrokerLiteInfo, RocketMQ 5.5.0.
+    """

@@ -1,0 +1,61 @@
+"""Headers of transactions: half messages, their ends, and asking back."""
+
+from __future__ import annotations
+
+from gateway.wire.codes import RequestCode
+from gateway.wire.frame import I32, I64
+from gateway.wire.header import Access, Header, request
+
+NOT_DECIDED = 0
+COMMIT = 0x8
+ROLLBACK = 0xC
+
+
+@request(RequestCode.END_TRANSACTION, access=Access.PUBLISH)
+class EndTransaction(Header, frozen=True):
+    """Commit a half message, roll it back, or say that it is not decided yet.
+
+    Source: EndTransactionRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    producer_group: str
+    tran_state_table_offset: I64
+    """Queue offset of the half message."""
+    commit_log_offset: I64
+    """Its message id."""
+    commit_or_rollback: I32
+    """`COMMIT`, `ROLLBACK` or `NOT_DECIDED`."""
+    msg_id: str
+    """The message's unique key."""
+    from_transaction_check: bool = False
+    """Whether the broker asked first."""
+    transaction_id: str | None = None
+    topic: str | None = None
+
+
+@request(RequestCode.CHECK_TRANSACTION_STATE, access=Access.NONE)
+class CheckTransactionState(Header, frozen=True):
+    """The broker asks a producer how a half message, the body, ended.
+
+    One-way: the producer answers by `EndTransaction`.
+
+    Source: CheckTransactionStateRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    tran_state_table_offset: I64
+    commit_log_offset: I64
+    msg_id: str | None = None
+    transaction_id: str | None = None
+    offset_msg_id: str | None = None
+    topic: str | None = None
+
+
+@request(RequestCode.RESUME_CHECK_HALF_MESSAGE, access=Access.ADMIN)
+class ResumeCheckHalfMessage(Header, frozen=True):
+    """Ask producers again about a half message that was given up.
+
+    Source: ResumeCheckHalfMessageRequestHeader.java, RocketMQ 5.3.4.
+    """
+
+    topic: str | None = None
+    msg_id: str | None = None
