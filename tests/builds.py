@@ -1,0 +1,122 @@
+"""Builds the foreign programs that tests start, once for each state of their sources.
+
+Downloads and builds are kept outside the tree, in `$ROPEWAY_CACHE` or the user's cache
+folder, under a name that holds a hash of all that went in.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+BUILD_SECONDS = 600
+"""A first Maven or Go build downloads some 100 MB."""
+
+
+def cache() -> Path:
+    """The folder for what can be made again."""
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(os.environ.get("ROPEWAY_CACHE") or user / "ropeway")
+
+
+def classpath(pom: Path, version: str = "") -> str:
+    """The jars that a pom names, downloaded: ready for `java -cp`.
+
+    Args:
+        pom: a Maven project with dependencies and nothing to compile.
+        version: replaces the pom's property `rocketmq.version`.
+    """
+
+    def resolve(folder: Path) -> None:
+        chosen = [f"-Drocketmq.version={version}"] if version else []
+        _run(
+            ["mvn", "-q", "-B", "-f", str(pom), "dependency:build-classpath"]
+            + [f"-Dmdep.outputFile={folder / 'classpath'}", *chosen],
+            pom.parent,
+        )
+
+    return (_built("classpath", [pom], version, resolve) / "classpath").read_text()
+
+
+def java_classes(sources: Path, jars: str) -> Path:
+    """The folder of classes compiled from the Java files of a folder."""
+    files = sorted(sources.glob("*.java"))
+
+    def compile_all(folder: Path) -> None:
+        _run(
+            ["javac", "-nowarn", "-cp", jars, "-d", str(folder), *map(str, files)],
+            sources,
+        )
+
+    return _built("java", files, jars, compile_all)
+
+
+def go_program(sources: Path) -> Path:
+    """The binary of the Go module in a folder."""
+    files = [*sorted(sources.glob("*.go")), sources / "go.mod", sources / "go.sum"]
+    build = ["go", "build", "-buildvcs=false", "-trimpath"]
+    return (
+        _built(
+            "go",
+            files,
+            "",
+            lambda folder: _run([*build, "-o", str(folder / "program"), "."], sources),
+        )
+        / "program"
+    )
+
+
+def shared_object(source: Path) -> Path:
+    """The library for LD_PRELOAD made of one C file."""
+    return (
+        _built(
+            "c",
+            [source],
+            "",
+            lambda folder: _run(
+                ["gcc", "-shared", "-fPIC", "-O2", "-o", str(folder / "library.so")]
+                + [str(source), "-ldl"],
+                source.parent,
+            ),
+        )
+        / "library.so"
+    )
+
+
+def _built(
+    kind: str, sources: Sequence[Path], settings: str, build: Callable[[Path], None]
+) -> Path:
+    digest = hashlib.sha256(settings.encode())
+    for source in sources:
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    target = cache() / "builds" / f"{kind}-{digest.hexdigest()[:20]}"
+    if target.exists():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # Another run may build the same at the same time: the first rename wins.
+    folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{kind}-"))
+    try:
+        build(folder)
+        folder.rename(target)
+    except OSError:
+        if not target.exists():
+            raise
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return target
+
+
+def _run(arguments: list[str], directory: Path) -> None:
+    done = subprocess.run(
+        arguments,
+        cwd=directory,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=BUILD_SECONDS,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(arguments[:3])}: {done.stdout}{done.stderr}")

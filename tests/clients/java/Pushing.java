@@ -1,0 +1,82 @@
+// The `consume` command: a push consumer that runs until it is stopped.
+
+import java.util.List;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyContext;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyContext;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.MessageExt;
+
+final class Pushing {
+    private static final long SUSPEND_MS = 200;
+
+    private final Command command;
+
+    private Pushing(Command command) {
+        this.command = command;
+    }
+
+    static void start(Command command) throws Exception {
+        var consumer = new DefaultMQPushConsumer(command.text("group"));
+        consumer.setNamesrvAddr(command.text("namesrv"));
+        consumer.setInstanceName(command.text("instance", command.instance()));
+        consumer.setConsumeFromWhere(ConsumeFromWhere.valueOf(
+            "CONSUME_FROM_" + command.text("from", "FIRST_OFFSET")));
+        if (command.has("timestamp")) {
+            consumer.setConsumeTimestamp(command.text("timestamp"));
+        }
+        consumer.setMaxReconsumeTimes((int) command.number("max_reconsume_times", -1));
+        consumer.setConsumeThreadMin(2);
+        consumer.setConsumeThreadMax(2);
+        // The enum moved to another package in 5.x: named through its value.
+        var model = consumer.getMessageModel();
+        if (command.flag("broadcasting")) {
+            model = Enum.valueOf(model.getDeclaringClass(), "BROADCASTING");
+        }
+        consumer.setMessageModel(model);
+        consumer.subscribe(command.text("topic"), command.text("tags", "*"));
+        var listener = new Pushing(command);
+        if (command.flag("orderly")) {
+            consumer.registerMessageListener((MessageListenerOrderly) listener::orderly);
+        } else {
+            consumer.registerMessageListener(
+                (MessageListenerConcurrently) listener::concurrent);
+        }
+        consumer.start();
+        Agent.RUNNING.put(command.id, consumer::shutdown);
+    }
+
+    private ConsumeConcurrentlyStatus concurrent(
+            List<MessageExt> messages, ConsumeConcurrentlyContext context) {
+        if (accept(messages)) {
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        }
+        context.setDelayLevelWhenNextConsume((int) command.number("delay_level", 0));
+        return ConsumeConcurrentlyStatus.RECONSUME_LATER;
+    }
+
+    private ConsumeOrderlyStatus orderly(
+            List<MessageExt> messages, ConsumeOrderlyContext context) {
+        if (accept(messages)) {
+            return ConsumeOrderlyStatus.SUCCESS;
+        }
+        context.setSuspendCurrentQueueTimeMillis(SUSPEND_MS);
+        return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT;
+    }
+
+    private boolean accept(List<MessageExt> messages) {
+        boolean all = true;
+        for (MessageExt message : messages) {
+            boolean accepted = message.getReconsumeTimes() >= command.number("fail", 0);
+            var fields = Messages.describe(message);
+            fields.put("accepted", accepted);
+            command.emit("received", fields);
+            all &= accepted;
+        }
+        return all;
+    }
+}

@@ -1,0 +1,121 @@
+"""Writes the table of clients and features from the results of the tests.
+
+A test names its feature with `@pytest.mark.compatibility("push consumer, orderly")`; the
+client is the test's parameter `client`, or the marker's keyword. `--compatibility FILE`
+writes what came of them.
+"""
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+UNSUPPORTED = "not supported by the client: "
+HEADER = """\
+# Compatibility
+
+Which feature of which unmodified client works, as the tests found it. This page is
+written by `pytest --compatibility docs/compatibility.md tests/clients tests/system`.
+"""
+RANK = ["fails", "not supported", "works"]
+"""A feature with several tests is as good as the worst of them."""
+
+Cell = tuple[str, str]
+
+
+class Table:
+    """The results by feature and client, in the order in which tests came."""
+
+    def __init__(self) -> None:
+        self._cells: dict[str, dict[str, Cell]] = {}
+        self._clients: list[str] = []
+
+    def add(self, feature: str, client: str, cell: Cell) -> None:
+        """Take in the result of one test."""
+        if client not in self._clients:
+            self._clients.append(client)
+        row = self._cells.setdefault(feature, {})
+        if client not in row or RANK.index(cell[0]) < RANK.index(row[client][0]):
+            row[client] = cell
+
+    def markdown(self) -> str:
+        """The table, with a numbered reason under it for each gap."""
+        clients = sorted(self._clients)
+        reasons: list[str] = []
+        lines = [
+            f"| feature | {' | '.join(clients)} |",
+            "|---" * (len(clients) + 1) + "|",
+        ]
+        for feature, row in self._cells.items():
+            cells = [_text(row.get(client), reasons) for client in clients]
+            lines.append(f"| {feature} | {' | '.join(cells)} |")
+        notes = [f"{number}. {reason}" for number, reason in enumerate(reasons, 1)]
+        return "\n".join([HEADER, *lines, "", *notes]).rstrip() + "\n"
+
+
+def _text(cell: Cell | None, reasons: list[str]) -> str:
+    if cell is None:
+        return "-"
+    result, reason = cell
+    if not reason:
+        return result
+    if reason not in reasons:
+        reasons.append(reason)
+    return f"{result} ({reasons.index(reason) + 1})"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--compatibility",
+        metavar="FILE",
+        type=Path,
+        help="write the table of clients and features, as the tests found it",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "compatibility(feature, client): a row of docs/compatibility.md"
+    )
+    config.stash[TABLE] = Table()
+
+
+TABLE = pytest.StashKey[Table]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    marker = item.get_closest_marker("compatibility")
+    if marker is not None:
+        client = _client(item, marker)
+        for cell in _cells(report):
+            item.config.stash[TABLE].add(marker.args[0], client, cell)
+    return report
+
+
+def _client(item: pytest.Item, marker: pytest.Mark) -> str:
+    if "client" in marker.kwargs:
+        return marker.kwargs["client"]
+    assert isinstance(item, pytest.Function)
+    return item.callspec.params["client"].name
+
+
+def _cells(report: pytest.TestReport) -> list[Cell]:
+    if report.failed:
+        return [("fails", "")]
+    if report.skipped and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        if reason.startswith(UNSUPPORTED):
+            return [("not supported", reason.removeprefix(UNSUPPORTED))]
+    if report.passed and report.when == "call":
+        return [("works", "")]
+    return []
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    path: Path | None = session.config.getoption("--compatibility")
+    if path is not None:
+        path.write_text(session.config.stash[TABLE].markdown())

@@ -1,0 +1,121 @@
+"""A server program under test: start, wait until it is ready, stop, kill."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+START_SECONDS = 120
+STOP_SECONDS = 60
+POLL_SECONDS = 0.05
+GET_ROUTE = 105
+
+
+class ServerProcess:
+    """One server program; its output goes to a log file.
+
+    Args:
+        name: the name of the log file in `directory`, and of the program in errors.
+        arguments: the command line.
+        directory: the working directory.
+        environment: added to this process's own.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        directory: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.log = directory / f"{name}.log"
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                arguments,
+                cwd=directory,
+                env={**os.environ, **(environment or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    def wait_until(self, ready: Callable[[], bool]) -> None:
+        """Return when the program is ready.
+
+        Raises:
+            RuntimeError: it ended, or was not ready in time; with the end of its log.
+        """
+        give_up = time.monotonic() + START_SECONDS
+        while not ready():
+            if self._process.poll() is not None or time.monotonic() > give_up:
+                self.kill()
+                raise RuntimeError(f"{self.name} did not start: {self.tail()}")
+            time.sleep(POLL_SECONDS)
+
+    def tail(self) -> str:
+        """The end of the log."""
+        return self.log.read_text(errors="replace")[-4000:]
+
+    def stop(self) -> None:
+        """Ask it to end, and see that it does."""
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise RuntimeError(f"{self.name} did not stop: {self.tail()}") from None
+
+    def kill(self) -> None:
+        """End it without warning."""
+        self._process.kill()
+        self._process.wait()
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of 127.0.0.1 that nobody listens on."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def listens(port: int) -> bool:
+    """Whether somebody accepts connections on a port of 127.0.0.1."""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+def route_code(port: int, topic: str) -> int | None:
+    """The response code of a name server for a topic; None where it does not answer."""
+    header = json.dumps(
+        {
+            "code": GET_ROUTE,
+            "flag": 0,
+            "language": "JAVA",
+            "opaque": 1,
+            "version": 0,
+            "extFields": {"topic": topic},
+        }
+    ).encode()
+    try:
+        with socket.create_connection(("127.0.0.1", port), 5) as connection:
+            connection.sendall(struct.pack(">II", 4 + len(header), len(header)) + header)
+            reader = connection.makefile("rb")
+            _, header_bytes = struct.unpack(">II", reader.read(8))
+            return json.loads(reader.read(header_bytes & 0xFFFFFF))["code"]
+    except (OSError, struct.error):
+        return None

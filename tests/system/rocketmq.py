@@ -1,0 +1,141 @@
+"""A real RocketMQ 5.5.0 name server and broker, to compare with."""
+
+from pathlib import Path
+
+from tests import builds
+from tests.system.process import ServerProcess, free_ports, listens, route_code
+
+HERE = Path(__file__).parent
+HEAP = "512m"
+CLUSTER = "DefaultCluster"
+JAVA = [
+    "java",
+    "-XX:+UseSerialGC",
+    "-XX:MaxDirectMemorySize=256m",
+    "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
+    "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+    "--add-opens=java.base/java.util=ALL-UNNAMED",
+    "--add-opens=java.base/java.util.concurrent=ALL-UNNAMED",
+    "-Dio.netty.availableProcessors=2",
+]
+NAMESRV_CONF = """\
+listenPort={name_port}
+bindAddress=127.0.0.1
+kvConfigPath={directory}/kvConfig.json
+configStorePath={directory}/namesrv.properties
+"""
+BROKER_CONF = """\
+brokerClusterName={cluster}
+brokerName=broker-0
+brokerId=0
+brokerIP1=127.0.0.1
+brokerIP2=127.0.0.1
+bindAddress=127.0.0.1
+listenPort={broker_port}
+haListenPort={ha_port}
+namesrvAddr=127.0.0.1:{name_port}
+brokerRole=ASYNC_MASTER
+storePathRootDir={directory}/store
+storePathCommitLog={directory}/store/commitlog
+mappedFileSizeCommitLog=67108864
+diskMaxUsedSpaceRatio=95
+timerWheelEnable=false
+{settings}
+"""
+
+
+class RocketMQ:
+    """A name server and a broker, two processes on 127.0.0.1.
+
+    Args:
+        directory: for data, settings and logs; kept over stop and start.
+        sync_flush: acknowledge a message when the disk has it.
+        auto_create: make a topic when somebody sends to it.
+    """
+
+    name = "RocketMQ 5.5.0"
+
+    def __init__(
+        self, directory: Path, *, sync_flush: bool = False, auto_create: bool = True
+    ) -> None:
+        self._directory = directory
+        # A broker also listens two ports below its own.
+        self._name_port, self._broker_port, self._ha_port = _ports()
+        self._settings = {
+            "flushDiskType": "SYNC_FLUSH" if sync_flush else "ASYNC_FLUSH",
+            "autoCreateTopicEnable": str(auto_create).lower(),
+        }
+        self._running: list[ServerProcess] = []
+
+    @property
+    def name_server(self) -> str:
+        """Where clients ask for routes."""
+        return f"127.0.0.1:{self._name_port}"
+
+    def start(self) -> None:
+        """Start both, and return when a client could send."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._write("namesrv.conf", NAMESRV_CONF)
+        self._write("broker.conf", BROKER_CONF)
+        namesrv = self._java("namesrv", "namesrv.NamesrvStartup", "128m")
+        namesrv.wait_until(lambda: listens(self._name_port))
+        broker = self._java("broker", "broker.BrokerStartup", HEAP)
+        broker.wait_until(
+            lambda: (
+                listens(self._broker_port)
+                and route_code(self._name_port, CLUSTER) == 0
+            )
+        )
+
+    def stop(self) -> None:
+        """Stop both in order: the broker takes itself out of the routes first."""
+        while self._running:
+            self._running.pop().stop()
+
+    def kill(self) -> None:
+        """End both without warning."""
+        while self._running:
+            self._running.pop().kill()
+
+    def _java(self, name: str, main_class: str, heap: str) -> ServerProcess:
+        process = ServerProcess(
+            name,
+            [
+                *JAVA,
+                f"-Xms{heap}",
+                f"-Xmx{heap}",
+                f"-Duser.home={self._directory}",
+                f"-Drocketmq.home.dir={self._directory}",
+                "-cp",
+                builds.classpath(HERE / "rocketmq.xml"),
+                f"org.apache.rocketmq.{main_class}",
+                "-c",
+                str(self._directory / f"{name}.conf"),
+            ],
+            self._directory,
+            # The port for replicas has no setting for its address.
+            {"LD_PRELOAD": str(builds.shared_object(HERE / "bind_loopback.c"))},
+        )
+        self._running.append(process)
+        return process
+
+    def _write(self, name: str, template: str) -> None:
+        text = template.format(
+            cluster=CLUSTER,
+            name_port=self._name_port,
+            broker_port=self._broker_port,
+            ha_port=self._ha_port,
+            directory=self._directory,
+            settings="\n".join(f"{key}={value}" for key, value in self._settings.items()),
+        )
+        (self._directory / name).write_text(text)
+
+
+def _ports() -> tuple[int, int, int]:
+    while True:
+        name_port, broker_port, ha_port = free_ports(3)
+        if not listens(broker_port - 2) and broker_port - 2 not in {name_port, ha_port}:
+            return name_port, broker_port, ha_port

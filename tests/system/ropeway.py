@@ -1,0 +1,85 @@
+"""Ropeway as its users start it: `serve` in a process of its own."""
+
+import sys
+from pathlib import Path
+
+from tests.system.process import ServerProcess, free_ports, route_code
+
+ROOT = Path(__file__).parents[2]
+CONFIG = """\
+[log]
+flush = "{flush}"
+
+[topics]
+auto_create = {auto_create}
+"""
+TLS = """\
+
+[tls]
+certificate = "{certificate}"
+key = "{key}"
+"""
+
+
+class Ropeway:
+    """A gateway on its embedded log; one port is name server and broker.
+
+    Args:
+        directory: for data, settings and logs; kept over stop and start.
+        sync_flush: acknowledge a message when the disk has it.
+        auto_create: make a topic when somebody sends to it.
+        tls: certificate and key for clients that speak TLS.
+    """
+
+    name = "Ropeway"
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        sync_flush: bool = False,
+        auto_create: bool = True,
+        tls: tuple[Path, Path] | None = None,
+    ) -> None:
+        self._directory = directory
+        self._port = free_ports(1)[0]
+        self._config = CONFIG.format(
+            flush="sync" if sync_flush else "async",
+            auto_create=str(auto_create).lower(),
+        )
+        if tls is not None:
+            self._config += TLS.format(certificate=tls[0], key=tls[1])
+        self._process: ServerProcess | None = None
+
+    @property
+    def name_server(self) -> str:
+        """Where clients ask for routes."""
+        return f"127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Start it, on the same port and data as before, and return when it answers."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        config = self._directory / "ropeway.toml"
+        config.write_text(self._config)
+        self._process = ServerProcess(
+            "ropeway",
+            [sys.executable, "-m", "gateway.cli.main", "serve"]
+            + ["--listen", self.name_server]
+            + ["--data", str(self._directory / "data")]
+            + ["--config", str(config)],
+            self._directory,
+            {"PYTHONPATH": str(ROOT)},
+        )
+        self._process.wait_until(lambda: route_code(self._port, "TBW102") is not None)
+
+    def stop(self) -> None:
+        """Stop it in order."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.stop()
+
+    def kill(self) -> None:
+        """End it without warning."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
