@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from gateway.node.subscriptions import Subscription
     from gateway.wire.bodies import ConsumerData
+    from gateway.wire.frame import Buffer
 
 EXPIRY_MS = 120_000
 """A member without a heartbeat for so long is gone; clients send one each 30 s."""
@@ -31,6 +32,9 @@ class Link(Protocol):
     @property
     def address(self) -> str:
         """The client's address, host:port."""
+
+    def push(self, *data: Buffer) -> None:
+        """Send a whole one-way request."""
 
     def close(self) -> None:
         """Close the connection."""

@@ -94,7 +94,7 @@ class Topics:
             await self._routes.delete_topic(names.AUTO_CREATE_TOPIC)
 
     async def auto_create(
-        self, name: str, default_topic: str, queues: int, sys_flag: int
+        self, name: str, default_topic: str, queues: int
     ) -> ServedTopic | None:
         """Make a topic because somebody sends to it; None where that is not allowed.
 
@@ -108,15 +108,13 @@ class Topics:
             return None
         wanted = max(1, min(queues, template.write_queue_nums))
         perm = template.perm & ~PERM_INHERIT
-        return await self._ensure(name, wanted, perm, sys_flag)
+        return await self._ensure(name, wanted, perm)
 
     async def ensure_derived(self, name: str, queues: int) -> ServedTopic:
         """Make a group's retry or dead-letter topic where it is missing."""
         return await self._ensure(name, queues, PERM_READ | PERM_WRITE)
 
-    async def _ensure(
-        self, name: str, queues: int, perm: int, sys_flag: int = 0
-    ) -> ServedTopic:
+    async def _ensure(self, name: str, queues: int, perm: int) -> ServedTopic:
         served = self.get(name)
         if served is not None and served.setup.write_queue_nums >= queues:
             return served
@@ -125,7 +123,6 @@ class Topics:
             read_queue_nums=queues,
             write_queue_nums=queues,
             perm=perm,
-            topic_sys_flag=sys_flag,
         )
         return await self.put(setup)
 

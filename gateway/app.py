@@ -1,0 +1,145 @@
+"""The one place that builds the parts of a node, joins them, and takes them apart."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+import structlog
+
+import gateway.processors.all  # noqa: F401 - registers every processor
+from gateway.config import ConfigError
+from gateway.node.clients import Clients
+from gateway.node.groups import Groups
+from gateway.node.holds import Holds
+from gateway.node.locks import QueueLocks
+from gateway.node.node import Node, now_ms
+from gateway.node.schedule import Schedule, parse_levels
+from gateway.node.topics import Topics
+from gateway.node.unique_keys import UniqueKeys
+from gateway.processors.callbacks import notify_consumer_ids_changed
+from gateway.server import Server
+from gateway.tls import server_context
+from gateway.wire import properties
+from routing.embedded import EmbeddedRoutes
+from storage.api import LogError
+from storage.file import FileLog, FileLogSettings, open_log, open_offsets
+
+if TYPE_CHECKING:
+    import ssl
+
+    from gateway.config import Config
+
+log = structlog.get_logger(__name__)
+
+_EXPIRE_EVERY_S = 10.0
+
+
+class App:
+    """A running node with its endpoints.
+
+    Use it as an asynchronous context manager: it listens from entry to exit.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._stack = AsyncExitStack()
+        self.server: Server
+        self.node: Node
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            self.node = await self._build(stack)
+            tls = self._config.tls
+            self.server = Server(
+                self.node,
+                self._tls(),
+                tls_required=tls is not None and tls.required,
+            )
+            await self.server.open()
+            stack.push_async_callback(
+                self.server.close, self._config.shutdown_ms / 1000
+            )
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def _build(self, stack: AsyncExitStack) -> Node:
+        config = self._config
+        try:
+            levels_ms = parse_levels(config.delay_levels)
+        except ValueError as error:
+            raise ConfigError(f"delay_levels: {error}") from error
+        config.data.mkdir(parents=True, exist_ok=True)
+        message_log = open_log(config.data / "log", _log_settings(config))
+        stack.push_async_callback(message_log.close)
+        offsets = open_offsets(config.data)
+        stack.push_async_callback(offsets.close)
+        routes = EmbeddedRoutes(config.data / "routes.db")
+        stack.push_async_callback(routes.close)
+        topics = Topics(config, routes, message_log)
+        await topics.create_system_topics(len(levels_ms))
+        schedule = Schedule(levels_ms, topics, offsets)
+        schedule.start()
+        stack.push_async_callback(schedule.close)
+        expiry = asyncio.get_running_loop().create_task(_expire(message_log))
+        stack.callback(expiry.cancel)
+        return Node(
+            config=config,
+            log=message_log,
+            offsets=offsets,
+            routes=routes,
+            topics=topics,
+            groups=Groups(config, routes),
+            clients=Clients(now_ms, notify_consumer_ids_changed),
+            locks=QueueLocks(now_ms),
+            holds=Holds(config.limits.held_pulls),
+            schedule=schedule,
+            unique_keys=UniqueKeys(),
+            property_suffix=properties.dump(
+                {
+                    properties.MSG_REGION: config.region,
+                    properties.TRACE_ON: "true",
+                    properties.CLUSTER: config.cluster,
+                }
+            ),
+            region_json=msgspec.json.encode(config.region),
+            tasks=set(),
+        )
+
+    def _tls(self) -> ssl.SSLContext | None:
+        tls = self._config.tls
+        if tls is None:
+            return None
+        try:
+            return server_context(tls)
+        except OSError as error:
+            raise ConfigError(
+                f"tls: {tls.certificate} and {tls.key} cannot be used: {error}"
+            ) from error
+
+
+def _log_settings(config: Config) -> FileLogSettings:
+    given = config.log
+    return FileLogSettings(
+        flush=given.flush,
+        segment_bytes=given.segment_bytes,
+        tail_bytes=given.tail_cache_bytes,
+        retention_ms=int(given.retention_hours * 3_600_000),
+        retention_bytes=given.retention_bytes,
+        on_damage=given.on_damage,
+    )
+
+
+async def _expire(message_log: FileLog) -> None:
+    """Delete what retention has given up, now and then."""
+    while True:
+        await asyncio.sleep(_EXPIRE_EVERY_S)
+        try:
+            await message_log.expire(now_ms())
+        except LogError as error:
+            log.warning("retention failed", reason=str(error))

@@ -1,0 +1,1 @@
+"""The `ropeway` command: parse, call, print."""

@@ -1,0 +1,109 @@
+"""A listener's connections, the address it advertises, and who is slow or idle."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from typing import TYPE_CHECKING
+
+import structlog
+
+from gateway.wire import message, message_id
+
+if TYPE_CHECKING:
+    from gateway.config import ListenerConfig
+    from gateway.connection import Connection
+
+log = structlog.get_logger(__name__)
+
+
+class ServerError(Exception):
+    """An endpoint cannot be opened; the text says which and why."""
+
+
+class Outbox:
+    """The connections that have something to write at the end of this tick."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._connections: list[Connection] = []
+
+    def add(self, connection: Connection) -> None:
+        """Write this connection's answers when the tick ends."""
+        if not self._connections:
+            self._loop.call_soon(self._flush)
+        self._connections.append(connection)
+
+    def _flush(self) -> None:
+        connections, self._connections = self._connections, []
+        for connection in connections:
+            connection.flush()
+
+
+class Listener:
+    """One listening socket with its connections and the address it advertises.
+
+    Raises:
+        ServerError: The advertised host has no address.
+    """
+
+    def __init__(self, config: ListenerConfig, sock: socket.socket) -> None:
+        self.socket = sock
+        self.host, self.port = sock.getsockname()[:2]
+        host = config.advertised_host or self.host
+        port = config.advertised_port or self.port
+        self.advertised = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        address = _resolve(host)
+        self.packed_advertised = message.pack_host(address, port)
+        self.id_prefix = message_id.address_prefix(address, port).encode()
+        self.connections: set[Connection] = set()
+        self._slow: dict[Connection, float] = {}
+
+    def joined(self, connection: Connection) -> None:
+        """A client has connected."""
+        self.connections.add(connection)
+
+    def left(self, connection: Connection) -> None:
+        """A client's connection has ended."""
+        self.connections.discard(connection)
+        self._slow.pop(connection, None)
+
+    def slow(self, connection: Connection) -> None:
+        """A client does not take its answers."""
+        self._slow.setdefault(connection, asyncio.get_running_loop().time())
+
+    def close_slow(self, limit_s: float) -> None:
+        """Close connections whose client has been behind for too long."""
+        now = asyncio.get_running_loop().time()
+        for connection, since in list(self._slow.items()):
+            if not connection.congested:
+                del self._slow[connection]
+            elif now - since > limit_s:
+                log.warning(
+                    "connection closed", client=connection.address, reason="slow reader"
+                )
+                connection.abort()
+
+    def close_idle(self) -> None:
+        """Close connections that have been silent since the last call."""
+        for connection in list(self.connections):
+            if connection.active:
+                connection.active = False
+            else:
+                log.info("connection closed", client=connection.address, reason="idle")
+                connection.close()
+
+
+def _resolve(host: str) -> str:
+    """The IP address that message ids carry for an advertised host."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        pass
+    try:
+        return socket.gethostbyname(host)
+    except OSError as error:
+        raise ServerError(f"advertised host {host!r} has no address: {error}") from (
+            error
+        )

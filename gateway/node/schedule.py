@@ -1,0 +1,224 @@
+"""Delay levels: messages that wait in the log until their time has come.
+
+A message with a delay level goes to the queue of that level in `SCHEDULE_TOPIC_XXXX`,
+its real topic and queue in its properties. All messages of a level wait equally long,
+so each queue is in order of delivery and one reader a level is enough. How far it has
+come is a consumer offset: a kill makes the last messages come again, never go missing.
+
+Source: ScheduleMessageService.java and HookUtils.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import structlog
+
+from gateway.node import names, storing
+from gateway.node.node import now_ms
+from gateway.wire import message, properties
+from gateway.wire.errors import WireError
+from storage.api import LogError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gateway.node.topics import ServedTopic, Topics
+    from gateway.wire.message import Message
+    from storage.api import Partition
+    from storage.offsets import Offsets
+
+log = structlog.get_logger(__name__)
+
+_UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_BATCH = 64
+_BATCH_BYTES = 1024 * 1024
+_RETRY_S = 1.0
+"""Pause after the log refused a delivery."""
+
+
+def parse_levels(text: str) -> list[int]:
+    """Read delay levels like `1s 5s 1m 2h` into milliseconds; level 1 comes first.
+
+    Raises:
+        ValueError: A level is not a positive number with a unit of s, m, h or d.
+    """
+    levels = []
+    for word in text.split():
+        number, unit = word[:-1], _UNIT_MS.get(word[-1])
+        if unit is None or not number.isdecimal() or int(number) == 0:
+            raise ValueError(f"delay level {word!r}; allowed: like 10s, 5m, 2h, 1d")
+        levels.append(int(number) * unit)
+    if not levels:
+        raise ValueError("no delay level; allowed: like '1s 5s 10s'")
+    return levels
+
+
+class Schedule:
+    """Takes messages with a delay level in, and delivers them when they are due."""
+
+    def __init__(self, levels_ms: list[int], topics: Topics, offsets: Offsets) -> None:
+        self.levels_ms = levels_ms
+        self._topics = topics
+        self._offsets = offsets
+        self._readers: list[asyncio.Task[None]] = []
+
+    def divert(
+        self, topic: ServedTopic, queue_id: int, pairs: dict[str, str], text: str
+    ) -> tuple[ServedTopic, int, str]:
+        """Where a message with a DELAY property goes first.
+
+        Args:
+            topic: Where it is for.
+            queue_id: Which queue of it.
+            pairs: Its properties; they get its real topic and queue.
+            text: The same in wire form.
+
+        Returns:
+            The topic, the queue id and the properties to store it with: those given,
+            where the level is none.
+        """
+        try:
+            level = min(int(pairs[properties.DELAY]), len(self.levels_ms))
+        except ValueError:
+            return topic, queue_id, text
+        if level <= 0:
+            return topic, queue_id, text
+        pairs[properties.REAL_TOPIC] = topic.name
+        pairs[properties.REAL_QUEUE_ID] = str(queue_id)
+        schedule = self._topics.get(names.SCHEDULE_TOPIC)
+        assert schedule is not None, "made at start"
+        return schedule, level - 1, properties.dump(pairs)
+
+    def start(self) -> None:
+        """Begin to deliver."""
+        schedule = self._topics.get(names.SCHEDULE_TOPIC)
+        assert schedule is not None, "made at start"
+        loop = asyncio.get_running_loop()
+        for index, delay_ms in enumerate(self.levels_ms):
+            reader = _LevelReader(
+                index,
+                delay_ms,
+                schedule.partitions[index],
+                self._topics,
+                self._offsets,
+            )
+            self._readers.append(loop.create_task(reader.run()))
+
+    async def close(self) -> None:
+        """Stop delivering; what is due comes after the next start."""
+        for reader in self._readers:
+            reader.cancel()
+        await asyncio.gather(*self._readers, return_exceptions=True)
+        self._readers.clear()
+
+
+class _LevelReader:
+    """Delivers the messages of one level, in order."""
+
+    def __init__(
+        self,
+        queue_id: int,
+        delay_ms: int,
+        partition: Partition,
+        topics: Topics,
+        offsets: Offsets,
+    ) -> None:
+        self._queue_id = queue_id
+        self._delay_ms = delay_ms
+        self._partition = partition
+        self._topics = topics
+        self._offsets = offsets
+        self._grown = asyncio.Event()
+
+    async def run(self) -> None:
+        self._partition.watch(self._grown.set)
+        try:
+            while True:
+                try:
+                    await self._deliver_due()
+                except LogError as error:
+                    log.warning(
+                        "delayed delivery waits",
+                        level=self._queue_id + 1,
+                        reason=str(error),
+                    )
+                    await asyncio.sleep(_RETRY_S)
+        finally:
+            self._partition.unwatch(self._grown.set)
+
+    async def _deliver_due(self) -> None:
+        """Deliver what is due; then wait for the next message, or for its time."""
+        self._grown.clear()
+        offset = self._offset()
+        chunk = await self._partition.read(offset, _BATCH, _BATCH_BYTES)
+        if chunk.records == 0:
+            if chunk.next_offset > offset:
+                self._advance(chunk.next_offset)
+            elif offset >= self._partition.end:
+                await self._grown.wait()
+            return
+        deliveries = []
+        wait_ms = 0
+        for record in (one for piece in chunk.data for one in message.split(piece)):
+            stored = message.decode(record)
+            wait_ms = stored.store_ms + self._delay_ms - now_ms()
+            if wait_ms > 0:
+                break
+            deliveries.append((stored.queue_offset, self._deliver(stored)))
+        for delivered_offset, delivery in deliveries:
+            await delivery
+            self._advance(delivered_offset + 1)
+        if wait_ms > 0:
+            await asyncio.sleep(wait_ms / 1000)
+
+    def _offset(self) -> int:
+        known = self._offsets.get(
+            names.SCHEDULE_GROUP, names.SCHEDULE_TOPIC, self._queue_id
+        )
+        return max(known or 0, self._partition.first)
+
+    def _advance(self, offset: int) -> None:
+        self._offsets.commit(
+            names.SCHEDULE_GROUP, names.SCHEDULE_TOPIC, self._queue_id, offset
+        )
+
+    def _deliver(self, stored: Message) -> asyncio.Future[None]:
+        """Append a due message to its real queue; the future tells how it went."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        pairs = properties.parse(stored.properties)
+        topic = self._topics.get(pairs.get(properties.REAL_TOPIC, ""))
+        queue_id = int(pairs.get(properties.REAL_QUEUE_ID, "0"))
+        if topic is None or queue_id >= len(topic.partitions):
+            log.warning(
+                "delayed message dropped: its topic was deleted",
+                topic=pairs.get(properties.REAL_TOPIC),
+                queue_id=queue_id,
+                unique_key=pairs.get(properties.UNIQ_KEY),
+            )
+            done.set_result(None)
+            return done
+        pairs.pop(properties.DELAY, None)
+        try:
+            storing.store_again(
+                topic, queue_id, stored, pairs, stored.reconsume_times, _tell(done)
+            )
+        except WireError as error:
+            log.warning("delayed message dropped", reason=str(error))
+            done.set_result(None)
+        except LogError as error:
+            done.set_exception(error)
+        return done
+
+
+def _tell(done: asyncio.Future[None]) -> Callable[[int, LogError | None], None]:
+    def tell(_offset: int, error: LogError | None) -> None:
+        if done.cancelled():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    return tell

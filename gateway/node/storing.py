@@ -1,0 +1,131 @@
+"""Storing: from a message's parts to a record in its queue's log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.node.node import now_ms
+from gateway.wire import message, properties
+from gateway.wire.errors import MessageError
+from storage.api import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gateway.node.topics import ServedTopic
+    from gateway.wire.message import Message
+    from storage.api import Done
+
+_HOST_FLAGS = message.BORN_HOST_V6_FLAG | message.STORE_HOST_V6_FLAG
+
+
+def make_record(
+    topic: ServedTopic,
+    queue_id: int,
+    offset: int,
+    store_ms: int,
+    *,
+    body: bytes,
+    text: str,
+    pairs: Mapping[str, str],
+    flag: int,
+    sys_flag: int,
+    born_ms: int,
+    born_host: bytes,
+    store_host: bytes,
+    reconsume_times: int,
+) -> Record:
+    """Make the record that goes to an offset of a queue.
+
+    Args:
+        topic: Where it goes.
+        queue_id: Which queue of it.
+        offset: The queue offset it will have.
+        store_ms: Now.
+        body: As it was sent.
+        text: The properties in wire form.
+        pairs: The same, taken apart.
+        flag: The application's flag.
+        sys_flag: What was sent; the bits of the hosts' lengths are set here.
+        born_ms: When the producer made it.
+        born_host: The producer's packed address.
+        store_host: This broker's packed address, as clients reach it.
+        reconsume_times: How often a consumer has sent it back.
+
+    Raises:
+        MessageError: The properties are too long.
+    """
+    data = text.encode()
+    if len(data) > message.MAX_PROPERTIES_BYTES:
+        raise MessageError(
+            f"properties of {len(data)} bytes with the broker's own; "
+            f"allowed: {message.MAX_PROPERTIES_BYTES}"
+        )
+    if len(born_host) > 8 or len(store_host) > 8 or sys_flag & _HOST_FLAGS:  # noqa: PLR2004 - IPv4 and port
+        sys_flag &= ~_HOST_FLAGS
+        sys_flag |= message.host_flags(born_host, store_host)
+    tag = pairs.get(properties.TAGS)
+    return Record(
+        message.assemble(
+            topic.magic,
+            topic.name_field,
+            queue_id,
+            offset,
+            topic.id_bases[queue_id] | offset,
+            flag,
+            sys_flag,
+            born_ms,
+            born_host,
+            store_ms,
+            store_host,
+            reconsume_times,
+            0,
+            body,
+            data,
+            message.crc(body),
+        ),
+        properties.tag_hash(tag) if tag else 0,
+        properties.key_words(pairs),
+    )
+
+
+def store_again(
+    topic: ServedTopic,
+    queue_id: int,
+    original: Message,
+    pairs: Mapping[str, str],
+    reconsume_times: int,
+    done: Done,
+) -> None:
+    """Append a message that was stored before, to another queue.
+
+    Args:
+        topic: Where it goes.
+        queue_id: Which queue of it.
+        original: What was stored.
+        pairs: Its properties from now on.
+        reconsume_times: How often a consumer has sent it back.
+        done: As in `Partition.append`.
+
+    Raises:
+        MessageError: The properties are too long.
+        LogError: As in `Partition.append`.
+    """
+    partition = topic.partitions[queue_id]
+    store_ms = now_ms()
+    record = make_record(
+        topic,
+        queue_id,
+        partition.next_offset,
+        store_ms,
+        body=original.body,
+        text=properties.dump(pairs),
+        pairs=pairs,
+        flag=original.flag,
+        sys_flag=original.sys_flag,
+        born_ms=original.born_ms,
+        born_host=message.pack_host(*original.born_host),
+        store_host=message.pack_host(*original.store_host),
+        reconsume_times=reconsume_times,
+    )
+    partition.append([record], store_ms, done)

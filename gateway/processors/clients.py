@@ -1,0 +1,100 @@
+"""Clients' coming and going, and their sharing of queues.
+
+Source: ClientManageProcessor.java, ConsumerManageProcessor.java and
+AdminBrokerProcessor.lockBatchMQ, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+from gateway.node import names, subscriptions
+from gateway.processors.context import Answer, Context, Refusal
+from gateway.processors.dispatch import handles
+from gateway.wire import bodies
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.clients import (
+    CheckClientConfig,
+    GetConsumerListByGroup,
+    HeartBeat,
+    LockBatchMq,
+    UnlockBatchMq,
+    UnregisterClient,
+)
+
+
+@handles(HeartBeat)
+async def heart_beat(_: HeartBeat, context: Context) -> Answer:
+    """A client lives, and has these producers and consumers."""
+    node = context.node
+    data = bodies.decode(bodies.HeartbeatData, context.body)
+    for consumer in data.consumer_data_set or ():
+        group = await node.groups.ensure(consumer.group_name)
+        if group is None:
+            raise Refusal(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+                names.group_complaint(consumer.group_name)
+                or f"subscription group not exist, {consumer.group_name:.200}",
+            )
+        if group.retry_queue_nums > 0 and not consumer.is_broadcasting:
+            retry_topic = names.retry_topic(consumer.group_name)
+            await node.topics.ensure_derived(retry_topic, group.retry_queue_nums)
+        if not context.peer.closed:
+            node.clients.register_consumer(context.peer, data.client_id, consumer)
+    if not context.peer.closed:
+        for producer in data.producer_data_set or ():
+            node.clients.register_producer(
+                context.peer, data.client_id, producer.group_name
+            )
+    # The next heartbeat shall be whole again: we keep no fingerprints.
+    return Answer(fields={"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true"})
+
+
+@handles(UnregisterClient)
+def unregister_client(request: UnregisterClient, context: Context) -> Answer:
+    """A producer or a consumer stops."""
+    if request.producer_group:
+        context.node.clients.unregister_producer(context.peer, request.producer_group)
+    if request.consumer_group:
+        context.node.clients.unregister_consumer(context.peer, request.consumer_group)
+    return Answer(fields={})
+
+
+@handles(CheckClientConfig)
+def check_client_config(_: CheckClientConfig, context: Context) -> Answer:
+    """Whether a subscription's expression can be used here."""
+    asked = bodies.decode(bodies.CheckClientBody, context.body).subscription_data
+    subscriptions.build(asked.sub_string, asked.expression_type, asked.sub_version)
+    return Answer()
+
+
+@handles(GetConsumerListByGroup)
+def get_consumer_list(request: GetConsumerListByGroup, context: Context) -> Answer:
+    """The ids of the clients that consume in a group."""
+    group = context.node.clients.consumer_group(request.consumer_group)
+    if group is None:
+        raise Refusal(
+            ResponseCode.SYSTEM_ERROR,
+            f"no consumer for this group, {request.consumer_group:.200}",
+        )
+    ids = sorted({member.client_id for member in group.members.values()})
+    return Answer(
+        fields={}, body=bodies.encode(bodies.ConsumerIdList(consumer_id_list=ids))
+    )
+
+
+@handles(LockBatchMq)
+def lock_queues(_: LockBatchMq, context: Context) -> Answer:
+    """Take queues for one client of a group."""
+    asked = bodies.decode(bodies.LockBatchBody, context.body)
+    queues = {(queue.topic, queue.queue_id): queue for queue in asked.mq_set}
+    held = context.node.locks.lock(asked.consumer_group, asked.client_id, queues)
+    locked = bodies.LockedQueues(lock_ok_mq_set=[queues[queue] for queue in held])
+    return Answer(body=bodies.encode(locked))
+
+
+@handles(UnlockBatchMq)
+def unlock_queues(_: UnlockBatchMq, context: Context) -> Answer:
+    """Give queues of one client of a group free."""
+    asked = bodies.decode(bodies.LockBatchBody, context.body)
+    queues = [(queue.topic, queue.queue_id) for queue in asked.mq_set]
+    context.node.locks.unlock(asked.consumer_group, asked.client_id, queues)
+    return Answer()

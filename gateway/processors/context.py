@@ -1,0 +1,158 @@
+"""What a processor is given, and what it may answer."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Literal, Protocol
+
+import msgspec
+import structlog
+
+from gateway.node.node import Node
+from gateway.processors.errors import code_of
+from gateway.wire.codes import RESPONSE_FLAG, RequestCode, ResponseCode
+from gateway.wire.frame import Buffer, encode_frame
+from gateway.wire.header import Header, to_fields
+
+log = structlog.get_logger(__name__)
+
+
+class Refusal(Exception):  # noqa: N818 - an answer, not a fault
+    """A request cannot be done; the code and the sentence go to the client.
+
+    Args:
+        code: What the client's logic reads.
+        remark: What people read: what came, and what is allowed.
+    """
+
+    def __init__(self, code: ResponseCode, remark: str) -> None:
+        super().__init__(remark)
+        self.code = code
+        self.remark = remark
+
+
+class Peer(Protocol):
+    """The connection a request came on."""
+
+    language: str
+    """The client's language; known from its first request on."""
+    version: int
+    """The client's MQVersion number."""
+    packed_address: bytes
+    """The client's address and port, as stored messages carry them."""
+    packed_advertised: bytes
+    """The address and port that clients of this listener are told, likewise."""
+    id_prefix: bytes
+    """The advertised address and port, as offsetMsgIds carry them."""
+    advertised: str
+    """The same as host:port."""
+
+    @property
+    def address(self) -> str:
+        """The client's address, host:port."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection has ended."""
+
+    @property
+    def congested(self) -> bool:
+        """Whether the client takes answers more slowly than it asks."""
+
+    def respond(self, *data: Buffer) -> None:
+        """Send a whole answer, in pieces, at the end of this tick."""
+
+    def push(self, *data: Buffer) -> None:
+        """Send a whole one-way request, in pieces, at the end of this tick."""
+
+    def hold(self) -> None:
+        """The request waits; it does not count as being worked on."""
+
+    def unhold(self) -> None:
+        """The request goes on."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+class Later(Enum):
+    """The answer comes later, by `Context.answer` or `Peer.respond`."""
+
+    LATER = 0
+
+
+LATER: Literal[Later.LATER] = Later.LATER
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """An answer that is more than a header."""
+
+    code: int = ResponseCode.SUCCESS
+    remark: str | None = None
+    header: Header | None = None
+    fields: dict[str, str] | None = None
+    """Fields that no header declares."""
+    body: Buffer = b""
+
+
+class Context(msgspec.Struct, gc=False):
+    """One request, and what it may use."""
+
+    node: Node
+    peer: Peer
+    code: int
+    opaque: int
+    one_way: bool
+    version: int
+    body: bytes
+
+    def answer(self, result: Header | Answer) -> None:
+        """Answer the request, once; a one-way request is only counted as done."""
+        if self.one_way:
+            self.peer.respond()
+            return
+        answer = result if isinstance(result, Answer) else Answer(header=result)
+        fields = to_fields(answer.header) if answer.header is not None else None
+        if answer.fields is not None:
+            fields = {**(fields or {}), **answer.fields}
+        self.peer.respond(
+            encode_frame(
+                answer.code,
+                self.opaque,
+                flag=RESPONSE_FLAG,
+                fields=fields,
+                body=answer.body,
+                remark=answer.remark,
+            )
+        )
+
+    def refuse(self, code: ResponseCode, remark: str) -> None:
+        """Answer the request with an error, once."""
+        self.answer(Answer(code, remark))
+
+    def fail(self, error: Exception) -> None:
+        """Answer the request with what an error means for the client, once."""
+        if isinstance(error, Refusal):
+            self.refuse(error.code, error.remark)
+        elif code := code_of(error):
+            self.refuse(code, str(error))
+        else:
+            name = request_name(self.code)
+            log.error(
+                "request failed",
+                request=name,
+                client=self.peer.address,
+                exc_info=error,
+            )
+            self.refuse(
+                ResponseCode.SYSTEM_ERROR,
+                f"the broker failed at {name}; its log says why",
+            )
+
+
+def request_name(code: int) -> str:
+    """A request code with its name, for people."""
+    try:
+        return f"{code} {RequestCode(code).name}"
+    except ValueError:
+        return str(code)

@@ -1,0 +1,42 @@
+"""The one table from errors to response codes.
+
+What a client does next decides: Java's and Go's producers try another queue after
+SYSTEM_ERROR, SYSTEM_BUSY and SERVICE_NOT_AVAILABLE, and give up after others.
+"""
+
+from __future__ import annotations
+
+from gateway.node.subscriptions import SubscriptionError
+from gateway.node.topics import TopicError
+from gateway.wire.codes import ResponseCode
+from gateway.wire.errors import HeaderError, MessageError
+from routing.api import RouteError
+from storage.api import (
+    LogDamagedError,
+    LogLimitError,
+    LogUnavailableError,
+    NoSuchPartitionError,
+    OutcomeUnknownError,
+)
+
+CODES: dict[type[Exception], ResponseCode] = {
+    HeaderError: ResponseCode.SYSTEM_ERROR,
+    MessageError: ResponseCode.MESSAGE_ILLEGAL,
+    SubscriptionError: ResponseCode.SUBSCRIPTION_PARSE_FAILED,
+    TopicError: ResponseCode.INVALID_PARAMETER,
+    RouteError: ResponseCode.SERVICE_NOT_AVAILABLE,
+    LogUnavailableError: ResponseCode.SERVICE_NOT_AVAILABLE,
+    # Not a success, and not a reason to think that nothing was stored.
+    OutcomeUnknownError: ResponseCode.SYSTEM_ERROR,
+    LogDamagedError: ResponseCode.SYSTEM_ERROR,
+    LogLimitError: ResponseCode.MESSAGE_ILLEGAL,
+    NoSuchPartitionError: ResponseCode.TOPIC_NOT_EXIST,
+}
+
+
+def code_of(error: Exception) -> ResponseCode | None:
+    """The code for an error; None for one that nobody foresaw."""
+    for kind in type(error).__mro__:
+        if code := CODES.get(kind):
+            return code
+    return None

@@ -1,0 +1,124 @@
+"""The name server: where topics are, who the brokers are, and small settings.
+
+Source: DefaultRequestProcessor.java and RouteInfoManager.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gateway.processors.context import Answer, Context, Refusal
+from gateway.processors.dispatch import handles
+from gateway.wire import bodies
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.namesrv import (
+    DeleteKvConfig,
+    DeleteTopicInNamesrv,
+    GetAllTopicList,
+    GetBrokerClusterInfo,
+    GetKvConfig,
+    GetRouteInfo,
+    KvValue,
+    PutKvConfig,
+)
+
+if TYPE_CHECKING:
+    from gateway.wire.header import Header
+
+ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
+"""Settings here say which queues an ordered topic has, for clients that ask."""
+
+_MASTER = "0"
+
+
+@handles(GetRouteInfo)
+def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
+    """Which brokers have a topic's queues."""
+    node = context.node
+    topic = node.topics.get(request.topic)
+    if topic is None:
+        raise Refusal(
+            ResponseCode.TOPIC_NOT_EXIST,
+            f"No topic route info in name server for the topic: {request.topic:.200}",
+        )
+    setup = topic.setup
+    order = node.routes.settings.get((ORDER_TOPIC_NAMESPACE, request.topic))
+    route = bodies.TopicRoute(
+        broker_datas=[_broker(context)],
+        order_topic_conf=order if order is not None else msgspec.UNSET,
+        queue_datas=[
+            bodies.QueueData(
+                broker_name=node.config.broker,
+                perm=setup.perm,
+                read_queue_nums=setup.read_queue_nums,
+                topic_sys_flag=setup.topic_sys_flag,
+                write_queue_nums=setup.write_queue_nums,
+            )
+        ],
+    )
+    return Answer(body=bodies.encode(route))
+
+
+def _broker(context: Context) -> bodies.BrokerData:
+    config = context.node.config
+    # Broker ids are quoted: a real broker leaves the quotes out for Go and C++, and
+    # every client reads quoted ones.
+    return bodies.BrokerData(
+        broker_addrs={_MASTER: context.peer.advertised},
+        broker_name=config.broker,
+        cluster=config.cluster,
+    )
+
+
+@handles(GetBrokerClusterInfo)
+def get_broker_cluster_info(_: GetBrokerClusterInfo, context: Context) -> Answer:
+    """Every broker, and the brokers of every cluster."""
+    config = context.node.config
+    info = bodies.ClusterInfo(
+        broker_addr_table={config.broker: _broker(context)},
+        cluster_addr_table={config.cluster: [config.broker]},
+    )
+    return Answer(body=bodies.encode(info))
+
+
+@handles(GetAllTopicList)
+def get_all_topic_list(_: GetAllTopicList, context: Context) -> Answer:
+    """The names of all topics."""
+    topics = sorted(context.node.routes.topics)
+    return Answer(body=bodies.encode(bodies.TopicList(topic_list=topics)))
+
+
+@handles(DeleteTopicInNamesrv)
+async def delete_topic(request: DeleteTopicInNamesrv, context: Context) -> Answer:
+    """Forget a topic's route; here that is the topic itself."""
+    await context.node.topics.delete(request.topic)
+    return Answer()
+
+
+@handles(PutKvConfig)
+async def put_kv_config(request: PutKvConfig, context: Context) -> Answer:
+    """Set a setting."""
+    await context.node.routes.put_setting(request.namespace, request.key, request.value)
+    return Answer()
+
+
+@handles(GetKvConfig)
+def get_kv_config(request: GetKvConfig, context: Context) -> Header:
+    """A setting's value."""
+    value = context.node.routes.settings.get((request.namespace, request.key))
+    if value is None:
+        raise Refusal(
+            ResponseCode.QUERY_NOT_FOUND,
+            f"No config item, Namespace: {request.namespace:.200} "
+            f"Key: {request.key:.200}",
+        )
+    return KvValue(value=value)
+
+
+@handles(DeleteKvConfig)
+async def delete_kv_config(request: DeleteKvConfig, context: Context) -> Answer:
+    """Remove a setting."""
+    await context.node.routes.put_setting(request.namespace, request.key, None)
+    return Answer()

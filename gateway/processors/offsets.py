@@ -1,0 +1,111 @@
+"""Offsets: how far groups have come, and where queues begin and end.
+
+Source: ConsumerManageProcessor.java and AdminBrokerProcessor.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.processors.context import Answer, Context, Refusal
+from gateway.processors.dispatch import handles
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.offsets import (
+    GetEarliestMsgStoreTime,
+    GetMaxOffset,
+    GetMinOffset,
+    Offset,
+    QueryConsumerOffset,
+    SearchOffset,
+    StoreTime,
+    UpdateConsumerOffset,
+)
+
+if TYPE_CHECKING:
+    from storage.api import Partition
+
+_UPPER = "UPPER"
+
+
+@handles(QueryConsumerOffset)
+def query_consumer_offset(
+    request: QueryConsumerOffset, context: Context
+) -> Offset | Answer:
+    """Where a group goes on in a queue."""
+    node = context.node
+    offset = node.offsets.get(request.consumer_group, request.topic, request.queue_id)
+    if offset is not None:
+        return Offset(offset=offset)
+    if request.set_zero_if_not_found:
+        topic = node.topics.get(request.topic)
+        queues = topic.partitions if topic else ()
+        # A queue that still has its first message: from there, so that a new group
+        # does not lose what arrives before its first pull. A real broker says so
+        # only where the queue has a message already.
+        if 0 <= request.queue_id < len(queues) and queues[request.queue_id].first == 0:
+            return Offset(offset=0)
+    return Answer(
+        ResponseCode.QUERY_NOT_FOUND,
+        "Not found, maybe this group consumer boot first",
+        fields={},
+    )
+
+
+@handles(UpdateConsumerOffset)
+def update_consumer_offset(request: UpdateConsumerOffset, context: Context) -> Answer:
+    """Where a group goes on from now on."""
+    if request.commit_offset < 0:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"commitOffset is {request.commit_offset}; allowed: 0 or more",
+        )
+    _partition(context, request.topic, request.queue_id)
+    context.node.offsets.commit(
+        request.consumer_group, request.topic, request.queue_id, request.commit_offset
+    )
+    return Answer(fields={})
+
+
+@handles(GetMaxOffset)
+def get_max_offset(request: GetMaxOffset, context: Context) -> Offset:
+    """The offset that the next message of a queue will get."""
+    # `committed` asks for less than the end only where appends can be in flight; our
+    # logs make an entry visible when it is durable, so the two ends are one.
+    return Offset(offset=_partition(context, request.topic, request.queue_id).end)
+
+
+@handles(GetMinOffset)
+def get_min_offset(request: GetMinOffset, context: Context) -> Offset:
+    """The offset of the oldest message of a queue."""
+    return Offset(offset=_partition(context, request.topic, request.queue_id).first)
+
+
+@handles(SearchOffset)
+async def search_offset(request: SearchOffset, context: Context) -> Offset:
+    """The message of a queue that was stored at a time."""
+    partition = _partition(context, request.topic, request.queue_id)
+    upper = request.boundary_type.upper() == _UPPER
+    return Offset(offset=await partition.offset_at(request.timestamp, upper=upper))
+
+
+@handles(GetEarliestMsgStoreTime)
+async def get_earliest_store_time(
+    request: GetEarliestMsgStoreTime, context: Context
+) -> StoreTime:
+    """When the oldest message of a queue was stored; -1 where there is none."""
+    partition = _partition(context, request.topic, request.queue_id)
+    stored_ms = await partition.store_time(partition.first)
+    return StoreTime(timestamp=-1 if stored_ms is None else stored_ms)
+
+
+def _partition(context: Context, name: str, queue_id: int) -> Partition:
+    topic = context.node.topics.get(name)
+    if topic is None:
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name:.200}] not exist")
+    if not 0 <= queue_id < len(topic.partitions):
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"queueId[{queue_id}] is illegal, topic {name} has queues "
+            f"0 to {len(topic.partitions) - 1}",
+        )
+    return topic.partitions[queue_id]

@@ -1,0 +1,302 @@
+"""Pulling: messages of one queue now, or as soon as there are any.
+
+Source: PullMessageProcessor.java, DefaultPullMessageResultHandler.java and
+DefaultMessageStore.getMessage, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.node import subscriptions
+from gateway.node.holds import Hold
+from gateway.processors.context import LATER, Answer, Context, Later, Refusal
+from gateway.processors.dispatch import handles
+from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
+from gateway.wire.commands.pull import (
+    COMMIT_OFFSET_FLAG,
+    SUBSCRIPTION_FLAG,
+    SUSPEND_FLAG,
+    LitePullMessage,
+    PullMessage,
+    PullReply,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from gateway.node.subscriptions import Subscription
+    from gateway.node.topics import ServedTopic
+    from routing.api import Group
+    from storage.api import Chunk, Filter, Partition
+
+MAX_PULL_BYTES = 4 * 1024 * 1024
+"""Most that one pull gives, and what one without a limit gets at most."""
+
+MAX_PULL_COUNT = 1024
+
+# A `PullReply` as `encode_frame` would make it, with room for what differs.
+_FOUND = (
+    b'{"code":0,"extFields":{"suggestWhichBrokerId":"%d","groupSysFlag":"%d",'
+    b'"nextBeginOffset":"%d","maxOffset":"%d","minOffset":"%d","topicSysFlag":"%d"},'
+    b'"flag":1,"language":"JAVA","opaque":%d,"remark":"FOUND",'
+    b'"serializeTypeCurrentRPC":"JSON","version":'
+    + str(ROPEWAY_VERSION).encode()
+    + b"}"
+)
+
+
+@handles(PullMessage)
+@handles(LitePullMessage)
+def pull_message(
+    request: PullMessage, context: Context
+) -> Answer | Later | Coroutine[None, None, Answer | Later]:
+    """Give messages of a queue from an offset on, or wait for some."""
+    node = context.node
+    group = node.groups.get(request.consumer_group)
+    if group is None:
+        return _ensure_group_and_pull(request, context)
+    topic = node.topics.get(request.topic)
+    if topic is None:
+        raise Refusal(
+            ResponseCode.TOPIC_NOT_EXIST,
+            f"topic[{request.topic}] not exist, apply first please!",
+        )
+    _check(request, topic, group)
+    pull = _Pull(request, context, topic, group, _subscription(request, context))
+    return pull.run()
+
+
+async def _ensure_group_and_pull(
+    request: PullMessage, context: Context
+) -> Answer | Later:
+    if await context.node.groups.ensure(request.consumer_group) is None:
+        raise Refusal(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"subscription group [{request.consumer_group:.200}] does not exist",
+        )
+    result = pull_message(request, context)
+    return result if isinstance(result, (Answer, Later)) else await result
+
+
+def _check(request: PullMessage, topic: ServedTopic, group: Group) -> None:
+    if not group.consume_enable:
+        raise Refusal(
+            ResponseCode.NO_PERMISSION,
+            f"subscription group no permission, {request.consumer_group}",
+        )
+    if not topic.readable:
+        raise Refusal(
+            ResponseCode.NO_PERMISSION,
+            f"the topic[{request.topic}] pulling message is forbidden",
+        )
+    queues = min(topic.setup.read_queue_nums, len(topic.partitions))
+    if not 0 <= request.queue_id < queues:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"queueId[{request.queue_id}] is illegal, topic {request.topic} has queues "
+            f"0 to {queues - 1}",
+        )
+
+
+def _subscription(request: PullMessage, context: Context) -> Subscription:
+    """What the pull wants: it says so itself, or the group's heartbeats did."""
+    if request.sys_flag & SUBSCRIPTION_FLAG:
+        return subscriptions.build(
+            request.subscription, request.expression_type, request.sub_version
+        )
+    connected = context.node.clients.consumer_group(request.consumer_group)
+    if connected is None:
+        raise Refusal(
+            ResponseCode.SUBSCRIPTION_NOT_EXIST,
+            f"the consumer's group info not exist: {request.consumer_group} has sent "
+            "no heartbeat",
+        )
+    known = connected.subscriptions.get(request.topic)
+    if known is None:
+        raise Refusal(
+            ResponseCode.SUBSCRIPTION_NOT_EXIST,
+            f"the consumer's subscription not exist: group {request.consumer_group} "
+            f"has not subscribed to {request.topic}; do its members differ?",
+        )
+    if known.version < request.sub_version:
+        raise Refusal(
+            ResponseCode.SUBSCRIPTION_NOT_LATEST,
+            "the consumer's subscription not latest",
+        )
+    return known
+
+
+class _Pull:
+    """One pull, perhaps waiting."""
+
+    __slots__ = (
+        "_context",
+        "_filter",
+        "_group",
+        "_offset",
+        "_partition",
+        "_request",
+        "_topic",
+    )
+
+    def __init__(
+        self,
+        request: PullMessage,
+        context: Context,
+        topic: ServedTopic,
+        group: Group,
+        subscription: Subscription,
+    ) -> None:
+        self._request = request
+        self._context = context
+        self._topic = topic
+        self._group = group
+        self._partition: Partition = topic.partitions[request.queue_id]
+        self._filter: Filter | None = subscription.filter
+        self._offset = request.queue_offset
+
+    def run(self) -> Answer | Later | Coroutine[None, None, Answer | Later]:
+        """Answer at once, wait for the disk, or wait for messages."""
+        request = self._request
+        if request.sys_flag & COMMIT_OFFSET_FLAG and request.commit_offset >= 0:
+            self._context.node.offsets.commit(
+                request.consumer_group,
+                request.topic,
+                request.queue_id,
+                request.commit_offset,
+            )
+        partition = self._partition
+        first, end = partition.first, partition.end
+        offset = self._offset
+        if first <= offset < end:
+            chunk = self._read_now()
+            if chunk is None:
+                return self._read()
+            return self._outcome(chunk)
+        if offset == end:
+            if end == 0:
+                return self._hold("NO_MESSAGE_IN_QUEUE")
+            return self._hold("OFFSET_OVERFLOW_ONE")
+        if end == 0:
+            moved = self._empty("NO_MESSAGE_IN_QUEUE", 0)
+        elif offset < first:
+            moved = self._empty("OFFSET_TOO_SMALL", first)
+        else:
+            moved = self._empty("OFFSET_OVERFLOW_BADLY", end)
+        return Answer(
+            ResponseCode.PULL_OFFSET_MOVED, moved.remark, moved.header, None, b""
+        )
+
+    def _read_now(self) -> Chunk | None:
+        return self._partition.read_now(
+            self._offset, self._max_count(), self._max_bytes(), self._filter
+        )
+
+    async def _read(self) -> Answer | Later:
+        return self._outcome(
+            await self._partition.read(
+                self._offset, self._max_count(), self._max_bytes(), self._filter
+            )
+        )
+
+    def _max_count(self) -> int:
+        return min(max(self._request.max_msg_nums, 1), MAX_PULL_COUNT)
+
+    def _max_bytes(self) -> int:
+        wanted = self._request.max_msg_bytes
+        if wanted is None or wanted <= 0:
+            return MAX_PULL_BYTES
+        return min(wanted, MAX_PULL_BYTES)
+
+    def _outcome(self, chunk: Chunk) -> Answer | Later:
+        if chunk.records:
+            self._respond(chunk)
+            return LATER
+        # Nothing matched: the client goes on behind what was looked at, so that a
+        # pull never waits with old messages before it.
+        remark = "NO_MATCHED_MESSAGE"
+        answer = self._empty(remark, chunk.next_offset)
+        return Answer(ResponseCode.PULL_RETRY_IMMEDIATELY, remark, answer.header)
+
+    def _respond(self, chunk: Chunk) -> None:
+        header = _FOUND % (
+            self._group.broker_id,
+            self._group.group_sys_flag,
+            chunk.next_offset,
+            self._partition.end,
+            self._partition.first,
+            self._topic.setup.topic_sys_flag,
+            self._context.opaque,
+        )
+        size = len(header)
+        body_bytes = sum(map(len, chunk.data))
+        self._context.peer.respond(
+            b"%b%b%b"
+            % (
+                (size + 4 + body_bytes).to_bytes(4, "big"),
+                size.to_bytes(4, "big"),
+                header,
+            ),
+            *chunk.data,
+        )
+
+    def _empty(self, remark: str, next_offset: int) -> Answer:
+        header = PullReply(
+            suggest_which_broker_id=self._group.broker_id,
+            next_begin_offset=next_offset,
+            min_offset=self._partition.first,
+            max_offset=self._partition.end,
+            topic_sys_flag=self._topic.setup.topic_sys_flag,
+            group_sys_flag=self._group.group_sys_flag,
+        )
+        return Answer(ResponseCode.PULL_NOT_FOUND, remark, header)
+
+    def _hold(self, remark: str) -> Answer | Later:
+        request = self._request
+        timeout_ms = request.suspend_timeout_millis
+        if not request.sys_flag & SUSPEND_FLAG or timeout_ms <= 0:
+            return self._empty(remark, self._offset)
+        hold = Hold(self._wake, self._expire)
+        if not self._context.node.holds.add(self._partition, hold, timeout_ms):
+            return self._empty(remark, self._offset)
+        self._context.peer.hold()
+        return LATER
+
+    def _wake(self) -> bool:
+        """The queue has grown: answer if it has something that is wanted."""
+        peer = self._context.peer
+        if peer.closed:
+            return True
+        if peer.congested:
+            return False
+        chunk = self._read_now()
+        if chunk is None:
+            peer.unhold()
+            self._context.node.spawn(self._read_and_respond())
+            return True
+        if chunk.records == 0:
+            self._offset = chunk.next_offset
+            return False
+        peer.unhold()
+        self._respond(chunk)
+        return True
+
+    async def _read_and_respond(self) -> None:
+        try:
+            outcome = await self._read()
+        except Exception as error:  # noqa: BLE001 - turned into an answer
+            self._context.fail(error)
+            return
+        if isinstance(outcome, Answer):
+            self._context.answer(outcome)
+
+    def _expire(self) -> None:
+        if self._context.peer.closed:
+            return
+        self._context.peer.unhold()
+        chunk = self._read_now() if self._offset < self._partition.end else None
+        if chunk is not None and chunk.records:
+            self._respond(chunk)
+        else:
+            self._context.answer(self._empty("OFFSET_OVERFLOW_ONE", self._offset))

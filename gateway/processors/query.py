@@ -1,0 +1,58 @@
+"""Looking messages up by id, and by key within a time range.
+
+Source: QueryMessageProcessor.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+from gateway.processors import lookup
+from gateway.processors.context import Answer, Context, Refusal
+from gateway.processors.dispatch import handles
+from gateway.wire import message, properties
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.query import QueryMessage, QueryReply, ViewMessage
+
+MAX_FOUND = 64
+"""maxMsgsNumBatch's default, and the most for one query by unique key too."""
+
+
+@handles(ViewMessage)
+async def view_message(request: ViewMessage, context: Context) -> Answer:
+    """The message that an offsetMsgId names."""
+    return Answer(body=await lookup.stored(context.node, request.offset, request.topic))
+
+
+@handles(QueryMessage)
+async def query_message(request: QueryMessage, context: Context) -> Answer:
+    """Messages of a topic that have a key, oldest first as a real broker has them."""
+    if context.node.topics.get(request.topic) is None:
+        raise Refusal(
+            ResponseCode.QUERY_NOT_FOUND,
+            f"can not find message, topic[{request.topic:.200}] not exist",
+        )
+    found = await context.node.log.query(
+        request.topic,
+        request.key,
+        request.begin_timestamp,
+        request.end_timestamp,
+        min(max(request.max_num, 1), MAX_FOUND),
+    )
+    records = [one.data for one in found if _has_key(one.data, request)]
+    if not records:
+        raise Refusal(
+            ResponseCode.QUERY_NOT_FOUND, "can not find message, maybe time range wrong"
+        )
+    last = message.decode(records[0])
+    reply = QueryReply(
+        index_last_update_timestamp=last.store_ms,
+        index_last_update_phyoffset=last.message_id,
+    )
+    return Answer(header=reply, body=b"".join(reversed(records)))
+
+
+def _has_key(record: bytes, request: QueryMessage) -> bool:
+    """Whether the key is the message's own: the index keeps hashes."""
+    pairs = properties.parse(message.view_properties(record).decode())
+    if request.unique_key_query:
+        return pairs.get(properties.UNIQ_KEY) == request.key
+    return request.key in properties.key_words(pairs)

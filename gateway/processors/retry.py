@@ -1,0 +1,118 @@
+"""Messages that a consumer could not handle: again later, or to the dead letters.
+
+Source: AbstractSendMessageProcessor.consumerSendMsgBack and
+SendMessageProcessor.handleRetryAndDLQ, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING
+
+from gateway.node import names, storing
+from gateway.processors import lookup
+from gateway.processors.context import LATER, Answer, Context, Later, Refusal
+from gateway.processors.dispatch import handles
+from gateway.processors.errors import code_of
+from gateway.wire import message, message_id, properties
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.send import ConsumerSendMsgBack, SendMessage
+
+if TYPE_CHECKING:
+    from gateway.node.topics import ServedTopic
+    from routing.api import Group
+    from storage.api import LogError
+
+_FIRST_RETRY_LEVEL = 3
+"""The delay level of the first retry: 10 s by default; each next one is higher."""
+
+_NO_LEVEL = 0
+
+
+@handles(ConsumerSendMsgBack)
+async def send_back(request: ConsumerSendMsgBack, context: Context) -> Later:
+    """Store a consumed message again for its group, after a delay or as dead."""
+    node = context.node
+    group = await _group(context, request.group)
+    if group.retry_queue_nums <= 0:
+        context.answer(Answer())
+        return LATER
+    original = message.decode(
+        await lookup.stored(
+            node, request.offset, request.origin_topic, group=request.group
+        )
+    )
+    limit = request.max_reconsume_times
+    if limit is None:
+        limit = group.retry_max_times
+    pairs = properties.parse(original.properties)
+    pairs.setdefault(properties.RETRY_TOPIC, original.topic)
+    if not pairs.get(properties.ORIGIN_MESSAGE_ID):
+        pairs[properties.ORIGIN_MESSAGE_ID] = message_id.format_offset_msg_id(
+            *original.store_host, original.message_id
+        )
+    pairs.pop(properties.DELAY, None)
+    level = request.delay_level
+    if original.reconsume_times >= limit or level < _NO_LEVEL:
+        target, queue_id = await _dead_letters(context, request.group), 0
+    else:
+        queues = group.retry_queue_nums
+        topic = await node.topics.ensure_derived(
+            names.retry_topic(request.group), queues
+        )
+        if not topic.writable:
+            raise Refusal(
+                ResponseCode.NO_PERMISSION,
+                f"the topic[{topic.name}] sending message is forbidden",
+            )
+        pairs[properties.DELAY] = str(
+            level or _FIRST_RETRY_LEVEL + original.reconsume_times
+        )
+        target, queue_id, _ = node.schedule.divert(
+            topic,
+            random.randrange(queues),  # noqa: S311 - a spread
+            pairs,
+            "",
+        )
+    stored = asyncio.get_running_loop().create_future()
+
+    def done(_offset: int, error: LogError | None) -> None:
+        stored.set_result(error)
+
+    storing.store_again(
+        target, queue_id, original, pairs, original.reconsume_times + 1, done
+    )
+    if error := await stored:
+        raise Refusal(code_of(error) or ResponseCode.SYSTEM_ERROR, str(error))
+    context.answer(Answer())
+    return LATER
+
+
+async def dead_letters_if_exhausted(
+    request: SendMessage, context: Context
+) -> ServedTopic | None:
+    """The dead-letter topic for a retry that has no try left; else None."""
+    name = request.topic.removeprefix(names.RETRY_PREFIX)
+    group = await _group(context, name)
+    limit = request.max_reconsume_times
+    if limit is None:
+        limit = group.retry_max_times
+    # A group that consumes in order has tried in place already.
+    if (request.reconsume_times or 0) > limit or context.node.locks.is_ordered(name):
+        return await _dead_letters(context, name)
+    return None
+
+
+async def _group(context: Context, name: str) -> Group:
+    group = await context.node.groups.ensure(name)
+    if group is None:
+        raise Refusal(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"subscription group not exist, {name:.200}",
+        )
+    return group
+
+
+async def _dead_letters(context: Context, group: str) -> ServedTopic:
+    return await context.node.topics.ensure_derived(names.dlq_topic(group), 1)

@@ -1,0 +1,238 @@
+"""Producing: single messages and batches, one-way or answered."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gateway.node import names, storing
+from gateway.node.node import now_ms
+from gateway.processors import retry
+from gateway.processors.context import LATER, Context, Later, Refusal
+from gateway.processors.dispatch import handles
+from gateway.processors.errors import code_of
+from gateway.wire import properties
+from gateway.wire.batch import decode_batch
+from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
+from gateway.wire.commands.send import SendBatchMessage, SendMessage, SendMessageV2
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from gateway.node.topics import ServedTopic
+    from storage.api import LogError
+
+# A `SendReply` as `encode_frame` would make it, with room for what differs.
+_SENT = (
+    b'{"code":0,"extFields":{"queueId":"%d","transactionId":%b,"msgId":"%b",'
+    b'"TRACE_ON":"true","MSG_REGION":%b,"queueOffset":"%d"},"flag":1,'
+    b'"language":"JAVA","opaque":%d,"serializeTypeCurrentRPC":"JSON",'
+    b'"version":' + str(ROPEWAY_VERSION).encode() + b"}"
+)
+
+_NOT_YET = {
+    properties.TRANSACTION_PREPARED: "transactional messages are",
+    properties.TIMER_DELIVER_MS: "delivery at a given time is",
+    properties.TIMER_DELAY_SEC: "delivery after a given time is",
+    properties.TIMER_DELAY_MS: "delivery after a given time is",
+    properties.START_DELIVER_TIME: "delivery at a given time is",
+}
+
+
+@handles(SendMessage)
+@handles(SendMessageV2)
+@handles(SendBatchMessage)
+def send_message(
+    request: SendMessage, context: Context
+) -> Later | Coroutine[None, None, Later]:
+    """Store a message or a batch, in a topic that is made where it is missing."""
+    topic = context.node.topics.get(request.topic)
+    if topic is None:
+        return _create_and_send(request, context)
+    if not topic.writable or topic.name in names.NOT_FOR_SENDING:
+        raise Refusal(
+            ResponseCode.NO_PERMISSION,
+            f"Sending message to topic[{request.topic}] is forbidden.",
+        )
+    limit = context.node.config.limits.message_bytes
+    if not 0 < len(context.body) <= limit:
+        raise Refusal(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"message body of {len(context.body)} bytes; allowed: 1 to {limit}",
+        )
+    queue_id = request.queue_id
+    if not 0 <= queue_id < len(topic.partitions):
+        queue_id = _any_queue(queue_id, topic)
+    if request.batch:
+        _send_batch(request, context, topic, queue_id)
+        return LATER
+    if topic.name.startswith(names.RETRY_PREFIX):
+        return _send_to_retry(request, context, topic, queue_id)
+    _send(request, context, topic, queue_id, queue_id)
+    return LATER
+
+
+async def _create_and_send(request: SendMessage, context: Context) -> Later:
+    if complaint := names.topic_complaint(request.topic):
+        raise Refusal(ResponseCode.INVALID_PARAMETER, complaint)
+    topics = context.node.topics
+    if request.topic.startswith(names.RETRY_PREFIX):
+        topic: ServedTopic | None = await topics.ensure_derived(request.topic, 1)
+    else:
+        topic = await topics.auto_create(
+            request.topic, request.default_topic, request.default_topic_queue_nums
+        )
+    if topic is None:
+        raise Refusal(
+            ResponseCode.TOPIC_NOT_EXIST,
+            f"topic[{request.topic}] not exist, apply first please!",
+        )
+    result = send_message(request, context)
+    return result if isinstance(result, Later) else await result
+
+
+async def _send_to_retry(
+    request: SendMessage, context: Context, topic: ServedTopic, queue_id: int
+) -> Later:
+    """A consumer that could not send a message back sends it as a new one."""
+    target = await retry.dead_letters_if_exhausted(request, context)
+    if target is None:
+        _send(request, context, topic, queue_id, queue_id)
+    else:
+        _send(request, context, target, 0, 0)
+    return LATER
+
+
+def _any_queue(queue_id: int, topic: ServedTopic) -> int:
+    if queue_id >= 0:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"request queueId[{queue_id}] is illegal, topic {topic.name} has queues "
+            f"0 to {len(topic.partitions) - 1}",
+        )
+    return random.randrange(topic.setup.write_queue_nums or 1)  # noqa: S311 - a spread
+
+
+def _send(
+    request: SendMessage,
+    context: Context,
+    topic: ServedTopic,
+    queue_id: int,
+    asked_queue_id: int,
+) -> None:
+    node = context.node
+    peer = context.peer
+    text = request.properties
+    if text and not text.endswith(properties.VALUE_END):
+        text += properties.VALUE_END
+    pairs = properties.parse(text)
+    for name in pairs.keys() & _NOT_YET.keys():
+        raise Refusal(
+            ResponseCode.MESSAGE_ILLEGAL, f"{_NOT_YET[name]} not supported yet ({name})"
+        )
+    unique_key = pairs.get(properties.UNIQ_KEY)
+    if not unique_key:
+        unique_key = pairs[properties.UNIQ_KEY] = node.unique_keys.make()
+        text = properties.dump(pairs)
+    if properties.POP_CK in pairs:
+        del pairs[properties.POP_CK]
+        text = properties.dump(pairs)
+    if properties.DELAY in pairs:
+        topic, queue_id, text = node.schedule.divert(topic, queue_id, pairs, text)
+    partition = topic.partitions[queue_id]
+    offset = partition.next_offset
+    store_ms = now_ms()
+    record = storing.make_record(
+        topic,
+        queue_id,
+        offset,
+        store_ms,
+        body=context.body,
+        text=text + node.property_suffix,
+        pairs=pairs,
+        flag=request.flag,
+        sys_flag=request.sys_flag,
+        born_ms=request.born_timestamp,
+        born_host=peer.packed_address,
+        store_host=peer.packed_advertised,
+        reconsume_times=request.reconsume_times or 0,
+    )
+    message_id = b"%b%016X" % (peer.id_prefix, topic.id_bases[queue_id] | offset)
+    done = partial(_stored, context, asked_queue_id, unique_key, message_id)
+    partition.append([record], store_ms, done)
+
+
+def _send_batch(
+    request: SendMessage, context: Context, topic: ServedTopic, queue_id: int
+) -> None:
+    if topic.name.startswith(names.RETRY_PREFIX):
+        raise Refusal(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"batch request does not support retry group {topic.name}",
+        )
+    entries = decode_batch(context.body)
+    node = context.node
+    peer = context.peer
+    partition = topic.partitions[queue_id]
+    base = partition.next_offset
+    store_ms = now_ms()
+    records = []
+    message_ids = []
+    for offset, entry in enumerate(entries, base):
+        text = entry.properties
+        if text and not text.endswith(properties.VALUE_END):
+            text += properties.VALUE_END
+        records.append(
+            storing.make_record(
+                topic,
+                queue_id,
+                offset,
+                store_ms,
+                body=entry.body,
+                text=text + node.property_suffix,
+                pairs=properties.parse(text),
+                flag=entry.flag,
+                sys_flag=request.sys_flag,
+                born_ms=request.born_timestamp,
+                born_host=peer.packed_address,
+                store_host=peer.packed_advertised,
+                reconsume_times=request.reconsume_times or 0,
+            )
+        )
+        message_ids.append(
+            b"%b%016X" % (peer.id_prefix, topic.id_bases[queue_id] | offset)
+        )
+    unique_key = properties.parse(request.properties).get(properties.UNIQ_KEY, "")
+    done = partial(_stored, context, queue_id, unique_key, b",".join(message_ids))
+    partition.append(records, store_ms, done)
+
+
+def _stored(
+    context: Context,
+    queue_id: int,
+    unique_key: str,
+    message_id: bytes,
+    offset: int,
+    error: LogError | None,
+) -> None:
+    if context.one_way:
+        context.peer.respond()
+        return
+    if error is not None:
+        context.refuse(code_of(error) or ResponseCode.SYSTEM_ERROR, str(error))
+        return
+    header = _SENT % (
+        queue_id,
+        msgspec.json.encode(unique_key),
+        message_id,
+        context.node.region_json,
+        offset,
+        context.opaque,
+    )
+    size = len(header)
+    context.peer.respond(
+        b"%b%b%b" % ((size + 4).to_bytes(4, "big"), size.to_bytes(4, "big"), header)
+    )
