@@ -110,8 +110,12 @@ class Catalog:
             OSError: The disk did not take them.
         """
         if self.dirty:
-            self.dirty = False
-            os.fdatasync(self._descriptor)
+            self.dirty = False  # first, for a line may be added meanwhile
+            try:
+                os.fdatasync(self._descriptor)
+            except OSError:
+                self.dirty = True
+                raise
 
     def close(self) -> None:
         """Give up the file."""

@@ -208,8 +208,11 @@ class FileLog:
         """
         self._refuse_when_closed()
         settings = self._settings
-        self._writer.roll_if_older(now_ms, settings.retention_ms)
         segments = self._segments
+        try:
+            self._writer.roll_if_older(now_ms, settings.retention_ms)
+        except OSError as error:
+            raise LogUnavailableError(f"cannot begin a segment: {error}") from error
         old = outlived(
             segments.all, now_ms, settings.retention_ms, settings.retention_bytes
         )

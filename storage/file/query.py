@@ -103,7 +103,7 @@ def in_memory(index: ActiveIndex, ordinals: Sequence[int], key_hash: int) -> lis
         for number, ordinal in enumerate(ordinals):
             span = index.span(ordinal)
             if span is not None:
-                data = bytes(index.parts[ordinal].data)
+                data = index.parts[ordinal].data
                 hits += _matching(data, 0, number, span, places)
     return hits
 
@@ -141,7 +141,11 @@ def in_file(
 
 
 def _matching(
-    data: bytes | memoryview, at: int, number: int, span: Span, places: Sequence[int]
+    data: bytearray | memoryview,
+    at: int,
+    number: int,
+    span: Span,
+    places: Sequence[int],
 ) -> list[Hit]:
     """Which places are records of one partition: by bisection over its entries."""
     hits: list[Hit] = []

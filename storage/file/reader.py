@@ -42,8 +42,11 @@ _length = LENGTH.unpack_from
 class ColdError(Exception):
     """The bytes of a file that are not in memory."""
 
-    def __init__(self, path: Path, ranges: list[tuple[int, int]]) -> None:
+    def __init__(
+        self, segment: Segment, path: Path, ranges: list[tuple[int, int]]
+    ) -> None:
         super().__init__(path)
+        self.segment = segment
         self.path = path
         self.ranges = ranges
 
@@ -175,10 +178,15 @@ class Reader:
                 self._threads, fetch, path, missing.ranges
             )
         except OSError as error:
+            if missing.segment.gone:  # retention was faster; try what comes after it
+                return
             raise LogUnavailableError(
                 f"cannot read {path}: {error.strerror or error}"
             ) from error
-        self._files.keep(path, descriptor)
+        if missing.segment.gone:
+            os.close(descriptor)
+        else:
+            self._files.keep(path, descriptor)
         warm.update(found)
 
     def _read(
@@ -292,10 +300,16 @@ class Reader:
         count = min(wanted, span.records - skipped)
         place = index.body_at + (span.entry + skipped) * ENTRY.size
         size = count * ENTRY.size
-        return self._bytes(segment.index_path, -1, place, size, warm)
+        return self._bytes(segment, segment.index_path, -1, place, size, warm)
 
     def _bytes(
-        self, path: Path, descriptor: int, place: int, size: int, warm: Warm | None
+        self,
+        segment: Segment,
+        path: Path,
+        descriptor: int,
+        place: int,
+        size: int,
+        warm: Warm | None,
     ) -> bytes | memoryview:
         """Bytes of a file that are in memory."""
         if warm is not None:
@@ -305,7 +319,7 @@ class Reader:
         if descriptor < 0:
             found = self._files.get(path)
             if found is None:
-                raise ColdError(path, [(place, size)])
+                raise ColdError(segment, path, [(place, size)])
             descriptor = found
         buffer = bytearray(size)
         try:
@@ -313,7 +327,7 @@ class Reader:
         except OSError:  # not in memory, or a file system that cannot tell
             got = -1
         if got != size:
-            raise ColdError(path, [(place, size)])
+            raise ColdError(segment, path, [(place, size)])
         return memoryview(buffer)
 
     def _fetch(
@@ -338,12 +352,14 @@ class Reader:
         for place, size, _ in groups:
             try:
                 got.append(
-                    self._bytes(segment.path, segment.descriptor, place, size, warm)
+                    self._bytes(
+                        segment, segment.path, segment.descriptor, place, size, warm
+                    )
                 )
             except ColdError as cold:
                 missing += cold.ranges
         if missing:
-            raise ColdError(segment.path, missing)
+            raise ColdError(segment, segment.path, missing)
         pieces: list[tuple[bytes | memoryview, int]] = []
         sizes = iter(pick.sizes)
         for (start, _, extents), data in zip(groups, got, strict=True):

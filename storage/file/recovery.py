@@ -44,7 +44,7 @@ class Recovery(Struct):
     rebuilt: list[str] = []
     """Index files that were made again."""
     next_ordinal: int = 0
-    """One more than the largest ordinal in the segments that were scanned."""
+    """One more than the largest ordinal in any segment."""
 
 
 class Damage(NamedTuple):
@@ -82,6 +82,8 @@ def recover(
             segment.index = index
             segment.written = index.segment_bytes
             segment.newest_ms = index.newest_ms
+            largest = max(index.ordinals(), default=-1)
+            report.next_ordinal = max(report.next_ordinal, largest + 1)
             segments.append(segment)
             continue
         later = bases[number + 1 :]

@@ -104,16 +104,17 @@ class Segments:
 
     def _sealed(self, old: Segment, sealed: SealedIndex) -> None:
         old.index = sealed
-        if old.gone:
-            os.close(old.descriptor)
-        else:
+        if old.descriptor >= 0:
             self._files.keep(old.path, old.descriptor)
-        old.descriptor = -1
+            old.descriptor = -1
 
     def drop(self, old: Segment) -> None:
         """Forget a sealed segment; its files are the caller's to delete."""
         old.gone = True
         self.all.remove(old)
+        if old.descriptor >= 0:  # it could not be sealed
+            os.close(old.descriptor)
+            old.descriptor = -1
         self._files.drop(old.path)
         self._files.drop(old.index_path)
 

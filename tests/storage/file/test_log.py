@@ -1,0 +1,119 @@
+"""The embedded log meets the contract of logs, in both ways of flushing."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storage.api import LogError, LogInUseError, LogLimitError, LogUnavailableError
+from storage.file import FileLog, FileLogSettings, open_log, verify
+from tests.contracts.log import TOPIC, LogContract, begin, read_all, record
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from storage.api import Flush
+
+
+@pytest.mark.parametrize("flush", ["async", "sync"])
+@pytest.mark.parametrize("tail_bytes", [0, 1 << 20], ids=["files", "memory"])
+class TestFileLog(LogContract):
+    @pytest.fixture
+    def open_log(
+        self, tmp_path: Path, flush: Flush, tail_bytes: int
+    ) -> Callable[[], Awaitable[FileLog]]:
+        settings = FileLogSettings(
+            flush=flush, segment_bytes=1 << 16, tail_bytes=tail_bytes
+        )
+
+        async def again() -> FileLog:
+            return open_log(tmp_path, settings)
+
+        return again
+
+
+def test_a_directory_serves_one_process(tmp_path: Path) -> None:
+    log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 16))
+    program = (
+        "import sys, pathlib; from storage.api import LogInUseError\n"
+        "from storage.file import open_log\n"
+        "try: open_log(pathlib.Path(sys.argv[1]))\n"
+        "except LogInUseError as error: print(error)\n"
+    )
+    child = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert "is in use by process" in child.stdout
+    with pytest.raises(LogInUseError):
+        verify(tmp_path)
+    asyncio.run(log.close())
+    assert verify(tmp_path).problems == []
+
+
+def test_a_path_that_is_no_directory_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"")
+    with pytest.raises(LogError, match="is not a directory"):
+        open_log(file)
+    with pytest.raises(LogError, match="is not a directory"):
+        open_log(file / "below")
+    with pytest.raises(LogError, match="no log in"):
+        verify(tmp_path)
+
+
+def test_records_beyond_the_limits_are_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        log = open_log(
+            tmp_path, FileLogSettings(segment_bytes=1 << 16, in_flight_bytes=1000)
+        )
+        log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+        with pytest.raises(LogLimitError, match="record of 3 bytes"):
+            begin(partition, record("")._replace(data=b"abc"))
+        with pytest.raises(LogLimitError, match="says it has"):
+            begin(partition, record("")._replace(data=b"abcdefgh"))
+        with pytest.raises(LogLimitError, match="record of 16777217 bytes"):
+            begin(partition, record("a" * ((1 << 24) - 3)))
+        first = begin(partition, record("a" * 900))
+        with pytest.raises(LogUnavailableError, match=r"busy: 904 bytes .* 1000"):
+            begin(partition, record("b" * 100))
+        assert partition.next_offset == 1
+        await first
+        assert await begin(partition, record("b" * 100)) == 1
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_a_block_larger_than_a_segment_gets_one_of_its_size(tmp_path: Path) -> None:
+    async def main() -> None:
+        settings = FileLogSettings(segment_bytes=1 << 16, tail_bytes=0)
+        log = open_log(tmp_path, settings)
+        log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+        sizes = [10, 300_000, 20, 65_000, 100_000, 30]
+        for size in sizes:
+            await begin(partition, record("x" * size))
+        assert [len(text) for text in await read_all(partition)] == sizes
+        await log.close()
+        log = open_log(tmp_path, settings)
+        found = await read_all(log.partition(TOPIC, 0))
+        assert [len(text) for text in found] == sizes
+        await log.close()
+        assert verify(tmp_path).problems == []
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("value", [0, 65535, 1 << 32])
+def test_segment_sizes_out_of_range_are_refused(value: int) -> None:
+    with pytest.raises(ValueError, match=f"segment_bytes is {value}; allowed: 65536"):
+        FileLogSettings(segment_bytes=value)
