@@ -1,0 +1,119 @@
+"""Retention: by age, by size, and what it leaves of partitions and readers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from storage.file import FileLogSettings, open_log
+from tests.contracts.log import TOPIC, begin, read_all, record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Clock:
+    """A clock that stands where it is put."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_000_000
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+def test_old_segments_go_and_offsets_go_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        clock = Clock()
+        settings = FileLogSettings(segment_bytes=1 << 16, retention_ms=1000)
+        log = open_log(tmp_path, settings, clock)
+        log.create(TOPIC, [0, 1])
+        busy, quiet = log.partition(TOPIC, 0), log.partition(TOPIC, 1)
+        await begin(quiet, record("quiet", 0, ["k"]))
+        for i in range(6):
+            await begin(busy, record(f"{i}" * 30_000))
+            clock.now_ms += 300
+        assert len(list(tmp_path.glob("*.log"))) == 3
+        report = await log.expire(clock.now_ms)
+        assert report.segments == 1
+        assert (busy.first, busy.end) == (2, 6)
+        assert (quiet.first, quiet.end) == (1, 1)
+        assert [text[0] for text in await read_all(busy)] == list("2345")
+        assert (await quiet.read(0, 1, 1)).records == 0
+        assert await busy.offset_at(0) == 2
+        assert await log.query(TOPIC, "k", 0, 9999, 9) == []
+        assert (await log.expire(clock.now_ms)).segments == 0
+        await log.close()
+
+        log = open_log(tmp_path, settings, clock)
+        busy, quiet = log.partition(TOPIC, 0), log.partition(TOPIC, 1)
+        assert (busy.first, busy.end) == (2, 6)
+        assert (quiet.first, quiet.end) == (1, 1)
+        assert await begin(quiet, record("again")) == 1
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_an_active_segment_that_is_too_old_goes_too(tmp_path: Path) -> None:
+    async def main() -> None:
+        clock = Clock()
+        settings = FileLogSettings(segment_bytes=1 << 16, retention_ms=1000)
+        log = open_log(tmp_path, settings, clock)
+        log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+        await begin(partition, record("a"), record("b"))
+        assert (await log.expire(clock.now_ms + 1000)).segments == 0
+        assert (await log.expire(clock.now_ms + 1001)).segments == 1
+        assert (partition.first, partition.end) == (2, 2)
+        assert await begin(partition, record("c")) == 2
+        await log.close()
+        log = open_log(tmp_path, settings, clock)
+        partition = log.partition(TOPIC, 0)
+        assert (partition.first, partition.end) == (2, 3)
+        assert await read_all(partition) == ["c"]
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_the_size_of_all_segments_is_bounded(tmp_path: Path) -> None:
+    async def main() -> None:
+        settings = FileLogSettings(
+            segment_bytes=1 << 16, retention_ms=None, retention_bytes=140_000
+        )
+        log = open_log(tmp_path, settings)
+        log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+        for i in range(10):
+            await begin(partition, record(f"{i}" * 30_000))
+        report = await log.expire(0)
+        assert report.segments == 3
+        assert partition.first == 6
+        assert [text[0] for text in await read_all(partition)] == list("6789")
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_a_reader_that_was_waiting_goes_on_after_what_was_dropped(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        settings = FileLogSettings(
+            segment_bytes=1 << 16, retention_bytes=70_000, tail_bytes=0
+        )
+        log = open_log(tmp_path, settings)
+        log.create(TOPIC, [0])
+        for i in range(6):
+            await begin(log.partition(TOPIC, 0), record(f"{i}" * 30_000))
+        await log.close()
+        log = open_log(tmp_path, settings)
+        partition = log.partition(TOPIC, 0)
+        reading = asyncio.ensure_future(partition.read(0, 1, 1))
+        await asyncio.gather(reading, log.expire(0))
+        assert reading.result().next_offset in (1, 5, 3)
+        assert (await partition.read(0, 1, 1)).next_offset == partition.first + 1
+        await log.close()
+
+    asyncio.run(main())

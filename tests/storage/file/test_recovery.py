@@ -1,0 +1,348 @@
+"""Recovery: every cut, every flipped byte, damage in the middle, kill -9."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storage.api import LogDamagedError, LogError
+from storage.file import FileLog, FileLogSettings, open_log, verify
+from storage.file.block import MAGIC
+from tests.contracts.log import TOPIC, begin, read_all, record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SMALL = FileLogSettings(segment_bytes=1 << 16, flush="sync", tail_bytes=0)
+SKIP = FileLogSettings(
+    segment_bytes=1 << 16, flush="sync", tail_bytes=0, on_damage="skip"
+)
+
+
+def fill(directory: Path, settings: FileLogSettings, *blocks: int) -> list[list[str]]:
+    """Append blocks of so many records; what each one holds."""
+    written: list[list[str]] = []
+
+    async def main() -> None:
+        log = open_log(directory, settings)
+        log.create(TOPIC, [0, 1])
+        partition = log.partition(TOPIC, 0)
+        for count in blocks:
+            words = [f"{partition.next_offset + i:03}" for i in range(count)]
+            records = [record(word, 1, [f"key-{word}"]) for word in words]
+            await begin(partition, *records)
+            written.append(words)
+        await log.close()
+
+    asyncio.run(main())
+    return written
+
+
+def reopen(directory: Path, settings: FileLogSettings) -> tuple[FileLog, list[str]]:
+    """Open, read everything, append one more and read it, close."""
+
+    async def main() -> tuple[FileLog, list[str]]:
+        log = open_log(directory, settings)
+        try:
+            partition = log.partition(TOPIC, 0)
+            found = await read_all(partition)
+            end = partition.end
+            assert await begin(partition, record("more")) == end
+            assert await read_all(partition, end) == ["more"]
+            return log, found
+        finally:
+            await log.close()
+
+    return asyncio.run(main())
+
+
+def places(path: Path) -> list[int]:
+    """Where the blocks of a segment begin, and where the last one ends."""
+    data = path.read_bytes()
+    found = []
+    at = 0
+    while data[at : at + 4] == MAGIC:
+        found.append(at)
+        at += int.from_bytes(data[at + 12 : at + 16], "little")
+    return [*found, at]
+
+
+def only_segment(directory: Path) -> Path:
+    """The one segment file."""
+    (path,) = directory.glob("*.log")
+    return path
+
+
+def copy(source: Path, target: Path) -> Path:
+    """A log to damage."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target)
+    return only_segment(target)
+
+
+def test_a_cut_at_every_byte_of_the_last_blocks_keeps_the_whole_ones(
+    tmp_path: Path,
+) -> None:
+    blocks = fill(tmp_path / "whole", SMALL, 3, 1, 2)
+    starts = places(only_segment(tmp_path / "whole"))
+    for cut in range(starts[1], starts[-1]):
+        path = copy(tmp_path / "whole", tmp_path / "cut")
+        size = path.stat().st_size
+        with path.open("r+b") as file:
+            file.truncate(cut)
+            file.truncate(size)
+        log, found = reopen(tmp_path / "cut", SMALL)
+        kept = sum(start <= cut for start in starts[1:])
+        assert found == [word for words in blocks[:kept] for word in words]
+        torn = cut - starts[kept]
+        # A cut through zeros at a block's end leaves less than was cut.
+        (dropped,) = log.recovery.dropped or [None]
+        assert (dropped is None) == (torn == 0)
+        if dropped is not None:
+            assert dropped.position == starts[kept]
+            assert dropped.bytes <= torn
+            kept_bytes = (tmp_path / "cut" / dropped.file).read_bytes()
+            assert len(kept_bytes) == dropped.bytes
+        assert verify(tmp_path / "cut").problems == []
+
+
+def test_a_file_that_ends_early_is_a_torn_end_too(tmp_path: Path) -> None:
+    blocks = fill(tmp_path / "whole", SMALL, 3, 1)
+    starts = places(only_segment(tmp_path / "whole"))
+    for cut in (starts[1] + 1, starts[1] + 63, starts[2] - 1, starts[2]):
+        path = copy(tmp_path / "whole", tmp_path / "cut")
+        with path.open("r+b") as file:
+            file.truncate(cut)
+        _, found = reopen(tmp_path / "cut", SMALL)
+        assert found == blocks[0] + (blocks[1] if cut == starts[2] else [])
+
+
+def test_a_flipped_bit_at_every_byte_of_the_last_block_drops_only_that_block(
+    tmp_path: Path,
+) -> None:
+    blocks = fill(tmp_path / "whole", SMALL, 3, 1, 2)
+    starts = places(only_segment(tmp_path / "whole"))
+    for at in range(starts[2], starts[3]):
+        path = copy(tmp_path / "whole", tmp_path / "bad")
+        flip(path, at)
+        log, found = reopen(tmp_path / "bad", SMALL)
+        assert found == blocks[0] + blocks[1]
+        assert [one.position for one in log.recovery.dropped] == [starts[2]]
+
+
+def test_a_flipped_bit_at_every_byte_before_synced_blocks_is_refused_or_skipped(
+    tmp_path: Path,
+) -> None:
+    blocks = fill(tmp_path / "whole", SMALL, 2, 1, 2)
+    starts = places(only_segment(tmp_path / "whole"))
+    for at in range(starts[1], starts[2]):
+        path = copy(tmp_path / "whole", tmp_path / "bad")
+        flip(path, at)
+        before = path.read_bytes()
+        with pytest.raises(LogDamagedError) as refused:
+            open_log(tmp_path / "bad", SMALL)
+        text = str(refused.value)
+        assert str(path) in text
+        assert f"place {starts[1]}" in text
+        assert "1 whole blocks follow" in text
+        assert 'on_damage="skip"' in text
+        assert path.read_bytes() == before
+        log, found = reopen(tmp_path / "bad", SKIP)
+        assert found == blocks[0] + blocks[2]
+        assert len(log.recovery.skipped) == 1
+        # Once it was accepted, the log opens as any other.
+        _, found = reopen(tmp_path / "bad", SMALL)
+        assert found == [*blocks[0], *blocks[2], "more"]
+
+
+def test_skipped_offsets_have_no_record_and_reads_jump_over_them(
+    tmp_path: Path,
+) -> None:
+    fill(tmp_path, SMALL, 2, 3, 2)
+    path = only_segment(tmp_path)
+    flip(path, places(path)[1] + 70)
+
+    async def main() -> None:
+        log = open_log(tmp_path, SKIP)
+        partition = log.partition(TOPIC, 0)
+        assert (partition.first, partition.end) == (0, 7)
+        assert await read_all(partition, 3) == ["005", "006"]
+        assert await partition.store_time(3) is None
+        assert await partition.store_time(5) == 1000
+        assert await log.query(TOPIC, "key-003", 0, 9999, 9) == []
+        (hit,) = await log.query(TOPIC, "key-006", 0, 9999, 9)
+        assert hit.offset == 6
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_blocks_that_were_never_synced_are_cut_behind_a_hole(tmp_path: Path) -> None:
+    settings = FileLogSettings(segment_bytes=1 << 16, flush_interval_ms=3_600_000)
+    blocks = fill(tmp_path, settings, 2, 3, 2)
+    path = only_segment(tmp_path)
+    starts = places(path)
+    with path.open("r+b") as file:  # as after a power cut: one page did not get there
+        file.seek(starts[1])
+        file.write(bytes(starts[2] - starts[1]))
+    log, found = reopen(tmp_path, settings)
+    assert found == blocks[0]
+    (dropped,) = log.recovery.dropped
+    assert dropped.position == starts[1]
+
+
+def test_bytes_of_a_block_inside_a_record_are_not_taken_for_one(tmp_path: Path) -> None:
+    fill(tmp_path / "a", SMALL, 2, 1)
+    inner = only_segment(tmp_path / "a").read_bytes()[:1000].decode("latin-1")
+
+    async def main() -> None:
+        log = open_log(tmp_path / "b", SMALL)
+        log.create(TOPIC, [0])
+        await begin(log.partition(TOPIC, 0), record("good"))
+        await begin(log.partition(TOPIC, 0), record(inner))
+        await log.close()
+
+    asyncio.run(main())
+    path = only_segment(tmp_path / "b")
+    flip(path, places(path)[1] + 20)
+    _, found = reopen(tmp_path / "b", SMALL)
+    assert found == ["good"]
+
+
+@pytest.mark.parametrize("damage", ["missing", "flipped head", "flipped body", "short"])
+def test_an_index_file_is_made_again_from_its_segment(
+    tmp_path: Path, damage: str
+) -> None:
+    blocks = fill(tmp_path, SMALL, *([100] * 40))
+    paths = sorted(tmp_path.glob("*.index"))
+    assert len(paths) >= 2
+    path = paths[0]
+    if damage == "missing":
+        path.unlink()
+    elif damage == "short":
+        path.write_bytes(path.read_bytes()[:-1])
+    else:
+        flip(path, 30 if damage == "flipped head" else path.stat().st_size - 5)
+    assert damage == "missing" or len(verify(tmp_path).problems) == 1
+    _, found = reopen(tmp_path, SMALL)
+    assert found == [word for words in blocks for word in words]
+    assert verify(tmp_path).problems == []
+
+
+def test_a_damaged_record_in_a_sealed_segment_is_refused_or_skipped(
+    tmp_path: Path,
+) -> None:
+    fill(tmp_path, SMALL, *([100] * 40))
+    path = min(tmp_path.glob("*.log"))
+    flip(path, 64 + 5 * 7 + 3)  # the length of record 5; each has 4 + 3 bytes
+
+    async def main() -> None:
+        log = open_log(tmp_path, SMALL)
+        partition = log.partition(TOPIC, 0)
+        assert (await partition.read(0, 5, 1 << 20)).records == 5
+        with pytest.raises(LogDamagedError, match=f"{path}, place {64 + 35}"):
+            await partition.read(0, 10, 1 << 20)
+        await log.close()
+        assert len(verify(tmp_path).problems) == 1
+        log = open_log(tmp_path, SKIP)
+        chunk = await log.partition(TOPIC, 0).read(0, 10, 1 << 20)
+        assert (chunk.records, chunk.next_offset) == (9, 10)
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_newer_formats_are_named_and_not_touched(tmp_path: Path) -> None:
+    fill(tmp_path, SMALL, 1)
+    journal = tmp_path / "partitions"
+    data = journal.read_bytes()
+    from storage.file import catalog
+
+    newer = catalog.Header(catalog.VERSION + 1, 1, 0)
+    journal.write_bytes(catalog._dump(newer))
+    with pytest.raises(LogError, match="has format 2; this program reads up to 1"):
+        open_log(tmp_path, SMALL)
+    journal.write_bytes(data)
+    _, found = reopen(tmp_path, SMALL)
+    assert found == ["000"]
+
+
+def test_a_torn_last_line_of_the_journal_is_dropped(tmp_path: Path) -> None:
+    fill(tmp_path, SMALL, 2)
+    journal = tmp_path / "partitions"
+    whole = journal.read_bytes()
+    for extra in (b"0", b"00000000 {", whole.splitlines()[1][:-1]):
+        journal.write_bytes(whole + extra)
+        _, found = reopen(tmp_path, SMALL)
+        assert found[:2] == ["000", "001"]
+    lines = whole.splitlines(keepends=True)
+    journal.write_bytes(lines[0] + lines[1][:-3] + b"!}\n" + lines[1])
+    with pytest.raises(LogDamagedError, match="line 2"):
+        open_log(tmp_path, SMALL)
+
+
+CHILD = """
+import asyncio, pathlib, struct, sys
+from storage.api import Record
+from storage.file import FileLogSettings, open_log
+
+async def main():
+    settings = FileLogSettings(flush="sync", segment_bytes=1 << 16)
+    log = open_log(pathlib.Path(sys.argv[1]), settings)
+    log.create("orders", [0])
+    partition = log.partition("orders", 0)
+
+    def more():
+        text = b"%08d" % partition.next_offset
+        data = struct.pack(">i", 4 + len(text)) + text
+        partition.append([Record(data, 0, ())], 1000, done)
+
+    def done(offset, error):
+        assert error is None
+        print(offset, flush=True)
+        more()
+
+    for _ in range(8):
+        more()
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("wanted", [1, 40, 1500])
+def test_kill_9_loses_nothing_that_was_reported_done(
+    tmp_path: Path, wanted: int
+) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    reported = -1
+    for line in child.stdout:
+        reported = int(line)
+        if reported >= wanted:
+            child.kill()
+            break
+    for line in child.stdout:  # what it said until it died; the last may be torn
+        if line.endswith("\n"):
+            reported = int(line)
+    child.wait()
+    child.stdout.close()
+    _, found = reopen(tmp_path, SMALL)
+    assert len(found) > reported >= wanted
+    assert found == [f"{i:08}" for i in range(len(found))]
+
+
+def flip(path: Path, at: int) -> None:
+    """Flip one bit of a file."""
+    with path.open("r+b") as file:
+        file.seek(at)
+        (byte,) = file.read(1)
+        file.seek(at)
+        file.write(bytes([byte ^ 0x10]))
