@@ -1,0 +1,1 @@
+"""What users import: clients of RocketMQ, and a gateway to test against."""

@@ -1,0 +1,330 @@
+"""Looking at topics, groups and messages, and changing topics.
+
+Source: DefaultMQAdminExtImpl.java and MQAdminImpl.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+
+from gateway.wire import bodies
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.admin import (
+    CreateTopic,
+    DeleteTopic,
+    GetAllGroupConfig,
+    GetConsumeStats,
+)
+from gateway.wire.commands.clients import GetConsumerListByGroup
+from gateway.wire.commands.namesrv import (
+    DeleteTopicInNamesrv,
+    GetAllTopicList,
+    GetBrokerClusterInfo,
+)
+from gateway.wire.commands.query import QueryMessage, ViewMessage
+from gateway.wire.errors import MessageError
+from gateway.wire.message_id import parse_offset_msg_id
+from ropeway.client import queue_bounds
+from ropeway.client.config import ClientConfig
+from ropeway.client.errors import BadResponseError, ResponseError
+from ropeway.client.instance import Instance
+from ropeway.client.message import MessageQueue
+from ropeway.client.received import read_all
+from ropeway.client.routes import DEFAULT_TOPIC, MASTER_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from ropeway.client.message import ReceivedMessage
+
+PERM_READ_WRITE = 6
+MAX_TIME_MS = (1 << 63) - 1
+
+
+class QueueSpan(msgspec.Struct, frozen=True):
+    """What a queue holds: from its oldest offset to one past its newest."""
+
+    queue: MessageQueue
+    begin: int
+    end: int
+
+
+class QueueLag(msgspec.Struct, frozen=True):
+    """How far a group has come in a queue."""
+
+    queue: MessageQueue
+    committed: int
+    """Where the group goes on."""
+    end: int
+    """One past the queue's newest message."""
+
+    @property
+    def lag(self) -> int:
+        """How many messages are left to read."""
+        return max(0, self.end - self.committed)
+
+
+class _Groups(msgspec.Struct, rename="camel", frozen=True):
+    subscription_group_table: dict[str, msgspec.Raw]
+
+
+class _OffsetWrapper(msgspec.Struct, rename="camel", frozen=True):
+    broker_offset: int
+    consumer_offset: int
+
+
+# fastjson writes a map whose keys are objects as {{...}:{...},{...}:{...}}, which is
+# no JSON; neither side of a pair has an object within.
+_PAIR = re.compile(rb"(\{[^{}]*\})\s*:\s*(\{[^{}]*\})")
+
+
+def read_lags(body: bytes) -> list[QueueLag]:
+    """Read the answer to GET_CONSUME_STATS.
+
+    Raises:
+        msgspec.DecodeError: It is not one.
+    """
+    lags = []
+    for key, value in _PAIR.findall(body):
+        queue = msgspec.json.decode(key, type=bodies.MessageQueue)
+        offsets = msgspec.json.decode(value, type=_OffsetWrapper)
+        lags.append(
+            QueueLag(
+                MessageQueue(queue.topic, queue.broker_name, queue.queue_id),
+                offsets.consumer_offset,
+                offsets.broker_offset,
+            )
+        )
+    return sorted(lags, key=lambda lag: lag.queue)
+
+
+class Admin:
+    """Administers what a name server knows. Use it with `async with`.
+
+    Args:
+        name_server: `host:port`, several joined by semicolons.
+        config: Times and limits.
+    """
+
+    def __init__(self, name_server: str, *, config: ClientConfig | None = None) -> None:
+        self._instance = Instance(name_server, config or ClientConfig())
+
+    async def start(self) -> None:
+        """Start; servers are first asked when something is wanted.
+
+        Raises:
+            ClientClosedError: It was started before.
+        """
+        self._instance.start()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._instance.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # Topics.
+
+    async def topics(self) -> list[str]:
+        """The names of all topics, those of brokers and groups among them, sorted.
+
+        Raises:
+            RemotingError: No name server answers.
+        """
+        response = await self._instance.routes.ask(GetAllTopicList())
+        return sorted(response.json(bodies.TopicList).topic_list)
+
+    async def create_topic(
+        self, topic: str, queues: int = 8, *, perm: int = PERM_READ_WRITE
+    ) -> None:
+        """Create a topic on every broker, or change it.
+
+        Args:
+            topic: Its name.
+            queues: How many queues it gets on each broker.
+            perm: Sum of 4 read, 2 write.
+
+        Raises:
+            ResponseError: A broker refused; others may have done it.
+            RemotingError: A server cannot be reached.
+        """
+        header = CreateTopic(
+            topic=topic,
+            default_topic=DEFAULT_TOPIC,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=perm,
+        )
+        for address in await self._masters():
+            await self._instance.connections.request(address, header)
+
+    async def delete_topic(self, topic: str) -> None:
+        """Delete a topic with its messages, from the brokers and the name servers.
+
+        Raises:
+            ResponseError: A server refused; others may have done it.
+            RemotingError: A server cannot be reached.
+        """
+        for address in await self._masters():
+            await self._instance.connections.request(address, DeleteTopic(topic=topic))
+        await self._instance.routes.ask(DeleteTopicInNamesrv(topic=topic))
+
+    async def describe_topic(self, topic: str) -> list[QueueSpan]:
+        """What each queue of a topic holds.
+
+        Raises:
+            TopicNotFoundError: There is no such topic.
+            RemotingError: A server cannot be reached.
+        """
+        route = await self._instance.routes.fetch(topic)
+        return list(await asyncio.gather(*(self._span(q) for q in route.read_queues)))
+
+    async def _span(self, queue: MessageQueue) -> QueueSpan:
+        begin = await queue_bounds.begin_offset(self._instance, queue)
+        end = await queue_bounds.end_offset(self._instance, queue)
+        return QueueSpan(queue, begin, end)
+
+    # Groups.
+
+    async def groups(self) -> list[str]:
+        """The names of all consumer groups, sorted.
+
+        Raises:
+            RemotingError: A server cannot be reached.
+        """
+        names: set[str] = set()
+        for address in await self._masters():
+            response = await self._instance.connections.request(
+                address, GetAllGroupConfig()
+            )
+            names |= response.json(_Groups).subscription_group_table.keys()
+        return sorted(names)
+
+    async def consumers(self, group: str) -> list[str]:
+        """The ids of the clients that consume in a group now, sorted.
+
+        Raises:
+            RemotingError: A server cannot be reached.
+        """
+        found: set[str] = set()
+        for address in await self._masters():
+            try:
+                response = await self._instance.connections.request(
+                    address, GetConsumerListByGroup(consumer_group=group)
+                )
+            except ResponseError as error:
+                # What a broker says that knows nobody in the group.
+                if error.code != ResponseCode.SYSTEM_ERROR:
+                    raise
+            else:
+                found |= set(response.json(bodies.ConsumerIdList).consumer_id_list)
+        return sorted(found)
+
+    async def describe_group(self, group: str) -> list[QueueLag]:
+        """How far a group has come in each queue that it reads.
+
+        Raises:
+            RemotingError: A server cannot be reached, or refused.
+        """
+        lags: list[QueueLag] = []
+        for address in await self._masters():
+            response = await self._instance.connections.request(
+                address, GetConsumeStats(consumer_group=group)
+            )
+            try:
+                lags += read_lags(response.body)
+            except msgspec.DecodeError as error:
+                raise BadResponseError(f"{address}: {error}") from error
+        return sorted(lags, key=lambda lag: lag.queue)
+
+    # Messages.
+
+    async def view(
+        self, offset_msg_id: str, topic: str | None = None
+    ) -> ReceivedMessage:
+        """Read the message that an offsetMsgId names, from the broker it names.
+
+        Args:
+            offset_msg_id: 32 or 56 hexadecimal digits.
+            topic: The message's topic, where it is known.
+
+        Raises:
+            ValueError: It is no such id.
+            ResponseError: The broker does not have the message.
+            RemotingError: The broker cannot be reached.
+        """
+        self._instance.ensure_started()
+        try:
+            place = parse_offset_msg_id(offset_msg_id)
+        except MessageError as error:
+            raise ValueError(str(error)) from error
+        host = f"[{place.host}]" if ":" in place.host else place.host
+        address = f"{host}:{place.port}"
+        response = await self._instance.connections.request(
+            address, ViewMessage(offset=place.message_id, topic=topic)
+        )
+        (message,) = read_all(response.body, "")
+        return message
+
+    async def query(
+        self,
+        topic: str,
+        key: str,
+        *,
+        max_messages: int = 32,
+        begin_ms: int = 0,
+        end_ms: int = MAX_TIME_MS,
+        is_unique_key: bool = False,
+    ) -> list[ReceivedMessage]:
+        """Find messages by one of their keys.
+
+        Args:
+            topic: Where to look.
+            key: The key, as a whole word.
+            max_messages: The most that each broker looks up.
+            begin_ms: Stored at or after, in milliseconds since 1970.
+            end_ms: Stored at or before.
+            is_unique_key: The key is the `msg_id` of a `SendResult`.
+
+        Raises:
+            TopicNotFoundError: There is no such topic.
+            RemotingError: A server cannot be reached.
+        """
+        route = await self._instance.routes.fetch(topic)
+        header = QueryMessage(
+            topic=topic,
+            key=key,
+            max_num=max_messages,
+            begin_timestamp=begin_ms,
+            end_timestamp=end_ms,
+            unique_key_query=is_unique_key,
+        )
+        found: list[ReceivedMessage] = []
+        for name in sorted(route.brokers):
+            _, address = self._instance.routes.reader(name)
+            response = await self._instance.connections.request(
+                address,
+                header,
+                expect=(ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND),
+            )
+            if response.code == ResponseCode.SUCCESS:
+                found += read_all(response.body, name)
+        # Brokers look up by a hash of the key.
+        return [m for m in found if key == m.msg_id or key in m.keys]
+
+    async def _masters(self) -> Collection[str]:
+        self._instance.ensure_started()
+        response = await self._instance.routes.ask(GetBrokerClusterInfo())
+        info = response.json(bodies.ClusterInfo)
+        nodes = (broker.broker_addrs for broker in info.broker_addr_table.values())
+        masters = {at[str(MASTER_ID)] for at in nodes if str(MASTER_ID) in at}
+        return sorted(masters)

@@ -1,0 +1,308 @@
+"""The producer: sends messages, and tries again where that is safe."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from typing import TYPE_CHECKING, Self
+
+from gateway.wire import bodies
+from gateway.wire import properties as names
+from ropeway.client import sending
+from ropeway.client.config import ProducerConfig
+from ropeway.client.errors import (
+    RemotingError,
+    TopicNotFoundError,
+    may_succeed_elsewhere,
+)
+from ropeway.client.ids import UniqueKeys
+from ropeway.client.instance import Instance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gateway.wire.frame import Buffer
+    from gateway.wire.header import Header
+    from ropeway.client.message import Message, MessageQueue, SendResult
+
+    Selector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
+
+    MakeRequest = Callable[[MessageQueue], tuple[Header, Buffer]]
+
+
+def select_by_sharding_key(
+    queues: Sequence[MessageQueue], message: Message
+) -> MessageQueue:
+    """The queue of a sharding key: the one that Java's SelectMessageQueueByHash takes.
+
+    Source: SelectMessageQueueByHash.java, RocketMQ 5.3.4.
+    """
+    return queues[abs(names.tag_hash(message.sharding_key or "")) % len(queues)]
+
+
+class Producer:
+    """Sends messages to any topic. Use it with `async with`, or `start` and `close`.
+
+    Sends may run at the same time; those to one queue that wait for each other
+    keep their order.
+
+    Args:
+        name_server: `host:port`, several joined by semicolons.
+        group: The producer group; a name that brokers show.
+        config: Times and limits.
+    """
+
+    def __init__(
+        self, name_server: str, group: str, *, config: ProducerConfig | None = None
+    ) -> None:
+        self._config = config or ProducerConfig()
+        self._group = group
+        self._instance = Instance(name_server, self._config)
+        self._instance.describe = self._describe
+        self._keys = UniqueKeys()
+        self._turns = itertools.count(random.randrange(1 << 16))  # noqa: S311 - no secret
+
+    @property
+    def client_id(self) -> str:
+        """The name that brokers know this producer by."""
+        return self._instance.client_id
+
+    async def start(self) -> None:
+        """Start; servers are first asked when something is sent.
+
+        Raises:
+            ClientClosedError: It was started before.
+        """
+        self._instance.start()
+
+    async def close(self) -> None:
+        """Unregister and close the connections; sends under way fail."""
+        await self._instance.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def send(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        timeout_s: float = 3.0,
+    ) -> SendResult:
+        """Send a message and return when the broker has stored it.
+
+        Without a queue, a selector or a sharding key it goes to each queue in turn,
+        and after a failure that another may not have, to another queue, preferably
+        of another broker. It may then be stored twice. With one of them it is tried
+        once, because another try could change the order.
+
+        Args:
+            message: What to send.
+            queue: Where to.
+            selector: Chooses among all writable queues, sorted.
+            timeout_s: The longest that all tries may take together.
+
+        Raises:
+            ValueError: The message is one that no broker would take.
+            TopicNotFoundError: There is no such topic, and none is created.
+            ResponseError: A broker refused it.
+            ConnectionFailedError: It may or may not have been stored.
+            ClientClosedError: The producer does not run.
+        """
+        make, keys = self._single(message)
+        sent = await self._deliver(message, make, keys, queue, selector, timeout_s)
+        return sent[0]
+
+    async def send_batch(
+        self,
+        messages: Sequence[Message],
+        queue: MessageQueue | None = None,
+        timeout_s: float = 3.0,
+    ) -> list[SendResult]:
+        """Send messages of one topic to one queue in one request.
+
+        The broker stores all or none, one behind the other. Tries are made as for
+        a single message.
+
+        Args:
+            messages: At least one; without delay; not longer together than a message
+                may be.
+            queue: Where to; any by default.
+            timeout_s: The longest that all tries may take together.
+
+        Raises:
+            ValueError: The messages cannot go together.
+            RemotingError: As for `send`.
+        """
+        first = self._check_batch(messages)
+        keys = [self._keys.make() for _ in messages]
+        own = [
+            sending.wire_properties(message, key)
+            for message, key in zip(messages, keys, strict=True)
+        ]
+
+        def make(queue: MessageQueue) -> tuple[Header, Buffer]:
+            return sending.batch_request(
+                self._group,
+                queue,
+                messages,
+                own,
+                default_queues=self._config.default_queues,
+            )
+
+        return await self._deliver(first, make, keys, queue, None, timeout_s)
+
+    async def send_one_way(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+    ) -> None:
+        """Send a message without an answer: nobody will know whether it was stored.
+
+        Raises:
+            ValueError: The message is one that no broker would take.
+            RemotingError: There is no route or no connection.
+        """
+        self._instance.ensure_started()
+        make, _ = self._single(message)
+        target = queue or self._choose(
+            await self._queues(message.topic), message, selector
+        )
+        header, body = make(target)
+        address = await self._address(target)
+        await self._instance.connections.send_one_way(address, header, body)
+
+    async def queues(self, topic: str) -> list[MessageQueue]:
+        """The queues of a topic that can be written to, sorted.
+
+        Raises:
+            TopicNotFoundError: There is no such topic, and none is created.
+            RemotingError: No name server answers.
+        """
+        self._instance.ensure_started()
+        return list(await self._queues(topic))
+
+    async def _queues(self, topic: str) -> Sequence[MessageQueue]:
+        route = await self._instance.routes.get_or_borrow(
+            topic, self._config.default_queues
+        )
+        if not route.write_queues:
+            raise TopicNotFoundError(f"topic {topic!r} has no queue to write to")
+        return route.write_queues
+
+    def _single(self, message: Message) -> tuple[MakeRequest, list[str]]:
+        config = self._config
+        sending.check(message, config.max_message_bytes)
+        properties = sending.wire_properties(message, self._keys.make())
+        body, sys_flag = sending.compressed(message.body, config.compress_above_bytes)
+
+        def make(queue: MessageQueue) -> tuple[Header, Buffer]:
+            header = sending.single_request(
+                self._group,
+                queue,
+                properties,
+                sys_flag=sys_flag,
+                flag=message.flag,
+                default_queues=config.default_queues,
+            )
+            return header, body
+
+        return make, [properties[names.UNIQ_KEY]]
+
+    def _check_batch(self, messages: Sequence[Message]) -> Message:
+        if not messages:
+            raise ValueError("batch of 0 messages; allowed: 1 or more")
+        for message in messages:
+            sending.check(message, self._config.max_message_bytes)
+            if message.topic != messages[0].topic:
+                raise ValueError(
+                    f"batch has topics {messages[0].topic!r} and {message.topic!r}; "
+                    "allowed: one"
+                )
+            if message.delay_level:
+                raise ValueError("batch has a message with a delay; allowed: none")
+        total = sum(len(message.body) for message in messages)
+        if total > self._config.max_message_bytes:
+            raise ValueError(
+                f"batch of {total} bytes; allowed: {self._config.max_message_bytes}"
+            )
+        return messages[0]
+
+    async def _deliver(
+        self,
+        message: Message,
+        make: MakeRequest,
+        keys: Sequence[str],
+        queue: MessageQueue | None,
+        selector: Selector | None,
+        timeout_s: float,
+    ) -> list[SendResult]:
+        self._instance.ensure_started()
+        is_ordered = bool(queue or selector or message.sharding_key is not None)
+        attempts = 1 if is_ordered else 1 + self._config.retries
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        avoid: MessageQueue | None = None
+        while True:
+            queues = (queue,) if queue else await self._queues(message.topic)
+            target = queue or self._choose(queues, message, selector, avoid)
+            left_s = deadline - asyncio.get_running_loop().time()
+            try:
+                return await self._attempt(target, make, keys, left_s)
+            except RemotingError as error:
+                attempts -= 1
+                out_of_time = asyncio.get_running_loop().time() >= deadline
+                if not attempts or out_of_time or not may_succeed_elsewhere(error):
+                    raise
+                avoid = target
+
+    async def _attempt(
+        self,
+        queue: MessageQueue,
+        make: MakeRequest,
+        keys: Sequence[str],
+        timeout_s: float,
+    ) -> list[SendResult]:
+        header, body = make(queue)
+        response = await self._instance.connections.request(
+            await self._address(queue),
+            header,
+            body,
+            timeout_s=timeout_s,
+            expect=sending.STATUS_OF_CODE,
+        )
+        return sending.results(response, queue, keys)
+
+    async def _address(self, queue: MessageQueue) -> str:
+        await self._instance.routes.get_or_borrow(
+            queue.topic, self._config.default_queues
+        )
+        return self._instance.routes.master(queue.broker_name)
+
+    def _choose(
+        self,
+        queues: Sequence[MessageQueue],
+        message: Message,
+        selector: Selector | None,
+        avoid: MessageQueue | None = None,
+    ) -> MessageQueue:
+        if selector is not None:
+            return selector(queues, message)
+        if message.sharding_key is not None:
+            return select_by_sharding_key(queues, message)
+        if avoid is not None:
+            others = [q for q in queues if q.broker_name != avoid.broker_name]
+            queues = others or [q for q in queues if q != avoid] or queues
+        return queues[next(self._turns) % len(queues)]
+
+    def _describe(self) -> bodies.HeartbeatData:
+        return bodies.HeartbeatData(
+            client_id=self._instance.client_id,
+            producer_data_set=[bodies.ProducerData(group_name=self._group)],
+            consumer_data_set=[],
+        )

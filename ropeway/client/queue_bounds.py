@@ -1,0 +1,66 @@
+"""What brokers know of a queue's ends and times.
+
+Source: MQAdminImpl.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.wire.commands.offsets import (
+    GetMaxOffset,
+    GetMinOffset,
+    Offset,
+    SearchOffset,
+)
+
+if TYPE_CHECKING:
+    from gateway.wire.header import Header
+    from ropeway.client.instance import Instance
+    from ropeway.client.message import MessageQueue
+
+
+async def begin_offset(instance: Instance, queue: MessageQueue) -> int:
+    """The offset of a queue's oldest message.
+
+    Raises:
+        RemotingError: The broker did not say.
+    """
+    header = GetMinOffset(topic=queue.topic, queue_id=queue.queue_id)
+    return await _ask(instance, queue, header)
+
+
+async def end_offset(instance: Instance, queue: MessageQueue) -> int:
+    """The offset that a queue's next message will get.
+
+    Raises:
+        RemotingError: The broker did not say.
+    """
+    header = GetMaxOffset(topic=queue.topic, queue_id=queue.queue_id)
+    return await _ask(instance, queue, header)
+
+
+async def offset_for_timestamp(
+    instance: Instance, queue: MessageQueue, timestamp_ms: int
+) -> int:
+    """The offset of the first message stored at or after a time.
+
+    Args:
+        instance: The client.
+        queue: Where to look.
+        timestamp_ms: Milliseconds since 1970, by the broker's clock.
+
+    Raises:
+        RemotingError: The broker did not say.
+    """
+    header = SearchOffset(
+        topic=queue.topic, queue_id=queue.queue_id, timestamp=timestamp_ms
+    )
+    return await _ask(instance, queue, header)
+
+
+async def _ask(instance: Instance, queue: MessageQueue, header: Header) -> int:
+    await instance.routes.get(queue.topic)
+    address = instance.routes.master(queue.broker_name)
+    response = await instance.connections.request(address, header)
+    return response.header(Offset).offset

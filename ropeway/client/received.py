@@ -1,0 +1,83 @@
+"""Stored messages as their readers see them."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+from gateway.wire import message as stored
+from gateway.wire import properties as names
+from gateway.wire.errors import MessageError
+from gateway.wire.message_id import format_offset_msg_id
+from ropeway.client.errors import BadResponseError
+from ropeway.client.message import MessageQueue, ReceivedMessage
+from ropeway.client.sending import RETRY_PREFIX
+
+if TYPE_CHECKING:
+    from gateway.wire.frame import Buffer
+
+_COMPRESSIONS = {0: "zlib", 1: "lz4", 2: "zstd", 3: "zlib"}
+"""Source: CompressionType.findByValue, RocketMQ 5.3.4; 0 is from before 5.0."""
+
+
+def read_all(data: Buffer, broker_name: str) -> list[ReceivedMessage]:
+    """Read a pull's body.
+
+    Args:
+        data: Stored messages one behind the other.
+        broker_name: The broker that gave them.
+
+    Raises:
+        BadResponseError: The bytes are not stored messages.
+    """
+    try:
+        return [
+            read_one(stored.decode(part), broker_name) for part in stored.split(data)
+        ]
+    except MessageError as error:
+        raise BadResponseError(f"broker {broker_name!r} sent {error}") from error
+
+
+def read_one(message: stored.Message, broker_name: str) -> ReceivedMessage:
+    """Give a stored message the shape that handlers get."""
+    properties = names.parse(message.properties)
+    offset_msg_id = format_offset_msg_id(*message.store_host, message.message_id)
+    body, compression = _decompressed(message)
+    topic = message.topic
+    if topic.startswith(RETRY_PREFIX):
+        topic = properties.get(names.RETRY_TOPIC, topic)
+    return ReceivedMessage(
+        topic=topic,
+        body=body,
+        queue=MessageQueue(message.topic, broker_name, message.queue_id),
+        queue_offset=message.queue_offset,
+        msg_id=properties.get(names.UNIQ_KEY) or offset_msg_id,
+        offset_msg_id=offset_msg_id,
+        message_id=message.message_id,
+        tags=properties.get(names.TAGS),
+        keys=tuple(properties.get(names.KEYS, "").split()),
+        properties=properties,
+        reconsume_times=message.reconsume_times,
+        flag=message.flag,
+        sys_flag=message.sys_flag,
+        born_ms=message.born_ms,
+        born_host=message.born_host,
+        store_ms=message.store_ms,
+        store_host=message.store_host,
+        compression=compression,
+    )
+
+
+def _decompressed(message: stored.Message) -> tuple[bytes, str | None]:
+    if not message.sys_flag & stored.COMPRESSED_FLAG:
+        return message.body, None
+    number = (message.sys_flag & stored.COMPRESSION_TYPE_MASK) >> 8
+    name = _COMPRESSIONS.get(number, f"type {number}")
+    if name != "zlib":
+        return message.body, name
+    try:
+        return zlib.decompress(message.body), None
+    except zlib.error:
+        # A handler that sees `compression` can tell; an error here would block
+        # the queue behind one bad message.
+        return message.body, name

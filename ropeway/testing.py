@@ -1,0 +1,170 @@
+"""A gateway to test against: a process of its own, on a free port, on its own log.
+
+With pytest, the fixtures `ropeway_gateway` and `ropeway_topic` are there as soon as
+Ropeway is installed; without, use `running_gateway`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+START_TIMEOUT_S = 30.0
+"""A loaded machine may take that long; an idle one takes less than a second."""
+
+STOP_TIMEOUT_S = 10.0
+
+_SIGN = "listening on "
+
+
+class GatewayStartError(Exception):
+    """The gateway's process ended or said nothing; has what it printed."""
+
+
+class Gateway:
+    """A gateway process and its data; it keeps both over a restart, and the port.
+
+    Args:
+        data: The folder of its log.
+        options: Further options of `ropeway serve`.
+    """
+
+    def __init__(self, data: Path, options: Sequence[str] = ()) -> None:
+        self._data = data
+        self._options = tuple(options)
+        self._port = 0
+        self._process: subprocess.Popen[str] | None = None
+        self._printed = data.with_name(f"{data.name}.stderr")
+
+    @property
+    def address(self) -> str:
+        """Where brokers and name servers are asked: `127.0.0.1:port`."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def name_server(self) -> str:
+        """What a client is given as its name server."""
+        return self.address
+
+    @property
+    def pid(self) -> int | None:
+        """The process; None where it is stopped."""
+        return self._process.pid if self._process else None
+
+    def start(self) -> None:
+        """Start the process, and return when it listens.
+
+        Raises:
+            GatewayStartError: It ended, or did not listen in time.
+        """
+        assert self._process is None, "the gateway runs already"
+        command = [sys.executable, "-m", "gateway.cli.main", "serve"]
+        command += ["--data", str(self._data), "--listen", self.address]
+        # Tests run from any folder; what this process can import, that one can too.
+        paths = os.pathsep.join(path for path in sys.path if path)
+        with self._printed.open("a") as errors:
+            self._process = subprocess.Popen(  # noqa: S603 - our own command
+                [*command, *self._options],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env={**os.environ, "PYTHONPATH": paths},
+            )
+        try:
+            self._port = self._wait_for_port(self._process)
+        except BaseException:
+            self.kill()
+            raise
+
+    def _wait_for_port(self, process: subprocess.Popen[str]) -> int:
+        assert process.stdout is not None
+        deadline = time.monotonic() + START_TIMEOUT_S
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while selector.select(max(0.0, deadline - time.monotonic())):
+                line = process.stdout.readline()
+                if not line:
+                    break
+                if _SIGN in line:
+                    address = line.split(_SIGN, 1)[1].split()[0]
+                    return int(address.rpartition(":")[2])
+        errors = self._printed.read_text()[-4000:]
+        raise GatewayStartError(f"the gateway did not start:\n{errors}")
+
+    def stop(self) -> None:
+        """Let the process end in good order; nothing happens where it has."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the process at once, as a crash would."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        """Stop, and start again on the same port and data."""
+        self.stop()
+        self.start()
+
+    def _end(self, number: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(number)
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+@contextlib.contextmanager
+def running_gateway(
+    data: Path | None = None, options: Sequence[str] = ()
+) -> Iterator[Gateway]:
+    """Run a gateway as long as the block lasts.
+
+    Args:
+        data: The folder of its log; by default one that is deleted afterwards.
+        options: Further options of `ropeway serve`.
+
+    Raises:
+        GatewayStartError: It did not start.
+    """
+    with contextlib.ExitStack() as stack:
+        if data is None:
+            folder = tempfile.TemporaryDirectory(
+                prefix="ropeway-", ignore_cleanup_errors=True
+            )
+            data = Path(stack.enter_context(folder)) / "data"
+        gateway = Gateway(data, options)
+        stack.callback(gateway.stop)
+        gateway.start()
+        yield gateway
+
+
+@pytest.fixture(scope="session")
+def ropeway_gateway() -> Iterator[Gateway]:
+    """A gateway that all tests of a session share; do not stop it."""
+    with running_gateway() as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def ropeway_topic() -> str:
+    """A topic name that no other test has; sending to it creates it."""
+    return f"topic-{uuid.uuid4().hex[:12]}"
