@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from tests.clients.fixtures import Agents, Server
-from tests.clients.harness import Session, bodies, numbered
+from tests.clients.harness import AgentError, Session, bodies, numbered
 from tests.clients.programs import CLIENTS, CPP, GO, JAVA_4, JAVA_5, Client, each
 
 Open = Callable[[Client], Session]
@@ -22,6 +22,19 @@ def fill(agent: Session, topic: str, prefix: str, **more: object) -> list[str]:
         message["shard"] = shard
     agent.produce(topic, messages, mode="ordered")
     return bodies(messages)
+
+
+def wait_for_topic(agent: Session, topic: str) -> None:
+    """Return when a topic has a route: a consumer started before looks every 30 s."""
+    give_up = time.monotonic() + 60
+    while True:
+        try:
+            agent.ask("offsets", "offsets", topic=topic)
+        except AgentError:
+            assert time.monotonic() < give_up
+            time.sleep(0.1)
+        else:
+            return
 
 
 @each(*CLIENTS)
@@ -164,6 +177,7 @@ def test_a_message_refused_too_often_goes_to_the_dead_letter_queue(
     received = consumer.wait_for(3)
     assert [one["reconsume_times"] for one in received] == [0, 1, 2]
     dead = session(JAVA_5)
+    wait_for_topic(dead, f"%DLQ%{group}")
     letters = dead.start("consume", topic=f"%DLQ%{group}", group=f"{group}-dead")
     letter = letters.wait_for(1)[0]
     letters.stop()

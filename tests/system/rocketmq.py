@@ -59,7 +59,12 @@ class RocketMQ:
     name = "RocketMQ 5.5.0"
 
     def __init__(
-        self, directory: Path, *, sync_flush: bool = False, auto_create: bool = True
+        self,
+        directory: Path,
+        *,
+        sync_flush: bool = False,
+        auto_create: bool = True,
+        tls: tuple[Path, Path] | None = None,  # it makes its own certificate
     ) -> None:
         self._directory = directory
         # A broker also listens two ports below its own.

@@ -6,19 +6,6 @@ from pathlib import Path
 from tests.system.process import ServerProcess, free_ports, route_code
 
 ROOT = Path(__file__).parents[2]
-CONFIG = """\
-[log]
-flush = "{flush}"
-
-[topics]
-auto_create = {auto_create}
-"""
-TLS = """\
-
-[tls]
-certificate = "{certificate}"
-key = "{key}"
-"""
 
 
 class Ropeway:
@@ -43,12 +30,12 @@ class Ropeway:
     ) -> None:
         self._directory = directory
         self._port = free_ports(1)[0]
-        self._config = CONFIG.format(
-            flush="sync" if sync_flush else "async",
-            auto_create=str(auto_create).lower(),
-        )
+        self._config = ""
+        self._sync_flush = sync_flush
+        if not auto_create:
+            self._config += "[topics]\nauto_create = false\n"
         if tls is not None:
-            self._config += TLS.format(certificate=tls[0], key=tls[1])
+            self._config += f'[tls]\ncertificate = "{tls[0]}"\nkey = "{tls[1]}"\n'
         self._process: ServerProcess | None = None
 
     @property
@@ -61,12 +48,15 @@ class Ropeway:
         self._directory.mkdir(parents=True, exist_ok=True)
         config = self._directory / "ropeway.toml"
         config.write_text(self._config)
+        # Without a setting of its own, a server starts as the README says.
+        chosen = ["--config", str(config)] if self._config else []
         self._process = ServerProcess(
             "ropeway",
             [sys.executable, "-m", "gateway.cli.main", "serve"]
             + ["--listen", self.name_server]
             + ["--data", str(self._directory / "data")]
-            + ["--config", str(config)],
+            + chosen
+            + (["--flush", "sync"] if self._sync_flush else []),
             self._directory,
             {"PYTHONPATH": str(ROOT)},
         )
