@@ -45,7 +45,10 @@ class DeleteTopicInNamesrv(Header, frozen=True):
 
 
 class KvValue(Header, frozen=True):
-    """A setting's value; absent where it was never set."""
+    """A setting's value; absent where it was never set.
+
+    Source: GetKVConfigResponseHeader.java, RocketMQ 5.3.4.
+    """
 
     value: str | None = None
 

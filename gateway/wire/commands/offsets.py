@@ -8,13 +8,19 @@ from gateway.wire.header import Access, Header, request
 
 
 class Offset(Header, frozen=True):
-    """One offset of a queue."""
+    """One offset of a queue.
+
+    Source: GetMaxOffsetResponseHeader.java, RocketMQ 5.3.4, and its likes.
+    """
 
     offset: I64
 
 
 class StoreTime(Header, frozen=True):
-    """A store time in milliseconds since 1970; -1 where there is none."""
+    """A store time in milliseconds since 1970; -1 where there is none.
+
+    Source: GetEarliestMsgStoretimeResponseHeader.java, RocketMQ 5.3.4.
+    """
 
     timestamp: I64
 

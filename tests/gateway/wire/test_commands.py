@@ -1,0 +1,238 @@
+"""Every declared command against Java's header classes and against captures."""
+
+from __future__ import annotations
+
+import re
+import typing
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gateway.wire.commands
+from gateway.wire.codes import RequestCode, ResponseCode
+from gateway.wire.frame import (
+    I32,
+    I64,
+    JSON,
+    ROCKETMQ,
+    FrameReader,
+    decode_envelope,
+    decode_fields,
+    encode_frame,
+)
+from gateway.wire.header import (
+    ROWS,
+    Header,
+    Row,
+    decode_request,
+    from_fields,
+    to_fields,
+)
+from tests import captures
+
+NOT_THE_COMMANDS_OWN = {
+    "AccessKey": "who signs, for access control",
+    "Signature": "the signature, for access control",
+    "SecurityToken": "a temporary key's token, for access control",
+    "OnsChannel": "where an account of the C++ client belongs; signed, else unused",
+    "ReqT": "RequestType of Java: STREAM from a proxy's clients; nobody reads it here",
+    "bname": "the broker that the client means; the connection says it",
+    "lo": "whether queues are logical ones of static topics, which we have not",
+    "ns": "the namespace, which clients have put into the topic's name already",
+    "nsd": "whether they have",
+    "oway": "whether the request is one-way; the flag says it",
+}
+"""Fields that any request may have, and why no header declares them."""
+
+UNDECLARED_CAPTURES = {
+    9999: "a code that does not exist, to see how a broker refuses it",
+}
+"""Codes that there are captures of, and why they are not declared."""
+
+NOT_IN_JAVAS_CLASS = {
+    "QueryMessage": {"_UNIQUE_KEY_QUERY"},
+    "SendMessage": {"bname"},
+    "SendReply": {"MSG_REGION", "TRACE_ON"},
+}
+"""Fields that Java reads and writes without its header class."""
+
+LAXER_THAN_JAVA = {
+    ("CreateTopic", "topicFilterType"): "has one sensible value; nobody reads it",
+    ("CreateTopic", "order"): "Java has a default and only complains in its log",
+    ("GetAllTopicConfig", "topicSeq"): "4.x sends no fields and gets all topics",
+    ("GetAllGroupConfig", "groupSeq"): "4.x sends no fields and gets all groups",
+    ("AllGroupConfigReply", "totalGroupNum"): "4.x does not say",
+    ("UpdateGlobalWhiteAddrs", "aclFileFullPath"): "mqadmin 4.9.7 does not send it",
+}
+"""Fields that Java's class requires and ours does not, and why."""
+
+JAVA_TYPES: dict[str, object] = {
+    "String": str,
+    "BoundaryType": str,
+    "Integer": I32,
+    "int": I32,
+    "Long": I64,
+    "long": I64,
+    "Boolean": bool,
+    "boolean": bool,
+}
+
+VALUES: dict[object, st.SearchStrategy[object]] = {
+    str: st.text(max_size=30),
+    bool: st.booleans(),
+    I32: st.integers(-(1 << 31), (1 << 31) - 1),
+    I64: st.integers(-(1 << 63), (1 << 63) - 1),
+}
+
+HEADERS = {
+    kind.__name__: kind
+    for row in ROWS.values()
+    for kind in (row.header, row.reply)
+    if kind.__struct_fields__
+}
+
+
+def all_rows() -> list[object]:
+    return [pytest.param(row, id=row.code.name) for row in ROWS.values()]
+
+
+def source(kind: type[Header]) -> str:
+    found = re.search(
+        r"Source: ([^\n]+?)(?:\.java)?, RocketMQ [45]\.", kind.__doc__ or ""
+    )
+    assert found, f"{kind.__name__} does not say where its facts are from"
+    return found[1]
+
+
+def plain_type(field: msgspec.structs.FieldInfo) -> tuple[object, bool]:
+    """The type of a field without its None, and whether it may be None."""
+    parts = typing.get_args(field.type)
+    if type(None) in parts:
+        (kind,) = (part for part in parts if part is not type(None))
+        return kind, True
+    return field.type, False
+
+
+def values(kind: type[Header]) -> st.SearchStrategy[Header]:
+    arguments = {}
+    for field in msgspec.structs.fields(kind):
+        wanted, optional = plain_type(field)
+        strategy = VALUES[wanted]
+        arguments[field.name] = st.none() | strategy if optional else strategy
+    return st.builds(kind, **arguments)
+
+
+@pytest.mark.parametrize("row", all_rows())
+def test_every_command_says_what_it_is_for_and_where_its_facts_are_from(
+    row: Row,
+) -> None:
+    doc = row.header.__doc__ or ""
+    assert len(doc.splitlines()[0]) > 10
+    assert source(row.header)
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_fields_are_those_of_javas_class(name: str) -> None:
+    kind = HEADERS[name]
+    java = captures.java_headers().get(source(kind))
+    if java is None:
+        # It shares the fields of the class it is derived from, or Java writes its
+        # fields without a class.
+        assert kind.__bases__[0] is not Header or "." in source(kind)
+        return
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    extra = NOT_IN_JAVAS_CLASS.get(name, set())
+    assert set(fields) - extra == set(java)
+    for field_name, java_type in java.items():
+        field = fields[field_name]
+        wanted = JAVA_TYPES[java_type.rstrip("!")]
+        assert plain_type(field)[0] == wanted, field_name
+        required = java_type.endswith("!") and (name, field_name) not in LAXER_THAN_JAVA
+        assert field.required == required, field_name
+
+
+def test_every_exception_from_javas_classes_is_still_one() -> None:
+    for name, field_name in LAXER_THAN_JAVA:
+        kind = HEADERS[name]
+        assert captures.java_headers()[source(kind)][field_name].endswith("!")
+    for name, extra in NOT_IN_JAVAS_CLASS.items():
+        assert not extra & set(captures.java_headers()[source(HEADERS[name])])
+
+
+def test_every_captured_command_is_declared() -> None:
+    assert set(captures.codes()) - set(UNDECLARED_CAPTURES) <= set(ROWS)
+    assert not set(UNDECLARED_CAPTURES) & set(ROWS)
+
+
+@pytest.mark.parametrize(
+    "code", [code for code in captures.codes() if code not in UNDECLARED_CAPTURES]
+)
+def test_captured_requests_are_read_and_written_again(code: int) -> None:
+    for capture in captures.load(code):
+        row = ROWS[code]
+        raw = capture.request.raw
+        envelope = decode_envelope(raw.serialize_type, raw.header)
+        fields = {key: str(value) for key, value in capture.request.fields.items()}
+        if capture.client.startswith("cpp"):
+            # C++ writes booleans as 0 and 1.
+            for name in {"batch", "unitMode"} & set(fields):
+                fields[name] = {"0": "false", "1": "true"}[fields[name]]
+        declared = set(row.header.__struct_encode_fields__)
+        assert set(fields) - declared <= set(NOT_THE_COMMANDS_OWN)
+        written = to_fields(decode_request(row, envelope.ext_fields))
+        assert {key: written[key] for key in fields if key in declared} == {
+            key: value for key, value in fields.items() if key in declared
+        }
+
+
+@pytest.mark.parametrize(
+    "code", [code for code in captures.codes() if code not in UNDECLARED_CAPTURES]
+)
+def test_captured_answers_are_read_and_written_again(code: int) -> None:
+    reply = ROWS[code].reply
+    for side in [one.response for one in captures.load(code) if one.response]:
+        found = code in (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
+        if side.header["code"] != ResponseCode.SUCCESS and not found:
+            continue
+        envelope = decode_envelope(side.raw.serialize_type, side.raw.header)
+        written = to_fields(from_fields(reply, envelope.ext_fields))
+        assert {key: written[key] for key in side.fields} == side.fields
+
+
+def test_fields_that_belong_to_no_command_are_declared_by_none() -> None:
+    declared = {
+        name for row in ROWS.values() for name in row.header.__struct_encode_fields__
+    }
+    assert declared & set(NOT_THE_COMMANDS_OWN) == {"bname"}
+
+
+@pytest.mark.parametrize("row", all_rows())
+@given(data=st.data(), serialize_type=st.sampled_from([JSON, ROCKETMQ]))
+def test_any_header_survives_the_wire(
+    row: Row, data: st.DataObject, serialize_type: int
+) -> None:
+    header = data.draw(values(row.header))
+    frame = encode_frame(
+        row.code, 1, fields=to_fields(header), serialize_type=serialize_type
+    )
+    (raw,) = FrameReader().feed(frame)
+    envelope = decode_envelope(raw.serialize_type, raw.header)
+    assert envelope.code == row.code
+    assert decode_request(ROWS[envelope.code], envelope.ext_fields) == header
+
+
+@pytest.mark.parametrize("row", all_rows())
+@given(data=st.data())
+def test_any_answer_survives_the_wire(row: Row, data: st.DataObject) -> None:
+    header = data.draw(values(row.reply))
+    (raw,) = FrameReader().feed(encode_frame(0, 1, fields=to_fields(header)))
+    envelope = decode_envelope(raw.serialize_type, raw.header)
+    assert from_fields(row.reply, envelope.ext_fields) == header
+    assert decode_fields(envelope.ext_fields) == to_fields(header)
+
+
+def test_the_package_lists_every_module_that_declares_commands() -> None:
+    modules = {row.header.__module__.rpartition(".")[2] for row in ROWS.values()}
+    assert modules == set(gateway.wire.commands.__all__)
