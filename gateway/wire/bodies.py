@@ -10,6 +10,7 @@ heartbeat and route, RocketMQ 5.3.4, and captures.
 
 from __future__ import annotations
 
+import re
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,6 +27,10 @@ CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
 TAG = "TAG"
 SQL92 = "SQL92"
 SUB_ALL = "*"
+
+# A string, which stays as it is, or a number where a name belongs. A string without an
+# end reaches to the end, or else each quotation mark in it would be tried again.
+_BARE_NAME = re.compile(rb'"(?:[^"\\]|\\.)*\\?(?:"|\Z)|([{,]\s*)(-?\d+)\s*:', re.DOTALL)
 
 _MODELS = (BROADCASTING, CLUSTERING)
 _TYPES = (CONSUME_ACTIVELY, CONSUME_PASSIVELY)
@@ -50,6 +55,7 @@ class SubscriptionData(Body, frozen=True):
     sub_string: str = SUB_ALL
     tags_set: list[str] = []
     code_set: list[int] = []
+    """Hashes of the tags; the C++ client says 0 for each, so hash the tags anew."""
     sub_version: int = 0
     expression_type: str | None = TAG
     class_filter_mode: bool = False
@@ -210,13 +216,26 @@ class GroupConfigList(Body, frozen=True):
 def decode(body: type[B], data: bytes) -> B:
     """Read a body.
 
+    Numbers may stand unquoted as names, as fastjson writes broker ids.
+
     Raises:
         HeaderError: It is not JSON, or a member is missing or wrong; says which.
     """
     try:
-        return msgspec.json.decode(data, type=body, strict=False)
+        try:
+            return msgspec.json.decode(data, type=body, strict=False)
+        except msgspec.ValidationError:
+            raise
+        except msgspec.DecodeError:
+            quoted = _BARE_NAME.sub(_quote, data)
+            return msgspec.json.decode(quoted, type=body, strict=False)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise HeaderError(f"{body.__name__}: {error}") from error
+
+
+def _quote(found: re.Match[bytes]) -> bytes:
+    before, name = found.groups()
+    return b'%b"%b":' % (before, name) if name else found[0]
 
 
 def encode(body: Any) -> bytes:

@@ -1,0 +1,128 @@
+"""Batches: golden bytes, real captures, any batch, and damage."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.wire import properties
+from gateway.wire.batch import BatchEntry, decode_batch, encode_batch
+from gateway.wire.codes import RequestCode
+from gateway.wire.errors import MessageError
+from tests import captures
+
+GOLDEN = bytes.fromhex(
+    "0000001f" "00000000" "00000000" "00000007" "00000005" "68656c6c6f"
+    "0004" "61013102"
+    "00000016" "00000000" "00000000" "00000000" "00000000" "0000"
+)  # fmt: skip
+GOLDEN_ENTRIES = [BatchEntry(7, b"hello", "a\x011\x02"), BatchEntry(0, b"", "")]
+
+entries = st.builds(
+    BatchEntry,
+    st.integers(-(1 << 31), (1 << 31) - 1),
+    st.binary(max_size=100),
+    st.text(max_size=100),
+)
+
+
+def test_golden_bytes_are_written() -> None:
+    assert encode_batch(GOLDEN_ENTRIES) == GOLDEN
+
+
+def test_golden_bytes_are_read() -> None:
+    assert decode_batch(GOLDEN) == GOLDEN_ENTRIES
+
+
+def test_captured_batches_are_read_and_written_to_the_same_bytes() -> None:
+    seen = 0
+    for capture in captures.load(RequestCode.SEND_BATCH_MESSAGE):
+        body = capture.request.raw.body
+        got = decode_batch(body)
+        assert encode_batch(got) == body
+        seen += len(got)
+        for entry, told in zip(got, capture.request.batch or (), strict=True):
+            assert entry.body.decode() == told["body"]
+            assert entry.flag == told["flag"]
+            assert properties.parse(entry.properties) == told["properties"]
+    assert seen
+
+
+@given(st.lists(entries, max_size=6))
+def test_any_batch_survives(sent: list[BatchEntry]) -> None:
+    assert decode_batch(encode_batch(sent)) == sent
+
+
+@pytest.mark.parametrize("end", [end for end in range(1, len(GOLDEN)) if end != 31])
+def test_a_cut_batch_is_refused(end: int) -> None:
+    with pytest.raises(MessageError, match="batch entry"):
+        decode_batch(GOLDEN[:end])
+
+
+@given(st.integers(0, len(GOLDEN) - 1), st.integers(0, 255))
+def test_damage_raises_message_errors_only(at: int, value: int) -> None:
+    data = bytearray(GOLDEN)
+    data[at] = value
+    try:
+        got = decode_batch(bytes(data))
+    except MessageError:
+        return
+    assert len(encode_batch(got)) == len(data)
+
+
+@given(st.binary(max_size=200))
+def test_garbage_raises_message_errors_only(data: bytes) -> None:
+    try:
+        got = decode_batch(data)
+    except MessageError:
+        return
+    assert len(encode_batch(got)) == len(data)
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "said"),
+    [
+        (0, -1, "batch entry 0 of -1 bytes; allowed: 22 to 53"),
+        (0, 21, "batch entry 0 of 21 bytes; allowed: 22 to 53"),
+        (0, 54, "batch entry 0 of 54 bytes; allowed: 22 to 53"),
+        (16, -1, "batch entry 0 of 31 bytes has a body of -1"),
+        (16, 10, "batch entry 0 of 31 bytes has a body of 10"),
+        (16, (1 << 31) - 1, "has a body of 2147483647"),
+        (31, 23, "batch entry 1 of 23 bytes; allowed: 22 to 22"),
+    ],
+)
+def test_an_impossible_length_is_named(at: int, value: int, said: str) -> None:
+    data = bytearray(GOLDEN)
+    struct.pack_into(">i", data, at, value)
+    with pytest.raises(MessageError, match=said):
+        decode_batch(bytes(data))
+
+
+@pytest.mark.parametrize("length", [-1, 3, 5])
+def test_impossible_properties_are_named(length: int) -> None:
+    data = bytearray(GOLDEN)
+    struct.pack_into(">h", data, 25, length)
+    with pytest.raises(MessageError, match=f"31 bytes has properties of {length}"):
+        decode_batch(bytes(data))
+
+
+def test_properties_that_are_not_utf_8_are_refused() -> None:
+    with pytest.raises(MessageError, match=r"batch entry 0: .*utf-8"):
+        decode_batch(GOLDEN[:27] + b"\xff" + GOLDEN[28:])
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        BatchEntry(0, b"", "x" * 32768),
+        BatchEntry(1 << 31, b"", ""),
+        BatchEntry(0, b"", "\ud800"),
+    ],
+    ids=["long properties", "flag", "surrogate"],
+)
+def test_a_member_that_does_not_fit_is_refused(entry: BatchEntry) -> None:
+    with pytest.raises(MessageError, match="batch entry 1: "):
+        encode_batch([GOLDEN_ENTRIES[0], entry])
