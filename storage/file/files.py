@@ -47,6 +47,7 @@ class OpenFiles:
             os.close(descriptor)
 
     def close(self) -> None:
-        """Close all."""
+        """Close all, and whatever is still handed in."""
+        self._limit = 0
         while self._open:
             os.close(self._open.popitem()[1])

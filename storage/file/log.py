@@ -252,6 +252,7 @@ class FileLog:
                 await self._writer.flush()
         finally:
             self._writer.stop()
+            self._reader.closed = closed
             loop = asyncio.get_running_loop()
             for pool in (self._committer, self._chores, self._readers):
                 await loop.run_in_executor(None, pool.shutdown)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
 
-    from storage.api import Filter
+    from storage.api import Filter, LogError
     from storage.file.files import OpenFiles
     from storage.file.partition import FilePartition
     from storage.file.segment import Segment
@@ -88,6 +88,8 @@ class Reader:
         self._threads = threads
         self._check = check
         self._skip = skip
+        self.closed: LogError | None = None
+        """What reads are answered once the log is closed."""
 
     def read_now(
         self,
@@ -168,6 +170,8 @@ class Reader:
             await self._warm(missing, warm)
 
     async def _warm(self, missing: ColdError | UncheckedError, warm: Warm) -> None:
+        if self.closed is not None:
+            raise self.closed
         if isinstance(missing, UncheckedError):
             await self._check(missing.segment)
             return
@@ -198,6 +202,8 @@ class Reader:
         filter: Filter | None,  # noqa: A002 - the contract's name
         warm: Warm | None,
     ) -> Chunk:
+        if self.closed is not None:
+            raise self.closed
         tags = accept = None
         if filter is not None:
             tags = filter.tag_hashes

@@ -17,6 +17,7 @@ from storage.file.index import ActiveIndex, SealedIndex, load
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
     from concurrent.futures import Future, ThreadPoolExecutor
     from pathlib import Path
 
@@ -45,6 +46,8 @@ class Segments:
         self._files = open_files
         self._chores = chores
         self._ahead: Future[Segment] | None = None
+        self.sync_failed: Callable[[OSError], None]
+        """Told when a segment could not be synced; the writer's to set."""
 
     @property
     def active(self) -> Segment:
@@ -94,6 +97,10 @@ class Segments:
         """Write a segment's index beside it. In the chores' thread."""
         try:
             os.fdatasync(old.descriptor)
+        except OSError as error:
+            loop.call_soon_threadsafe(self.sync_failed, error)
+            return
+        try:
             sealed = write_index(old, self.log_id)
             os.ftruncate(old.descriptor, old.written)
         except OSError as error:

@@ -70,6 +70,7 @@ class Writer:
         clock: Callable[[], int],
     ) -> None:
         self._segments = segments
+        segments.sync_failed = self._sync_failed
         self._catalog = catalog
         self._tail = tail
         self._settings = settings

@@ -254,7 +254,8 @@ class LogContract:
             lower = [await partition.offset_at(t) for t in (0, 100, 101, 200, 201, 301)]
             assert lower == [0, 0, 1, 1, 3, 4]
             upper = [
-                await partition.offset_at(t, upper=True) for t in (0, 100, 199, 200, 999)
+                await partition.offset_at(t, upper=True)
+                for t in (0, 100, 199, 200, 999)
             ]
             assert upper == [0, 0, 0, 2, 3]
             times = [await partition.store_time(offset) for offset in (-1, 0, 2, 3, 4)]
@@ -330,6 +331,10 @@ class LogContract:
                 begin(partition, record("b"))
             with pytest.raises(LogUnavailableError, match="closed"):
                 log.create("another", [0])
+            with pytest.raises(LogUnavailableError, match="closed"):
+                partition.read_now(0, 1, 1)
+            with pytest.raises(LogUnavailableError, match="closed"):
+                await partition.read(0, 1, 1)
 
         self.run(test, open_log)
 

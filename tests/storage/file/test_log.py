@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import LogError, LogInUseError, LogLimitError, LogUnavailableError
+from storage.api import LogLimitError, LogUnavailableError
 from storage.file import FileLog, FileLogSettings, open_log, verify
 from tests.contracts.log import TOPIC, LogContract, begin, read_all, record
 
@@ -35,38 +33,6 @@ class TestFileLog(LogContract):
             return open_log(tmp_path, settings)
 
         return again
-
-
-def test_a_directory_serves_one_process(tmp_path: Path) -> None:
-    log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 16))
-    program = (
-        "import sys, pathlib; from storage.api import LogInUseError\n"
-        "from storage.file import open_log\n"
-        "try: open_log(pathlib.Path(sys.argv[1]))\n"
-        "except LogInUseError as error: print(error)\n"
-    )
-    child = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert "is in use by process" in child.stdout
-    with pytest.raises(LogInUseError):
-        verify(tmp_path)
-    asyncio.run(log.close())
-    assert verify(tmp_path).problems == []
-
-
-def test_a_path_that_is_no_directory_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_bytes(b"")
-    with pytest.raises(LogError, match="is not a directory"):
-        open_log(file)
-    with pytest.raises(LogError, match="is not a directory"):
-        open_log(file / "below")
-    with pytest.raises(LogError, match="no log in"):
-        verify(tmp_path)
 
 
 def test_records_beyond_the_limits_are_refused(tmp_path: Path) -> None:
@@ -111,9 +77,3 @@ def test_a_block_larger_than_a_segment_gets_one_of_its_size(tmp_path: Path) -> N
         assert verify(tmp_path).problems == []
 
     asyncio.run(main())
-
-
-@pytest.mark.parametrize("value", [0, 65535, 1 << 32])
-def test_segment_sizes_out_of_range_are_refused(value: int) -> None:
-    with pytest.raises(ValueError, match=f"segment_bytes is {value}; allowed: 65536"):
-        FileLogSettings(segment_bytes=value)

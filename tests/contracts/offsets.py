@@ -1,0 +1,92 @@
+"""What every store of consumer offsets must do; a fixture makes it a backend's test."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from storage.offsets import Offsets
+
+
+class OffsetsContract:
+    """Laws of `storage.offsets.Offsets`. `open_offsets` opens the same ones again."""
+
+    @pytest.fixture
+    def open_offsets(self) -> Callable[[], Offsets]:
+        """A function that opens the offsets; what was kept before is there."""
+        raise NotImplementedError
+
+    def test_commits_are_seen_at_once_and_may_go_back(
+        self, open_offsets: Callable[[], Offsets]
+    ) -> None:
+        async def main() -> None:
+            offsets = open_offsets()
+            assert offsets.get("g", "t", 0) is None
+            offsets.commit("g", "t", 0, 7)
+            offsets.commit("g", "t", 1, 0)
+            assert offsets.get("g", "t", 0) == 7
+            offsets.commit("g", "t", 0, 3)
+            assert offsets.queues("g", "t") == {0: 3, 1: 0}
+            assert offsets.queues("g", "absent") == {}
+            await offsets.close()
+
+        asyncio.run(main())
+
+    def test_what_was_committed_outlives_a_close(
+        self, open_offsets: Callable[[], Offsets]
+    ) -> None:
+        async def main() -> None:
+            offsets = open_offsets()
+            for group in ("a", "b"):
+                for topic in ("y", "x"):
+                    offsets.commit(group, topic, 0, 1 << 52)
+            await offsets.close()
+            await offsets.close()
+            again = open_offsets()
+            assert sorted(again.groups()) == ["a", "b"]
+            assert again.topics("a") == ["x", "y"]
+            assert again.topics("absent") == []
+            assert again.get("b", "y", 0) == 1 << 52
+            await again.close()
+
+        asyncio.run(main())
+
+    @pytest.mark.parametrize(
+        ("forgotten", "left"),
+        [
+            ({"group": "a"}, ["b/x", "b/y"]),
+            ({"topic": "x"}, ["a/y", "b/y"]),
+            ({"group": "a", "topic": "x"}, ["a/y", "b/x", "b/y"]),
+            ({"group": "absent"}, ["a/x", "a/y", "b/x", "b/y"]),
+        ],
+    )
+    def test_what_is_forgotten_stays_forgotten(
+        self,
+        open_offsets: Callable[[], Offsets],
+        forgotten: dict[str, str],
+        left: list[str],
+    ) -> None:
+        def known(offsets: Offsets) -> list[str]:
+            return sorted(
+                f"{g}/{t}" for g in offsets.groups() for t in offsets.topics(g)
+            )
+
+        async def main() -> None:
+            offsets = open_offsets()
+            for group in ("a", "b"):
+                for topic in ("x", "y"):
+                    offsets.commit(group, topic, 0, 5)
+            await offsets.flush()
+            offsets.forget(**forgotten)
+            assert known(offsets) == left
+            await offsets.close()
+            again = open_offsets()
+            assert known(again) == left
+            await again.close()
+
+        asyncio.run(main())

@@ -1,0 +1,59 @@
+"""Blocks as bytes: what is encoded decodes, and nothing else does."""
+
+from __future__ import annotations
+
+import struct
+from types import SimpleNamespace
+from zlib import crc32
+
+import pytest
+
+from storage.api import LogError, Record
+from storage.file.block import ENTRY, HEADER, Run, decode, encode
+
+
+def block(place: int = 100) -> bytes:
+    partition = SimpleNamespace(ordinal=4, key_seed=crc32(b"t"))
+    run = Run(partition, 10)  # type: ignore[arg-type]
+    run.appends = [([Record(b"abc", -5, ("k",)), Record(b"de", 0, ())], 99, print)]
+    run.count = 2
+    made = encode([run], base=5000, place=place, log_id=8, durable=4000, written_ms=123)
+    return made.header + made.body
+
+
+def test_a_block_decodes_to_what_was_encoded() -> None:
+    data = block(100)
+    found = decode(memoryview(bytes(100) + data), 100, 5000, 8)
+    assert found is not None
+    assert (found.length, found.durable, found.written_ms) == (len(data), 4000, 123)
+    first, second = ENTRY.pack(164, 3, -5, 99), ENTRY.pack(167, 2, 0, 99)
+    assert found.runs == [(4, 10, first + second)]
+    assert found.keys == struct.pack("<II", 164, crc32(b"k", crc32(b"t")))
+    assert data[64:69] == b"abcde"
+
+
+def test_any_cut_and_any_flipped_bit_is_noticed() -> None:
+    data = bytes(100) + block(100)
+    for cut in range(100, len(data)):
+        assert decode(memoryview(data)[:cut], 100, 5000, 8) is None
+    for at in range(100, len(data)):
+        for bit in range(8):
+            bad = bytearray(data)
+            bad[at] ^= 1 << bit
+            assert decode(memoryview(bad), 100, 5000, 8) is None, (at, bit)
+
+
+def test_a_block_of_another_place_or_log_does_not_count() -> None:
+    view = memoryview(bytes(100) + block(100))
+    assert decode(view, 100, 5000, 8) is not None
+    assert decode(view, 100, 5001, 8) is None
+    assert decode(view, 100, 5000, 9) is None
+
+
+def test_a_newer_format_is_told_from_damage() -> None:
+    data = bytearray(block(0))
+    data[8] = 2
+    data[4:8] = crc32(data[8:]).to_bytes(4, "little")
+    assert len(data) > HEADER.size
+    with pytest.raises(LogError, match="has format 2; this program reads up to 1"):
+        decode(memoryview(data), 0, 5000, 8)

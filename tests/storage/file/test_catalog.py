@@ -1,0 +1,70 @@
+"""The journal of topics: ordinals are never given twice, floors outlive restarts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storage.api import LogDamagedError
+from storage.file.catalog import Catalog, load, open_catalog
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def opened(directory: Path) -> Catalog:
+    return open_catalog(directory, 77, skip=False)
+
+
+def test_topics_ordinals_and_floors_outlive_a_restart(tmp_path: Path) -> None:
+    catalog = opened(tmp_path)
+    catalog.create("a", [3, 1])
+    catalog.create("b", [0])
+    catalog.create("a", [1, 2])
+    assert catalog.topics == {"a": {1: 0, 3: 1, 2: 3}, "b": {0: 2}}
+    catalog.set_floors({0: 50, 2: 60})
+    catalog.delete("b")
+    catalog.sync()
+    catalog.close()
+    for _ in range(2):
+        again = opened(tmp_path)
+        assert again.log_id == 77
+        assert again.topics == {"a": {1: 0, 3: 1, 2: 3}}
+        assert again.floors == {0: 50}
+        again.close()
+    again = opened(tmp_path)
+    again.create("b", [0])
+    assert again.topics["b"] == {0: 4}
+    again.close()
+
+
+def test_opening_leaves_out_what_no_longer_counts(tmp_path: Path) -> None:
+    catalog = opened(tmp_path)
+    for number in range(50):
+        catalog.create(f"topic-{number}", range(8))
+        catalog.delete(f"topic-{number}")
+    catalog.close()
+    before = (tmp_path / "partitions").stat().st_size
+    opened(tmp_path).close()
+    assert (tmp_path / "partitions").stat().st_size * 50 < before
+    known = load(tmp_path / "partitions", skip=False)
+    assert known is not None
+    assert known.next_ordinal == 400
+
+
+def test_a_damaged_line_is_refused_or_skipped(tmp_path: Path) -> None:
+    catalog = opened(tmp_path)
+    catalog.create("a", [0])
+    catalog.create("b", [0])
+    catalog.close()
+    path = tmp_path / "partitions"
+    path.write_bytes(path.read_bytes().replace(b'"a"', b'"x"'))
+    with pytest.raises(LogDamagedError, match=r"partitions, line 2: .* on_damage"):
+        opened(tmp_path)
+    again = open_catalog(tmp_path, 1, skip=True)
+    assert again.topics == {"b": {0: 1}}
+    again.close()
+    path.write_bytes(b"what is this\n")
+    with pytest.raises(LogDamagedError, match="line 1: not the header"):
+        opened(tmp_path)

@@ -1,0 +1,112 @@
+"""Offsets in an SQLite file: the contract, the timer, kill -9, and newer formats."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storage.api import LogError, LogUnavailableError
+from storage.file import open_offsets
+from tests.contracts.offsets import OffsetsContract
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from storage.file.offsets import FileOffsets
+
+
+class TestFileOffsets(OffsetsContract):
+    @pytest.fixture
+    def open_offsets(self, tmp_path: Path) -> Callable[[], FileOffsets]:
+        return lambda: open_offsets(tmp_path)
+
+
+CHILD = """
+import asyncio, pathlib, sys
+from storage.file import open_offsets
+
+async def main():
+    interval_ms = int(sys.argv[2])
+    offsets = open_offsets(pathlib.Path(sys.argv[1]), flush_interval_ms=interval_ms)
+    offsets.commit("g", "t", 0, 41)
+    if sys.argv[2] != "1":
+        await offsets.flush()
+    else:
+        while offsets._dirty:
+            await asyncio.sleep(0.001)
+        offsets.commit("g", "t", 0, 42)
+        await offsets.flush()
+    print("kept", flush=True)
+    offsets.commit("g", "t", 0, 99)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(("interval_ms", "kept"), [(3_600_000, 41), (1, 42)])
+def test_kill_9_takes_back_no_more_than_one_interval(
+    tmp_path: Path, interval_ms: int, kept: int
+) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(tmp_path), str(interval_ms)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "kept\n"
+    child.kill()
+    child.wait()
+    child.stdout.close()
+
+    async def main() -> None:
+        offsets = open_offsets(tmp_path)
+        found = offsets.get("g", "t", 0)
+        # Within one millisecond the last commit may have been kept as well.
+        assert found == kept or (interval_ms == 1 and found == 99)
+        await offsets.close()
+
+    asyncio.run(main())
+
+
+def test_a_newer_format_is_named(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "offsets.db") as database:
+        database.execute("PRAGMA user_version = 2")
+    database.close()
+    with pytest.raises(LogError, match="has format 2; this program reads up to 1"):
+        open_offsets(tmp_path)
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    (tmp_path / "offsets.db").write_bytes(b"no database at all" * 100)
+    with pytest.raises(LogError, match=r"cannot open .*offsets\.db"):
+        open_offsets(tmp_path)
+
+
+def test_a_failed_flush_says_so_and_is_tried_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        offsets = open_offsets(tmp_path, flush_interval_ms=3_600_000)
+        offsets._database.execute("PRAGMA busy_timeout = 1")
+        other = sqlite3.connect(tmp_path / "offsets.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        offsets.commit("g", "t", 0, 5)
+        with pytest.raises(LogUnavailableError, match="locked"):
+            await offsets.flush()
+        other.execute("ROLLBACK")
+        other.close()
+        await offsets.close()
+        again = open_offsets(tmp_path)
+        assert again.get("g", "t", 0) == 5
+        await again.close()
+        with pytest.raises(LogUnavailableError, match="is closed"):
+            again.commit("g", "t", 0, 6)
+        with pytest.raises(LogUnavailableError, match="is closed"):
+            again.forget(group="g")
+
+    asyncio.run(main())

@@ -1,0 +1,107 @@
+"""Reading: what is in memory, what is cold, and in how few pieces it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storage.api import Filter
+from storage.file import FileLogSettings, open_log
+from storage.file.reader import LOOKS, grouped
+from tests.contracts.log import TOPIC, begin, read_all, record, texts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SETTINGS = FileLogSettings(segment_bytes=1 << 16, flush="sync")
+
+
+def forget_pages(directory: Path) -> None:
+    """Have the kernel drop a log's files from memory."""
+    for path in directory.iterdir():
+        descriptor = os.open(path, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(descriptor)
+
+
+def test_neighbours_of_one_tick_come_as_one_slice(tmp_path: Path) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path, SETTINGS)
+        log.create(TOPIC, [0, 1])
+        one, other = log.partition(TOPIC, 0), log.partition(TOPIC, 1)
+        await asyncio.gather(
+            *[begin(p, record(f"{i}")) for i in range(8) for p in (one, other)]
+        )
+        chunk = one.read_now(0, 32, 1 << 20)
+        assert chunk is not None
+        assert len(chunk.data) == 1
+        assert texts(chunk) == [str(i) for i in range(8)]
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_cold_records_are_read_by_a_thread_and_then_are_warm(tmp_path: Path) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path, SETTINGS)
+        log.create(TOPIC, [0])
+        words = [f"{i:05}" + "x" * 2000 for i in range(100)]
+        for i in range(0, 100, 10):
+            await begin(
+                log.partition(TOPIC, 0), *[record(w, 1) for w in words[i : i + 10]]
+            )
+        await log.close()
+        forget_pages(tmp_path)
+        log = open_log(tmp_path, SETTINGS)
+        partition = log.partition(TOPIC, 0)
+        assert partition.read_now(0, 32, 1 << 20) is None  # the index is unchecked yet
+        chunk = await partition.read(0, 30, 1 << 20)
+        assert texts(chunk) == words[:30]
+        forget_pages(tmp_path)
+        assert await read_all(partition) == words
+        accept = Filter({1}, lambda data: bytes(data[4:9]) == b"00077")
+        forget_pages(tmp_path)
+        assert await read_all(partition, 0, accept) == [words[77]]
+        again = await partition.read(0, 30, 1 << 20)
+        assert texts(again) == words[:30]
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_a_filtered_read_looks_at_a_bounded_number_of_entries(tmp_path: Path) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 20))
+        log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+        await begin(partition, *[record("x", 1)] * (LOOKS + 10), record("y", 2))
+        nothing = partition.read_now(0, 32, 1 << 20, Filter({2}))
+        assert nothing is not None
+        assert (nothing.records, nothing.next_offset) == (0, LOOKS)
+        found = partition.read_now(LOOKS, 32, 1 << 20, Filter({2}))
+        assert found is not None
+        assert texts(found) == ["y"]
+        await log.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("extents", "groups"),
+    [
+        ([], []),
+        ([(0, 10, 1), (50, 10, 1)], [(0, 60)]),
+        ([(0, 10, 1), (5000, 10, 1)], [(0, 10), (5000, 10)]),
+        ([(5000, 10, 1), (0, 10, 1)], [(5000, 10), (0, 10)]),
+    ],
+)
+def test_extents_near_each_other_are_fetched_at_once(
+    extents: list[tuple[int, int, int]], groups: list[tuple[int, int]]
+) -> None:
+    found = grouped(extents)
+    assert [(place, size) for place, size, _ in found] == groups
+    assert [one for _, _, members in found for one in members] == extents
