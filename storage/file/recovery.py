@@ -16,7 +16,6 @@ from msgspec import Struct
 from storage.api import LogDamagedError
 from storage.file import segment as files
 from storage.file.block import HEADER, Block, decode, intact_after
-from storage.file.checking import body_is_whole
 from storage.file.index import ActiveIndex, SealedIndex
 from storage.file.segment import Segment
 from storage.file.segments import write_index
@@ -279,7 +278,7 @@ def recheck(segment: Segment, log_id: int, skip: bool) -> SealedIndex:
     """
     index = segment.index
     assert isinstance(index, SealedIndex)
-    if not index.checked and not body_is_whole(segment.index_path, index):
+    if not index.checked and not files.index_is_whole(segment.index_path, index):
         again = Segment(segment.path.parent, segment.base, segment.capacity)
         for damage in _scan(again, log_id, Recovery()):
             if not skip:

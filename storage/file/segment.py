@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from storage.file.index import HEADER as INDEX_HEADER
 from storage.file.index import ActiveIndex, SealedIndex, directory_bytes, load
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SUFFIX = ".log"
+PIECE_BYTES = 1 << 20
+"""How much of an index file is checked at a time."""
 
 
 class Segment:
@@ -144,3 +147,17 @@ def load_index(segment: Segment, log_id: int) -> SealedIndex | None:
     if index is None or index.file_bytes != size:
         return None
     return index
+
+
+def index_is_whole(path: Path, index: SealedIndex) -> bool:
+    """Whether entries and keys of an index file are what was written.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    checksum = 0
+    with path.open("rb") as file:
+        file.seek(index.body_at)
+        while piece := file.read(PIECE_BYTES):
+            checksum = crc32(piece, checksum)
+    return checksum == index.body_crc

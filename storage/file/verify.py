@@ -9,9 +9,8 @@ from msgspec import Struct
 
 from storage.api import LogError
 from storage.file import catalog, lock
-from storage.file.checking import body_is_whole
 from storage.file.recovery import Damage, blocks, mapped
-from storage.file.segment import Segment, bases, load_index
+from storage.file.segment import Segment, bases, index_is_whole, load_index
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +65,7 @@ def _verify_segment(segment: Segment, log_id: int, report: Verified) -> None:
     if not segment.index_path.exists():
         return
     index = load_index(segment, log_id)
-    if index is None or not body_is_whole(segment.index_path, index):
+    if index is None or not index_is_whole(segment.index_path, index):
         report.problems.append(f"{segment.index_path}: not what was written")
     elif index.segment_bytes != written:
         report.problems.append(

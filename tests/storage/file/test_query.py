@@ -1,0 +1,68 @@
+"""Key look-ups over sealed and active segments, and over many keys."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from storage.file import FileLogSettings, open_log
+from tests.contracts.log import TOPIC, begin, record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SETTINGS = FileLogSettings(segment_bytes=1 << 16)
+
+
+def test_newest_come_first_over_all_segments(tmp_path: Path) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path, SETTINGS)
+        log.create(TOPIC, [0, 1])
+        for i in range(40):
+            partition = log.partition(TOPIC, i % 2)
+            one = record(f"{i}:" + "x" * 5000, 0, ["k", f"k-{i}"])
+            await begin(partition, one, store_ms=i)
+        for again in (False, True):
+            if again:
+                await log.close()
+                log = open_log(tmp_path, SETTINGS)
+            found = await log.query(TOPIC, "k", 5, 35, 20)
+            numbers = [int(one.data[4:].split(b":")[0]) for one in found]
+            assert numbers == list(range(35, 15, -1))
+            assert [one.offset for one in found] == [n // 2 for n in numbers]
+            (one,) = await log.query(TOPIC, "k-3", 0, 99, 20)
+            assert one.offset == 1
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_thousands_of_keys_are_each_found(tmp_path: Path) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path, SETTINGS)
+        log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+        count = 10_000
+        for at in range(0, count, 500):
+            numbers = range(at, at + 500)
+            await begin(partition, *[record("", 0, [f"key-{i}"]) for i in numbers])
+        for i in range(0, count, 97):
+            (one,) = await log.query(TOPIC, f"key-{i}", 0, 9999, 20)
+            assert one.offset == i
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_keys_of_other_topics_with_the_same_hash_do_not_count(tmp_path: Path) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path, SETTINGS)
+        log.create(TOPIC, [0])
+        log.create("other", [0])
+        other = log.partition("other", 0)
+        other.key_seed = log.partition(TOPIC, 0).key_seed
+        await begin(other, record("a", 0, ["k"]))
+        assert await log.query(TOPIC, "k", 0, 9999, 20) == []
+        await log.close()
+
+    asyncio.run(main())

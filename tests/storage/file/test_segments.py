@@ -1,0 +1,77 @@
+"""Rolling and sealing: one file after the other, each with its index."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+from storage.file import FileLogSettings, open_log
+from tests.contracts.log import TOPIC, begin, read_all, record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+SETTINGS = FileLogSettings(segment_bytes=1 << 16, open_files=3)
+
+
+def test_sealed_segments_have_an_index_and_no_spare_bytes(tmp_path: Path) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path, SETTINGS)
+        log.create(TOPIC, [0])
+        for _ in range(10):
+            await begin(log.partition(TOPIC, 0), record("x" * 20_000))
+        await log.close()
+
+    asyncio.run(main())
+    paths = sorted(tmp_path.glob("*.log"))
+    assert [path.stem for path in paths] == [f"{i << 16:020}" for i in range(4)]
+    for path in paths[:-1]:
+        assert path.with_suffix(".index").exists()
+        assert path.stat().st_size < 1 << 16
+    assert not paths[-1].with_suffix(".index").exists()
+
+
+def test_open_descriptors_do_not_grow_with_segments(tmp_path: Path) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path, SETTINGS)
+        log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+        counts = []
+        for _ in range(3):
+            for _ in range(30):
+                await begin(partition, record("x" * 20_000))
+            await read_all(partition)
+            await log.flush()
+            counts.append(len(os.listdir("/proc/self/fd")))  # noqa: PTH208 - a count
+        assert max(counts) - min(counts) <= 4
+        await log.close()
+
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count
+    asyncio.run(main())
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208 - a count
+
+
+def test_a_segment_that_cannot_be_synced_at_sealing_stops_appends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path, SETTINGS)
+        log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+
+        def broken(_: int) -> None:
+            raise OSError("no")
+
+        monkeypatch.setattr(os, "fdatasync", broken)
+        for _ in range(4):
+            await begin(partition, record("x" * 20_000))
+        while log._writer.refusal is None:  # noqa: ASYNC110 - set by a thread
+            await asyncio.sleep(0.001)
+        monkeypatch.undo()
+        assert "read-only" in str(log._writer.refusal)
+        await log.close()
+
+    asyncio.run(main())
