@@ -21,6 +21,7 @@ from storage.api import (
 from storage.file import catalog as catalogs
 from storage.file import lock
 from storage.file.expiry import Expired, floors, outlived, unlink
+from storage.file.fetcher import Fetcher
 from storage.file.files import OpenFiles
 from storage.file.partition import FilePartition
 from storage.file.query import Query
@@ -125,13 +126,14 @@ class FileLog:
         self._writer = Writer(
             self._segments, catalog, tail, settings, self._committer, clock
         )
-        self._reader = Reader(
+        self._fetcher = Fetcher(
             tail,
             self._files,
             self._readers,
             self._check,
             skip=settings.on_damage == "skip",
         )
+        self._reader = Reader(self._fetcher)
         self._partitions: dict[str, dict[int, FilePartition]] = {}
         self._closing: asyncio.Task[None] | None = None
 
@@ -252,7 +254,7 @@ class FileLog:
                 await self._writer.flush()
         finally:
             self._writer.stop()
-            self._reader.closed = closed
+            self._fetcher.closed = closed
             loop = asyncio.get_running_loop()
             for pool in (self._committer, self._chores, self._readers):
                 await loop.run_in_executor(None, pool.shutdown)

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import ThreadPoolExecutor
 
+    from storage.file.fetcher import Checker
     from storage.file.partition import FilePartition
-    from storage.file.reader import Checker, Reader
+    from storage.file.reader import Reader
     from storage.file.segment import Segment
     from storage.file.segments import Segments
 

@@ -7,89 +7,35 @@ is missing; `read` has a thread get it, and tries again with it at hand.
 
 from __future__ import annotations
 
-import asyncio
-import os
-from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from storage.api import Chunk, LogDamagedError, LogUnavailableError
+from storage.api import Chunk
 from storage.file.block import ENTRY
+from storage.file.fetcher import ColdError, Pick, UncheckedError
 from storage.file.index import ActiveIndex
 from storage.file.partition import LENGTH
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-    from concurrent.futures import ThreadPoolExecutor
-    from pathlib import Path
+    from collections.abc import Callable, Collection
 
-    from storage.api import Filter, LogError
-    from storage.file.files import OpenFiles
+    from storage.api import Filter
+    from storage.file.fetcher import Fetcher, Warm
     from storage.file.partition import FilePartition
     from storage.file.segment import Segment
-    from storage.file.tail import Tail
+
+    Acceptor = Callable[[bytes | memoryview], bool]
 
 LOOKS = 4096
 """Index entries that one read with a filter looks at."""
-GAP_BYTES = 4096
-"""Records so near to each other are fetched at once: a page costs less than a call."""
-
-Warm = dict[tuple[str, int, int], bytes]
-"""What a thread has fetched: file, place, size."""
 
 _length = LENGTH.unpack_from
-
-
-class ColdError(Exception):
-    """The bytes of a file that are not in memory."""
-
-    def __init__(
-        self, segment: Segment, path: Path, ranges: list[tuple[int, int]]
-    ) -> None:
-        super().__init__(path)
-        self.segment = segment
-        self.path = path
-        self.ranges = ranges
-
-
-class UncheckedError(Exception):
-    """A sealed index that has not been held against its checksum yet."""
-
-    def __init__(self, segment: Segment) -> None:
-        super().__init__(segment.index_path)
-        self.segment = segment
-
-
-class Pick(NamedTuple):
-    """Records chosen from an index."""
-
-    extents: list[tuple[int, int, int]]
-    """Place in the segment, bytes, records; adjacent records are one extent."""
-    sizes: list[int]
-    next_offset: int
-    looked: int
-    full: bool
-    """Whether it stopped because of the limit in bytes."""
 
 
 class Reader:
     """Reads records and entries of all partitions of one log."""
 
-    def __init__(
-        self,
-        tail: Tail,
-        files: OpenFiles,
-        threads: ThreadPoolExecutor,
-        check: Checker,
-        *,
-        skip: bool,
-    ) -> None:
-        self._tail = tail
-        self._files = files
-        self._threads = threads
-        self._check = check
-        self._skip = skip
-        self.closed: LogError | None = None
-        """What reads are answered once the log is closed."""
+    def __init__(self, fetcher: Fetcher) -> None:
+        self._fetcher = fetcher
 
     def read_now(
         self,
@@ -120,7 +66,7 @@ class Reader:
                 return self._read(partition, offset, max_count, max_bytes, filter, warm)
             except (ColdError, UncheckedError) as cold:
                 missing = cold
-            await self._warm(missing, warm)
+            await self._fetcher.warm(missing, warm)
 
     async def offset_at(
         self, partition: FilePartition, time_ms: int, *, upper: bool
@@ -167,31 +113,7 @@ class Reader:
             else:
                 _, size, _, store_ms = ENTRY.unpack(data)
                 return at if size else -1, store_ms
-            await self._warm(missing, warm)
-
-    async def _warm(self, missing: ColdError | UncheckedError, warm: Warm) -> None:
-        if self.closed is not None:
-            raise self.closed
-        if isinstance(missing, UncheckedError):
-            await self._check(missing.segment)
-            return
-        path = missing.path
-        loop = asyncio.get_running_loop()
-        try:
-            descriptor, found = await loop.run_in_executor(
-                self._threads, fetch, path, missing.ranges
-            )
-        except OSError as error:
-            if missing.segment.gone:  # retention was faster; try what comes after it
-                return
-            raise LogUnavailableError(
-                f"cannot read {path}: {error.strerror or error}"
-            ) from error
-        if missing.segment.gone:
-            os.close(descriptor)
-        else:
-            self._files.keep(path, descriptor)
-        warm.update(found)
+            await self._fetcher.warm(missing, warm)
 
     def _read(
         self,
@@ -202,8 +124,8 @@ class Reader:
         filter: Filter | None,  # noqa: A002 - the contract's name
         warm: Warm | None,
     ) -> Chunk:
-        if self.closed is not None:
-            raise self.closed
+        if self._fetcher.closed is not None:
+            raise self._fetcher.closed
         tags = accept = None
         if filter is not None:
             tags = filter.tag_hashes
@@ -230,7 +152,7 @@ class Reader:
                 warm,
                 forced=not records,
             )
-            pieces = self._fetch(segment, pick, warm)
+            pieces = self._fetcher.records(segment, pick, warm)
             if accept is not None:
                 pieces = accepted(pieces, accept)
             for piece, count in pieces:
@@ -306,100 +228,9 @@ class Reader:
         count = min(wanted, span.records - skipped)
         place = index.body_at + (span.entry + skipped) * ENTRY.size
         size = count * ENTRY.size
-        return self._bytes(segment, segment.index_path, -1, place, size, warm)
-
-    def _bytes(
-        self,
-        segment: Segment,
-        path: Path,
-        descriptor: int,
-        place: int,
-        size: int,
-        warm: Warm | None,
-    ) -> bytes | memoryview:
-        """Bytes of a file that are in memory."""
-        if warm is not None:
-            known = warm.get((path.name, place, size))
-            if known is not None:
-                return known
-        if descriptor < 0:
-            found = self._files.get(path)
-            if found is None:
-                raise ColdError(segment, path, [(place, size)])
-            descriptor = found
-        buffer = bytearray(size)
-        try:
-            got = os.preadv(descriptor, [buffer], place, os.RWF_NOWAIT)
-        except OSError:  # not in memory, or a file system that cannot tell
-            got = -1
-        if got != size:
-            raise ColdError(segment, path, [(place, size)])
-        return memoryview(buffer)
-
-    def _fetch(
-        self, segment: Segment, pick: Pick, warm: Warm | None
-    ) -> list[tuple[bytes | memoryview, int]]:
-        """The bytes of the records that were picked, with how many a piece holds."""
-        pieces: list[tuple[bytes | memoryview, int]] = []
-        base = segment.base
-        for place, size, count in pick.extents:
-            piece = self._tail.get(base + place, size)
-            if piece is None:
-                return self._fetch_from_file(segment, pick, warm)
-            pieces.append((piece, count))
-        return pieces
-
-    def _fetch_from_file(
-        self, segment: Segment, pick: Pick, warm: Warm | None
-    ) -> list[tuple[bytes | memoryview, int]]:
-        groups = grouped(pick.extents)
-        got: list[bytes | memoryview] = []
-        missing: list[tuple[int, int]] = []
-        for place, size, _ in groups:
-            try:
-                got.append(
-                    self._bytes(
-                        segment, segment.path, segment.descriptor, place, size, warm
-                    )
-                )
-            except ColdError as cold:
-                missing += cold.ranges
-        if missing:
-            raise ColdError(segment, segment.path, missing)
-        pieces: list[tuple[bytes | memoryview, int]] = []
-        sizes = iter(pick.sizes)
-        for (start, _, extents), data in zip(groups, got, strict=True):
-            view = memoryview(data)
-            for place, size, count in extents:
-                piece = view[place - start : place - start + size]
-                pieces += self._trusted(segment, place, piece, count, sizes)
-        return pieces
-
-    def _trusted(
-        self,
-        segment: Segment,
-        place: int,
-        piece: memoryview,
-        count: int,
-        sizes: Iterator[int],
-    ) -> Iterable[tuple[memoryview, int]]:
-        """The parts of a piece where each record is as long as the index says."""
-        at = start = good = 0
-        for size in islice(sizes, count):
-            if _length(piece, at)[0] != size:
-                if not self._skip:
-                    raise LogDamagedError(
-                        f"{segment.path}, place {place + at}: no record of {size} "
-                        'bytes there; open with on_damage="skip" to read without it'
-                    )
-                if good:
-                    yield piece[start:at], good
-                start = at + size
-                good = -1
-            at += size
-            good += 1
-        if good:
-            yield piece[start:at], good
+        return self._fetcher.bytes_of(
+            segment, segment.index_path, -1, place, size, warm
+        )
 
 
 def accepted(
@@ -423,49 +254,3 @@ def accepted(
         if good:
             kept.append((view[start:at], good))
     return kept
-
-
-def grouped(
-    extents: list[tuple[int, int, int]],
-) -> list[tuple[int, int, list[tuple[int, int, int]]]]:
-    """Extents that are near each other, to be fetched at once: place, size, extents."""
-    groups: list[tuple[int, int, list[tuple[int, int, int]]]] = []
-    for extent in extents:
-        place, size, _ = extent
-        if groups:
-            start, length, members = groups[-1]
-            if 0 <= place - (start + length) <= GAP_BYTES:
-                members.append(extent)
-                groups[-1] = (start, place + size - start, members)
-                continue
-        groups.append((place, size, [extent]))
-    return groups
-
-
-def fetch(path: Path, ranges: list[tuple[int, int]]) -> tuple[int, Warm]:
-    """Read from a file, waiting for the disk. In a reader's thread.
-
-    Returns:
-        A descriptor to keep, and what was read.
-
-    Raises:
-        OSError: The file is gone, or the disk failed.
-    """
-    descriptor = os.open(path, os.O_RDONLY)
-    found: Warm = {}
-    try:
-        for place, size in ranges:
-            data = os.pread(descriptor, size, place)
-            # Short where the file is: zeros fail the check of each record's size.
-            found[path.name, place, size] = data.ljust(size, b"\0")
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor, found
-
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    Checker = Callable[[Segment], Awaitable[None]]
-    Acceptor = Callable[[bytes | memoryview], bool]

@@ -6,11 +6,9 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
-import pytest
-
 from storage.api import Filter
 from storage.file import FileLogSettings, open_log
-from storage.file.reader import LOOKS, grouped
+from storage.file.reader import LOOKS
 from tests.contracts.log import TOPIC, begin, read_all, record, texts
 
 if TYPE_CHECKING:
@@ -88,20 +86,3 @@ def test_a_filtered_read_looks_at_a_bounded_number_of_entries(tmp_path: Path) ->
         await log.close()
 
     asyncio.run(main())
-
-
-@pytest.mark.parametrize(
-    ("extents", "groups"),
-    [
-        ([], []),
-        ([(0, 10, 1), (50, 10, 1)], [(0, 60)]),
-        ([(0, 10, 1), (5000, 10, 1)], [(0, 10), (5000, 10)]),
-        ([(5000, 10, 1), (0, 10, 1)], [(5000, 10), (0, 10)]),
-    ],
-)
-def test_extents_near_each_other_are_fetched_at_once(
-    extents: list[tuple[int, int, int]], groups: list[tuple[int, int]]
-) -> None:
-    found = grouped(extents)
-    assert [(place, size) for place, size, _ in found] == groups
-    assert [one for _, _, members in found for one in members] == extents

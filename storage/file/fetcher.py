@@ -1,0 +1,249 @@
+"""Getting bytes of segments and indexes: from the tail, the page cache, the disk.
+
+Where bytes would have to come from the disk, `ColdError` says which. Then `warm` has
+a thread get them, into a dictionary that the next attempt looks into first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.api import LogDamagedError, LogUnavailableError
+from storage.file.partition import LENGTH
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
+    from concurrent.futures import ThreadPoolExecutor
+    from pathlib import Path
+
+    from storage.api import LogError
+    from storage.file.files import OpenFiles
+    from storage.file.segment import Segment
+    from storage.file.tail import Tail
+
+    Checker = Callable[[Segment], Awaitable[None]]
+
+GAP_BYTES = 4096
+"""Records so near to each other are fetched at once: a page costs less than a call."""
+
+Warm = dict[tuple[str, int, int], bytes]
+"""What a thread has fetched: file, place, size."""
+
+_length = LENGTH.unpack_from
+
+
+class ColdError(Exception):
+    """The bytes of a file that are not in memory."""
+
+    def __init__(
+        self, segment: Segment, path: Path, ranges: list[tuple[int, int]]
+    ) -> None:
+        super().__init__(path)
+        self.segment = segment
+        self.path = path
+        self.ranges = ranges
+
+
+class UncheckedError(Exception):
+    """A sealed index that has not been held against its checksum yet."""
+
+    def __init__(self, segment: Segment) -> None:
+        super().__init__(segment.index_path)
+        self.segment = segment
+
+
+class Pick(NamedTuple):
+    """Records chosen from an index."""
+
+    extents: list[tuple[int, int, int]]
+    """Place in the segment, bytes, records; adjacent records are one extent."""
+    sizes: list[int]
+    next_offset: int
+    looked: int
+    full: bool
+    """Whether it stopped because of the limit in bytes."""
+
+
+class Fetcher:
+    """Fetches bytes on behalf of all readers of one log."""
+
+    def __init__(
+        self,
+        tail: Tail,
+        files: OpenFiles,
+        threads: ThreadPoolExecutor,
+        check: Checker,
+        *,
+        skip: bool,
+    ) -> None:
+        self._tail = tail
+        self._files = files
+        self._threads = threads
+        self._check = check
+        self._skip = skip
+        self.closed: LogError | None = None
+        """What reads are answered once the log is closed."""
+
+    async def warm(self, missing: ColdError | UncheckedError, warm: Warm) -> None:
+        """Get what was missing, waiting for the disk.
+
+        Raises:
+            LogUnavailableError: The disk did not answer.
+        """
+        if self.closed is not None:
+            raise self.closed
+        if isinstance(missing, UncheckedError):
+            await self._check(missing.segment)
+            return
+        path = missing.path
+        loop = asyncio.get_running_loop()
+        try:
+            descriptor, found = await loop.run_in_executor(
+                self._threads, fetch, path, missing.ranges
+            )
+        except OSError as error:
+            if missing.segment.gone:  # retention was faster; try what comes after it
+                return
+            raise LogUnavailableError(
+                f"cannot read {path}: {error.strerror or error}"
+            ) from error
+        if missing.segment.gone:
+            os.close(descriptor)
+        else:
+            self._files.keep(path, descriptor)
+        warm.update(found)
+
+    def bytes_of(
+        self,
+        segment: Segment,
+        path: Path,
+        descriptor: int,
+        place: int,
+        size: int,
+        warm: Warm | None,
+    ) -> bytes | memoryview:
+        """Bytes of a file that are in memory."""
+        if warm is not None:
+            known = warm.get((path.name, place, size))
+            if known is not None:
+                return known
+        if descriptor < 0:
+            found = self._files.get(path)
+            if found is None:
+                raise ColdError(segment, path, [(place, size)])
+            descriptor = found
+        buffer = bytearray(size)
+        try:
+            got = os.preadv(descriptor, [buffer], place, os.RWF_NOWAIT)
+        except OSError:  # not in memory, or a file system that cannot tell
+            got = -1
+        if got != size:
+            raise ColdError(segment, path, [(place, size)])
+        return memoryview(buffer)
+
+    def records(
+        self, segment: Segment, pick: Pick, warm: Warm | None
+    ) -> list[tuple[bytes | memoryview, int]]:
+        """The bytes of the records that were picked, with how many a piece holds."""
+        pieces: list[tuple[bytes | memoryview, int]] = []
+        base = segment.base
+        for place, size, count in pick.extents:
+            piece = self._tail.get(base + place, size)
+            if piece is None:
+                return self._fetch_from_file(segment, pick, warm)
+            pieces.append((piece, count))
+        return pieces
+
+    def _fetch_from_file(
+        self, segment: Segment, pick: Pick, warm: Warm | None
+    ) -> list[tuple[bytes | memoryview, int]]:
+        groups = grouped(pick.extents)
+        got: list[bytes | memoryview] = []
+        missing: list[tuple[int, int]] = []
+        for place, size, _ in groups:
+            try:
+                got.append(
+                    self.bytes_of(
+                        segment, segment.path, segment.descriptor, place, size, warm
+                    )
+                )
+            except ColdError as cold:
+                missing += cold.ranges
+        if missing:
+            raise ColdError(segment, segment.path, missing)
+        pieces: list[tuple[bytes | memoryview, int]] = []
+        sizes = iter(pick.sizes)
+        for (start, _, extents), data in zip(groups, got, strict=True):
+            view = memoryview(data)
+            for place, size, count in extents:
+                piece = view[place - start : place - start + size]
+                pieces += self._trusted(segment, place, piece, count, sizes)
+        return pieces
+
+    def _trusted(
+        self,
+        segment: Segment,
+        place: int,
+        piece: memoryview,
+        count: int,
+        sizes: Iterator[int],
+    ) -> Iterable[tuple[memoryview, int]]:
+        """The parts of a piece where each record is as long as the index says."""
+        at = start = good = 0
+        for size in islice(sizes, count):
+            if _length(piece, at)[0] != size:
+                if not self._skip:
+                    raise LogDamagedError(
+                        f"{segment.path}, place {place + at}: no record of {size} "
+                        'bytes there; open with on_damage="skip" to read without it'
+                    )
+                if good:
+                    yield piece[start:at], good
+                start = at + size
+                good = -1
+            at += size
+            good += 1
+        if good:
+            yield piece[start:at], good
+
+
+def grouped(
+    extents: list[tuple[int, int, int]],
+) -> list[tuple[int, int, list[tuple[int, int, int]]]]:
+    """Extents that are near each other, to be fetched at once: place, size, extents."""
+    groups: list[tuple[int, int, list[tuple[int, int, int]]]] = []
+    for extent in extents:
+        place, size, _ = extent
+        if groups:
+            start, length, members = groups[-1]
+            if 0 <= place - (start + length) <= GAP_BYTES:
+                members.append(extent)
+                groups[-1] = (start, place + size - start, members)
+                continue
+        groups.append((place, size, [extent]))
+    return groups
+
+
+def fetch(path: Path, ranges: list[tuple[int, int]]) -> tuple[int, Warm]:
+    """Read from a file, waiting for the disk. In a reader's thread.
+
+    Returns:
+        A descriptor to keep, and what was read.
+
+    Raises:
+        OSError: The file is gone, or the disk failed.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    found: Warm = {}
+    try:
+        for place, size in ranges:
+            data = os.pread(descriptor, size, place)
+            # Short where the file is: zeros fail the check of each record's size.
+            found[path.name, place, size] = data.ljust(size, b"\0")
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor, found
