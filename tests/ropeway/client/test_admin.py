@@ -1,0 +1,111 @@
+"""Looking at topics, groups and messages, and changing topics."""
+
+import asyncio
+
+import pytest
+
+from ropeway.client import (
+    Admin,
+    Message,
+    MessageQueue,
+    Producer,
+    ResponseError,
+    TopicNotFoundError,
+)
+from ropeway.client.admin import QueueLag, read_lags
+from tests.ropeway.client.scenario import (
+    PRODUCER,
+    Inbox,
+    consumer,
+    numbered,
+    scenario,
+    send_all,
+)
+
+
+async def eventually(question, wanted):
+    """Brokers tell name servers, and index keys, a little later."""
+    while not wanted(answer := await question()):  # noqa: ASYNC110 - asks a server
+        await asyncio.sleep(0.02)
+    return answer
+
+
+@scenario
+async def test_a_topic_is_created_listed_described_and_deleted(name_server, topic):
+    async with Admin(name_server) as admin:
+        await admin.create_topic(topic, 3)
+        await eventually(admin.topics, lambda topics: topic in topics)
+        spans = await admin.describe_topic(topic)
+        assert [(s.queue.queue_id, s.begin, s.end) for s in spans] == [
+            (0, 0, 0),
+            (1, 0, 0),
+            (2, 0, 0),
+        ]
+        await admin.delete_topic(topic)
+        await eventually(admin.topics, lambda topics: topic not in topics)
+        with pytest.raises(TopicNotFoundError):
+            await admin.describe_topic(topic)
+
+
+@scenario
+async def test_a_message_is_found_by_its_id_and_its_keys(name_server, topic):
+    async with Producer(name_server, "p", config=PRODUCER) as sender:
+        result = await sender.send(Message(topic, b"this", keys=("order-7", "blue")))
+        await sender.send(Message(topic, b"that", keys=("order-8",)))
+    async with Admin(name_server) as admin:
+        assert (await admin.view(result.offset_msg_id)).body == b"this"
+        found = await eventually(lambda: admin.query(topic, "order-7"), bool)
+        assert [message.body for message in found] == [b"this"]
+        found = await eventually(
+            lambda: admin.query(topic, result.msg_id, is_unique_key=True), bool
+        )
+        assert [message.msg_id for message in found] == [result.msg_id]
+        assert await admin.query(topic, "order") == []
+
+
+@scenario
+async def test_a_message_that_is_not_there_is_an_error(name_server, topic):
+    await send_all(name_server, topic, [b"x"])
+    async with Producer(name_server, "p", config=PRODUCER) as sender:
+        result = await sender.send(Message(topic, b"x"))
+    async with Admin(name_server) as admin:
+        with pytest.raises(ResponseError):
+            await admin.view(result.offset_msg_id[:16] + "0000FFFFFFFFFFFF")
+        with pytest.raises(ValueError, match="offsetMsgId"):
+            await admin.view("nonsense")
+
+
+@scenario
+async def test_a_groups_members_and_lag_are_told(name_server, topic, group):
+    await send_all(name_server, topic, numbered(8))
+    inbox = Inbox()
+    reader = consumer(name_server, group)
+    reader.subscribe(topic, "*", inbox)
+    async with Admin(name_server) as admin:
+        async with reader:
+            await inbox.wait_for(*numbered(8))
+            assert await admin.consumers(group) == [reader.client_id]
+        await send_all(name_server, topic, numbered(4, "more"))
+        assert group in await admin.groups()
+        lags = await eventually(
+            lambda: admin.describe_group(group),
+            lambda lags: sum(lag.lag for lag in lags if lag.queue.topic == topic) == 4,
+        )
+        assert sum(lag.committed for lag in lags if lag.queue.topic == topic) == 8
+        assert await admin.consumers(group) == []
+
+
+def test_fastjsons_maps_with_objects_as_keys_are_read():
+    body = (
+        b'{"consumeTps":0.0,"offsetTable":{{"brokerName":"b","queueId":1,"topic":"t"}:'
+        b'{"brokerOffset":9,"consumerOffset":4,"lastTimestamp":0,"pullOffset":9},'
+        b'{"brokerName":"b","queueId":0,"topic":"t"}:'
+        b'{"brokerOffset":3,"consumerOffset":3,"lastTimestamp":0}}}'
+    )
+    lags = read_lags(body)
+    assert lags == [
+        QueueLag(MessageQueue("t", "b", 0), committed=3, end=3),
+        QueueLag(MessageQueue("t", "b", 1), committed=4, end=9),
+    ]
+    assert [lag.lag for lag in lags] == [0, 5]
+    assert read_lags(b'{"consumeTps":0.0,"offsetTable":{}}') == []
