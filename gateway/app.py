@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import ssl
 
     from gateway.config import Config
+    from gateway.node.topics import ServedTopic
 
 log = structlog.get_logger(__name__)
 
@@ -83,6 +84,14 @@ class App:
         stack.push_async_callback(routes.close)
         topics = Topics(config, routes, message_log)
         await topics.create_system_topics(len(levels_ms))
+        holds = Holds(config.limits.held_pulls)
+
+        def forget(topic: ServedTopic) -> None:
+            for partition in topic.partitions:
+                holds.release(partition)
+            offsets.forget(topic=topic.name)
+
+        topics.watch_deleted(forget)
         schedule = Schedule(levels_ms, topics, offsets)
         schedule.start()
         stack.push_async_callback(schedule.close)
@@ -97,7 +106,7 @@ class App:
             groups=Groups(config, routes),
             clients=Clients(now_ms, notify_consumer_ids_changed),
             locks=QueueLocks(now_ms),
-            holds=Holds(config.limits.held_pulls),
+            holds=holds,
             schedule=schedule,
             unique_keys=UniqueKeys(),
             property_suffix=properties.dump(
@@ -109,6 +118,7 @@ class App:
             ),
             region_json=msgspec.json.encode(config.region),
             tasks=set(),
+            started_ms=now_ms(),
         )
 
     def _tls(self) -> ssl.SSLContext | None:

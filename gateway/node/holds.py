@@ -94,8 +94,13 @@ class Holds:
             _, grown = self._queues.pop(queue.partition)
             queue.partition.unwatch(grown)
 
+    def release(self, partition: Partition) -> None:
+        """Answer the pulls that wait for a partition as if their time were up."""
+        if entry := self._queues.get(partition):
+            for hold in list(entry[0].holds):
+                self._timed_out(hold)
+
     def release_all(self) -> None:
         """Answer every waiting pull as if its time were up."""
-        for queue, _ in list(self._queues.values()):
-            for hold in list(queue.holds):
-                self._timed_out(hold)
+        for partition in list(self._queues):
+            self.release(partition)

@@ -75,6 +75,17 @@ def is_system_topic(name: str) -> bool:
     return name in SYSTEM_TOPICS or name.startswith("rmq_sys_")
 
 
+def reserved_complaint(name: str, cluster: str, broker: str) -> str | None:
+    """Why an administrator may not change or delete a topic; None where they may.
+
+    Topics named like a cluster or a broker are there for clients that ask whether
+    those are.
+    """
+    if is_system_topic(name) or name in (cluster, broker):
+        return f"The topic[{name:.200}] is conflict with system topic."
+    return None
+
+
 def is_system_group(name: str) -> bool:
     """Whether the group is not a user's."""
     return name.startswith(SYSTEM_GROUP_PREFIX)

@@ -49,6 +49,7 @@ class Node:
     """The region as a JSON string, for answers that are made from a template."""
     tasks: set[asyncio.Task[None]]
     """Requests that wait; kept, so that none is collected half-way."""
+    started_ms: int
 
     def spawn(self, work: Coroutine[None, None, None]) -> None:
         """Run a request that has to wait."""

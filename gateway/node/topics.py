@@ -12,7 +12,7 @@ from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from storage.api import MAX_PARTITIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from gateway.config import Config
     from routing.api import RouteStore
@@ -60,6 +60,7 @@ class Topics:
         self._served: dict[str, ServedTopic] = {}
         self._by_partition: dict[int, set[str]] = {}
         self._assigned = 0
+        self._watchers: list[Callable[[ServedTopic], None]] = []
         for name in routes.topics:
             self._refresh(name)
         routes.watch_topics(self._refresh)
@@ -68,6 +69,13 @@ class Topics:
 
     def __iter__(self) -> Iterator[ServedTopic]:
         return iter(list(self._served.values()))
+
+    def watch_deleted(self, deleted: Callable[[ServedTopic], None]) -> None:
+        """Call `deleted` with a topic that nobody gets any more, messages and all.
+
+        Its messages go right after that, within the same tick.
+        """
+        self._watchers.append(deleted)
 
     def with_partition(self, number: int, *, retry: bool) -> list[ServedTopic]:
         """The topics that a message id may mean: those with such a partition."""
@@ -176,7 +184,6 @@ class Topics:
     async def delete(self, name: str) -> None:
         """Delete a topic with its messages; nothing happens where there is none."""
         await self._routes.delete_topic(name)
-        self._log.delete(name)
 
     def _refresh(self, name: str) -> None:
         setup = self._routes.topics.get(name)
@@ -185,6 +192,10 @@ class Topics:
             for partition in gone.setup.route.get(self._config.broker, ()):
                 self._by_partition[partition].discard(name)
         if setup is None:
+            if gone is not None:
+                for deleted in self._watchers:
+                    deleted(gone)
+                self._log.delete(name)
             return
         numbers = setup.route.get(self._config.broker, [])
         if gone is None:

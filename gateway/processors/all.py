@@ -1,5 +1,31 @@
 """Every processor: importing this fills the table that `dispatch` looks in."""
 
-from gateway.processors import clients, namesrv, offsets, pull, query, retry, send
+from gateway.processors import (
+    broker_info,
+    clients,
+    connections,
+    groups_admin,
+    namesrv,
+    offsets,
+    progress,
+    pull,
+    query,
+    retry,
+    send,
+    topics_admin,
+)
 
-__all__ = ["clients", "namesrv", "offsets", "pull", "query", "retry", "send"]
+__all__ = [
+    "broker_info",
+    "clients",
+    "connections",
+    "groups_admin",
+    "namesrv",
+    "offsets",
+    "progress",
+    "pull",
+    "query",
+    "retry",
+    "send",
+    "topics_admin",
+]

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gateway.processors.context import LATER, Answer, Context, Later, request_name
+from gateway.processors.unsupported import REASONS
 from gateway.wire.codes import ONE_WAY_FLAG, ResponseCode
 from gateway.wire.header import ROWS, Header, decode_request, row_of
 
@@ -50,10 +51,10 @@ def dispatch(node: Node, peer: Peer, envelope: Envelope, body: bytes) -> None:
     )
     processor = PROCESSORS.get(code)
     if processor is None:
-        context.refuse(
-            ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
-            f"request type {request_name(code)} not supported",
-        )
+        remark = f"request type {request_name(code)} not supported"
+        if reason := REASONS.get(code):
+            remark = f"{remark}: {reason}"
+        context.refuse(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
         return
     try:
         header = decode_request(ROWS[code], envelope.ext_fields)

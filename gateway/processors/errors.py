@@ -6,6 +6,7 @@ SYSTEM_ERROR, SYSTEM_BUSY and SERVICE_NOT_AVAILABLE, and give up after others.
 
 from __future__ import annotations
 
+from gateway.node.attributes import BadAttributeError
 from gateway.node.subscriptions import SubscriptionError
 from gateway.node.topics import TopicError
 from gateway.wire.codes import ResponseCode
@@ -23,6 +24,7 @@ CODES: dict[type[Exception], ResponseCode] = {
     HeaderError: ResponseCode.SYSTEM_ERROR,
     MessageError: ResponseCode.MESSAGE_ILLEGAL,
     SubscriptionError: ResponseCode.SUBSCRIPTION_PARSE_FAILED,
+    BadAttributeError: ResponseCode.INVALID_PARAMETER,
     TopicError: ResponseCode.INVALID_PARAMETER,
     RouteError: ResponseCode.SERVICE_NOT_AVAILABLE,
     LogUnavailableError: ResponseCode.SERVICE_NOT_AVAILABLE,

@@ -11,7 +11,7 @@ import msgspec
 
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
-from gateway.wire import bodies
+from gateway.wire import admin_bodies, bodies
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.namesrv import (
     DeleteKvConfig,
@@ -22,6 +22,11 @@ from gateway.wire.commands.namesrv import (
     GetRouteInfo,
     KvValue,
     PutKvConfig,
+)
+from gateway.wire.commands.namesrv_admin import (
+    GetKvList,
+    GetSystemTopicListFromNamesrv,
+    GetTopicsByCluster,
 )
 
 if TYPE_CHECKING:
@@ -90,10 +95,30 @@ def get_all_topic_list(_: GetAllTopicList, context: Context) -> Answer:
     return Answer(body=bodies.encode(bodies.TopicList(topic_list=topics)))
 
 
+@handles(GetTopicsByCluster)
+def get_topics_by_cluster(request: GetTopicsByCluster, context: Context) -> Answer:
+    """The names of a cluster's topics; there is one cluster."""
+    ours = request.cluster == context.node.config.cluster
+    topics = sorted(context.node.routes.topics) if ours else []
+    return Answer(body=bodies.encode(bodies.TopicList(topic_list=topics)))
+
+
+@handles(GetSystemTopicListFromNamesrv)
+def get_system_topics(_: GetSystemTopicListFromNamesrv, context: Context) -> Answer:
+    """The topics named like clusters and brokers, and a broker that knows the rest."""
+    config = context.node.config
+    topics = bodies.TopicList(
+        broker_addr=context.peer.advertised, topic_list=[config.cluster, config.broker]
+    )
+    return Answer(body=bodies.encode(topics))
+
+
 @handles(DeleteTopicInNamesrv)
-async def delete_topic(request: DeleteTopicInNamesrv, context: Context) -> Answer:
-    """Forget a topic's route; here that is the topic itself."""
-    await context.node.topics.delete(request.topic)
+def delete_topic_route(_: DeleteTopicInNamesrv, __: Context) -> Answer:
+    """Forget a topic's route until its brokers register again.
+
+    Ours register at once, as it were; the topic goes when it is deleted on a broker.
+    """
     return Answer()
 
 
@@ -122,3 +147,19 @@ async def delete_kv_config(request: DeleteKvConfig, context: Context) -> Answer:
     """Remove a setting."""
     await context.node.routes.put_setting(request.namespace, request.key, None)
     return Answer()
+
+
+@handles(GetKvList)
+def get_kv_list(request: GetKvList, context: Context) -> Answer:
+    """All settings of a namespace."""
+    table = {
+        key: value
+        for (namespace, key), value in context.node.routes.settings.items()
+        if namespace == request.namespace
+    }
+    if not table:
+        raise Refusal(
+            ResponseCode.QUERY_NOT_FOUND,
+            f"No config item, Namespace: {request.namespace:.200}",
+        )
+    return Answer(body=bodies.encode(admin_bodies.KvTable(table)))

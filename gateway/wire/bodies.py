@@ -32,8 +32,17 @@ SUB_ALL = "*"
 # end reaches to the end, or else each quotation mark in it would be tried again.
 _BARE_NAME = re.compile(rb'"(?:[^"\\]|\\.)*\\?(?:"|\Z)|([{,]\s*)(-?\d+)\s*:', re.DOTALL)
 
-_MODELS = (BROADCASTING, CLUSTERING)
-_TYPES = (CONSUME_ACTIVELY, CONSUME_PASSIVELY)
+MODELS = (BROADCASTING, CLUSTERING)
+TYPES = (CONSUME_ACTIVELY, CONSUME_PASSIVELY, "CONSUME_POP")
+WHERES = (
+    CONSUME_FROM_LAST_OFFSET,
+    "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+    "CONSUME_FROM_MIN_OFFSET",
+    "CONSUME_FROM_MAX_OFFSET",
+    "CONSUME_FROM_FIRST_OFFSET",
+    "CONSUME_FROM_TIMESTAMP",
+)
+"""Java's enums in order: C++ sends numbers."""
 
 
 class Body(msgspec.Struct, frozen=True, rename="camel"):
@@ -74,12 +83,12 @@ class ConsumerData(Body, frozen=True):
     @property
     def is_broadcasting(self) -> bool:
         """Whether each client gets every message."""
-        return _named(self.message_model, _MODELS) == BROADCASTING
+        return named(self.message_model, MODELS) == BROADCASTING
 
     @property
     def is_push(self) -> bool:
         """Whether the client consumes by listeners, not by asking itself."""
-        return _named(self.consume_type, _TYPES) == CONSUME_PASSIVELY
+        return named(self.consume_type, TYPES) == CONSUME_PASSIVELY
 
 
 class ProducerData(Body, frozen=True):
@@ -189,6 +198,12 @@ class TopicConfigList(Body, frozen=True):
     topic_config_list: list[TopicConfig]
 
 
+class RetryPolicy(Body, frozen=True):
+    """How long a group waits between retries: by the delay levels."""
+
+    type: str = "CUSTOMIZED"
+
+
 class GroupConfig(Body, frozen=True, kw_only=True):
     """How a consumer group is set up on a broker."""
 
@@ -200,6 +215,7 @@ class GroupConfig(Body, frozen=True, kw_only=True):
     consume_message_orderly: bool = False
     consume_timeout_minute: int = 15
     group_name: str
+    group_retry_policy: RetryPolicy = RetryPolicy()
     group_sys_flag: int = 0
     notify_consumer_ids_changed_enable: bool = True
     retry_max_times: int = 16
@@ -243,7 +259,8 @@ def encode(body: Any) -> bytes:
     return msgspec.json.encode(body)
 
 
-def _named(value: str | int | None, names: tuple[str, ...]) -> str | None:
+def named(value: str | int | None, names: tuple[str, ...]) -> str | None:
+    """The name of an enum's value that came as a name or as a number."""
     if isinstance(value, int):
         return names[value] if 0 <= value < len(names) else None
     return value

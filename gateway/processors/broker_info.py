@@ -1,0 +1,108 @@
+"""What a broker and a name server say of themselves: state, settings, chores.
+
+Only facts: what a real broker counts and we do not is left out.
+
+Source: AdminBrokerProcessor.java and DefaultRequestProcessor.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from gateway import __version__
+from gateway.node.node import now_ms
+from gateway.processors.context import Answer, Context
+from gateway.processors.dispatch import handles
+from gateway.wire import admin_bodies, bodies
+from gateway.wire.commands.broker_admin import (
+    BrokerConfigReply,
+    CleanExpiredConsumeQueue,
+    CleanUnusedTopic,
+    DeleteExpiredCommitLog,
+    GetBrokerConfig,
+    GetBrokerRuntimeInfo,
+)
+from gateway.wire.commands.namesrv_admin import GetNamesrvConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_FLUSH = {"async": "ASYNC_FLUSH", "sync": "SYNC_FLUSH"}
+
+
+@handles(GetBrokerRuntimeInfo)
+def get_runtime_info(_: GetBrokerRuntimeInfo, context: Context) -> Answer:
+    """How the broker does."""
+    node = context.node
+    disk = shutil.disk_usage(node.config.data)
+    seconds = (now_ms() - node.started_ms) // 1000
+    facts = {
+        "bootTimestamp": str(node.started_ms),
+        "brokerActive": "true",
+        "brokerVersionDesc": f"Ropeway {__version__}",
+        "commitLogDirCapacity": (
+            f"Total : {_gib(disk.total)}, Free : {_gib(disk.free)}."
+        ),
+        "commitLogDiskRatio": f"{disk.used / disk.total:.4f}",
+        "runtime": (
+            f"[ {seconds // 86400} days, {seconds // 3600 % 24} hours, "
+            f"{seconds // 60 % 60} minutes, {seconds % 60} seconds ]"
+        ),
+        "startAcceptSendRequestTimeStamp": str(node.started_ms),
+    }
+    return Answer(body=bodies.encode(admin_bodies.KvTable(facts)))
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"
+
+
+@handles(GetBrokerConfig)
+def get_broker_config(_: GetBrokerConfig, context: Context) -> Answer:
+    """Our settings, as far as a real broker has the same under its own names."""
+    config = context.node.config
+    host, __, port = context.peer.advertised.rpartition(":")
+    settings = {
+        "autoCreateSubscriptionGroup": _flag(config.topics.auto_create_groups),
+        "autoCreateTopicEnable": _flag(config.topics.auto_create),
+        "brokerClusterName": config.cluster,
+        "brokerIP1": host,
+        "brokerId": "0",
+        "brokerName": config.broker,
+        "brokerRole": "ASYNC_MASTER",
+        "defaultTopicQueueNums": str(config.topics.default_queues),
+        "fileReservedTime": f"{config.log.retention_hours:g}",
+        "flushDiskType": _FLUSH[config.log.flush],
+        "listenPort": port,
+        "mappedFileSizeCommitLog": str(config.log.segment_bytes),
+        "maxMessageSize": str(config.limits.message_bytes),
+        "messageDelayLevel": config.delay_levels,
+        "regionId": config.region,
+        "storePathRootDir": str(config.data),
+    }
+    data_version = bodies.encode(admin_bodies.DataVersion()).decode()
+    return Answer(header=BrokerConfigReply(version=data_version), body=_lines(settings))
+
+
+@handles(GetNamesrvConfig)
+def get_namesrv_config(_: GetNamesrvConfig, context: Context) -> Answer:
+    """Our settings, as far as a real name server has the same."""
+    host, __, port = context.peer.advertised.rpartition(":")
+    return Answer(body=_lines({"bindAddress": host, "listenPort": port}))
+
+
+def _flag(value: object) -> str:
+    return str(value).lower()
+
+
+def _lines(settings: Mapping[str, str]) -> bytes:
+    return "".join(f"{name}={value}\n" for name, value in settings.items()).encode()
+
+
+@handles(CleanExpiredConsumeQueue)
+@handles(CleanUnusedTopic)
+@handles(DeleteExpiredCommitLog)
+def clean(_: object, __: Context) -> Answer:
+    """A chore that the log does by itself, all the time."""
+    return Answer()

@@ -1,0 +1,129 @@
+"""Who is connected: consumers and producers by group.
+
+Source: AdminBrokerProcessor.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.processors.context import Answer, Context, Refusal
+from gateway.processors.dispatch import handles
+from gateway.wire import admin_bodies, bodies, properties
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.admin import (
+    GetConsumerConnectionList,
+    GetProducerConnectionList,
+)
+from gateway.wire.commands.broker_admin import GetAllProducerInfo
+from gateway.wire.commands.group_admin import QuerySubscriptionByConsumer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gateway.node.clients import ConsumerGroup, Member
+
+
+@handles(GetConsumerConnectionList)
+def get_consumer_connections(
+    request: GetConsumerConnectionList, context: Context
+) -> Answer:
+    """The clients that consume in a group, and what they want."""
+    group = context.node.clients.consumer_group(request.consumer_group)
+    if group is None:
+        raise Refusal(
+            ResponseCode.CONSUMER_NOT_ONLINE,
+            f"the consumer group[{request.consumer_group:.200}] not online",
+        )
+    data = group.data
+    found = admin_bodies.ConsumerConnection(
+        connection_set=_connections(group.members.values()),
+        consume_from_where=bodies.named(data.consume_from_where, bodies.WHERES),
+        consume_type=bodies.named(data.consume_type, bodies.TYPES),
+        message_model=bodies.named(data.message_model, bodies.MODELS),
+        subscription_table={
+            topic: wanted
+            for topic in group.subscriptions
+            if (wanted := _subscription(group, topic))
+        },
+    )
+    return Answer(body=bodies.encode(found))
+
+
+@handles(GetProducerConnectionList)
+def get_producer_connections(
+    request: GetProducerConnectionList, context: Context
+) -> Answer:
+    """The clients that produce in a group."""
+    members = context.node.clients.producers(request.producer_group)
+    if not members:
+        raise Refusal(
+            ResponseCode.SYSTEM_ERROR,
+            f"the producer group[{request.producer_group:.200}] not exist",
+        )
+    found = admin_bodies.ProducerConnection(_connections(members))
+    return Answer(body=bodies.encode(found))
+
+
+@handles(GetAllProducerInfo)
+def get_all_producers(_: GetAllProducerInfo, context: Context) -> Answer:
+    """The clients that produce, by group."""
+    clients = context.node.clients
+    table = admin_bodies.ProducerTable(
+        {
+            group: [
+                admin_bodies.ProducerInfo(
+                    client_id=member.client_id,
+                    language=member.language,
+                    last_update_timestamp=member.seen_ms,
+                    remote_ip=f"/{member.link.address}",
+                    version=member.version,
+                )
+                for member in clients.producers(group)
+            ]
+            for group in clients.producer_groups()
+        }
+    )
+    return Answer(body=bodies.encode(table))
+
+
+@handles(QuerySubscriptionByConsumer)
+def query_subscription(
+    request: QuerySubscriptionByConsumer, context: Context
+) -> Answer:
+    """What the connected consumers of a group want of a topic."""
+    group = context.node.clients.consumer_group(request.group)
+    data = _subscription(group, request.topic or "") if group else None
+    answer = admin_bodies.SubscriptionAnswer(request.group, data, request.topic)
+    return Answer(body=bodies.encode(answer))
+
+
+def _connections(members: Iterable[Member]) -> list[admin_bodies.ConnectionInfo]:
+    return [
+        admin_bodies.ConnectionInfo(
+            client_addr=member.link.address,
+            client_id=member.client_id,
+            language=member.language,
+            version=member.version,
+        )
+        for member in members
+    ]
+
+
+def _subscription(group: ConsumerGroup, topic: str) -> bodies.SubscriptionData | None:
+    known = group.subscriptions.get(topic)
+    if known is None:
+        return None
+    tags = [] if known.filter is None else _tags(known.expression)
+    return bodies.SubscriptionData(
+        topic=topic,
+        sub_string=known.expression,
+        tags_set=tags,
+        code_set=[properties.tag_hash(tag) for tag in tags],
+        sub_version=known.version,
+        expression_type=known.expression_type,
+    )
+
+
+def _tags(expression: str) -> list[str]:
+    return sorted({tag.strip() for tag in expression.split("||")} - {""})

@@ -1,0 +1,166 @@
+"""Administering consumer groups: making, changing, deleting and listing them.
+
+Source: AdminBrokerProcessor.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+import structlog
+
+from gateway.node import attributes, names
+from gateway.processors.context import Answer, Context, Refusal
+from gateway.processors.dispatch import handles
+from gateway.wire import admin_bodies, bodies
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.admin import (
+    AllGroupConfigReply,
+    CreateGroup,
+    DeleteGroup,
+    GetAllGroupConfig,
+    QueryTopicConsumeByWho,
+)
+from gateway.wire.commands.group_admin import (
+    CreateGroupList,
+    GetGroupConfig,
+    QueryTopicsByConsumer,
+)
+from routing.api import Group
+
+log = structlog.get_logger(__name__)
+
+
+@handles(CreateGroup)
+async def create_group(_: CreateGroup, context: Context) -> Answer:
+    """Make a group, or change one."""
+    config = bodies.decode(bodies.GroupConfig, context.body)
+    await _put(_checked(config, context), context)
+    return Answer()
+
+
+@handles(CreateGroupList)
+async def create_groups(_: CreateGroupList, context: Context) -> Answer:
+    """Make or change several groups; none, where one of them cannot be."""
+    wanted = bodies.decode(bodies.GroupConfigList, context.body).group_config_list
+    for group in [_checked(config, context) for config in wanted]:
+        await _put(group, context)
+    return Answer()
+
+
+def _checked(config: bodies.GroupConfig, context: Context) -> Group:
+    name = config.group_name
+    if complaint := names.group_complaint(name):
+        raise Refusal(ResponseCode.INVALID_PARAMETER, complaint)
+    current = context.node.groups.get(name)
+    return Group(
+        name=name,
+        consume_enable=config.consume_enable,
+        consume_from_min_enable=config.consume_from_min_enable,
+        consume_broadcast_enable=config.consume_broadcast_enable,
+        consume_message_orderly=config.consume_message_orderly,
+        retry_queue_nums=config.retry_queue_nums,
+        retry_max_times=config.retry_max_times,
+        broker_id=config.broker_id,
+        which_broker_when_consume_slowly=config.which_broker_when_consume_slowly,
+        notify_consumer_ids_changed_enable=config.notify_consumer_ids_changed_enable,
+        group_sys_flag=config.group_sys_flag,
+        consume_timeout_minute=config.consume_timeout_minute,
+        attributes=attributes.alter(
+            current.attributes if current else None, config.attributes
+        ),
+    )
+
+
+async def _put(group: Group, context: Context) -> None:
+    await context.node.groups.put(group)
+    log.info("group set up", group=group.name, client=context.peer.address)
+
+
+@handles(DeleteGroup)
+async def delete_group(request: DeleteGroup, context: Context) -> Answer:
+    """Delete a group, and its offsets where that is asked for."""
+    node = context.node
+    await node.groups.delete(request.group_name)
+    if request.clean_offset:
+        node.offsets.forget(group=request.group_name)
+    log.info(
+        "group deleted",
+        group=request.group_name,
+        offsets_too=request.clean_offset,
+        client=context.peer.address,
+    )
+    return Answer()
+
+
+@handles(GetGroupConfig)
+def get_group_config(request: GetGroupConfig, context: Context) -> Answer:
+    """How one group is set up."""
+    group = context.node.groups.get(request.group)
+    if group is None:
+        raise Refusal(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"No group in this broker. group: {request.group:.200}",
+        )
+    return Answer(body=bodies.encode(_config(group)))
+
+
+@handles(GetAllGroupConfig)
+def get_all_group_config(request: GetAllGroupConfig, context: Context) -> Answer:
+    """How all groups are set up, sorted by name; a part where one is asked for."""
+    groups = context.node.routes.groups
+    begin = max(request.group_seq or 0, 0)
+    end = None if request.max_group_num is None else begin + request.max_group_num
+    page = sorted(groups)[begin:end]
+    table = admin_bodies.GroupTable({name: _config(groups[name]) for name in page})
+    return Answer(
+        header=AllGroupConfigReply(total_group_num=len(groups)),
+        body=bodies.encode(table),
+    )
+
+
+def _config(group: Group) -> bodies.GroupConfig:
+    return bodies.GroupConfig(
+        attributes=group.attributes,
+        broker_id=group.broker_id,
+        consume_broadcast_enable=group.consume_broadcast_enable,
+        consume_enable=group.consume_enable,
+        consume_from_min_enable=group.consume_from_min_enable,
+        consume_message_orderly=group.consume_message_orderly,
+        consume_timeout_minute=group.consume_timeout_minute,
+        group_name=group.name,
+        group_sys_flag=group.group_sys_flag,
+        notify_consumer_ids_changed_enable=group.notify_consumer_ids_changed_enable,
+        retry_max_times=group.retry_max_times,
+        retry_queue_nums=group.retry_queue_nums,
+        which_broker_when_consume_slowly=group.which_broker_when_consume_slowly,
+    )
+
+
+@handles(QueryTopicConsumeByWho)
+def query_topic_consume_by_who(
+    request: QueryTopicConsumeByWho, context: Context
+) -> Answer:
+    """The groups that consume a topic now, or have offsets in it."""
+    node = context.node
+    found = {
+        group.name
+        for group in node.clients.consumer_groups()
+        if request.topic in group.subscriptions
+    }
+    found |= {
+        group
+        for group in node.offsets.groups()
+        if node.offsets.queues(group, request.topic)
+    }
+    return Answer(body=bodies.encode(admin_bodies.GroupList(sorted(found))))
+
+
+@handles(QueryTopicsByConsumer)
+def query_topics_by_consumer(
+    request: QueryTopicsByConsumer, context: Context
+) -> Answer:
+    """The topics that a group has offsets in."""
+    topics = bodies.TopicList(
+        broker_addr=context.peer.advertised,
+        topic_list=context.node.offsets.topics(request.group),
+    )
+    return Answer(body=bodies.encode(topics))

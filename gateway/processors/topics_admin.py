@@ -1,0 +1,199 @@
+"""Administering topics: making, changing, deleting, and looking at them.
+
+Source: AdminBrokerProcessor.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from gateway.node import attributes, names
+from gateway.processors.context import Answer, Context, Refusal
+from gateway.processors.dispatch import handles
+from gateway.wire import admin_bodies, bodies
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.admin import (
+    AllTopicConfigReply,
+    CreateTopic,
+    CreateTopicList,
+    DeleteTopic,
+    GetAllTopicConfig,
+    GetTopicConfig,
+    GetTopicStats,
+)
+from gateway.wire.commands.broker_admin import GetSystemTopicListFromBroker
+from routing.api import Topic
+
+if TYPE_CHECKING:
+    from storage.api import Partition
+
+log = structlog.get_logger(__name__)
+
+_FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
+
+
+@handles(CreateTopic)
+async def create_topic(request: CreateTopic, context: Context) -> Answer:
+    """Make a topic, or change one."""
+    config = bodies.TopicConfig(
+        topic_name=request.topic,
+        read_queue_nums=request.read_queue_nums,
+        write_queue_nums=request.write_queue_nums,
+        perm=request.perm,
+        order=request.order,
+        topic_filter_type=request.topic_filter_type,
+        topic_sys_flag=request.topic_sys_flag or 0,
+        attributes=attributes.parse(request.attributes),
+    )
+    await _put(_checked(config, context), context)
+    return Answer()
+
+
+@handles(CreateTopicList)
+async def create_topics(_: CreateTopicList, context: Context) -> Answer:
+    """Make or change several topics; none, where one of them cannot be."""
+    wanted = bodies.decode(bodies.TopicConfigList, context.body).topic_config_list
+    for topic in [_checked(config, context) for config in wanted]:
+        await _put(topic, context)
+    return Answer()
+
+
+def _checked(config: bodies.TopicConfig, context: Context) -> Topic:
+    name = config.topic_name
+    if complaint := names.topic_complaint(name) or _reserved(name, context):
+        raise Refusal(ResponseCode.INVALID_PARAMETER, complaint)
+    current = context.node.topics.get(name)
+    filter_type = config.topic_filter_type
+    if isinstance(filter_type, int):
+        filter_type = str(bodies.named(filter_type, _FILTER_TYPES))
+    if filter_type not in _FILTER_TYPES:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"topicFilterType is {filter_type!r:.80}; "
+            f"allowed: {', '.join(_FILTER_TYPES)}",
+        )
+    return Topic(
+        name=name,
+        read_queue_nums=config.read_queue_nums,
+        write_queue_nums=config.write_queue_nums,
+        perm=config.perm,
+        order=config.order,
+        topic_filter_type=filter_type,
+        topic_sys_flag=config.topic_sys_flag,
+        attributes=attributes.alter_topic(
+            current.setup.attributes if current else None, config.attributes
+        ),
+    )
+
+
+async def _put(topic: Topic, context: Context) -> None:
+    await context.node.topics.put(topic)
+    log.info(
+        "topic set up",
+        topic=topic.name,
+        read_queues=topic.read_queue_nums,
+        write_queues=topic.write_queue_nums,
+        perm=topic.perm,
+        client=context.peer.address,
+    )
+
+
+def _reserved(name: str, context: Context) -> str | None:
+    config = context.node.config
+    return names.reserved_complaint(name, config.cluster, config.broker)
+
+
+@handles(DeleteTopic)
+async def delete_topic(request: DeleteTopic, context: Context) -> Answer:
+    """Delete a topic with its messages and every group's offsets in it."""
+    name = request.topic
+    if not name.strip():
+        raise Refusal(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
+    if complaint := _reserved(name, context):
+        raise Refusal(ResponseCode.INVALID_PARAMETER, complaint)
+    if context.node.topics.get(name) is not None:
+        await context.node.topics.delete(name)
+        log.info("topic deleted", topic=name, client=context.peer.address)
+    return Answer()
+
+
+@handles(GetTopicConfig)
+def get_topic_config(request: GetTopicConfig, context: Context) -> Answer:
+    """How one topic is set up."""
+    topic = context.node.topics.get(request.topic)
+    if topic is None:
+        raise Refusal(
+            ResponseCode.TOPIC_NOT_EXIST,
+            f"No topic in this broker. topic: {request.topic:.200}",
+        )
+    return Answer(body=bodies.encode(_config(topic.setup)))
+
+
+@handles(GetAllTopicConfig)
+def get_all_topic_config(request: GetAllTopicConfig, context: Context) -> Answer:
+    """How all topics are set up, sorted by name; a part where one is asked for."""
+    topics = context.node.routes.topics
+    begin = max(request.topic_seq or 0, 0)
+    end = None if request.max_topic_num is None else begin + request.max_topic_num
+    page = sorted(topics)[begin:end]
+    table = admin_bodies.TopicTable({name: _config(topics[name]) for name in page})
+    return Answer(
+        header=AllTopicConfigReply(total_topic_num=len(topics)),
+        body=bodies.encode(table),
+    )
+
+
+def _config(topic: Topic) -> bodies.TopicConfig:
+    return bodies.TopicConfig(
+        attributes=topic.attributes,
+        order=topic.order,
+        perm=topic.perm,
+        read_queue_nums=topic.read_queue_nums,
+        topic_filter_type=topic.topic_filter_type,
+        topic_name=topic.name,
+        topic_sys_flag=topic.topic_sys_flag,
+        write_queue_nums=topic.write_queue_nums,
+    )
+
+
+@handles(GetTopicStats)
+async def get_topic_stats(request: GetTopicStats, context: Context) -> Answer:
+    """Where each queue of a topic begins and ends."""
+    topic = context.node.topics.get(request.topic)
+    if topic is None:
+        raise Refusal(
+            ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic:.200}] not exist"
+        )
+    broker = context.node.config.broker
+    pairs = [
+        (
+            bodies.MessageQueue(broker, queue_id, topic.name),
+            await _span(partition),
+        )
+        for queue_id, partition in enumerate(topic.partitions)
+    ]
+    stats = admin_bodies.TopicStats(admin_bodies.object_map(pairs))
+    return Answer(body=bodies.encode(stats))
+
+
+async def _span(partition: Partition) -> admin_bodies.TopicOffset:
+    first, end = partition.first, partition.end
+    newest_ms = await partition.store_time(end - 1) if end > first else None
+    return admin_bodies.TopicOffset(
+        last_update_timestamp=newest_ms or 0, max_offset=end, min_offset=first
+    )
+
+
+@handles(GetSystemTopicListFromBroker)
+def get_system_topics(_: GetSystemTopicListFromBroker, context: Context) -> Answer:
+    """The topics that are not users'."""
+    config = context.node.config
+    topics = {
+        name
+        for name in context.node.routes.topics
+        if names.reserved_complaint(name, config.cluster, config.broker)
+    }
+    found = sorted(names.SYSTEM_TOPICS | topics)
+    return Answer(body=bodies.encode(bodies.TopicList(topic_list=found)))

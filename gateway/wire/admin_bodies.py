@@ -1,0 +1,169 @@
+"""JSON bodies that administrators' tools read: set-ups, progress, connections.
+
+Members stand in the order in which a real broker writes them.
+
+Source: the classes of the same names in org.apache.rocketmq.remoting.protocol.body,
+.admin and .subscription, RocketMQ 5.3.4, and captures.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gateway.wire.bodies import (
+    Body,
+    GroupConfig,
+    MessageQueue,
+    SubscriptionData,
+    TopicConfig,
+    encode,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class DataVersion(Body, frozen=True):
+    """Which state of a table this is; we keep no count, so it is always the same."""
+
+    counter: int = 0
+    state_version: int = 0
+    timestamp: int = 0
+
+
+class TopicTable(Body, frozen=True):
+    """How topics are set up: TopicConfigAndMappingSerializeWrapper."""
+
+    topic_config_table: dict[str, TopicConfig]
+    data_version: DataVersion = DataVersion()
+    mapping_data_version: DataVersion = DataVersion()
+
+
+class GroupTable(Body, frozen=True):
+    """How consumer groups are set up: SubscriptionGroupWrapper."""
+
+    subscription_group_table: dict[str, GroupConfig]
+    data_version: DataVersion = DataVersion()
+    forbidden_table: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
+
+
+class GroupList(Body, frozen=True):
+    """Names of consumer groups."""
+
+    group_list: list[str]
+
+
+class KvTable(Body, frozen=True):
+    """Names and values."""
+
+    table: dict[str, str]
+
+
+class TopicOffset(Body, frozen=True, kw_only=True):
+    """What a queue holds."""
+
+    last_update_timestamp: int
+    """When its newest message was stored; 0 where there is none."""
+    max_offset: int
+    min_offset: int
+
+
+class TopicStats(Body, frozen=True):
+    """What a topic's queues hold: TopicStatsTable."""
+
+    offset_table: msgspec.Raw
+    """`object_map` of `bodies.MessageQueue` to `TopicOffset`."""
+    topic_put_tps: float = 0.0
+
+
+class QueueProgress(Body, frozen=True, kw_only=True):
+    """How far a group is in a queue: OffsetWrapper."""
+
+    broker_offset: int
+    consumer_offset: int
+    last_timestamp: int
+    """When the last message that the group has done was stored; 0 for none."""
+    pull_offset: int
+
+
+class ConsumeStats(Body, frozen=True):
+    """How far a group is in its topics."""
+
+    offset_table: msgspec.Raw
+    """`object_map` of `bodies.MessageQueue` to `QueueProgress`."""
+    consume_tps: float = 0.0
+
+
+class ConnectionInfo(Body, frozen=True, kw_only=True):
+    """A connected client."""
+
+    client_addr: str
+    client_id: str
+    language: str
+    version: int
+
+
+class ConsumerConnection(Body, frozen=True, kw_only=True):
+    """Who consumes in a group, and what."""
+
+    connection_set: list[ConnectionInfo]
+    consume_from_where: str | None
+    consume_type: str | None
+    message_model: str | None
+    subscription_table: dict[str, SubscriptionData]
+
+
+class ProducerConnection(Body, frozen=True):
+    """Who produces in a group."""
+
+    connection_set: list[ConnectionInfo]
+
+
+class ProducerInfo(Body, frozen=True, kw_only=True):
+    """A connected producer."""
+
+    client_id: str
+    language: str
+    last_update_timestamp: int
+    remote_ip: str = msgspec.field(name="remoteIP")
+    version: int
+
+
+class ProducerTable(Body, frozen=True):
+    """Every producer by its group: ProducerTableInfo."""
+
+    data: dict[str, list[ProducerInfo]]
+
+
+class QueueTimeSpan(Body, frozen=True, kw_only=True):
+    """How old what a group has and has not done of a queue is."""
+
+    consume_time_stamp: int
+    delay_time: int
+    max_time_stamp: int
+    message_queue: MessageQueue
+    min_time_stamp: int
+
+
+class QueueTimeSpans(Body, frozen=True):
+    """The same of all queues of a topic: QueryConsumeTimeSpanBody."""
+
+    consume_time_span_set: list[QueueTimeSpan]
+
+
+class SubscriptionAnswer(Body, frozen=True):
+    """What a group wants of a topic: QuerySubscriptionResponseBody."""
+
+    group: str
+    subscription_data: SubscriptionData | None
+    topic: str | None
+
+
+def object_map(pairs: Iterable[tuple[Body, Body | int]]) -> msgspec.Raw:
+    """A map with objects as keys, which is no JSON but what Java's brokers write."""
+    return msgspec.Raw(
+        b"{%b}"
+        % b",".join(b"%b:%b" % (encode(key), encode(value)) for key, value in pairs)
+    )
