@@ -5,15 +5,10 @@
      | L      | S | H  | header, H bytes | body    |   S = 1 byte: 0 JSON, 1 ROCKETMQ
      +--------+--------+-----------------+---------+   H = 3 bytes; big endian
 
-The ROCKETMQ header:
+JSON headers are read here, ROCKETMQ ones in `rocketmq_header`. A real broker answers in
+JSON whatever the request's encoding, and so do we.
 
-     code i16 | language i8 | version i16 | opaque i32 | flag i32
-     | remark: i32 length, bytes | fields: i32 length, then entries of
-       i16 key length, key, i32 value length, value
-
-A real broker answers in JSON whatever the request's encoding, and so do we.
-
-Source: RemotingCommand.java and RocketMQSerializable.java, RocketMQ 5.3.4.
+Source: RemotingCommand.java, RocketMQ 5.3.4.
 """
 
 from __future__ import annotations
@@ -23,7 +18,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 
-from gateway.wire.codes import ROPEWAY_VERSION, Language, RequestCode
+from gateway.wire import rocketmq_header
+from gateway.wire.codes import ROPEWAY_VERSION, Language
 from gateway.wire.errors import FrameError, HeaderError
 
 if TYPE_CHECKING:
@@ -40,20 +36,9 @@ MAX_FRAME_BYTES = 16 * 1024 * 1024
 _PREFIX = struct.Struct(">II")
 _MIN_LENGTH = 4
 _MAX_HEADER_BYTES = (1 << 24) - 1
-_BINARY_FIXED = struct.Struct(">hbhii")
-_I32 = struct.Struct(">i")
-_U16 = struct.Struct(">H")
 
 I32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 I64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
-
-# A ROCKETMQ header has 16 bits for the code, so a 5.x client's pop requests (200050
-# and on) arrive as the low 16 bits of theirs. No other command has those.
-_CODES_BEYOND_16_BITS = {
-    code & 0xFFFF: int(code)
-    for code in RequestCode
-    if code > 0xFFFF  # noqa: PLR2004
-}
 
 
 class RawFrame(NamedTuple):
@@ -157,57 +142,24 @@ def decode_envelope(serialize_type: int, header: bytes) -> Envelope:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise FrameError(f"header is not a command: {error}") from error
     if serialize_type == ROCKETMQ:
-        return _decode_binary(header)
+        return _decode_rocketmq(header)
     raise FrameError(f"header encoding {serialize_type}; allowed: 0 JSON, 1 ROCKETMQ")
 
 
-def _decode_binary(header: bytes) -> Envelope:
+def _decode_rocketmq(header: bytes) -> Envelope:
     try:
-        code, language, version, opaque, flag = _BINARY_FIXED.unpack_from(header)
-        position = _BINARY_FIXED.size
-        remark, position = _take(header, position, _I32)
-        fields, position = _take(header, position, _I32)
-        decoded = _decode_binary_fields(fields)
-        text = remark.decode()
+        fixed, remark, fields = rocketmq_header.decode(header)
     except (struct.error, UnicodeDecodeError) as error:
         raise FrameError(f"ROCKETMQ header is not a command: {error}") from error
-    code = _CODES_BEYOND_16_BITS.get(code & 0xFFFF, code)
     return Envelope(
-        code=code,
-        opaque=opaque,
-        flag=flag,
-        version=version,
-        language=language,
-        remark=text or None,
-        ext_fields=msgspec.Raw(_encode_json(decoded)),
+        code=fixed.code,
+        opaque=fixed.opaque,
+        flag=fixed.flag,
+        version=fixed.version,
+        language=fixed.language,
+        remark=remark or None,
+        ext_fields=msgspec.Raw(_encode_json(fields)),
     )
-
-
-def _decode_binary_fields(data: bytes) -> dict[str, str]:
-    fields = {}
-    at = 0
-    end = len(data)
-    while at < end:
-        (length,) = _U16.unpack_from(data, at)
-        at += 2 + length
-        (value_bytes,) = _I32.unpack_from(data, at)
-        value = at + 4
-        if not 0 <= value_bytes <= end - value:
-            raise struct.error(f"{value_bytes} bytes at {value} of {end}")
-        key = data[at - length : at]
-        at = value + value_bytes
-        fields[key.decode()] = data[value:at].decode()
-    return fields
-
-
-def _take(data: bytes, position: int, prefix: struct.Struct) -> tuple[bytes, int]:
-    """Read a length and that many bytes; give the bytes and the place behind them."""
-    (length,) = prefix.unpack_from(data, position)
-    start = position + prefix.size
-    end = start + length
-    if length < 0 or end > len(data):
-        raise struct.error(f"{length} bytes at {start} of {len(data)}")
-    return data[start:end], end
 
 
 def decode_fields(raw: msgspec.Raw) -> dict[str, str]:
@@ -266,7 +218,8 @@ def encode_frame(
         HeaderError: The header is too long for its three length bytes.
     """
     if serialize_type == ROCKETMQ:
-        header = _encode_binary(code, opaque, flag, fields, remark, language, version)
+        fixed = rocketmq_header.Fixed(code, language, version, opaque, flag)
+        header = rocketmq_header.encode(fixed, remark or "", fields or {})
     else:
         header = _encode_json_header(
             code, opaque, flag, fields, remark, language, version
@@ -301,30 +254,3 @@ def _encode_json_header(
     header["serializeTypeCurrentRPC"] = "JSON"
     header["version"] = version
     return _encode_json(header)
-
-
-def _encode_binary(
-    code: int,
-    opaque: int,
-    flag: int,
-    fields: Mapping[str, str] | None,
-    remark: str | None,
-    language: Language,
-    version: int,
-) -> bytes:
-    entries = bytearray()
-    for key, value in (fields or {}).items():
-        name, text = key.encode(), value.encode()
-        entries += _U16.pack(len(name)) + name + _I32.pack(len(text)) + text
-    note = (remark or "").encode()
-    code16 = code & 0xFFFF
-    signed = code16 - 0x10000 if code16 & 0x8000 else code16
-    return b"".join(
-        (
-            _BINARY_FIXED.pack(signed, language, version, opaque, flag),
-            _I32.pack(len(note)),
-            note,
-            _I32.pack(len(entries)),
-            entries,
-        )
-    )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.codes import RESPONSE_FLAG, Language, RequestCode
+from gateway.wire.codes import RESPONSE_FLAG, Language
 from gateway.wire.errors import FrameError, HeaderError
 from gateway.wire.frame import (
     JSON,
@@ -226,25 +226,6 @@ def test_garbage_in_a_header_raises_frame_errors_only(kind: int, data: bytes) ->
     assert isinstance(envelope.opaque, int)
 
 
-@given(st.integers(0, len(GOLDEN_ROCKETMQ) - 11), st.integers(0, 255))
-def test_a_damaged_rocketmq_header_raises_frame_errors_only(
-    at: int, value: int
-) -> None:
-    header = bytearray(GOLDEN_ROCKETMQ[8:-2])
-    header[at] = value
-    try:
-        decode_envelope(ROCKETMQ, bytes(header))
-    except FrameError:
-        return
-    assert len(header) == len(GOLDEN_ROCKETMQ) - 10
-
-
-@pytest.mark.parametrize("end", range(len(GOLDEN_ROCKETMQ) - 10))
-def test_a_cut_rocketmq_header_is_refused(end: int) -> None:
-    with pytest.raises(FrameError, match="ROCKETMQ header is not a command"):
-        decode_envelope(ROCKETMQ, GOLDEN_ROCKETMQ[8:-2][:end])
-
-
 @pytest.mark.parametrize(
     "header",
     [
@@ -294,19 +275,6 @@ def test_fields_become_text_whatever_json_they_were() -> None:
         "f": "1.5",
     }
     assert decode_fields(b"null") == {}  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    "code", [code for code in RequestCode if code > 0xFFFF], ids=lambda code: code.name
-)
-def test_codes_beyond_16_bits_survive_the_rocketmq_header(code: RequestCode) -> None:
-    (frame,) = FrameReader().feed(encode_frame(code, 1, serialize_type=ROCKETMQ))
-    assert decode_envelope(ROCKETMQ, frame.header).code == code
-
-
-def test_codes_beyond_16_bits_do_not_collide_with_others() -> None:
-    low = [code & 0xFFFF for code in RequestCode]
-    assert len(set(low)) == len(RequestCode)
 
 
 def test_a_header_beyond_its_length_field_is_refused() -> None:
