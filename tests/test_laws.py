@@ -1,0 +1,233 @@
+"""The laws that hold for the whole tree, where no other tool checks them."""
+
+import ast
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ["acl", "gateway", "ropeway", "routing", "storage"]
+MOST_LINES = 400
+"""A file of more has more than one purpose."""
+
+WITHOUT_TEST_FILE = {
+    "*/__init__.py": "says what a package is for and what it offers",
+    "*/api.py": "a contract; tests/contracts holds every implementation to it",
+    "storage/offsets.py": "a contract, likewise",
+    "gateway/processors/all.py": "a list of imports; tests of dispatch need it whole",
+    "gateway/wire/commands/*.py": "declarations; test_commands.py goes through all",
+}
+
+OPENS_SOCKETS = {"listen", "create_server", "start_server", "create_unix_server"}
+
+HOMES = {
+    "click": ["gateway/cli/*"],
+    "kazoo": ["routing/zookeeper.py"],
+    "pulsar": ["storage/pulsar/*"],
+    "pytest": ["ropeway/testing.py"],
+    "rocksdict": ["gateway/pop/*", "storage/file/*"],
+    "ssl": [
+        "gateway/app.py",
+        "gateway/server.py",
+        "gateway/tls.py",
+        "ropeway/client/*",
+    ],
+    "sqlite3": ["routing/embedded.py", "storage/file/*"],
+}
+"""Where a library is used; everywhere else, what is built on it there."""
+
+# In two pieces each, so that this file does not break its own law.
+HOSTS = [
+    f"{name}.{domain}"
+    for name, domain in [
+        ("pypi", "org"),
+        ("pythonhosted", "org"),
+        ("repo1.maven", "org"),
+        ("repo.maven.apache", "org"),
+        ("proxy.golang", "org"),
+        ("sum.golang", "org"),
+        ("registry.npmjs", "org"),
+        ("deb.debian", "org"),
+        ("crates", "io"),
+    ]
+]
+FORBIDDEN = re.compile(
+    "|".join(
+        [
+            r"(?<![\w.$}~-])/(?:home|mnt|opt|root|tmp|var|work)/",
+            r"\b[Ss]hared/",
+            *(re.escape(host) for host in HOSTS),
+        ]
+    )
+)
+
+
+@cache
+def files(pattern: str = "*") -> list[str]:
+    """Every file of the project that git keeps or would keep."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split("\0")
+    present = (name for name in sorted(set(listed)) if (ROOT / name).is_file())
+    return [name for name in present if fnmatch(name, pattern)]
+
+
+def sources() -> list[str]:
+    """Every Python file of the packages that are installed."""
+    return [name for name in files("*.py") if name.split("/")[0] in PACKAGES]
+
+
+@cache
+def tree(name: str) -> ast.Module:
+    return ast.parse((ROOT / name).read_text(), name)
+
+
+def imported(name: str) -> set[str]:
+    """The top-level names that a file imports."""
+    found = set()
+    for node in ast.walk(tree(name)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+def excuse(name: str) -> str | None:
+    """The pattern that lets a source file go without a test file."""
+    return next((one for one in WITHOUT_TEST_FILE if fnmatch(name, one)), None)
+
+
+def test_there_is_something_to_check() -> None:
+    assert "gateway/server.py" in sources()
+    assert "README.md" in files("*.md")
+
+
+@pytest.mark.parametrize("where", [*PACKAGES, "tests", "benchmarks", "scripts"])
+def test_the_first_line_of_a_file_says_what_it_is_for(where: str) -> None:
+    silent = [
+        name
+        for name in files(f"{where}/*.py")
+        if not (ast.get_docstring(tree(name)) or "").partition("\n")[0].strip()
+        or not (ROOT / name).read_text().startswith(('"""', "#!", 'r"""'))
+    ]
+    assert not silent, "\n".join(silent)
+
+
+def test_a_source_file_has_a_test_file_of_the_same_path() -> None:
+    missing = []
+    for name in sources():
+        path = Path(name)
+        test = Path("tests", path.parent, f"test_{path.name}")
+        if excuse(name) is None and not (ROOT / test).is_file():
+            missing.append(f"{name}: no {test}")
+    assert not missing, "\n".join(missing)
+
+
+def test_every_excuse_is_needed() -> None:
+    assert {excuse(name) for name in sources()} - {None} == set(WITHOUT_TEST_FILE)
+
+
+def test_a_file_has_one_purpose_and_no_more_lines_than_that_takes() -> None:
+    lengths = {
+        name: len((ROOT / name).read_text().splitlines()) for name in files("*.py")
+    }
+    assert {n: lines for n, lines in lengths.items() if lines > MOST_LINES} == {}
+
+
+def test_only_the_server_opens_listening_sockets() -> None:
+    openers = {
+        name
+        for name in sources()
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.Attribute) and node.attr in OPENS_SOCKETS
+    }
+    assert openers == {"gateway/server.py"}
+
+
+@pytest.mark.parametrize("library", HOMES)
+def test_a_library_stays_where_it_belongs(library: str) -> None:
+    strays = [
+        name
+        for name in sources()
+        if library in imported(name)
+        and not any(fnmatch(name, home) for home in HOMES[library])
+    ]
+    assert not strays, "\n".join(strays)
+
+
+def test_no_file_names_a_path_or_a_host_of_some_machine() -> None:
+    found = []
+    for name in files():
+        text = (ROOT / name).read_bytes().decode(errors="replace")
+        for number, line in enumerate(text.splitlines(), 1):
+            if match := FORBIDDEN.search(line):
+                found.append(f"{name}:{number}: {match.group()}")
+    assert not found, "\n".join(found)
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link can point at in a page: its headings, as GitHub names them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", one).lower().replace(" ", "-") for one in headings}
+
+
+def links(name: str) -> Iterator[tuple[str, str]]:
+    """The relative links of a page, as path and anchor."""
+    text = re.sub(
+        r"^```.*?^```", "", (ROOT / name).read_text(), flags=re.MULTILINE | re.DOTALL
+    )
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not re.match(r"\w+:", target):
+            path, _, anchor = target.partition("#")
+            yield path, anchor
+
+
+@pytest.mark.parametrize("name", files("*.md"))
+def test_every_link_of_a_page_leads_somewhere(name: str) -> None:
+    broken = []
+    for path, anchor in links(name):
+        target = (ROOT / name).parent / path if path else ROOT / name
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(f"{path}#{anchor}")
+    assert not broken, "\n".join(broken)
+
+
+def test_every_page_of_the_docs_is_in_their_index() -> None:
+    indexed = {
+        str((ROOT / index).parent.joinpath(path).resolve().relative_to(ROOT))
+        for index in ("docs/README.md", "docs/architecture/README.md")
+        for path, _ in links(index)
+        if path
+    }
+    assert set(files("docs/*.md")) - indexed == {"docs/README.md"}
+
+
+def test_every_dependency_is_pinned_and_explained() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    wanted = {
+        re.split(r"[^\w-]", one)[0]
+        for one in (
+            *project["dependencies"],
+            *(one for extra in extras for one in extra),
+        )
+    }
+    pinned = re.findall(
+        r"^([\w-]+)==", (ROOT / "requirements/dev.txt").read_text(), re.MULTILINE
+    )
+    explained = re.findall(
+        r"^\| ([\w-]+) \|", (ROOT / "docs/dependencies.md").read_text(), re.MULTILINE
+    )
+    assert wanted - set(pinned) == set()
+    assert wanted - set(explained) == set()
