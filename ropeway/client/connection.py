@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+SILENCE_S = 1.0
+"""A request that waited at least so long while nothing at all was heard gives the
+connection up: the peer may be gone without a word. Java closes after any time-out."""
+
 _BARE_NUMBER_KEY = re.compile(rb"([{,])(\d+):")
 
 
@@ -101,6 +105,7 @@ class Connection(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._closed = asyncio.Event()
         self._why = "connection lost"
+        self._heard_at = 0.0
 
     @property
     def is_open(self) -> bool:
@@ -116,14 +121,19 @@ class Connection(asyncio.Protocol):
             RequestTimeoutError: No answer within `timeout_s`.
             ConnectionFailedError: The connection was lost meanwhile.
         """
+        loop = asyncio.get_running_loop()
         opaque = next(self._opaques) & 0x7FFFFFFF
-        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Response] = loop.create_future()
+        asked_at = loop.time()
         self._pending[opaque] = answer
         try:
             async with asyncio.timeout(timeout_s):
                 await self._write(header, body, opaque, 0)
                 return await answer
         except TimeoutError as error:
+            if loop.time() - max(asked_at, self._heard_at) >= SILENCE_S:
+                self._why = "the peer is silent"
+                self._abort()
             name = row_of(type(header)).code.name
             raise RequestTimeoutError(
                 self._address, f"no answer to {name} within {timeout_s:.1f} s"
@@ -162,9 +172,12 @@ class Connection(asyncio.Protocol):
     async def close(self) -> None:
         """Close the connection; requests under way fail."""
         self._why = "closed by this client"
+        self._abort()
+        await self._closed.wait()
+
+    def _abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
-            await self._closed.wait()
 
     # What asyncio calls.
 
@@ -193,6 +206,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Hand answers to who waits for them, and requests to their handlers."""
+        self._heard_at = asyncio.get_running_loop().time()
         try:
             for frame in self._reader.feed(data):
                 envelope = decode_envelope(frame.serialize_type, frame.header)
@@ -203,8 +217,7 @@ class Connection(asyncio.Protocol):
         except FrameError as error:
             self._why = f"the stream cannot be read: {error}"
             _log.warning("address=%s %s", self._address, self._why)
-            assert self._transport is not None
-            self._transport.abort()
+            self._abort()
 
     def _answer(self, envelope: Envelope, body: bytes) -> None:
         answer = self._pending.get(envelope.opaque)

@@ -33,7 +33,8 @@ class _Peer:
         self.lock = asyncio.Lock()
         self.connection: Connection | None = None
         self.back_off_s = 0.0
-        self.not_before = 0.0
+        self.failed_at = -1.0
+        self.failure = ""
 
 
 class Connections:
@@ -103,8 +104,12 @@ class Connections:
         peer = self._peers.setdefault(address, _Peer())
         if peer.connection is not None and peer.connection.is_open:
             return peer.connection
+        asked_at = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(timeout_s), peer.lock:
+                if peer.failed_at > asked_at:
+                    # Who waited while connecting failed shares the failure.
+                    raise ConnectionFailedError(address, peer.failure)
                 if peer.connection is None or not peer.connection.is_open:
                     peer.connection = await self._open(address, peer)
                 return peer.connection
@@ -114,15 +119,15 @@ class Connections:
 
     async def _open(self, address: str, peer: _Peer) -> Connection:
         loop = asyncio.get_running_loop()
-        await asyncio.sleep(max(0.0, peer.not_before - loop.time()))
+        await asyncio.sleep(max(0.0, peer.failed_at + peer.back_off_s - loop.time()))
         if self._is_closed:
             raise ClientClosedError("the client is closed")
         try:
             connection = await connect(address, self._config, self.handlers)
-        except ConnectionFailedError:
+        except ConnectionFailedError as error:
             longer_s = max(self._config.reconnect_min_s, 2 * peer.back_off_s)
             peer.back_off_s = min(longer_s, self._config.reconnect_max_s)
-            peer.not_before = loop.time() + peer.back_off_s
+            peer.failed_at, peer.failure = loop.time(), error.reason
             raise
         peer.back_off_s = 0.0
         self._on_open(address)

@@ -35,6 +35,8 @@ class ConnectionFailedError(RemotingError):
         super().__init__(f"{address}: {reason}")
         self.address = address
         """Where it was to go, as `host:port`."""
+        self.reason = reason
+        """What happened, in words."""
 
 
 class RequestTimeoutError(ConnectionFailedError):

@@ -34,8 +34,9 @@ _log = logging.getLogger(__name__)
 class Held:
     """A queue that is being read."""
 
-    def __init__(self, messages: ProcessQueue) -> None:
+    def __init__(self, messages: ProcessQueue, subscription: Subscription) -> None:
         self.messages = messages
+        self.subscription = subscription
         self.tasks: list[asyncio.Task[None]] = []
         """Pulling, and for orderly queues handling; ended tasks make it unhealthy."""
         self.release: asyncio.Task[None] | None = None
@@ -177,7 +178,7 @@ class QueueReader:
         messages = ProcessQueue(
             queue, 0, config.max_cached_messages, config.max_cached_bytes
         )
-        held = Held(messages)
+        held = Held(messages, self.subscriptions[queue.topic])
         if not await self.acquire(held):
             return False
         if offset is None:
@@ -258,7 +259,7 @@ class QueueReader:
         queue = messages.queue
         commit = None if self.is_broadcasting else self.offsets.known(queue)
         pulled = await self._puller.pull(
-            queue, messages.next_offset, self.subscriptions[queue.topic], commit
+            queue, messages.next_offset, held.subscription, commit
         )
         if pulled.moved:
             _log.warning(

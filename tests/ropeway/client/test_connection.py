@@ -7,7 +7,7 @@ import pytest
 from gateway.wire.codes import ONE_WAY_FLAG, RESPONSE_FLAG, RequestCode, ResponseCode
 from gateway.wire.commands.clients import GetConsumerListByGroup, HeartBeat
 from ropeway.client import ClientConfig, ConnectionFailedError, RequestTimeoutError
-from ropeway.client.connection import connect
+from ropeway.client.connection import SILENCE_S, connect
 from tests.ropeway.client.fake_server import Answer, FakeServer
 from tests.ropeway.client.scenario import scenario, until
 
@@ -46,6 +46,16 @@ async def test_silence_ends_in_a_time_out_that_names_the_request():
             await connection.request(HeartBeat(), timeout_s=0.1)
         assert connection.is_open
         await connection.close()
+
+
+@scenario
+async def test_a_peer_that_is_silent_for_long_is_given_up():
+    async with FakeServer() as server:
+        server.behaviours[RequestCode.HEART_BEAT] = lambda _: None
+        connection = await connect(server.address, CONFIG, {})
+        with pytest.raises(RequestTimeoutError):
+            await connection.request(HeartBeat(), timeout_s=SILENCE_S)
+        assert not connection.is_open
 
 
 @scenario

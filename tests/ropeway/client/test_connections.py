@@ -65,6 +65,22 @@ async def test_connecting_backs_off():
 
 
 @scenario
+async def test_who_waits_for_the_same_connection_shares_its_failure():
+    async with FakeServer() as server:
+        address = server.address
+    connections = Connections(CONFIG, lambda _: None)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    outcomes = await asyncio.gather(
+        *(connections.request(address, HeartBeat()) for _ in range(50)),
+        return_exceptions=True,
+    )
+    assert {type(outcome) for outcome in outcomes} == {ConnectionFailedError}
+    assert loop.time() - began < 1
+    await connections.close()
+
+
+@scenario
 async def test_an_answer_that_is_an_error_says_who_and_what():
     async with FakeServer() as server:
         server.behaviours[RequestCode.HEART_BEAT] = lambda _: Answer(
