@@ -32,10 +32,13 @@ if TYPE_CHECKING:
 
     from gateway.config import Config
     from gateway.node.topics import ServedTopic
+    from storage.file.recovery import Recovery
 
 log = structlog.get_logger(__name__)
 
 _EXPIRE_EVERY_S = 10.0
+_DISK_READS = 64
+"""Pulls, of up to 4 MiB each, that may wait for the disk at the same time."""
 
 
 class App:
@@ -49,6 +52,8 @@ class App:
         self._stack = AsyncExitStack()
         self.server: Server
         self.node: Node
+        self.recovery: Recovery
+        """What opening the log came upon."""
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
@@ -78,6 +83,7 @@ class App:
         config.data.mkdir(parents=True, exist_ok=True)
         message_log = open_log(config.data / "log", _log_settings(config))
         stack.push_async_callback(message_log.close)
+        self.recovery = message_log.recovery
         offsets = open_offsets(config.data)
         stack.push_async_callback(offsets.close)
         routes = EmbeddedRoutes(config.data / "routes.db")
@@ -118,6 +124,7 @@ class App:
             ),
             region_json=msgspec.json.encode(config.region),
             tasks=set(),
+            disk_reads=asyncio.Semaphore(_DISK_READS),
             started_ms=now_ms(),
         )
 
@@ -135,14 +142,17 @@ class App:
 
 def _log_settings(config: Config) -> FileLogSettings:
     given = config.log
-    return FileLogSettings(
-        flush=given.flush,
-        segment_bytes=given.segment_bytes,
-        tail_bytes=given.tail_cache_bytes,
-        retention_ms=int(given.retention_hours * 3_600_000),
-        retention_bytes=given.retention_bytes,
-        on_damage=given.on_damage,
-    )
+    try:
+        return FileLogSettings(
+            flush=given.flush,
+            segment_bytes=given.segment_bytes,
+            tail_bytes=given.tail_cache_bytes,
+            retention_ms=int(given.retention_hours * 3_600_000),
+            retention_bytes=given.retention_bytes,
+            on_damage=given.on_damage,
+        )
+    except ValueError as error:
+        raise ConfigError(f"log: {error}") from error
 
 
 async def _expire(message_log: FileLog) -> None:

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 import msgspec
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
+Name = Annotated[str, msgspec.Meta(pattern=r"^[%|a-zA-Z0-9_-]{1,127}$")]
+"""What can also be a topic's name: there are topics named like cluster and broker."""
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 
 DEFAULT_PORT = 9876
@@ -61,7 +63,7 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     idle_ms: Positive = 120_000
     """A connection without a byte for so long is closed, as a real broker does."""
     handshake_ms: Positive = 10_000
-    """Time for a TLS handshake, and for the first byte of a connection."""
+    """Where TLS is offered: time for the first byte, and for the handshake."""
 
 
 class LogConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,7 +73,7 @@ class LogConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """When a send is acknowledged: when the operating system has the message, so
     that it survives a kill of this process; or when the disk has it."""
     segment_bytes: Positive = 128 * 1024 * 1024
-    retention_hours: float = 72.0
+    retention_hours: Annotated[float, msgspec.Meta(gt=0)] = 72.0
     """Segments whose last message is older are deleted."""
     retention_bytes: Positive | None = None
     """Oldest segments are deleted while the log is larger."""
@@ -95,8 +97,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     data: Path = Path("ropeway-data")
     listeners: tuple[ListenerConfig, ...] = (ListenerConfig(),)
-    cluster: str = "DefaultCluster"
-    broker: str = "broker-0"
+    cluster: Name = "DefaultCluster"
+    broker: Name = "broker-0"
     """The broker's name in the route."""
     region: str = "DefaultRegion"
     tls: TlsConfig | None = None

@@ -1,0 +1,45 @@
+"""Errors of commands: one clear line and an exit code."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from gateway.config import ConfigError
+from gateway.listener import ServerError
+from ropeway.client import RemotingError
+from routing.api import RouteError
+from storage.api import LogError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class CannotError(click.ClickException):
+    """Something could not be done: exit code 1."""
+
+
+class MisusedError(click.ClickException):
+    """What was asked for makes no sense: exit code 2, as click has it for options."""
+
+    exit_code = 2
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """Turn what can go wrong into one line for the user."""
+    try:
+        yield
+    except ConfigError as error:
+        raise MisusedError(str(error)) from error
+    except (LogError, RouteError, ServerError, RemotingError) as error:
+        raise CannotError(str(error)) from error
+    except OSError as error:
+        raise CannotError(_system(error)) from error
+
+
+def _system(error: OSError) -> str:
+    what = error.strerror or str(error)
+    return f"{error.filename}: {what}" if error.filename else what
