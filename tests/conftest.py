@@ -1,5 +1,8 @@
 """Plugins that all tests share."""
 
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.compatibility", "tests.clients.fixtures"]
@@ -12,3 +15,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("ropeway")
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put what looks at the whole tree first: it takes seconds, the rest minutes."""
+    items.sort(key=lambda item: item.path.parent != HERE)
