@@ -45,13 +45,18 @@ class Listener:
     """One listening socket with its connections and the address it advertises.
 
     Raises:
-        ServerError: The advertised host has no address.
+        ServerError: The advertised host has no address, or is none to connect to.
     """
 
     def __init__(self, config: ListenerConfig, sock: socket.socket) -> None:
         self.socket = sock
         self.host, self.port = sock.getsockname()[:2]
         host = config.advertised_host or self.host
+        if ipaddress.ip_address(_resolve(host)).is_unspecified:
+            raise ServerError(
+                f"clients cannot be told to connect to {host}; a listener on every "
+                "address needs advertised_host"
+            )
         port = config.advertised_port or self.port
         self.advertised = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         address = _resolve(host)
@@ -71,15 +76,17 @@ class Listener:
 
     def slow(self, connection: Connection) -> None:
         """A client does not take its answers."""
-        self._slow.setdefault(connection, asyncio.get_running_loop().time())
+        self._slow[connection] = asyncio.get_running_loop().time()
+
+    def caught_up(self, connection: Connection) -> None:
+        """A client has taken its answers after all."""
+        self._slow.pop(connection, None)
 
     def close_slow(self, limit_s: float) -> None:
         """Close connections whose client has been behind for too long."""
         now = asyncio.get_running_loop().time()
         for connection, since in list(self._slow.items()):
-            if not connection.congested:
-                del self._slow[connection]
-            elif now - since > limit_s:
+            if now - since > limit_s:
                 log.warning(
                     "connection closed", client=connection.address, reason="slow reader"
                 )

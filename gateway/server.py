@@ -7,6 +7,7 @@ the address that it advertises.
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from typing import TYPE_CHECKING
 
@@ -28,8 +29,11 @@ log = structlog.get_logger(__name__)
 _BACKLOG = 1024
 _SWEEP_S = 1.0
 _POLL_S = 0.01
+_EXPIRE_EVERY_S = 10.0
+"""ClientHousekeepingService's interval, RocketMQ 5.3.4."""
 _ACCEPT_PAUSE_S = 1.0
-"""Pause after the system refused one more connection: too many open files."""
+_SHORT_OF = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+"""Accepting again at once would fail again; other errors are one client's own."""
 
 
 class Server:
@@ -60,7 +64,7 @@ class Server:
         """
         try:
             for config in self._node.config.listeners:
-                self.listeners.append(Listener(config, _bind(config)))
+                self.listeners.append(_listen(config))
         except ServerError:
             for listener in self.listeners:
                 listener.socket.close()
@@ -79,10 +83,11 @@ class Server:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                client, _ = await loop.sock_accept(listener.socket)
+                client, address = await loop.sock_accept(listener.socket)
             except OSError as error:
                 log.warning("cannot accept", port=listener.port, reason=str(error))
-                await asyncio.sleep(_ACCEPT_PAUSE_S)
+                if error.errno in _SHORT_OF:
+                    await asyncio.sleep(_ACCEPT_PAUSE_S)
                 continue
             connected = sum(len(one.connections) for one in self.listeners)
             if connected + self._connecting >= self._limits.connections:
@@ -94,11 +99,12 @@ class Server:
                 client.close()
                 continue
             self._connecting += 1
-            self._spawn(self._connect(listener, outbox, client))
+            # The address is the one that accept gave: a client that has gone since
+            # has none any more.
+            connection = Connection(self._node, listener, outbox, *address[:2])
+            self._spawn(self._connect(connection, client))
 
-    async def _connect(
-        self, listener: Listener, outbox: Outbox, client: socket.socket
-    ) -> None:
+    async def _connect(self, connection: Connection, client: socket.socket) -> None:
         timeout_s = self._limits.handshake_ms / 1000
         try:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -106,14 +112,21 @@ class Server:
             if self._tls_required and not use_tls:
                 raise ConnectionRefusedError("plain text where TLS is required")
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: Connection(self._node, listener, outbox),
+                lambda: connection,
                 client,
                 ssl=self._tls if use_tls else None,
                 ssl_handshake_timeout=timeout_s if use_tls else None,
             )
         except (OSError, TimeoutError) as error:
-            log.info("connection refused", reason=str(error) or "no byte in time")
+            log.info(
+                "connection refused",
+                client=connection.address,
+                reason=str(error) or "no byte in time",
+            )
             client.close()
+        except asyncio.CancelledError:
+            client.close()
+            raise
         finally:
             self._connecting -= 1
 
@@ -121,42 +134,61 @@ class Server:
         """Close slow and idle connections, and give up silent clients."""
         loop = asyncio.get_running_loop()
         idle_s = self._limits.idle_ms / 1000
+        slow_s = self._limits.slow_reader_ms / 1000
         next_idle = loop.time() + idle_s
+        next_expiry = loop.time() + _EXPIRE_EVERY_S
         while True:
-            await asyncio.sleep(_SWEEP_S)
+            await asyncio.sleep(min(_SWEEP_S, idle_s, slow_s))
             for listener in self.listeners:
-                listener.close_slow(self._limits.slow_reader_ms / 1000)
+                listener.close_slow(slow_s)
             if loop.time() >= next_idle:
                 next_idle = loop.time() + idle_s
                 for listener in self.listeners:
                     listener.close_idle()
+            if loop.time() >= next_expiry:
+                next_expiry = loop.time() + _EXPIRE_EVERY_S
+                self._node.locks.expire()
                 for link in self._node.clients.expire():
                     link.close()
 
     async def close(self, timeout_s: float) -> None:
-        """Stop accepting, answer what is in flight, then close every connection."""
+        """Stop accepting and reading, answer what is in flight, then close."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for listener in self.listeners:
             listener.socket.close()
-        self._node.holds.release_all()
-        deadline = asyncio.get_running_loop().time() + timeout_s
         connections = [
             one for listener in self.listeners for one in listener.connections
         ]
+        for connection in connections:
+            connection.drain()
+        self._node.holds.close()
+        deadline = asyncio.get_running_loop().time() + timeout_s
         await _until(lambda: not any(one.in_flight for one in connections), deadline)
         for connection in connections:
             connection.close()
         await _until(lambda: all(one.closed for one in connections), deadline)
         for connection in connections:
             connection.abort()
+        for task in list(self._node.tasks):
+            task.cancel()
+        await asyncio.gather(*self._node.tasks, return_exceptions=True)
 
 
 async def _until(done: Callable[[], bool], deadline: float) -> None:
     loop = asyncio.get_running_loop()
     while not done() and loop.time() < deadline:  # noqa: ASYNC110 - once, at shutdown
         await asyncio.sleep(_POLL_S)
+
+
+def _listen(config: ListenerConfig) -> Listener:
+    sock = _bind(config)
+    try:
+        return Listener(config, sock)
+    except ServerError:
+        sock.close()
+        raise
 
 
 def _bind(config: ListenerConfig) -> socket.socket:

@@ -15,13 +15,20 @@ class Hold:
     """One waiting pull.
 
     Args:
-        wake: Look again; True when the pull is answered now.
-        expire: The time is up: answer.
+        owner: Whose it is: the connection that it came on.
+        wake: Look again; True when the pull is answered now. It must not raise.
+        expire: The time is up: answer. It must not raise.
     """
 
-    __slots__ = ("expire", "queue", "timer", "wake")
+    __slots__ = ("expire", "owner", "queue", "timer", "wake")
 
-    def __init__(self, wake: Callable[[], bool], expire: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        owner: object,
+        wake: Callable[[], bool],
+        expire: Callable[[], None],
+    ) -> None:
+        self.owner = owner
         self.wake = wake
         self.expire = expire
         self.timer: asyncio.TimerHandle | None = None
@@ -29,13 +36,14 @@ class Hold:
 
 
 class _Queue:
-    """The pulls that wait for one partition."""
+    """The pulls that wait for one partition, in the order in which they came."""
 
-    __slots__ = ("holds", "partition")
+    __slots__ = ("grown", "holds", "partition")
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: Partition, grown: Callable[[_Queue], None]) -> None:
         self.partition = partition
-        self.holds: set[Hold] = set()
+        self.holds: dict[Hold, None] = {}
+        self.grown = lambda: grown(self)
 
 
 class Holds:
@@ -47,7 +55,8 @@ class Holds:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._queues: dict[Partition, tuple[_Queue, Callable[[], None]]] = {}
+        self._queues: dict[Partition, _Queue] = {}
+        self._owned: dict[object, dict[Hold, None]] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -57,18 +66,17 @@ class Holds:
         """Let a pull wait; False where too many do already."""
         if self._count >= self._limit:
             return False
-        entry = self._queues.get(partition)
-        if entry is None:
-            queue = _Queue(partition)
-            entry = queue, lambda: self._grown(queue)
-            self._queues[partition] = entry
-            partition.watch(entry[1])
-        queue = entry[0]
-        queue.holds.add(hold)
-        hold.queue = queue
+        queue = self._queues.get(partition)
+        if queue is None:
+            queue = _Queue(partition, self._grown)
+            partition.watch(queue.grown)
+            self._queues[partition] = queue
         hold.timer = asyncio.get_running_loop().call_later(
             timeout_ms / 1000, self._timed_out, hold
         )
+        hold.queue = queue
+        queue.holds[hold] = None
+        self._owned.setdefault(hold.owner, {})[hold] = None
         self._count += 1
         return True
 
@@ -88,19 +96,28 @@ class Holds:
         hold.queue = None
         if hold.timer is not None:
             hold.timer.cancel()
-        queue.holds.discard(hold)
+        owned = self._owned[hold.owner]
+        del queue.holds[hold], owned[hold]
         self._count -= 1
+        if not owned:
+            del self._owned[hold.owner]
         if not queue.holds:
-            _, grown = self._queues.pop(queue.partition)
-            queue.partition.unwatch(grown)
+            del self._queues[queue.partition]
+            queue.partition.unwatch(queue.grown)
+
+    def forget(self, owner: object) -> None:
+        """Drop the pulls of a connection that has ended; nobody waits for answers."""
+        for hold in list(self._owned.get(owner, ())):
+            self._remove(hold)
 
     def release(self, partition: Partition) -> None:
         """Answer the pulls that wait for a partition as if their time were up."""
-        if entry := self._queues.get(partition):
-            for hold in list(entry[0].holds):
+        if queue := self._queues.get(partition):
+            for hold in list(queue.holds):
                 self._timed_out(hold)
 
-    def release_all(self) -> None:
-        """Answer every waiting pull as if its time were up."""
+    def close(self) -> None:
+        """Answer every waiting pull as if its time were up, and let none wait again."""
+        self._limit = 0
         for partition in list(self._queues):
             self.release(partition)

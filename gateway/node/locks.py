@@ -54,6 +54,15 @@ class QueueLocks:
         if not locks:
             self._groups.pop(group, None)
 
+    def expire(self) -> None:
+        """Forget locks that hold no more."""
+        now = self._now_ms()
+        for group, locks in list(self._groups.items()):
+            for queue in [one for one, lock in locks.items() if lock.until_ms <= now]:
+                del locks[queue]
+            if not locks:
+                del self._groups[group]
+
     def is_ordered(self, group: str) -> bool:
         """Whether somebody holds a lock, so the group consumes in order."""
         now = self._now_ms()

@@ -49,6 +49,8 @@ class Node:
     """The region as a JSON string, for answers that are made from a template."""
     tasks: set[asyncio.Task[None]]
     """Requests that wait; kept, so that none is collected half-way."""
+    disk_reads: asyncio.Semaphore
+    """Bounds the memory of pulls that read from the disk at the same time."""
     started_ms: int
 
     def spawn(self, work: Coroutine[None, None, None]) -> None:

@@ -16,6 +16,8 @@ from gateway.wire.header import Header, to_fields
 
 log = structlog.get_logger(__name__)
 
+_MAX_REMARK = 1000
+
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a fault
     """A request cannot be done; the code and the sentence go to the client.
@@ -106,6 +108,13 @@ class Context(msgspec.Struct, gc=False):
     version: int
     body: bytes
 
+    def respond(self, *data: Buffer) -> None:
+        """Answer the request, once, with a whole frame in pieces."""
+        if self.one_way:
+            self.peer.respond()
+        else:
+            self.peer.respond(*data)
+
     def answer(self, result: Header | Answer) -> None:
         """Answer the request, once; a one-way request is only counted as done."""
         if self.one_way:
@@ -128,7 +137,8 @@ class Context(msgspec.Struct, gc=False):
 
     def refuse(self, code: ResponseCode, remark: str) -> None:
         """Answer the request with an error, once."""
-        self.answer(Answer(code, remark))
+        # Remarks quote what came, and that may be as long as a frame.
+        self.answer(Answer(code, f"{remark:.{_MAX_REMARK}}"))
 
     def fail(self, error: Exception) -> None:
         """Answer the request with what an error means for the client, once."""

@@ -59,22 +59,18 @@ def dispatch(node: Node, peer: Peer, envelope: Envelope, body: bytes) -> None:
     try:
         header = decode_request(ROWS[code], envelope.ext_fields)
         result = processor(header, context)
+        if isinstance(result, (Header, Answer)):
+            context.answer(result)
+        elif result is not LATER:
+            node.spawn(_wait(context, result))
     except Exception as error:  # noqa: BLE001 - turned into an answer
         context.fail(error)
-        return
-    if result is LATER:
-        return
-    if isinstance(result, (Header, Answer)):
-        context.answer(result)
-    else:
-        node.spawn(_wait(context, result))
 
 
 async def _wait(context: Context, result: Awaitable[Result]) -> None:
     try:
         outcome = await result
+        if isinstance(outcome, (Header, Answer)):
+            context.answer(outcome)
     except Exception as error:  # noqa: BLE001 - turned into an answer
         context.fail(error)
-        return
-    if isinstance(outcome, (Header, Answer)):
-        context.answer(outcome)

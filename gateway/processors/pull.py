@@ -35,6 +35,9 @@ MAX_PULL_BYTES = 4 * 1024 * 1024
 
 MAX_PULL_COUNT = 1024
 
+MAX_SUSPEND_MS = 120_000
+"""Longest wait, whatever the client asks for: Java's is 20 or 30 seconds."""
+
 # A `PullReply` as `encode_frame` would make it, with room for what differs.
 _FOUND = (
     b'{"code":0,"extFields":{"suggestWhichBrokerId":"%d","groupSysFlag":"%d",'
@@ -63,8 +66,8 @@ def pull_message(
             f"topic[{request.topic}] not exist, apply first please!",
         )
     _check(request, topic, group)
-    pull = _Pull(request, context, topic, group, _subscription(request, context))
-    return pull.run()
+    subscription = _subscription(request, context, group)
+    return _Pull(request, context, topic, group, subscription).run()
 
 
 async def _ensure_group_and_pull(
@@ -99,7 +102,7 @@ def _check(request: PullMessage, topic: ServedTopic, group: Group) -> None:
         )
 
 
-def _subscription(request: PullMessage, context: Context) -> Subscription:
+def _subscription(request: PullMessage, context: Context, group: Group) -> Subscription:
     """What the pull wants: it says so itself, or the group's heartbeats did."""
     if request.sys_flag & SUBSCRIPTION_FLAG:
         return subscriptions.build(
@@ -111,6 +114,12 @@ def _subscription(request: PullMessage, context: Context) -> Subscription:
             ResponseCode.SUBSCRIPTION_NOT_EXIST,
             f"the consumer's group info not exist: {request.consumer_group} has sent "
             "no heartbeat",
+        )
+    if connected.data.is_broadcasting and not group.consume_broadcast_enable:
+        raise Refusal(
+            ResponseCode.NO_PERMISSION,
+            f"the consumer group[{request.consumer_group}] can not consume by "
+            "broadcast way",
         )
     known = connected.subscriptions.get(request.topic)
     if known is None:
@@ -194,11 +203,11 @@ class _Pull:
         )
 
     async def _read(self) -> Answer | Later:
-        return self._outcome(
-            await self._partition.read(
+        async with self._context.node.disk_reads:
+            chunk = await self._partition.read(
                 self._offset, self._max_count(), self._max_bytes(), self._filter
             )
-        )
+        return self._outcome(chunk)
 
     def _max_count(self) -> int:
         return min(max(self._request.max_msg_nums, 1), MAX_PULL_COUNT)
@@ -211,6 +220,8 @@ class _Pull:
 
     def _outcome(self, chunk: Chunk) -> Answer | Later:
         if chunk.records:
+            if self._context.peer.congested:
+                return self._not_now()
             self._respond(chunk)
             return LATER
         # Nothing matched: the client goes on behind what was looked at, so that a
@@ -231,7 +242,7 @@ class _Pull:
         )
         size = len(header)
         body_bytes = sum(map(len, chunk.data))
-        self._context.peer.respond(
+        self._context.respond(
             b"%b%b%b"
             % (
                 (size + 4 + body_bytes).to_bytes(4, "big"),
@@ -252,25 +263,33 @@ class _Pull:
         )
         return Answer(ResponseCode.PULL_NOT_FOUND, remark, header)
 
+    def _not_now(self) -> Answer:
+        """The client does not take what it has been sent: it may ask again then."""
+        return self._empty("NO_MESSAGE_IN_QUEUE", self._offset)
+
     def _hold(self, remark: str) -> Answer | Later:
         request = self._request
-        timeout_ms = request.suspend_timeout_millis
+        timeout_ms = min(request.suspend_timeout_millis, MAX_SUSPEND_MS)
         if not request.sys_flag & SUSPEND_FLAG or timeout_ms <= 0:
             return self._empty(remark, self._offset)
-        hold = Hold(self._wake, self._expire)
-        if not self._context.node.holds.add(self._partition, hold, timeout_ms):
+        peer = self._context.peer
+        hold = Hold(peer, self._wake, self._expire)
+        if peer.closed or not self._context.node.holds.add(
+            self._partition, hold, timeout_ms
+        ):
             return self._empty(remark, self._offset)
-        self._context.peer.hold()
+        peer.hold()
         return LATER
 
     def _wake(self) -> bool:
         """The queue has grown: answer if it has something that is wanted."""
         peer = self._context.peer
-        if peer.closed:
+        try:
+            chunk = self._read_now()
+        except Exception as error:  # noqa: BLE001 - turned into an answer
+            peer.unhold()
+            self._context.fail(error)
             return True
-        if peer.congested:
-            return False
-        chunk = self._read_now()
         if chunk is None:
             peer.unhold()
             self._context.node.spawn(self._read_and_respond())
@@ -279,24 +298,29 @@ class _Pull:
             self._offset = chunk.next_offset
             return False
         peer.unhold()
-        self._respond(chunk)
+        self._finish(self._outcome(chunk))
         return True
 
     async def _read_and_respond(self) -> None:
         try:
-            outcome = await self._read()
+            self._finish(await self._read())
         except Exception as error:  # noqa: BLE001 - turned into an answer
             self._context.fail(error)
-            return
-        if isinstance(outcome, Answer):
-            self._context.answer(outcome)
 
     def _expire(self) -> None:
-        if self._context.peer.closed:
-            return
         self._context.peer.unhold()
+        try:
+            self._finish(self._last_look())
+        except Exception as error:  # noqa: BLE001 - turned into an answer
+            self._context.fail(error)
+
+    def _last_look(self) -> Answer | Later:
+        # Most often there is nothing, or only what the filter keeps out.
         chunk = self._read_now() if self._offset < self._partition.end else None
         if chunk is not None and chunk.records:
-            self._respond(chunk)
-        else:
-            self._context.answer(self._empty("OFFSET_OVERFLOW_ONE", self._offset))
+            return self._outcome(chunk)
+        return self._empty("OFFSET_OVERFLOW_ONE", self._offset)
+
+    def _finish(self, outcome: Answer | Later) -> None:
+        if isinstance(outcome, Answer):
+            self._context.answer(outcome)

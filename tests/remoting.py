@@ -1,0 +1,343 @@
+"""A raw remoting client for tests, over the wire modules alone, and a node to talk to.
+
+It sends what it is told, wrong or right, and shows every frame that comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import itertools
+import struct
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import msgspec
+import uvloop
+
+from gateway.app import App
+from gateway.config import Config, ListenerConfig
+from gateway.wire import batch, bodies, message, properties
+from gateway.wire.codes import ONE_WAY_FLAG, RESPONSE_FLAG, Language, RequestCode
+from gateway.wire.commands.pull import (
+    COMMIT_OFFSET_FLAG,
+    SUBSCRIPTION_FLAG,
+    SUSPEND_FLAG,
+    PullMessage,
+)
+from gateway.wire.commands.send import SendMessage, SendMessageV2
+from gateway.wire.frame import FrameReader, decode_envelope, decode_fields, encode_frame
+from gateway.wire.header import Header, from_fields, row_of, to_fields
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterator, Callable, Coroutine
+    from pathlib import Path
+
+    from gateway.listener import Listener
+
+H = TypeVar("H", bound=Header)
+
+TIMEOUT_S = 20.0
+"""Longer than anything here takes on a loaded machine."""
+
+
+def looped(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run a test on the loop that serves in earnest.
+
+    It fails too when a callback or a task raised something that nobody took.
+    """
+
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        stray: list[dict[str, Any]] = []
+
+        async def watched() -> None:
+            loop = asyncio.get_running_loop()
+            loop.set_exception_handler(lambda _, context: stray.append(context))
+            await test(*args, **kwargs)
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(watched())
+        assert not stray
+
+    return run
+
+
+class Frame(NamedTuple):
+    """A frame that came, its header taken apart."""
+
+    code: int
+    opaque: int
+    flag: int
+    remark: str | None
+    fields: dict[str, str]
+    body: bytes
+    raw: bytes
+
+    def read(self, header: type[H]) -> H:
+        """The fields as a header."""
+        return from_fields(header, msgspec.Raw(msgspec.json.encode(self.fields)))
+
+    def messages(self) -> list[message.Message]:
+        """The body of a pull's answer."""
+        return [message.decode(one) for one in message.split(self.body)]
+
+
+class Remoting:
+    """One connection."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._reader = reader
+        self.writer = writer
+        self._opaques = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Frame]] = {}
+        self.requests: asyncio.Queue[Frame] = asyncio.Queue()
+        """What the node has asked us."""
+        self.answers: list[Frame] = []
+        """Every answer, in the order in which they came."""
+        self._listening = asyncio.get_running_loop().create_task(self._listen())
+
+    @property
+    def address(self) -> str:
+        """Our own address, as the node sees it."""
+        host, port = self.writer.get_extra_info("sockname")[:2]
+        return f"{host}:{port}"
+
+    async def _listen(self) -> None:
+        frames = FrameReader()
+        try:
+            while data := await self._reader.read(1 << 16):
+                for raw in frames.feed(data):
+                    self._take(*raw)
+        except ConnectionError:
+            pass
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(ConnectionResetError("the node closed"))
+
+    def _take(self, serialize_type: int, header: bytes, body: bytes) -> None:
+        envelope = decode_envelope(serialize_type, header)
+        frame = Frame(
+            envelope.code,
+            envelope.opaque,
+            envelope.flag,
+            envelope.remark,
+            decode_fields(envelope.ext_fields),
+            body,
+            struct.pack(">II", 4 + len(header) + len(body), len(header))
+            + header
+            + body,
+        )
+        if not envelope.flag & RESPONSE_FLAG:
+            self.requests.put_nowait(frame)
+            return
+        self.answers.append(frame)
+        if future := self._waiting.pop(envelope.opaque, None):
+            future.set_result(frame)
+
+    def send(
+        self,
+        what: Header | int,
+        body: bytes = b"",
+        *,
+        fields: dict[str, str] | None = None,
+        one_way: bool = False,
+        **more: Any,
+    ) -> asyncio.Future[Frame]:
+        """Send a request; the future gets its answer.
+
+        Args:
+            what: A declared header, or the code of any request.
+            body: What follows the header.
+            fields: For a code: its fields.
+            one_way: Say that no answer is wanted.
+            more: As for `encode_frame`.
+        """
+        if isinstance(what, Header):
+            code, fields = int(row_of(type(what)).code), to_fields(what)
+        else:
+            code = what
+        opaque = next(self._opaques)
+        future: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
+        self._waiting[opaque] = future
+        flag = ONE_WAY_FLAG if one_way else 0
+        self.writer.write(
+            encode_frame(code, opaque, flag=flag, fields=fields, body=body, **more)
+        )
+        return future
+
+    async def ask(self, what: Header | int, body: bytes = b"", **more: Any) -> Frame:
+        """Send a request and wait for its answer."""
+        return await asyncio.wait_for(self.send(what, body, **more), TIMEOUT_S)
+
+    async def asked(self) -> Frame:
+        """The next request of the node."""
+        return await asyncio.wait_for(self.requests.get(), TIMEOUT_S)
+
+    async def closed(self) -> None:
+        """Wait until the node has closed the connection."""
+        await asyncio.wait_for(asyncio.shield(self._listening), TIMEOUT_S)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the node has not closed."""
+        return not self._listening.done()
+
+    async def close(self) -> None:
+        """Close our side."""
+        self.writer.close()
+        await asyncio.gather(self._listening, return_exceptions=True)
+        for future in self._waiting.values():
+            if future.done():
+                future.exception()
+
+
+@asynccontextmanager
+async def connect(
+    listener: Listener, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Remoting]:
+    """A connection to a listener of ours."""
+    name = "localhost" if tls else None
+    reader, writer = await asyncio.open_connection(
+        listener.host, listener.port, ssl=tls, server_hostname=name
+    )
+    client = Remoting(reader, writer)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def config(data: Path, **changes: Any) -> Config:
+    """A configuration for tests: a directory, and any free port."""
+    settings: dict[str, Any] = {
+        "data": data,
+        "listeners": (ListenerConfig(port=0),),
+        **changes,
+    }
+    return Config(**settings)
+
+
+@asynccontextmanager
+async def running(
+    given: Config | Path, **changes: Any
+) -> AsyncIterator[tuple[App, Remoting]]:
+    """A node in this process, and one connection to it."""
+    wanted = given if isinstance(given, Config) else config(given, **changes)
+    async with App(wanted) as app, connect(app.server.listeners[0]) as client:
+        yield app, client
+
+
+async def until(condition: Any) -> None:
+    """Wait until a condition holds."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while not condition():  # noqa: ASYNC110 - whatever the condition is
+            await asyncio.sleep(0.002)
+
+
+def sending(topic: str, *, v2: bool = True, **changes: Any) -> SendMessage:
+    """The header of a send, as Java's producer has it."""
+    pairs = {properties.UNIQ_KEY: "0" * 32, **changes.pop("pairs", {})}
+    fields: dict[str, Any] = {
+        "producer_group": "producers",
+        "topic": topic,
+        "default_topic": "TBW102",
+        "default_topic_queue_nums": 4,
+        "queue_id": 0,
+        "sys_flag": 0,
+        "born_timestamp": 1_700_000_000_000,
+        "flag": 0,
+        "properties": properties.dump(pairs),
+        "reconsume_times": 0,
+        **changes,
+    }
+    return (SendMessageV2 if v2 else SendMessage)(**fields)
+
+
+def pulling(
+    topic: str, offset: int = 0, *, group: str = "readers", **changes: Any
+) -> PullMessage:
+    """The header of a pull that says itself what it wants, and does not wait."""
+    fields: dict[str, Any] = {
+        "consumer_group": group,
+        "topic": topic,
+        "queue_id": 0,
+        "queue_offset": offset,
+        "max_msg_nums": 32,
+        "sys_flag": SUBSCRIPTION_FLAG,
+        "commit_offset": 0,
+        "suspend_timeout_millis": 0,
+        "sub_version": 0,
+        "subscription": "*",
+        **changes,
+    }
+    return PullMessage(**fields)
+
+
+def waiting(topic: str, offset: int = 0, **changes: Any) -> PullMessage:
+    """The header of a pull that waits for messages."""
+    return pulling(
+        topic,
+        offset,
+        **{
+            "sys_flag": SUBSCRIPTION_FLAG | SUSPEND_FLAG,
+            "suspend_timeout_millis": 15_000,
+            **changes,
+        },
+    )
+
+
+def committing(topic: str, offset: int, commit_offset: int) -> PullMessage:
+    """The header of a pull that says how far its group has come."""
+    return pulling(
+        topic,
+        offset,
+        sys_flag=SUBSCRIPTION_FLAG | COMMIT_OFFSET_FLAG,
+        commit_offset=commit_offset,
+    )
+
+
+def heartbeat(
+    client_id: str,
+    *groups: str,
+    topic: str = "orders",
+    expression: str = "*",
+    version: int = 1,
+    producers: tuple[str, ...] = (),
+    **changes: Any,
+) -> bytes:
+    """The body of a heartbeat."""
+    wanted = [
+        bodies.SubscriptionData(topic=topic, sub_string=expression, sub_version=version)
+    ]
+    return bodies.encode(
+        bodies.HeartbeatData(
+            client_id=client_id,
+            producer_data_set=[bodies.ProducerData(one) for one in producers],
+            consumer_data_set=[
+                bodies.ConsumerData(
+                    group_name=group, subscription_data_set=wanted, **changes
+                )
+                for group in groups
+            ],
+        )
+    )
+
+
+async def beat(client: Remoting, *args: Any, **changes: Any) -> Frame:
+    """Send a heartbeat."""
+    return await client.ask(
+        RequestCode.HEART_BEAT,
+        heartbeat(*args, **changes),
+        fields={},
+        language=Language.JAVA,
+    )
+
+
+def batch_of(*texts: bytes, pairs: dict[str, str] | None = None) -> bytes:
+    """The body of a batch."""
+    text = properties.dump(pairs or {properties.UNIQ_KEY: "K"})
+    return batch.encode_batch([batch.BatchEntry(0, one, text) for one in texts])
