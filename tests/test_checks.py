@@ -1,6 +1,7 @@
-"""Lint, format, types and import laws, as tests: one run, one report, one closing line.
+"""Lint, format, types and import laws, as tests: one run, one report, one last line.
 
-`conftest.py` puts them first, so that a long run says early what a short look would have shown.
+`conftest.py` puts them first, so that a long run says early what a short look
+would have shown.
 """
 
 import subprocess
