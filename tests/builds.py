@@ -33,12 +33,20 @@ def classpath(pom: Path, version: str = "") -> str:
     def resolve(folder: Path) -> None:
         chosen = [f"-Drocketmq.version={version}"] if version else []
         _run(
-            ["mvn", "-q", "-B", "-f", str(pom), "dependency:build-classpath"]
-            + [f"-Dmdep.outputFile={folder / 'classpath'}", *chosen],
+            [
+                *["mvn", "-q", "-B", "-f", str(pom), "dependency:build-classpath"],
+                f"-Dmdep.outputFile={folder / 'classpath'}",
+                *chosen,
+            ],
             pom.parent,
         )
 
-    return (_built("classpath", [pom], version, resolve) / "classpath").read_text()
+    folder = _built("classpath", [pom], version, resolve)
+    jars = (folder / "classpath").read_text()
+    if not all(Path(jar).exists() for jar in jars.split(":")):
+        # Maven's own repository was emptied since.
+        resolve(folder)
+    return jars
 
 
 def java_classes(sources: Path, jars: str) -> Path:
@@ -57,33 +65,27 @@ def java_classes(sources: Path, jars: str) -> Path:
 def go_program(sources: Path) -> Path:
     """The binary of the Go module in a folder."""
     files = [*sorted(sources.glob("*.go")), sources / "go.mod", sources / "go.sum"]
-    build = ["go", "build", "-buildvcs=false", "-trimpath"]
-    return (
-        _built(
-            "go",
-            files,
-            "",
-            lambda folder: _run([*build, "-o", str(folder / "program"), "."], sources),
+
+    def compile_it(folder: Path) -> None:
+        target = str(folder / "program")
+        _run(
+            ["go", "build", "-buildvcs=false", "-trimpath", "-o", target, "."], sources
         )
-        / "program"
-    )
+
+    return _built("go", files, "", compile_it) / "program"
 
 
 def shared_object(source: Path) -> Path:
     """The library for LD_PRELOAD made of one C file."""
-    return (
-        _built(
-            "c",
-            [source],
-            "",
-            lambda folder: _run(
-                ["gcc", "-shared", "-fPIC", "-O2", "-o", str(folder / "library.so")]
-                + [str(source), "-ldl"],
-                source.parent,
-            ),
+
+    def compile_it(folder: Path) -> None:
+        target = str(folder / "library.so")
+        _run(
+            ["gcc", "-shared", "-fPIC", "-O2", "-o", target, str(source), "-ldl"],
+            source.parent,
         )
-        / "library.so"
-    )
+
+    return _built("c", [source], "", compile_it) / "library.so"
 
 
 def _built(

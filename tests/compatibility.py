@@ -1,8 +1,8 @@
 """Writes the table of clients and features from the results of the tests.
 
-A test names its feature with `@pytest.mark.compatibility("push consumer, orderly")`; the
-client is the test's parameter `client`, or the marker's keyword. `--compatibility FILE`
-writes what came of them.
+A test names its feature with `@pytest.mark.compatibility("push consumer, orderly")`;
+the client is the test's parameter `client`, or the marker's keyword. `--compatibility
+FILE` writes what came of them.
 """
 
 from collections.abc import Generator

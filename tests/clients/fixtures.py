@@ -63,7 +63,7 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agents]:
 def start_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., Server]]:
-    """Start a server that `--gateway` chose, with settings; it is stopped at the end."""
+    """Start a server that `--gateway` chose, with settings; it ends with the run."""
     kind = SERVERS[request.config.getoption("--gateway")]
     started: list[Server] = []
 

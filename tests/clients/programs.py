@@ -1,4 +1,4 @@
-"""The clients under test: how their agents are built and started, what they cannot do."""
+"""The clients under test: how their agents start, and what they cannot do."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -39,8 +39,14 @@ def java(version: str, *options: str) -> Callable[[Path], Agent]:
         jars = builds.classpath(HERE / "java" / "pom.xml", version)
         classes = builds.java_classes(HERE / "java", jars)
         return Agent(
-            [*JAVA, f"-Duser.home={directory}", *options]
-            + ["-cp", f"{classes}:{jars}", "Agent"],
+            [
+                *JAVA,
+                f"-Duser.home={directory}",
+                *options,
+                "-cp",
+                f"{classes}:{jars}",
+                "Agent",
+            ],
             directory,
         )
 
@@ -89,7 +95,9 @@ def each(*clients: Client) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
         "client",
         [
-            pytest.param(client, marks=getattr(pytest.mark, client.mark), id=client.name)
+            pytest.param(
+                client, marks=getattr(pytest.mark, client.mark), id=client.name
+            )
             for client in clients
         ],
     )

@@ -59,15 +59,16 @@ def test_a_group_continues_where_it_stopped(
     client: Client, session: Open, topic: str, group: str
 ) -> None:
     agent = session(client)
-    first = fill(agent, topic, "first")
+    first = [fill(agent, topic, f"first {number}") for number in range(5)]
     consumer = agent.start("consume", topic=topic, group=group)
-    consumer.wait_for_bodies(first)
+    consumer.wait_for_bodies([body for batch in first for body in batch])
     consumer.stop()
     later = fill(agent, topic, "later")
     consumer = agent.start("consume", topic=topic, group=group)
     received = consumer.wait_for_bodies(later)
     consumer.stop()
-    assert sorted(bodies(received)) == later
+    # The listener may be stopped before its last message counts as consumed.
+    assert set(bodies(received)) - set(first[-1]) == set(later)
 
 
 @each(*CLIENTS)
@@ -103,7 +104,9 @@ def test_each_broadcast_consumer_receives_everything(
     agent = session(client)
     sent = fill(agent, topic, "first")
     consumers = [
-        agent.start("consume", topic=topic, group=group, broadcasting=True, instance=name)
+        agent.start(
+            "consume", topic=topic, group=group, broadcasting=True, instance=name
+        )
         for name in (f"{topic}-a", f"{topic}-b")
     ]
     # Without a stored offset C++ starts at the end, which it may look up late.
@@ -146,6 +149,7 @@ def test_a_refused_message_comes_again(
     client: Client, session: Open, topic: str, group: str
 ) -> None:
     agent = session(client)
+    agent.introduce(topic, group)
     agent.produce(topic, numbered(1, tags="TagA", keys="key"))
     consumer = agent.start("consume", topic=topic, group=group, fail=1, delay_level=1)
     first, again = consumer.wait_for(2)
@@ -165,6 +169,7 @@ def test_a_message_refused_too_often_goes_to_the_dead_letter_queue(
 ) -> None:
     client.require("max_reconsume_times")
     agent = session(client)
+    agent.introduce(topic, group)
     agent.produce(topic, numbered(1))
     consumer = agent.start(
         "consume",
@@ -268,6 +273,9 @@ def test_consumers_of_a_group_share_queues_and_take_over(
     else:
         other.kill()
     send_until_queues("one", {"staying": QUEUES})
-    received = {*bodies(staying.events("received")), *bodies(leaving.events("received"))}
+    received = {
+        *bodies(staying.events("received")),
+        *bodies(leaving.events("received")),
+    }
     assert received >= set(sent)
     staying.stop()

@@ -79,7 +79,9 @@ def test_offsets_of_a_queue_can_be_asked_for(
         time.sleep(0.01)
     after_ms = int(time.time() * 1000) + 1
     found = {
-        when: agent.ask("offsets", "offsets", topic=topic, timestamp_ms=when)[0]["found"]
+        when: agent.ask("offsets", "offsets", topic=topic, timestamp_ms=when)[0][
+            "found"
+        ]
         for when in (before_ms, after_ms)
     }
     queues = agent.ask("offsets", "offsets", topic=topic)

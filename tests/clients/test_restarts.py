@@ -27,16 +27,23 @@ class Outcome:
     ordered: list[Event]
 
 
-def run(agents: Agents, server: Server, interrupt: Callable[[], None]) -> dict[str, Outcome]:
+def run(
+    agents: Agents, server: Server, interrupt: Callable[[], None]
+) -> dict[str, Outcome]:
     """Let all clients send and receive, interrupt the server, and wait for the end."""
-    sessions = {one.name: Session(agents.of(one), server.name_server) for one in CLIENTS}
+    sessions = {
+        one.name: Session(agents.of(one), server.name_server) for one in CLIENTS
+    }
     topics = {name: f"restart-{number}" for number, name in enumerate(sessions)}
     for name, session in sessions.items():
         session.produce(topics[name], [{"body": "first"}])
     consumers = [
         {
             name: session.start(
-                "consume", topic=topics[name], group=f"{topics[name]}-{way}", orderly=way
+                "consume",
+                topic=topics[name],
+                group=f"{topics[name]}-{way}",
+                orderly=way,
             )
             for name, session in sessions.items()
         }

@@ -113,7 +113,9 @@ def route_code(port: int, topic: str) -> int | None:
     ).encode()
     try:
         with socket.create_connection(("127.0.0.1", port), 5) as connection:
-            connection.sendall(struct.pack(">II", 4 + len(header), len(header)) + header)
+            connection.sendall(
+                struct.pack(">II", 4 + len(header), len(header)) + header
+            )
             reader = connection.makefile("rb")
             _, header_bytes = struct.unpack(">II", reader.read(8))
             return json.loads(reader.read(header_bytes & 0xFFFFFF))["code"]

@@ -42,7 +42,6 @@ storePathRootDir={directory}/store
 storePathCommitLog={directory}/store/commitlog
 mappedFileSizeCommitLog=67108864
 diskMaxUsedSpaceRatio=95
-timerWheelEnable=false
 {settings}
 """
 
@@ -64,7 +63,7 @@ class RocketMQ:
         *,
         sync_flush: bool = False,
         auto_create: bool = True,
-        tls: tuple[Path, Path] | None = None,  # it makes its own certificate
+        tls: tuple[Path, Path] | None = None,  # noqa: ARG002 - it makes its own
     ) -> None:
         self._directory = directory
         # A broker also listens two ports below its own.
@@ -90,8 +89,7 @@ class RocketMQ:
         broker = self._java("broker", "broker.BrokerStartup", HEAP)
         broker.wait_until(
             lambda: (
-                listens(self._broker_port)
-                and route_code(self._name_port, CLUSTER) == 0
+                listens(self._broker_port) and route_code(self._name_port, CLUSTER) == 0
             )
         )
 
@@ -134,7 +132,9 @@ class RocketMQ:
             broker_port=self._broker_port,
             ha_port=self._ha_port,
             directory=self._directory,
-            settings="\n".join(f"{key}={value}" for key, value in self._settings.items()),
+            settings="\n".join(
+                f"{key}={value}" for key, value in self._settings.items()
+            ),
         )
         (self._directory / name).write_text(text)
 

@@ -30,12 +30,11 @@ class Ropeway:
     ) -> None:
         self._directory = directory
         self._port = free_ports(1)[0]
-        self._config = ""
-        self._sync_flush = sync_flush
+        self._options = ["--flush", "sync" if sync_flush else "async"]
         if not auto_create:
-            self._config += "[topics]\nauto_create = false\n"
+            self._options += ["--no-auto-create"]
         if tls is not None:
-            self._config += f'[tls]\ncertificate = "{tls[0]}"\nkey = "{tls[1]}"\n'
+            self._options += ["--tls-cert", str(tls[0]), "--tls-key", str(tls[1])]
         self._process: ServerProcess | None = None
 
     @property
@@ -46,17 +45,14 @@ class Ropeway:
     def start(self) -> None:
         """Start it, on the same port and data as before, and return when it answers."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        config = self._directory / "ropeway.toml"
-        config.write_text(self._config)
-        # Without a setting of its own, a server starts as the README says.
-        chosen = ["--config", str(config)] if self._config else []
         self._process = ServerProcess(
             "ropeway",
-            [sys.executable, "-m", "gateway.cli.main", "serve"]
-            + ["--listen", self.name_server]
-            + ["--data", str(self._directory / "data")]
-            + chosen
-            + (["--flush", "sync"] if self._sync_flush else []),
+            [
+                *[sys.executable, "-m", "gateway.cli.main", "serve"],
+                *["--listen", self.name_server],
+                *["--data", str(self._directory / "data")],
+                *self._options,
+            ],
             self._directory,
             {"PYTHONPATH": str(ROOT)},
         )

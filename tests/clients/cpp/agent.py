@@ -27,7 +27,7 @@ opening = threading.Lock()
 output = threading.Lock()
 
 
-class NotAccepted(Exception):
+class NotAcceptedError(Exception):
     """Makes the wrapper answer RECONSUME_LATER; it knows no other way."""
 
 
@@ -150,7 +150,9 @@ def produce_async(command: Fields, producer: Producer) -> None:
         open_sends.release()
 
     for wanted, message in zip(command["messages"], messages, strict=True):
-        producer.send_async(message, partial(succeeded, wanted), partial(failed, wanted))
+        producer.send_async(
+            message, partial(succeeded, wanted), partial(failed, wanted)
+        )
     for _ in messages:
         open_sends.acquire()
 
@@ -177,7 +179,7 @@ def consume(command: Fields) -> None:
         accepted = message.reconsume_times >= command.get("fail", 0)
         emit(command, "received", accepted=accepted, **describe(message))
         if not accepted:
-            raise NotAccepted
+            raise NotAcceptedError
 
     consumer.subscribe(command["topic"], listen, command.get("tags", "*"))
     consumer.start()
@@ -214,7 +216,7 @@ def main() -> None:
     deadline = threading.Timer(float(sys.argv[1]), os._exit, [3])
     deadline.daemon = True
     deadline.start()
-    sys.unraisablehook = lambda _: None  # NotAccepted passes a C frame on its way
+    sys.unraisablehook = lambda _: None  # NotAcceptedError passes a C frame on its way
     for line in sys.stdin:
         command = json.loads(line)
         threading.Thread(target=run, args=[command], daemon=True).start()

@@ -1,5 +1,6 @@
 // The `pull` and `committed` commands: the consumer that names its own offsets.
 
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.TreeSet;
@@ -10,30 +11,35 @@ import org.apache.rocketmq.common.message.MessageQueue;
 
 @SuppressWarnings("deprecation")
 final class Pulling {
+    private static final Map<String, DefaultMQPullConsumer> OPEN = new HashMap<>();
     private static final int BATCH = 8;
 
     private Pulling() { }
 
-    private static DefaultMQPullConsumer open(Command command) throws Exception {
+    /** The consumer of a group; it stays open, for its shutdown can take seconds. */
+    private static synchronized DefaultMQPullConsumer open(Command command)
+            throws Exception {
+        String key = command.text("namesrv") + "|" + command.text("group");
+        DefaultMQPullConsumer known = OPEN.get(key);
+        if (known != null) {
+            return known;
+        }
         var consumer = new DefaultMQPullConsumer(command.text("group"));
         consumer.setNamesrvAddr(command.text("namesrv"));
         consumer.setInstanceName(command.instance());
         consumer.start();
+        OPEN.put(key, consumer);
         return consumer;
     }
 
     /** Reads each queue to its end, or does one pull where `offset` is given. */
     static void pull(Command command) throws Exception {
         DefaultMQPullConsumer consumer = open(command);
-        try {
-            String topic = command.text("topic");
-            for (MessageQueue queue : new TreeSet<>(consumer.fetchSubscribeMessageQueues(topic))) {
-                if (command.number("queue", queue.getQueueId()) == queue.getQueueId()) {
-                    read(command, consumer, queue);
-                }
+        String topic = command.text("topic");
+        for (MessageQueue queue : new TreeSet<>(consumer.fetchSubscribeMessageQueues(topic))) {
+            if (command.number("queue", queue.getQueueId()) == queue.getQueueId()) {
+                read(command, consumer, queue);
             }
-        } finally {
-            consumer.shutdown();
         }
     }
 
@@ -66,15 +72,11 @@ final class Pulling {
 
     static void committed(Command command) throws Exception {
         DefaultMQPullConsumer consumer = open(command);
-        try {
-            String topic = command.text("topic");
-            for (MessageQueue queue : new TreeSet<>(consumer.fetchSubscribeMessageQueues(topic))) {
-                command.emit("committed", Map.of(
-                    "queue", queue.getQueueId(),
-                    "offset", consumer.fetchConsumeOffset(queue, true)));
-            }
-        } finally {
-            consumer.shutdown();
+        String topic = command.text("topic");
+        for (MessageQueue queue : new TreeSet<>(consumer.fetchSubscribeMessageQueues(topic))) {
+            command.emit("committed", Map.of(
+                "queue", queue.getQueueId(),
+                "offset", consumer.fetchConsumeOffset(queue, true)));
         }
     }
 }

@@ -30,6 +30,8 @@ final class Pushing {
             consumer.setConsumeTimestamp(command.text("timestamp"));
         }
         consumer.setMaxReconsumeTimes((int) command.number("max_reconsume_times", -1));
+        // So that a stop waits until what was received is also counted as consumed.
+        consumer.setAwaitTerminationMillisWhenShutdown(10_000);
         consumer.setConsumeThreadMin(2);
         consumer.setConsumeThreadMax(2);
         // The enum moved to another package in 5.x: named through its value.
