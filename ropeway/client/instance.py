@@ -39,10 +39,10 @@ class Instance:
         self.config = config
         self.tasks = OwnedTasks()
         self.connections = Connections(config, self._opened)
-        self.routes = Routes(name_server, self.connections)
+        self._beat = asyncio.Event()
+        self.routes = Routes(name_server, self.connections, self._beat.set)
         self.describe: Callable[[], bodies.HeartbeatData] | None = None
         """Says what heartbeats carry; None sends none."""
-        self._beat = asyncio.Event()
         self._is_running = False
 
     def start(self) -> None:
@@ -85,6 +85,7 @@ class Instance:
     async def _send_heartbeats(self) -> None:
         while True:
             await wait_for(self._beat, self.config.heartbeat_interval_s)
+            self._beat.clear()
             await self.heartbeat()
 
     async def heartbeat(self) -> None:
@@ -100,7 +101,6 @@ class Instance:
                 for address in self.routes.addresses(masters_only=masters_only)
             )
         )
-        self._beat.clear()
 
     async def _heartbeat_one(self, address: str, body: bytes) -> None:
         try:

@@ -19,7 +19,7 @@ from ropeway.client.errors import (
 from ropeway.client.message import MessageQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from gateway.wire.header import Header
     from ropeway.client.connection import Response
@@ -80,9 +80,15 @@ class Routes:
     Args:
         name_server: `host:port`, several joined by semicolons.
         connections: To ask through.
+        on_new_broker: Called when a route names an address that none did before.
     """
 
-    def __init__(self, name_server: str, connections: Connections) -> None:
+    def __init__(
+        self,
+        name_server: str,
+        connections: Connections,
+        on_new_broker: Callable[[], None] = lambda: None,
+    ) -> None:
         self._servers = [
             part.strip() for part in name_server.split(";") if part.strip()
         ]
@@ -90,6 +96,7 @@ class Routes:
             raise ValueError("name_server is empty; allowed: host:port[;host:port...]")
         random.shuffle(self._servers)
         self._connections = connections
+        self._on_new_broker = on_new_broker
         self._routes: dict[str, Route] = {}
         self._brokers: dict[str, dict[int, str]] = {}
         self._borrowed: dict[str, int] = {}
@@ -180,7 +187,10 @@ class Routes:
 
     def _keep(self, topic: str, route: Route) -> Route:
         self._routes[topic] = route
+        known = self.addresses(masters_only=False)
         self._brokers |= route.brokers
+        if self.addresses(masters_only=False) - known:
+            self._on_new_broker()
         return route
 
     def master(self, broker_name: str) -> str:

@@ -1,0 +1,29 @@
+"""The ends and times of queues."""
+
+import time
+
+from ropeway.client.config import ClientConfig
+from ropeway.client.instance import Instance
+from ropeway.client.queue_bounds import (
+    begin_offset,
+    end_offset,
+    offset_for_timestamp,
+)
+from tests.ropeway.client.scenario import numbered, scenario, send_all
+
+
+@scenario
+async def test_bounds_follow_what_is_sent(name_server, topic):
+    client = Instance(name_server, ClientConfig())
+    client.start()
+    before_ms = int(time.time() * 1000) - 60_000
+    await send_all(name_server, topic, numbered(8))
+    queues = (await client.routes.get(topic)).read_queues
+    assert [await begin_offset(client, queue) for queue in queues] == [0] * len(queues)
+    ends = [await end_offset(client, queue) for queue in queues]
+    assert sum(ends) == 8
+    for queue, end in zip(queues, ends, strict=True):
+        assert await offset_for_timestamp(client, queue, before_ms) == 0
+        later_ms = int(time.time() * 1000) + 60_000
+        assert await offset_for_timestamp(client, queue, later_ms) == end
+    await client.close()
