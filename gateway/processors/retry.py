@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gateway.node import names, storing
 from gateway.processors import lookup
-from gateway.processors.context import LATER, Answer, Context, Later, Refusal
+from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
 from gateway.processors.errors import code_of
 from gateway.wire import message, message_id, properties
@@ -31,13 +31,12 @@ _NO_LEVEL = 0
 
 
 @handles(ConsumerSendMsgBack)
-async def send_back(request: ConsumerSendMsgBack, context: Context) -> Later:
+async def send_back(request: ConsumerSendMsgBack, context: Context) -> Answer:
     """Store a consumed message again for its group, after a delay or as dead."""
     node = context.node
     group = await _group(context, request.group)
     if group.retry_queue_nums <= 0:
-        context.answer(Answer())
-        return LATER
+        return Answer()
     original = message.decode(
         await lookup.stored(
             node, request.offset, request.origin_topic, group=request.group
@@ -53,6 +52,7 @@ async def send_back(request: ConsumerSendMsgBack, context: Context) -> Later:
             *original.store_host, original.message_id
         )
     pairs.pop(properties.DELAY, None)
+    pairs[properties.WAIT] = "false"
     level = request.delay_level
     if original.reconsume_times >= limit or level < _NO_LEVEL:
         target, queue_id = await _dead_letters(context, request.group), 0
@@ -75,18 +75,18 @@ async def send_back(request: ConsumerSendMsgBack, context: Context) -> Later:
             pairs,
             "",
         )
-    stored = asyncio.get_running_loop().create_future()
+    stored: asyncio.Future[LogError | None] = asyncio.get_running_loop().create_future()
 
     def done(_offset: int, error: LogError | None) -> None:
-        stored.set_result(error)
+        if not stored.cancelled():
+            stored.set_result(error)
 
     storing.store_again(
         target, queue_id, original, pairs, original.reconsume_times + 1, done
     )
     if error := await stored:
         raise Refusal(code_of(error) or ResponseCode.SYSTEM_ERROR, str(error))
-    context.answer(Answer())
-    return LATER
+    return Answer()
 
 
 async def dead_letters_if_exhausted(

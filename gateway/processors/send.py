@@ -14,7 +14,7 @@ from gateway.processors import retry
 from gateway.processors.context import LATER, Context, Later, Refusal
 from gateway.processors.dispatch import handles
 from gateway.processors.errors import code_of
-from gateway.wire import properties
+from gateway.wire import message, properties
 from gateway.wire.batch import decode_batch
 from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
 from gateway.wire.commands.send import SendBatchMessage, SendMessage, SendMessageV2
@@ -53,15 +53,18 @@ def send_message(
     if topic is None:
         return _create_and_send(request, context)
     if not topic.writable or topic.name in names.NOT_FOR_SENDING:
-        raise Refusal(
-            ResponseCode.NO_PERMISSION,
-            f"Sending message to topic[{request.topic}] is forbidden.",
-        )
+        raise _forbidden(request)
     limit = context.node.config.limits.message_bytes
     if not 0 < len(context.body) <= limit:
         raise Refusal(
             ResponseCode.MESSAGE_ILLEGAL,
             f"message body of {len(context.body)} bytes; allowed: 1 to {limit}",
+        )
+    if request.sys_flag & message.TRANSACTION_MASK:
+        raise Refusal(
+            ResponseCode.MESSAGE_ILLEGAL,
+            "transactional messages are not supported yet "
+            f"(sysFlag {request.sys_flag})",
         )
     queue_id = request.queue_id
     if not 0 <= queue_id < len(topic.partitions):
@@ -78,6 +81,8 @@ def send_message(
 async def _create_and_send(request: SendMessage, context: Context) -> Later:
     if complaint := names.topic_complaint(request.topic):
         raise Refusal(ResponseCode.INVALID_PARAMETER, complaint)
+    if request.topic in names.NOT_FOR_SENDING:
+        raise _forbidden(request)
     topics = context.node.topics
     if request.topic.startswith(names.RETRY_PREFIX):
         topic: ServedTopic | None = await topics.ensure_derived(request.topic, 1)
@@ -94,6 +99,13 @@ async def _create_and_send(request: SendMessage, context: Context) -> Later:
     return result if isinstance(result, Later) else await result
 
 
+def _forbidden(request: SendMessage) -> Refusal:
+    return Refusal(
+        ResponseCode.NO_PERMISSION,
+        f"Sending message to topic[{request.topic}] is forbidden.",
+    )
+
+
 async def _send_to_retry(
     request: SendMessage, context: Context, topic: ServedTopic, queue_id: int
 ) -> Later:
@@ -102,7 +114,7 @@ async def _send_to_retry(
     if target is None:
         _send(request, context, topic, queue_id, queue_id)
     else:
-        _send(request, context, target, 0, 0)
+        _send(request, context, target, 0, 0, delayed=False)
     return LATER
 
 
@@ -122,6 +134,8 @@ def _send(
     topic: ServedTopic,
     queue_id: int,
     asked_queue_id: int,
+    *,
+    delayed: bool = True,
 ) -> None:
     node = context.node
     peer = context.peer
@@ -129,10 +143,7 @@ def _send(
     if text and not text.endswith(properties.VALUE_END):
         text += properties.VALUE_END
     pairs = properties.parse(text)
-    for name in pairs.keys() & _NOT_YET.keys():
-        raise Refusal(
-            ResponseCode.MESSAGE_ILLEGAL, f"{_NOT_YET[name]} not supported yet ({name})"
-        )
+    _refuse_not_yet(pairs)
     unique_key = pairs.get(properties.UNIQ_KEY)
     if not unique_key:
         unique_key = pairs[properties.UNIQ_KEY] = node.unique_keys.make()
@@ -140,7 +151,7 @@ def _send(
     if properties.POP_CK in pairs:
         del pairs[properties.POP_CK]
         text = properties.dump(pairs)
-    if properties.DELAY in pairs:
+    if properties.DELAY in pairs and delayed:
         topic, queue_id, text = node.schedule.divert(topic, queue_id, pairs, text)
     partition = topic.partitions[queue_id]
     offset = partition.next_offset
@@ -173,7 +184,10 @@ def _send_batch(
             ResponseCode.MESSAGE_ILLEGAL,
             f"batch request does not support retry group {topic.name}",
         )
-    entries = decode_batch(context.body)
+    entries = [
+        (entry, _batch_properties(entry.properties))
+        for entry in decode_batch(context.body)
+    ]
     node = context.node
     peer = context.peer
     partition = topic.partitions[queue_id]
@@ -181,10 +195,7 @@ def _send_batch(
     store_ms = now_ms()
     records = []
     message_ids = []
-    for offset, entry in enumerate(entries, base):
-        text = entry.properties
-        if text and not text.endswith(properties.VALUE_END):
-            text += properties.VALUE_END
+    for offset, (entry, (text, pairs)) in enumerate(entries, base):
         records.append(
             storing.make_record(
                 topic,
@@ -193,7 +204,7 @@ def _send_batch(
                 store_ms,
                 body=entry.body,
                 text=text + node.property_suffix,
-                pairs=properties.parse(text),
+                pairs=pairs,
                 flag=entry.flag,
                 sys_flag=request.sys_flag,
                 born_ms=request.born_timestamp,
@@ -210,6 +221,27 @@ def _send_batch(
     partition.append(records, store_ms, done)
 
 
+def _batch_properties(text: str) -> tuple[str, dict[str, str]]:
+    """The properties of one message of a batch, in wire form and taken apart."""
+    if text and not text.endswith(properties.VALUE_END):
+        text += properties.VALUE_END
+    pairs = properties.parse(text)
+    _refuse_not_yet(pairs)
+    if pairs.get(properties.DELAY, "0") != "0":
+        raise Refusal(
+            ResponseCode.MESSAGE_ILLEGAL,
+            "a delay level is not supported for messages of a batch",
+        )
+    return text, pairs
+
+
+def _refuse_not_yet(pairs: dict[str, str]) -> None:
+    for name in pairs.keys() & _NOT_YET.keys():
+        raise Refusal(
+            ResponseCode.MESSAGE_ILLEGAL, f"{_NOT_YET[name]} not supported yet ({name})"
+        )
+
+
 def _stored(
     context: Context,
     queue_id: int,
@@ -218,9 +250,6 @@ def _stored(
     offset: int,
     error: LogError | None,
 ) -> None:
-    if context.one_way:
-        context.peer.respond()
-        return
     if error is not None:
         context.refuse(code_of(error) or ResponseCode.SYSTEM_ERROR, str(error))
         return
@@ -233,6 +262,6 @@ def _stored(
         context.opaque,
     )
     size = len(header)
-    context.peer.respond(
+    context.respond(
         b"%b%b%b" % ((size + 4).to_bytes(4, "big"), size.to_bytes(4, "big"), header)
     )
