@@ -22,7 +22,7 @@ from gateway.wire.errors import WireError
 from storage.api import LogError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from gateway.node.topics import ServedTopic, Topics
     from gateway.wire.message import Message
@@ -34,6 +34,8 @@ log = structlog.get_logger(__name__)
 _UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _BATCH = 64
 _BATCH_BYTES = 1024 * 1024
+_LOOK_EVERY_S = 10.0
+"""Longest sleep: timers stand still while a machine sleeps, and clocks are set."""
 _RETRY_S = 1.0
 """Pause after the log refused a delivery."""
 
@@ -96,13 +98,11 @@ class Schedule:
         schedule = self._topics.get(names.SCHEDULE_TOPIC)
         assert schedule is not None, "made at start"
         loop = asyncio.get_running_loop()
-        for index, delay_ms in enumerate(self.levels_ms):
+        for index, partition in enumerate(schedule.partitions):
+            # There may have been more levels before: what waits there must come out.
+            delay_ms = self.levels_ms[min(index, len(self.levels_ms) - 1)]
             reader = _LevelReader(
-                index,
-                delay_ms,
-                schedule.partitions[index],
-                self._topics,
-                self._offsets,
+                index, delay_ms, partition, self._topics, self._offsets
             )
             self._readers.append(loop.create_task(reader.run()))
 
@@ -138,7 +138,7 @@ class _LevelReader:
             while True:
                 try:
                     await self._deliver_due()
-                except LogError as error:
+                except (LogError, WireError) as error:
                     log.warning(
                         "delayed delivery waits",
                         level=self._queue_id + 1,
@@ -159,19 +159,31 @@ class _LevelReader:
             elif offset >= self._partition.end:
                 await self._grown.wait()
             return
+        waiting = [
+            message.decode(record)
+            for piece in chunk.data
+            for record in message.split(piece)
+        ]
         deliveries = []
         wait_ms = 0
-        for record in (one for piece in chunk.data for one in message.split(piece)):
-            stored = message.decode(record)
+        for stored in waiting:
             wait_ms = stored.store_ms + self._delay_ms - now_ms()
             if wait_ms > 0:
                 break
             deliveries.append((stored.queue_offset, self._deliver(stored)))
-        for delivered_offset, delivery in deliveries:
-            await delivery
-            self._advance(delivered_offset + 1)
+        await _to_its_end(self._note(deliveries))
         if wait_ms > 0:
-            await asyncio.sleep(wait_ms / 1000)
+            await asyncio.sleep(min(wait_ms / 1000, _LOOK_EVERY_S))
+
+    async def _note(self, deliveries: list[tuple[int, asyncio.Future[None]]]) -> None:
+        """Move on behind what was delivered, up to the first that was not."""
+        results = await asyncio.gather(
+            *(delivery for _, delivery in deliveries), return_exceptions=True
+        )
+        for (offset, _), result in zip(deliveries, results, strict=True):
+            if result is not None:
+                raise result
+            self._advance(offset + 1)
 
     def _offset(self) -> int:
         known = self._offsets.get(
@@ -210,6 +222,16 @@ class _LevelReader:
         except LogError as error:
             done.set_exception(error)
         return done
+
+
+async def _to_its_end(noting: Coroutine[None, None, None]) -> None:
+    """Wait for it, also when cancelled: what is delivered and not noted comes again."""
+    task = asyncio.get_running_loop().create_task(noting)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
 
 
 def _tell(done: asyncio.Future[None]) -> Callable[[int, LogError | None], None]:
