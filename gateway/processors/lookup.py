@@ -22,7 +22,8 @@ async def stored(
     Args:
         node: Where to look.
         identity: The 64-bit message id.
-        topic: The topic that the client names; clients before 5.0 name none.
+        topic: The topic that the client names; clients before 5.0 name none. Of a
+            retried message they name the one that it was sent to first.
         group: The group whose retry topic an id with the retry bit means.
 
     Raises:
@@ -32,7 +33,7 @@ async def stored(
     retry, partition, offset = message_id.unpack(identity)
     if retry and group is not None:
         topic = names.retry_topic(group)
-    if topic is not None:
+    if topic is not None and retry == topic.startswith(names.RETRY_PREFIX):
         served = node.topics.get(topic)
         candidates = [served] if served is not None else []
     else:
