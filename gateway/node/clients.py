@@ -56,11 +56,12 @@ class Member:
 class ConsumerGroup:
     """The consumers of one group and what they want."""
 
-    __slots__ = ("data", "members", "name", "subscriptions")
+    __slots__ = ("data", "members", "name", "notify", "subscriptions")
 
     def __init__(self, name: str, data: ConsumerData) -> None:
         self.name = name
         self.data = data
+        self.notify = True
         self.members: dict[Link, Member] = {}
         self.subscriptions: dict[str, Subscription] = {}
 
@@ -73,13 +74,8 @@ class ConsumerGroup:
         wanted = {}
         for one in data.subscription_data_set or ():
             known = self.subscriptions.get(one.topic)
-            if known is not None and known.version > one.sub_version:
+            if known is not None and known.version >= one.sub_version:
                 # Members that started earlier have an older view; the newest counts.
-                wanted[one.topic] = known
-            elif known is not None and (
-                known.version == one.sub_version
-                and known.expression == (one.sub_string or "*")
-            ):
                 wanted[one.topic] = known
             else:
                 wanted[one.topic] = subscriptions.build(
@@ -135,8 +131,16 @@ class Clients:
         self._see(members, link, client_id)
         self._groups_of_link.setdefault(link, set()).add((False, group))
 
-    def register_consumer(self, link: Link, client_id: str, data: ConsumerData) -> bool:
+    def register_consumer(
+        self, link: Link, client_id: str, data: ConsumerData, *, notify: bool = True
+    ) -> bool:
         """A heartbeat named this consumer; tells whether its group changed.
+
+        Args:
+            link: The connection it came on.
+            client_id: Who sent it.
+            data: The group, and what the client wants of which topics.
+            notify: Whether the group wants its members told of changes.
 
         Raises:
             SubscriptionError: An expression cannot be used; nothing was changed.
@@ -144,12 +148,17 @@ class Clients:
         name = data.group_name
         group = self._consumers.get(name) or ConsumerGroup(name, data)
         changed = group.update(data)
+        group.notify = notify
         self._consumers[name] = group
         joined = self._see(group.members, link, client_id)
         self._groups_of_link.setdefault(link, set()).add((True, name))
         if joined or changed:
-            self._notify(list(group.members), name)
+            self._tell(group)
         return joined or changed
+
+    def _tell(self, group: ConsumerGroup) -> None:
+        if group.notify:
+            self._notify(list(group.members), group.name)
 
     def _see(self, members: dict[Link, Member], link: Link, client_id: str) -> bool:
         member = members.get(link)
@@ -158,6 +167,14 @@ class Clients:
             return False
         members[link] = Member(link, client_id, self._now_ms())
         return True
+
+    def touch(self, link: Link) -> None:
+        """A heartbeat that says nothing but that the client lives."""
+        for is_consumer, name in self._groups_of_link.get(link, ()):
+            members = (
+                self._consumers[name].members if is_consumer else self._producers[name]
+            )
+            members[link].seen_ms = self._now_ms()
 
     def unregister_producer(self, link: Link, group: str) -> None:
         """A producer stops."""
@@ -174,7 +191,7 @@ class Clients:
         if group is None or group.members.pop(link, None) is None:
             return
         if group.members:
-            self._notify(list(group.members), name)
+            self._tell(group)
         else:
             del self._consumers[name]
 

@@ -59,7 +59,8 @@ def _tagged(tags: frozenset[str]) -> Callable[[bytes | memoryview], bool]:
 
     def accept(record: bytes | memoryview) -> bool:
         pairs = b"\x02" + message.view_properties(record)
-        start = pairs.find(_TAGS) + len(_TAGS)
+        # The last one counts, as where properties are parsed into a map.
+        start = pairs.rfind(_TAGS) + len(_TAGS)
         return start >= len(_TAGS) and pairs[start : pairs.find(b"\x02", start)] in (
             wanted
         )

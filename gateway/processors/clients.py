@@ -20,32 +20,60 @@ from gateway.wire.commands.clients import (
     UnregisterClient,
 )
 
+_WHOLE_NEXT_TIME = Answer(
+    fields={"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true"}
+)
+"""We keep no fingerprints of heartbeats, so none can be short."""
+
 
 @handles(HeartBeat)
 async def heart_beat(_: HeartBeat, context: Context) -> Answer:
     """A client lives, and has these producers and consumers."""
     node = context.node
     data = bodies.decode(bodies.HeartbeatData, context.body)
+    if data.without_sub:
+        # Short, as to a broker that keeps fingerprints; what the client wants of which
+        # topics is not in it.
+        node.clients.touch(context.peer)
+        return _WHOLE_NEXT_TIME
+    refused: Exception | None = None
     for consumer in data.consumer_data_set or ():
-        group = await node.groups.ensure(consumer.group_name)
-        if group is None:
-            raise Refusal(
-                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-                names.group_complaint(consumer.group_name)
-                or f"subscription group not exist, {consumer.group_name:.200}",
-            )
-        if group.retry_queue_nums > 0 and not consumer.is_broadcasting:
-            retry_topic = names.retry_topic(consumer.group_name)
-            await node.topics.ensure_derived(retry_topic, group.retry_queue_nums)
-        if not context.peer.closed:
-            node.clients.register_consumer(context.peer, data.client_id, consumer)
+        try:
+            await _register(consumer, data.client_id, context)
+        except (Refusal, subscriptions.SubscriptionError) as error:
+            # The client's other consumers and producers go on.
+            refused = error
     if not context.peer.closed:
         for producer in data.producer_data_set or ():
             node.clients.register_producer(
                 context.peer, data.client_id, producer.group_name
             )
-    # The next heartbeat shall be whole again: we keep no fingerprints.
-    return Answer(fields={"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true"})
+    if refused is not None:
+        raise refused
+    return _WHOLE_NEXT_TIME
+
+
+async def _register(
+    consumer: bodies.ConsumerData, client_id: str, context: Context
+) -> None:
+    node = context.node
+    group = await node.groups.ensure(consumer.group_name)
+    if group is None:
+        raise Refusal(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            names.group_complaint(consumer.group_name)
+            or f"subscription group not exist, {consumer.group_name:.200}",
+        )
+    if group.retry_queue_nums > 0 and not consumer.is_broadcasting:
+        retry_topic = names.retry_topic(consumer.group_name)
+        await node.topics.ensure_derived(retry_topic, group.retry_queue_nums)
+    if not context.peer.closed:
+        node.clients.register_consumer(
+            context.peer,
+            client_id,
+            consumer,
+            notify=group.notify_consumer_ids_changed_enable,
+        )
 
 
 @handles(UnregisterClient)

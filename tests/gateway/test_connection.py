@@ -121,7 +121,7 @@ async def test_answers_that_are_ready_are_sent_before_a_distrusted_stream_closes
 @looped
 async def test_requests_of_one_connection_keep_their_order(tmp_path: Path):
     """Also those to a topic that the first of them makes."""
-    async with running(tmp_path) as (app, client):
+    async with running(tmp_path) as (_, client):
         futures = [client.send(sending("fresh"), b"%d" % one) for one in range(200)]
         offsets = [(await one).read(SendReply).queue_offset for one in futures]
         assert offsets == list(range(200))
