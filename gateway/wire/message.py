@@ -19,7 +19,7 @@ from __future__ import annotations
 import ipaddress
 import struct
 import zlib
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -126,21 +126,11 @@ def assemble(
     The hot path of every send: `topic` and the hosts come from caches, and
     `sys_flag` agrees with the hosts' lengths (`host_flags`).
     """
-    size = (
-        _FRONT.size
-        + len(born_host)
-        + 8
-        + len(store_host)
-        + _TIMES.size
-        + len(body)
-        + len(topic)
-        + 2
-        + len(properties)
-    )
+    head = _head(len(born_host), len(store_host))
     return b"".join(
         (
-            _FRONT.pack(
-                size,
+            head.pack(
+                head.size + len(body) + len(topic) + 2 + len(properties),
                 magic,
                 body_crc,
                 queue_id,
@@ -149,16 +139,26 @@ def assemble(
                 message_id,
                 sys_flag,
                 born_ms,
+                born_host,
+                store_ms,
+                store_host,
+                reconsume_times,
+                prepared_transaction_offset,
+                len(body),
             ),
-            born_host,
-            _I64.pack(store_ms),
-            store_host,
-            _TIMES.pack(reconsume_times, prepared_transaction_offset, len(body)),
             body,
             topic,
             _I16.pack(len(properties)),
             properties,
         )
+    )
+
+
+@cache
+def _head(born_bytes: int, store_bytes: int) -> struct.Struct:
+    """All that comes before the body, for hosts of these lengths."""
+    return struct.Struct(
+        f"{_FRONT.format}{born_bytes}sq{store_bytes}s{_TIMES.format[1:]}"
     )
 
 

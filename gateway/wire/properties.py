@@ -47,8 +47,12 @@ _HASH_SIGN = 0x80000000
 
 def parse(text: str) -> dict[str, str]:
     """Read properties; pairs without a name or a value are passed over, as in Java."""
-    pairs = [pair.partition(NAME_END) for pair in text.split(VALUE_END)]
-    return {name: value for name, _, value in pairs if name and value}
+    pairs = {}
+    for pair in text.split(VALUE_END):
+        name, _, value = pair.partition(NAME_END)
+        if name and value:
+            pairs[name] = value
+    return pairs
 
 
 def dump(properties: Mapping[str, str]) -> str:
