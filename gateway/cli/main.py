@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import click
 
+from gateway import __version__
+from gateway.cli.consume import consume
+from gateway.cli.demo import demo
+from gateway.cli.examples import example
+from gateway.cli.group import group
+from gateway.cli.log import log
+from gateway.cli.message import message
+from gateway.cli.produce import produce
 from gateway.cli.serve import serve
+from gateway.cli.topic import topic
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="ropeway")
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=example(
+        "ropeway serve --data ./data", "ropeway produce orders 'one coffee'"
+    ),
+)
+@click.version_option(__version__, prog_name="ropeway")
 def main() -> None:
     """Serve RocketMQ clients from another log, and look after what is served."""
 
 
-main.add_command(serve)
+for command in (serve, demo, produce, consume, topic, group, message, log):
+    main.add_command(command)
 
 if __name__ == "__main__":
-    main()
+    main(prog_name="ropeway")

@@ -14,6 +14,7 @@ import structlog
 
 from gateway import addresses, logs
 from gateway.app import App
+from gateway.cli.examples import example
 from gateway.cli.failures import reported
 from gateway.config_file import load, parse_listener
 
@@ -31,7 +32,12 @@ Point a client at name server {address}, for example
   shell:  ropeway produce my-topic hello --name-server {address}"""
 
 
-@click.command()
+@click.command(
+    epilog=example(
+        "ropeway serve --data ./data --listen 127.0.0.1:9876",
+        "ropeway serve --config ropeway.toml --flush sync",
+    )
+)
 @click.option(
     "--config", "config_file", type=click.Path(path_type=Path), help="TOML file."
 )
@@ -79,12 +85,7 @@ def serve(
     """Run a node until SIGTERM or Ctrl-C; a second one ends it at once.
 
     What is not given comes from the file, and then from the defaults.
-
-    Example:
-
-    \b
-        $ ropeway serve --data ./data --listen 127.0.0.1:9876
-    """  # noqa: D301 - click's own sign
+    """
     logs.configure(log_level, log_format)
     with reported():
         config = _with_advertised(load(config_file, _settings(**given)))

@@ -15,9 +15,11 @@ from gateway.wire import bodies
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.admin import (
     CreateTopic,
+    DeleteGroup,
     DeleteTopic,
     GetAllGroupConfig,
     GetConsumeStats,
+    GetTopicConfig,
 )
 from gateway.wire.commands.clients import GetConsumerListByGroup
 from gateway.wire.commands.namesrv import (
@@ -35,6 +37,7 @@ from ropeway.client.instance import Instance
 from ropeway.client.message import MessageQueue
 from ropeway.client.received import read_all
 from ropeway.client.routes import DEFAULT_TOPIC, MASTER_ID
+from ropeway.client.sending import RETRY_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -144,7 +147,12 @@ class Admin:
         return sorted(response.json(bodies.TopicList).topic_list)
 
     async def create_topic(
-        self, topic: str, queues: int = 8, *, perm: int = PERM_READ_WRITE
+        self,
+        topic: str,
+        queues: int = 8,
+        *,
+        perm: int = PERM_READ_WRITE,
+        order: bool = False,
     ) -> None:
         """Create a topic on every broker, or change it.
 
@@ -152,6 +160,7 @@ class Admin:
             topic: Its name.
             queues: How many queues it gets on each broker.
             perm: Sum of 4 read, 2 write.
+            order: Whether its messages are meant to be consumed in order.
 
         Raises:
             ResponseError: A broker refused; others may have done it.
@@ -163,6 +172,7 @@ class Admin:
             read_queue_nums=queues,
             write_queue_nums=queues,
             perm=perm,
+            order=order,
         )
         for address in await self._masters():
             await self._instance.connections.request(address, header)
@@ -192,6 +202,31 @@ class Admin:
         begin = await queue_bounds.begin_offset(self._instance, queue)
         end = await queue_bounds.end_offset(self._instance, queue)
         return QueueSpan(queue, begin, end)
+
+    async def topic_configs(self, topic: str) -> list[bodies.TopicConfig]:
+        """How a topic is set up on each broker that has it.
+
+        Raises:
+            TopicNotFoundError: There is no such topic.
+            RemotingError: A server cannot be reached.
+        """
+        self._instance.ensure_started()
+        route = await self._instance.routes.fetch(topic)
+        configs = []
+        for name in sorted(route.brokers):
+            response = await self._instance.connections.request(
+                self._instance.routes.master(name), GetTopicConfig(topic=topic)
+            )
+            configs.append(response.json(bodies.TopicConfig))
+        return configs
+
+    async def clusters(self) -> dict[str, list[str]]:
+        """The names of all clusters, each with those of its brokers.
+
+        Raises:
+            RemotingError: No name server answers.
+        """
+        return (await self._cluster_info()).cluster_addr_table
 
     # Groups.
 
@@ -245,6 +280,18 @@ class Admin:
             except msgspec.DecodeError as error:
                 raise BadResponseError(f"{address}: {error}") from error
         return sorted(lags, key=lambda lag: lag.queue)
+
+    async def delete_group(self, group: str) -> None:
+        """Delete a group with its offsets and its retry topic.
+
+        Raises:
+            ResponseError: A broker refused; others may have done it.
+            RemotingError: A server cannot be reached.
+        """
+        header = DeleteGroup(group_name=group, clean_offset=True)
+        for address in await self._masters():
+            await self._instance.connections.request(address, header)
+        await self.delete_topic(f"{RETRY_PREFIX}{group}")
 
     # Messages.
 
@@ -322,9 +369,12 @@ class Admin:
         return [m for m in found if key == m.msg_id or key in m.keys]
 
     async def _masters(self) -> Collection[str]:
-        self._instance.ensure_started()
-        response = await self._instance.routes.ask(GetBrokerClusterInfo())
-        info = response.json(bodies.ClusterInfo)
+        info = await self._cluster_info()
         nodes = (broker.broker_addrs for broker in info.broker_addr_table.values())
         masters = {at[str(MASTER_ID)] for at in nodes if str(MASTER_ID) in at}
         return sorted(masters)
+
+    async def _cluster_info(self) -> bodies.ClusterInfo:
+        self._instance.ensure_started()
+        response = await self._instance.routes.ask(GetBrokerClusterInfo())
+        return response.json(bodies.ClusterInfo)

@@ -1,0 +1,136 @@
+"""`ropeway consume`: receive messages."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import click
+
+from gateway.cli.clients import json_option, name_server_option, run
+from gateway.cli.examples import example
+from gateway.cli.failures import CannotError
+from gateway.cli.output import FORMAT_NAMES, print_message
+from ropeway.client import ConsumeFrom, PullConsumer
+from ropeway.client.subscription import parse
+
+_OWN_GROUP = "ropeway-cli"
+"""The group of readers that leave no trace: they never store an offset."""
+
+_POLL_S = 1.0
+_POLL_COUNT = 32
+
+
+class Start(NamedTuple):
+    """Where to begin on queues that the group has never read."""
+
+    where: ConsumeFrom
+    time_ms: int = 0
+
+
+def _start(_: click.Context, __: click.Parameter, text: str) -> Start:
+    if text == "first":
+        return Start(ConsumeFrom.FIRST_OFFSET)
+    if text == "last":
+        return Start(ConsumeFrom.LAST_OFFSET)
+    if text.isdecimal():
+        return Start(ConsumeFrom.TIMESTAMP, int(text))
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{text!r}; allowed: first, last, milliseconds since 1970, or a time "
+            "like 2026-01-31T12:00:00"
+        ) from error
+    local = time if time.tzinfo else time.astimezone()
+    return Start(ConsumeFrom.TIMESTAMP, int(local.astimezone(UTC).timestamp() * 1000))
+
+
+@click.command(
+    epilog=example(
+        "ropeway consume orders --count 10",
+        "ropeway consume orders --group kitchen --tag 'paid || free' --follow",
+    )
+)
+@click.argument("topic")
+@click.option("--group", help="Go on where this group is, and store how far it comes.")
+@click.option("--tag", "expression", default="*", help="Tags, like 'a || b'.")
+@click.option(
+    "--from",
+    "start",
+    default="first",
+    show_default=True,
+    callback=_start,
+    metavar="first|last|TIME",
+    help="Where to begin on queues that the group has never read.",
+)
+@click.option("--count", type=click.IntRange(1), help="Stop after so many messages.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(0),
+    default=5.0,
+    show_default=True,
+    help="Stop when nothing came for so many seconds.",
+)
+@click.option("--follow", is_flag=True, help="Wait for messages without end.")
+@click.option(
+    "--format",
+    "template",
+    default="{body}",
+    show_default=True,
+    help=f"Names in braces: {FORMAT_NAMES}.",
+)
+@name_server_option
+@json_option
+def consume(
+    topic: str,
+    group: str | None,
+    expression: str,
+    start: Start,
+    count: int | None,
+    timeout_s: float,
+    follow: bool,
+    template: str,
+    name_server: str,
+    as_json: bool,
+) -> None:
+    """Print the messages of TOPIC, each on a line.
+
+    Without --group it reads all queues and leaves no trace. With --count, fewer
+    messages are an error.
+    """
+
+    async def receive() -> None:
+        consumer = PullConsumer(
+            name_server,
+            group or _OWN_GROUP,
+            consume_from=start.where,
+            consume_from_ms=start.time_ms,
+            auto_commit=group is not None,
+        )
+        wanted = parse(topic, expression, 0)
+        if group is not None:
+            consumer.subscribe(topic, expression)
+        async with consumer:
+            if group is None:
+                await consumer.assign(await consumer.queues(topic))
+            left = count
+            while left != 0:
+                # What a poll gives counts as done, so it gets no more than is shown.
+                most = _POLL_COUNT if left is None else min(left, _POLL_COUNT)
+                found = await consumer.poll(_POLL_S if follow else timeout_s, most)
+                shown = [message for message in found if wanted.wants(message.tags)]
+                for message in shown:
+                    print_message(message, template, as_json=as_json)
+                if left is not None:
+                    left -= len(shown)
+                if not found and not follow:
+                    break
+            if left and count:
+                raise CannotError(
+                    f"{count - left} of {count} messages came; none within the last "
+                    f"{timeout_s:g} s"
+                )
+
+    run(receive())

@@ -1,0 +1,87 @@
+"""What commands print: tables for people, JSON for scripts, messages."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from gateway.cli.failures import MisusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ropeway.client import ReceivedMessage
+
+
+def print_json(value: object) -> None:
+    """Print one line of JSON."""
+    click.echo(msgspec.json.encode(value).decode())
+
+
+def print_rows(rows: Sequence[dict[str, Any]], *, as_json: bool) -> None:
+    """Print rows with the same members: aligned columns under their names, or JSON."""
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        return
+    lines = [list(rows[0]), *([str(value) for value in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (text.ljust(width) for text, width in zip(line, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())
+
+
+def message_row(message: ReceivedMessage) -> dict[str, Any]:
+    """A message's facts by the names that `--format` knows."""
+    return {
+        "topic": message.topic,
+        "broker": message.queue.broker_name,
+        "queue_id": message.queue.queue_id,
+        "offset": message.queue_offset,
+        "tag": message.tags or "",
+        "keys": " ".join(message.keys),
+        "msg_id": message.msg_id,
+        "offset_msg_id": message.offset_msg_id,
+        "born_ms": message.born_ms,
+        "store_ms": message.store_ms,
+        "reconsume_times": message.reconsume_times,
+        "body": message.body.decode(errors="backslashreplace"),
+    }
+
+
+FORMAT_NAMES = (
+    "topic broker queue_id offset tag keys msg_id offset_msg_id born_ms store_ms "
+    "reconsume_times body"
+)
+
+
+def print_message(message: ReceivedMessage, template: str, *, as_json: bool) -> None:
+    """Print a message by a template like `{offset} {body}`, or as a line of JSON."""
+    row = message_row(message)
+    if not as_json:
+        click.echo(formatted(template, row))
+        return
+    try:
+        message.body.decode()
+    except UnicodeDecodeError:
+        del row["body"]
+        row["body_base64"] = base64.b64encode(message.body).decode()
+    print_json({**row, "properties": message.properties})
+
+
+def formatted(template: str, row: dict[str, Any]) -> str:
+    """Fill a template in.
+
+    Raises:
+        MisusedError: It names what no message has.
+    """
+    try:
+        return template.format_map(row)
+    except (KeyError, ValueError, IndexError, AttributeError) as error:
+        raise MisusedError(
+            f"--format is {template!r}; allowed in braces: {FORMAT_NAMES}"
+        ) from error

@@ -1,0 +1,150 @@
+"""`ropeway produce`: send messages."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from gateway.cli.clients import json_option, name_server_option, run
+from gateway.cli.examples import example
+from gateway.cli.failures import MisusedError
+from gateway.cli.output import print_json
+from ropeway.client import Message, Producer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from ropeway.client import MessageQueue, SendResult
+
+
+def _properties(
+    _: click.Context, __: click.Parameter, given: tuple[str, ...]
+) -> dict[str, str]:
+    pairs = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{text!r}; allowed: NAME=VALUE")
+        pairs[name] = value
+    return pairs
+
+
+@click.command(
+    epilog=example(
+        "ropeway produce orders 'one coffee' --tag paid --key order-7",
+        "ropeway produce orders --batch 100 < orders.txt",
+    )
+)
+@click.argument("topic")
+@click.argument("message", required=False)
+@click.option("--tag", help="The tag that consumers can choose by.")
+@click.option("--key", "keys", multiple=True, help="A word to find it by.")
+@click.option(
+    "--property",
+    "properties",
+    multiple=True,
+    callback=_properties,
+    metavar="NAME=VALUE",
+    help="A property of the sender's own.",
+)
+@click.option(
+    "--delay-level",
+    type=click.IntRange(0),
+    default=0,
+    help="Deliver later: 1 to 18 are 1s 5s 10s 30s 1m ... 2h.",
+)
+@click.option("--queue", "queue_id", type=click.IntRange(0), help="To this queue.")
+@click.option(
+    "--batch",
+    type=click.IntRange(1),
+    default=1,
+    help="Send so many lines in one request.",
+)
+@click.option("--group", default="ropeway-cli", show_default=True)
+@name_server_option
+@json_option
+def produce(
+    topic: str,
+    message: str | None,
+    tag: str | None,
+    keys: tuple[str, ...],
+    properties: dict[str, str],
+    delay_level: int,
+    queue_id: int | None,
+    batch: int,
+    group: str,
+    name_server: str,
+    as_json: bool,
+) -> None:
+    """Send MESSAGE to TOPIC, or each line of the standard input.
+
+    Prints the queue, the offset and the message id of each.
+    """
+
+    def made(body: bytes) -> Message:
+        return Message(topic, body, tag, keys, None, delay_level, properties)
+
+    async def send() -> None:
+        async with Producer(name_server, group) as producer:
+            queue = await _queue(producer, topic, queue_id)
+            if message is not None:
+                _show([await producer.send(made(message.encode()), queue)], as_json)
+                return
+            async for lines in _lines(batch):
+                messages = [made(line) for line in lines]
+                if len(messages) == 1:
+                    _show([await producer.send(messages[0], queue)], as_json)
+                else:
+                    _show(await producer.send_batch(messages, queue), as_json)
+
+    run(send())
+
+
+async def _queue(
+    producer: Producer, topic: str, queue_id: int | None
+) -> MessageQueue | None:
+    if queue_id is None:
+        return None
+    queues = await producer.queues(topic)
+    for queue in queues:
+        if queue.queue_id == queue_id:
+            return queue
+    allowed = ", ".join(str(queue.queue_id) for queue in queues)
+    raise MisusedError(f"topic {topic} has no queue {queue_id}; allowed: {allowed}")
+
+
+async def _lines(batch: int) -> AsyncIterator[list[bytes]]:
+    """The standard input in lists of lines; empty lines cannot be sent."""
+
+    def read() -> list[bytes]:
+        stripped = (line.rstrip(b"\r\n") for line in sys.stdin.buffer)
+        return list(itertools.islice(filter(None, stripped), batch))
+
+    # In a thread, since a person may type and the client has to send heartbeats.
+    while lines := await asyncio.to_thread(read):
+        yield lines
+
+
+def _show(results: list[SendResult], as_json: bool) -> None:
+    for result in results:
+        if as_json:
+            print_json(
+                {
+                    "topic": result.queue.topic,
+                    "broker": result.queue.broker_name,
+                    "queue_id": result.queue.queue_id,
+                    "offset": result.queue_offset,
+                    "msg_id": result.msg_id,
+                    "offset_msg_id": result.offset_msg_id,
+                    "status": result.status.name,
+                }
+            )
+        else:
+            click.echo(
+                f"queue={result.queue.queue_id} offset={result.queue_offset} "
+                f"msg_id={result.msg_id}"
+            )
