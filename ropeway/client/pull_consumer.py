@@ -99,7 +99,7 @@ class PullConsumer:
                 offsets=self._offsets,
                 consume_from=consume_from,
                 consume_from_ms=consume_from_ms,
-                is_lite=True,
+                is_push=False,
             )
         )
         self._is_closed = False

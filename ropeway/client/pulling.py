@@ -11,10 +11,8 @@ from gateway.wire.bodies import TAG
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.pull import (
     COMMIT_OFFSET_FLAG,
-    LITE_PULL_FLAG,
     SUBSCRIPTION_FLAG,
     SUSPEND_FLAG,
-    LitePullMessage,
     PullMessage,
     PullReply,
 )
@@ -54,17 +52,15 @@ class Puller:
         instance: The client.
         group: The consumer group.
         config: Sizes and times of a pull.
-        is_lite: Pull as Java's lite pull consumer does.
     """
 
-    def __init__(
-        self, instance: Instance, group: str, config: ConsumerConfig, *, is_lite: bool
-    ) -> None:
+    # Java's lite pull consumer asks by LITE_PULL_MESSAGE, which 4.9 does not know and
+    # which is answered in the same way.
+
+    def __init__(self, instance: Instance, group: str, config: ConsumerConfig) -> None:
         self._instance = instance
         self._group = group
         self._config = config
-        self._kind = LitePullMessage if is_lite else PullMessage
-        self._flags = SUSPEND_FLAG | SUBSCRIPTION_FLAG | (LITE_PULL_FLAG * is_lite)
         self._suggested: dict[MessageQueue, int] = {}
 
     async def pull(
@@ -92,13 +88,13 @@ class Puller:
         node, address = self._instance.routes.reader(queue.broker_name, wished)
         commits = bool(commit_offset) and node == MASTER_ID
         config = self._config
-        header = self._kind(
+        header = PullMessage(
             consumer_group=self._group,
             topic=queue.topic,
             queue_id=queue.queue_id,
             queue_offset=offset,
             max_msg_nums=config.pull_batch,
-            sys_flag=self._flags | (COMMIT_OFFSET_FLAG * commits),
+            sys_flag=SUSPEND_FLAG | SUBSCRIPTION_FLAG | (COMMIT_OFFSET_FLAG * commits),
             commit_offset=commit_offset or 0,
             suspend_timeout_millis=int(config.pull_wait_s * 1000),
             sub_version=subscription.version,

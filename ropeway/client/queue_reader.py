@@ -59,8 +59,8 @@ class Setup(NamedTuple):
     """The time to start from, in milliseconds since 1970."""
     is_broadcasting: bool = False
     """Every consumer reads all queues."""
-    is_lite: bool = False
-    """Pull as Java's lite pull consumer does."""
+    is_push: bool = True
+    """Tell brokers that handlers are called, and not that somebody asks."""
 
 
 class QueueReader:
@@ -80,9 +80,7 @@ class QueueReader:
         self.subscriptions: dict[str, Subscription] = {}
         self.tasks = OwnedTasks()
         self._setup = setup
-        self._puller = Puller(
-            setup.instance, setup.group, setup.config, is_lite=setup.is_lite
-        )
+        self._puller = Puller(setup.instance, setup.group, setup.config)
         self.rebalancer = Rebalancer(
             setup.instance,
             setup.group,
@@ -287,9 +285,9 @@ class QueueReader:
             consumer_data_set=[
                 bodies.ConsumerData(
                     group_name=self.group,
-                    consume_type=bodies.CONSUME_ACTIVELY
-                    if self._setup.is_lite
-                    else bodies.CONSUME_PASSIVELY,
+                    consume_type=bodies.CONSUME_PASSIVELY
+                    if self._setup.is_push
+                    else bodies.CONSUME_ACTIVELY,
                     message_model=bodies.BROADCASTING
                     if self.is_broadcasting
                     else bodies.CLUSTERING,

@@ -1,6 +1,7 @@
 """A name server and broker in one that answers as a test says: it injects faults."""
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from typing import NamedTuple, Self
 
@@ -41,7 +42,8 @@ STORED = Answer(
 
 
 class FakeServer:
-    def __init__(self, queues: int = 4) -> None:
+    def __init__(self, queues: int = 4, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.requests: list[Request] = []
         self.behaviours: dict[int, Behaviour] = {
             RequestCode.GET_ROUTEINFO_BY_TOPIC: lambda _: self.route(queues),
@@ -68,7 +70,9 @@ class FakeServer:
 
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Peer(self), "127.0.0.1", 0)
+        self._server = await loop.create_server(
+            lambda: _Peer(self), "127.0.0.1", 0, ssl=self._tls
+        )
         host, port = self._server.sockets[0].getsockname()
         self.address = f"{host}:{port}"
         return self
