@@ -6,7 +6,7 @@ the same without asyncio. They speak RocketMQ's remoting protocol, with Ropeway 
 with RocketMQ's own brokers from 4.9 on.
 """
 
-from ropeway.client.admin import Admin, QueueLag, QueueSpan
+from ropeway.client.admin import Admin
 from ropeway.client.config import ClientConfig, ConsumerConfig, ProducerConfig
 from ropeway.client.consumer import PushConsumer
 from ropeway.client.credentials import Credentials
@@ -19,6 +19,7 @@ from ropeway.client.errors import (
     ResponseError,
     TopicNotFoundError,
 )
+from ropeway.client.lags import QueueLag, QueueSpan
 from ropeway.client.message import (
     RETRY,
     ConsumeFrom,

@@ -6,7 +6,6 @@ Source: DefaultMQAdminExtImpl.java and MQAdminImpl.java, RocketMQ 5.3.4.
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -34,7 +33,7 @@ from ropeway.client import queue_bounds
 from ropeway.client.config import ClientConfig
 from ropeway.client.errors import BadResponseError, ResponseError
 from ropeway.client.instance import Instance
-from ropeway.client.message import MessageQueue
+from ropeway.client.lags import QueueLag, QueueSpan, read_lags
 from ropeway.client.received import read_all
 from ropeway.client.routes import DEFAULT_TOPIC, MASTER_ID
 from ropeway.client.sending import RETRY_PREFIX
@@ -42,67 +41,14 @@ from ropeway.client.sending import RETRY_PREFIX
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ropeway.client.message import ReceivedMessage
+    from ropeway.client.message import MessageQueue, ReceivedMessage
 
 PERM_READ_WRITE = 6
 MAX_TIME_MS = (1 << 63) - 1
 
 
-class QueueSpan(msgspec.Struct, frozen=True):
-    """What a queue holds: from its oldest offset to one past its newest."""
-
-    queue: MessageQueue
-    begin: int
-    end: int
-
-
-class QueueLag(msgspec.Struct, frozen=True):
-    """How far a group has come in a queue."""
-
-    queue: MessageQueue
-    committed: int
-    """Where the group goes on."""
-    end: int
-    """One past the queue's newest message."""
-
-    @property
-    def lag(self) -> int:
-        """How many messages are left to read."""
-        return max(0, self.end - self.committed)
-
-
 class _Groups(msgspec.Struct, rename="camel", frozen=True):
     subscription_group_table: dict[str, msgspec.Raw]
-
-
-class _OffsetWrapper(msgspec.Struct, rename="camel", frozen=True):
-    broker_offset: int
-    consumer_offset: int
-
-
-# fastjson writes a map whose keys are objects as {{...}:{...},{...}:{...}}, which is
-# no JSON; neither side of a pair has an object within.
-_PAIR = re.compile(rb"(\{[^{}]*\})\s*:\s*(\{[^{}]*\})")
-
-
-def read_lags(body: bytes) -> list[QueueLag]:
-    """Read the answer to GET_CONSUME_STATS.
-
-    Raises:
-        msgspec.DecodeError: It is not one.
-    """
-    lags = []
-    for key, value in _PAIR.findall(body):
-        queue = msgspec.json.decode(key, type=bodies.MessageQueue)
-        offsets = msgspec.json.decode(value, type=_OffsetWrapper)
-        lags.append(
-            QueueLag(
-                MessageQueue(queue.topic, queue.broker_name, queue.queue_id),
-                offsets.consumer_offset,
-                offsets.broker_offset,
-            )
-        )
-    return sorted(lags, key=lambda lag: lag.queue)
 
 
 class Admin:
