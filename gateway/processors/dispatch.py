@@ -59,9 +59,11 @@ def dispatch(node: Node, peer: Peer, envelope: Envelope, body: bytes) -> None:
     try:
         header = decode_request(ROWS[code], envelope.ext_fields)
         result = processor(header, context)
+        if result is LATER:
+            return
         if isinstance(result, (Header, Answer)):
             context.answer(result)
-        elif result is not LATER:
+        else:
             node.spawn(_wait(context, result))
     except Exception as error:  # noqa: BLE001 - turned into an answer
         context.fail(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,11 +28,14 @@ if TYPE_CHECKING:
 
 # A `SendReply` as `encode_frame` would make it, with room for what differs.
 _SENT = (
-    b'{"code":0,"extFields":{"queueId":"%d","transactionId":%b,"msgId":"%b",'
+    b'{"code":0,"extFields":{"queueId":"%d","transactionId":%b,"msgId":"%b%016X",'
     b'"TRACE_ON":"true","MSG_REGION":%b,"queueOffset":"%d"},"flag":1,'
     b'"language":"JAVA","opaque":%d,"serializeTypeCurrentRPC":"JSON",'
     b'"version":' + str(ROPEWAY_VERSION).encode() + b"}"
 )
+
+_encode_json = msgspec.json.Encoder().encode
+_PREFIX = struct.Struct(">II")
 
 _NOT_YET = {
     properties.TRANSACTION_PREPARED: "transactional messages are",
@@ -40,6 +44,7 @@ _NOT_YET = {
     properties.TIMER_DELAY_MS: "delivery after a given time is",
     properties.START_DELIVER_TIME: "delivery at a given time is",
 }
+_NEED_CARE = frozenset({*_NOT_YET, properties.POP_CK, properties.DELAY})
 
 
 @handles(SendMessage)
@@ -143,16 +148,16 @@ def _send(
     if text and not text.endswith(properties.VALUE_END):
         text += properties.VALUE_END
     pairs = properties.parse(text)
-    _refuse_not_yet(pairs)
     unique_key = pairs.get(properties.UNIQ_KEY)
     if not unique_key:
         unique_key = pairs[properties.UNIQ_KEY] = node.unique_keys.make()
         text = properties.dump(pairs)
-    if properties.POP_CK in pairs:
-        del pairs[properties.POP_CK]
-        text = properties.dump(pairs)
-    if properties.DELAY in pairs and delayed:
-        topic, queue_id, text = node.schedule.divert(topic, queue_id, pairs, text)
+    if not _NEED_CARE.isdisjoint(pairs):
+        _refuse_not_yet(pairs)
+        if pairs.pop(properties.POP_CK, None):
+            text = properties.dump(pairs)
+        if properties.DELAY in pairs and delayed:
+            topic, queue_id, text = node.schedule.divert(topic, queue_id, pairs, text)
     partition = topic.partitions[queue_id]
     offset = partition.next_offset
     store_ms = now_ms()
@@ -171,8 +176,8 @@ def _send(
         store_host=peer.packed_advertised,
         reconsume_times=request.reconsume_times or 0,
     )
-    message_id = b"%b%016X" % (peer.id_prefix, topic.id_bases[queue_id] | offset)
-    done = partial(_stored, context, asked_queue_id, unique_key, message_id)
+    id_base = topic.id_bases[queue_id]
+    done = partial(_stored, context, asked_queue_id, unique_key, id_base, 1)
     partition.append([record], store_ms, done)
 
 
@@ -194,7 +199,6 @@ def _send_batch(
     base = partition.next_offset
     store_ms = now_ms()
     records = []
-    message_ids = []
     for offset, (entry, (text, pairs)) in enumerate(entries, base):
         records.append(
             storing.make_record(
@@ -213,11 +217,9 @@ def _send_batch(
                 reconsume_times=request.reconsume_times or 0,
             )
         )
-        message_ids.append(
-            b"%b%016X" % (peer.id_prefix, topic.id_bases[queue_id] | offset)
-        )
     unique_key = properties.parse(request.properties).get(properties.UNIQ_KEY, "")
-    done = partial(_stored, context, queue_id, unique_key, b",".join(message_ids))
+    id_base = topic.id_bases[queue_id]
+    done = partial(_stored, context, queue_id, unique_key, id_base, len(records))
     partition.append(records, store_ms, done)
 
 
@@ -246,22 +248,32 @@ def _stored(
     context: Context,
     queue_id: int,
     unique_key: str,
-    message_id: bytes,
+    id_base: int,
+    count: int,
     offset: int,
     error: LogError | None,
 ) -> None:
+    peer = context.peer
     if error is not None:
         context.refuse(code_of(error) or ResponseCode.SYSTEM_ERROR, str(error))
         return
+    if context.one_way:
+        peer.respond()
+        return
+    last_id = id_base | offset
+    id_prefix = peer.id_prefix
+    if count > 1:
+        ids = range(last_id, last_id + count - 1)
+        last_id += count - 1
+        id_prefix = b"".join(b"%b%016X," % (id_prefix, one) for one in ids) + id_prefix
     header = _SENT % (
         queue_id,
-        msgspec.json.encode(unique_key),
-        message_id,
+        _encode_json(unique_key),
+        id_prefix,
+        last_id,
         context.node.region_json,
         offset,
         context.opaque,
     )
     size = len(header)
-    context.respond(
-        b"%b%b%b" % ((size + 4).to_bytes(4, "big"), size.to_bytes(4, "big"), header)
-    )
+    peer.respond(_PREFIX.pack(size + 4, size) + header)
