@@ -53,6 +53,15 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
+async def eventually(
+    question: Callable[[], Awaitable[Any]], wanted: Callable[[Any], bool]
+) -> Any:
+    """Ask until the answer is wanted: brokers index messages a little later."""
+    while not wanted(answer := await question()):  # noqa: ASYNC110 - asks a server
+        await asyncio.sleep(0.02)
+    return answer
+
+
 class Inbox:
     """A handler that keeps what it gets."""
 

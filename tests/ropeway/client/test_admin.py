@@ -1,6 +1,5 @@
 """Looking at topics, groups and messages, and changing topics."""
 
-import asyncio
 
 import pytest
 
@@ -15,17 +14,11 @@ from tests.ropeway.client.scenario import (
     PRODUCER,
     Inbox,
     consumer,
+    eventually,
     numbered,
     scenario,
     send_all,
 )
-
-
-async def eventually(question, wanted):
-    """Brokers tell name servers, and index keys, a little later."""
-    while not wanted(answer := await question()):  # noqa: ASYNC110 - asks a server
-        await asyncio.sleep(0.02)
-    return answer
 
 
 @scenario

@@ -6,7 +6,14 @@ import time
 import pytest
 
 from ropeway.client import ClientClosedError, ConsumeFrom, MessageQueue, PullConsumer
-from tests.ropeway.client.scenario import CONSUMER, numbered, scenario, send_all, until
+from tests.ropeway.client.scenario import (
+    CONSUMER,
+    eventually,
+    numbered,
+    scenario,
+    send_all,
+    until,
+)
 
 
 def puller(name_server: str, group: str, **options) -> PullConsumer:
@@ -90,7 +97,11 @@ async def send_to(name_server: str, queue: MessageQueue, bodies: list[bytes]) ->
 
     async with Producer(name_server, "p") as producer:
         for body in bodies:
-            await producer.send(Message(queue.topic, body), queue=queue)
+            sent = await producer.send(Message(queue.topic, body), queue=queue)
+    async with puller(name_server, "looking") as consumer:
+        await eventually(
+            lambda: consumer.end_offset(queue), lambda end: end > sent.queue_offset
+        )
 
 
 @scenario

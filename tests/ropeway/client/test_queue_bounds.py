@@ -9,7 +9,7 @@ from ropeway.client.queue_bounds import (
     end_offset,
     offset_for_timestamp,
 )
-from tests.ropeway.client.scenario import numbered, scenario, send_all
+from tests.ropeway.client.scenario import eventually, numbered, scenario, send_all
 
 
 @scenario
@@ -20,8 +20,11 @@ async def test_bounds_follow_what_is_sent(name_server, topic):
     await send_all(name_server, topic, numbered(8))
     queues = (await client.routes.get(topic)).read_queues
     assert [await begin_offset(client, queue) for queue in queues] == [0] * len(queues)
-    ends = [await end_offset(client, queue) for queue in queues]
-    assert sum(ends) == 8
+
+    async def all_ends() -> list[int]:
+        return [await end_offset(client, queue) for queue in queues]
+
+    ends = await eventually(all_ends, lambda ends: sum(ends) == 8)
     for queue, end in zip(queues, ends, strict=True):
         assert await offset_for_timestamp(client, queue, before_ms) == 0
         later_ms = int(time.time() * 1000) + 60_000
