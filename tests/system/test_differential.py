@@ -409,8 +409,8 @@ DIFFERENCES: list[tuple[Scenario, object, object, str]] = [
         [0, -1, -1, -1],
         [0, 0, 0, 0],
         (
-            "told of no offset in an empty queue, a new group starts at the end, which may "
-            "have moved: it misses a message. We say 0 as long as the queue begins at 0"
+            "told of no offset in an empty queue, a new group starts at the end, which "
+            "may have moved: it misses a message. We say 0 while the queue begins at 0"
         ),
     ),
 ]
