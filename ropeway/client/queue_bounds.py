@@ -45,6 +45,8 @@ async def offset_for_timestamp(
 ) -> int:
     """The offset of the first message stored at or after a time.
 
+    Where there is none it is the queue's end; 4.9 brokers then give one less.
+
     Args:
         instance: The client.
         queue: Where to look.

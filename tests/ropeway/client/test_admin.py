@@ -1,6 +1,5 @@
 """Looking at topics, groups and messages, and changing topics."""
 
-
 import pytest
 
 from ropeway.client import (
