@@ -110,7 +110,9 @@ def get_all_group_config(request: GetAllGroupConfig, context: Context) -> Answer
     begin = max(request.group_seq or 0, 0)
     end = None if request.max_group_num is None else begin + request.max_group_num
     page = sorted(groups)[begin:end]
-    table = admin_bodies.GroupTable({name: _config(groups[name]) for name in page})
+    table = admin_bodies.GroupTable(
+        subscription_group_table={name: _config(groups[name]) for name in page}
+    )
     return Answer(
         header=AllGroupConfigReply(total_group_num=len(groups)),
         body=bodies.encode(table),

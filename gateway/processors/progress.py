@@ -34,7 +34,7 @@ async def get_consume_stats(request: GetConsumeStats, context: Context) -> Answe
             queue = bodies.MessageQueue(node.config.broker, queue_id, name)
             progress = await _progress(node, request.consumer_group, topic, queue_id)
             pairs.append((queue, progress))
-    stats = admin_bodies.ConsumeStats(admin_bodies.object_map(pairs))
+    stats = admin_bodies.ConsumeStats(offset_table=admin_bodies.object_map(pairs))
     return Answer(body=bodies.encode(stats))
 
 

@@ -138,7 +138,9 @@ def get_all_topic_config(request: GetAllTopicConfig, context: Context) -> Answer
     begin = max(request.topic_seq or 0, 0)
     end = None if request.max_topic_num is None else begin + request.max_topic_num
     page = sorted(topics)[begin:end]
-    table = admin_bodies.TopicTable({name: _config(topics[name]) for name in page})
+    table = admin_bodies.TopicTable(
+        topic_config_table={name: _config(topics[name]) for name in page}
+    )
     return Answer(
         header=AllTopicConfigReply(total_topic_num=len(topics)),
         body=bodies.encode(table),

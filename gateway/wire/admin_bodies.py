@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+Nothing = dict[str, dict[str, str]]
+"""A table that is always empty here: static topics, forbidden topics of groups."""
+
+
 class DataVersion(Body, frozen=True):
     """Which state of a table this is; we keep no count, so it is always the same."""
 
@@ -33,20 +37,22 @@ class DataVersion(Body, frozen=True):
     timestamp: int = 0
 
 
-class TopicTable(Body, frozen=True):
+class TopicTable(Body, frozen=True, kw_only=True):
     """How topics are set up: TopicConfigAndMappingSerializeWrapper."""
 
-    topic_config_table: dict[str, TopicConfig]
     data_version: DataVersion = DataVersion()
     mapping_data_version: DataVersion = DataVersion()
+    topic_config_table: dict[str, TopicConfig]
+    topic_queue_mapping_detail_map: Nothing = msgspec.field(default_factory=dict)
+    topic_queue_mapping_info_map: Nothing = msgspec.field(default_factory=dict)
 
 
-class GroupTable(Body, frozen=True):
+class GroupTable(Body, frozen=True, kw_only=True):
     """How consumer groups are set up: SubscriptionGroupWrapper."""
 
-    subscription_group_table: dict[str, GroupConfig]
     data_version: DataVersion = DataVersion()
-    forbidden_table: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
+    forbidden_table: Nothing = msgspec.field(default_factory=dict)
+    subscription_group_table: dict[str, GroupConfig]
 
 
 class GroupList(Body, frozen=True):
@@ -88,12 +94,12 @@ class QueueProgress(Body, frozen=True, kw_only=True):
     pull_offset: int
 
 
-class ConsumeStats(Body, frozen=True):
+class ConsumeStats(Body, frozen=True, kw_only=True):
     """How far a group is in its topics."""
 
+    consume_tps: float = 0.0
     offset_table: msgspec.Raw
     """`object_map` of `bodies.MessageQueue` to `QueueProgress`."""
-    consume_tps: float = 0.0
 
 
 class ConnectionInfo(Body, frozen=True, kw_only=True):

@@ -1,0 +1,59 @@
+"""What a node says of itself."""
+
+import msgspec
+import pytest
+
+from gateway import __version__
+from gateway.config import LogConfig
+from gateway.wire.codes import RequestCode
+from gateway.wire.commands.broker_admin import (
+    BrokerConfigReply,
+    GetBrokerConfig,
+    GetBrokerRuntimeInfo,
+)
+from gateway.wire.commands.namesrv_admin import GetNamesrvConfig
+from tests.remoting import looped, running
+
+
+@looped
+async def test_runtime_facts_are_what_cluster_list_needs(tmp_path):
+    async with running(tmp_path) as (app, client):
+        answer = await client.ask(GetBrokerRuntimeInfo())
+        facts = msgspec.json.decode(answer.body)["table"]
+        assert facts["brokerVersionDesc"] == f"Ropeway {__version__}"
+        assert facts["brokerActive"] == "true"
+        assert facts["bootTimestamp"] == str(app.node.started_ms)
+        assert 0 <= float(facts["commitLogDiskRatio"]) <= 1
+        assert facts["runtime"].startswith("[ 0 days, 0 hours, ")
+
+
+def lines(body: bytes) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in body.decode().splitlines())
+
+
+@looped
+async def test_settings_are_given_under_a_real_brokers_names(tmp_path):
+    async with running(tmp_path, log=LogConfig(flush="sync")) as (app, client):
+        answer = await client.ask(GetBrokerConfig())
+        assert msgspec.json.decode(answer.read(BrokerConfigReply).version)
+        found = lines(answer.body)
+        assert found["brokerName"] == "broker-0"
+        assert found["flushDiskType"] == "SYNC_FLUSH"
+        assert found["autoCreateTopicEnable"] == "true"
+        assert found["listenPort"] == str(app.server.listeners[0].port)
+        name_server = lines((await client.ask(GetNamesrvConfig())).body)
+        assert name_server["listenPort"] == found["listenPort"]
+
+
+@looped
+@pytest.mark.parametrize(
+    "code",
+    [
+        RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE,
+        RequestCode.CLEAN_UNUSED_TOPIC,
+        RequestCode.DELETE_EXPIRED_COMMITLOG,
+    ],
+)
+async def test_chores_that_the_log_does_by_itself_are_done(tmp_path, code):
+    async with running(tmp_path) as (_, client):
+        assert (await client.ask(code, fields={})).code == 0

@@ -1,0 +1,128 @@
+"""Making, changing, deleting and listing consumer groups."""
+
+import msgspec
+import pytest
+
+from gateway.wire import admin_bodies, bodies
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.admin import (
+    AllGroupConfigReply,
+    CreateGroup,
+    DeleteGroup,
+    GetAllGroupConfig,
+    QueryTopicConsumeByWho,
+)
+from gateway.wire.commands.group_admin import (
+    CreateGroupList,
+    GetGroupConfig,
+    QueryTopicsByConsumer,
+)
+from gateway.wire.commands.offsets import UpdateConsumerOffset
+from tests.remoting import beat, looped, running, sending
+
+
+def group(name: str = "readers", **changes: object) -> bytes:
+    return bodies.encode(bodies.GroupConfig(group_name=name, **changes))
+
+
+async def commit(client, topic: str = "orders", *, by: str = "readers") -> None:
+    await client.ask(sending(topic), b"one")
+    await client.ask(
+        UpdateConsumerOffset(
+            consumer_group=by, topic=topic, queue_id=0, commit_offset=1
+        )
+    )
+
+
+@looped
+async def test_a_group_is_made_as_it_was_asked_for(tmp_path):
+    async with running(tmp_path) as (_, client):
+        wanted = group(consume_message_orderly=True, retry_max_times=3)
+        assert (await client.ask(CreateGroup(), wanted)).code == 0
+        answer = await client.ask(GetGroupConfig(group="readers"))
+        assert answer.body == wanted
+
+
+@looped
+async def test_what_cannot_be_a_group_is_refused_in_words(tmp_path):
+    async with running(tmp_path) as (_, client):
+        answer = await client.ask(CreateGroup(), group("a b"))
+        assert answer.code == ResponseCode.INVALID_PARAMETER
+        assert "illegal characters" in answer.remark
+        assert (await client.ask(GetGroupConfig(group="a b"))).code == (
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+        )
+
+
+@looped
+async def test_of_several_groups_all_are_made_or_none(tmp_path):
+    async with running(tmp_path) as (app, client):
+        good = bodies.GroupConfig(group_name="one")
+        for other, expected in (("a b", []), ("two", ["one", "two"])):
+            wanted = bodies.GroupConfigList(
+                [good, bodies.GroupConfig(group_name=other)]
+            )
+            await client.ask(CreateGroupList(), bodies.encode(wanted))
+            made = [name for name in ("one", "two") if app.node.groups.get(name)]
+            assert made == expected
+
+
+@looped
+async def test_attributes_of_a_group_are_added_and_taken_away(tmp_path):
+    async with running(tmp_path) as (app, client):
+        await client.ask(CreateGroup(), group(attributes={"+a": "1", "+b": "2"}))
+        await client.ask(CreateGroup(), group(attributes={"-a": ""}))
+        assert app.node.groups.get("readers").attributes == {"b": "2"}
+        answer = await client.ask(CreateGroup(), group(attributes={"c": "3"}))
+        assert answer.code == ResponseCode.INVALID_PARAMETER
+
+
+@looped
+async def test_all_groups_are_listed_at_once_or_in_pages(tmp_path):
+    async with running(tmp_path) as (_, client):
+        names = ["a", "b", "c"]
+        for name in names:
+            await client.ask(CreateGroup(), group(name))
+
+        async def listed(**page: int) -> list[str]:
+            answer = await client.ask(GetAllGroupConfig(**page))
+            assert answer.read(AllGroupConfigReply).total_group_num == len(names)
+            return list(msgspec.json.decode(answer.body)["subscriptionGroupTable"])
+
+        assert await listed() == names
+        assert await listed(group_seq=1, max_group_num=1) == ["b"]
+
+
+@looped
+@pytest.mark.parametrize("clean", [True, False])
+async def test_a_deleted_group_keeps_its_offsets_unless_told_otherwise(tmp_path, clean):
+    async with running(tmp_path) as (app, client):
+        await client.ask(CreateGroup(), group())
+        await commit(client)
+        header = DeleteGroup(group_name="readers", clean_offset=clean)
+        assert (await client.ask(header)).code == 0
+        assert app.node.groups.get("readers") is None
+        kept = app.node.offsets.get("readers", "orders", 0)
+        assert kept == (None if clean else 1)
+
+
+@looped
+async def test_groups_that_consume_a_topic_are_those_connected_and_those_with_offsets(
+    tmp_path,
+):
+    async with running(tmp_path) as (_, client):
+        await commit(client, by="past")
+        await beat(client, "c1", "present")
+        answer = await client.ask(QueryTopicConsumeByWho(topic="orders"))
+        found = bodies.decode(admin_bodies.GroupList, answer.body).group_list
+        assert found == ["past", "present"]
+
+
+@looped
+async def test_topics_of_a_group_are_those_it_has_offsets_in(tmp_path):
+    async with running(tmp_path) as (_, client):
+        await commit(client, "b")
+        await commit(client, "a")
+        answer = await client.ask(QueryTopicsByConsumer(group="readers"))
+        found = bodies.decode(bodies.TopicList, answer.body)
+        assert found.topic_list == ["a", "b"]

@@ -1,0 +1,44 @@
+"""Every declared command is handled, or refused with a reason, and never both."""
+
+import gateway.processors.all
+import gateway.wire.commands
+from gateway.processors.dispatch import PROCESSORS
+from gateway.processors.unsupported import _FAMILIES, REASONS
+from gateway.wire.codes import RequestCode, ResponseCode
+from gateway.wire.header import ROWS
+from tests.remoting import looped, running
+
+assert gateway.processors.all
+assert gateway.wire.commands
+
+
+def test_every_declared_command_is_handled_or_listed_with_a_reason():
+    assert set(ROWS) == set(PROCESSORS) | set(REASONS)
+
+
+def test_no_command_is_both_handled_and_listed():
+    assert not set(PROCESSORS) & set(REASONS)
+
+
+def test_no_command_is_listed_with_two_reasons():
+    assert sum(map(len, _FAMILIES.values())) == len(REASONS)
+
+
+@looped
+async def test_every_listed_command_is_refused_with_its_reason(tmp_path):
+    async with running(tmp_path) as (_, client):
+        for code, reason in REASONS.items():
+            answer = await client.ask(code, fields={})
+            assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+            name = RequestCode(code).name
+            assert answer.remark == (
+                f"request type {int(code)} {name} not supported: {reason}"
+            )
+
+
+@looped
+async def test_a_code_that_nobody_knows_is_refused_too(tmp_path):
+    async with running(tmp_path) as (_, client):
+        answer = await client.ask(9999, fields={})
+        assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+        assert answer.remark == "request type 9999 not supported"
