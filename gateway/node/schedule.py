@@ -211,7 +211,6 @@ class _LevelReader:
             )
             done.set_result(None)
             return done
-        pairs.pop(properties.DELAY, None)
         try:
             storing.store_again(
                 topic, queue_id, stored, pairs, stored.reconsume_times, _tell(done)

@@ -51,10 +51,10 @@ async def send_back(request: ConsumerSendMsgBack, context: Context) -> Answer:
         pairs[properties.ORIGIN_MESSAGE_ID] = message_id.format_offset_msg_id(
             *original.store_host, original.message_id
         )
-    pairs.pop(properties.DELAY, None)
     pairs[properties.WAIT] = "false"
     level = request.delay_level
     if original.reconsume_times >= limit or level < _NO_LEVEL:
+        pairs[properties.DELAY] = str(_NO_LEVEL)
         target, queue_id = await _dead_letters(context, request.group), 0
     else:
         queues = group.retry_queue_nums

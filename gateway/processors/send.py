@@ -89,12 +89,11 @@ async def _create_and_send(request: SendMessage, context: Context) -> Later:
     if request.topic in names.NOT_FOR_SENDING:
         raise _forbidden(request)
     topics = context.node.topics
-    if request.topic.startswith(names.RETRY_PREFIX):
-        topic: ServedTopic | None = await topics.ensure_derived(request.topic, 1)
-    else:
-        topic = await topics.auto_create(
-            request.topic, request.default_topic, request.default_topic_queue_nums
-        )
+    topic = await topics.auto_create(
+        request.topic, request.default_topic, request.default_topic_queue_nums
+    )
+    if topic is None and request.topic.startswith(names.RETRY_PREFIX):
+        topic = await topics.ensure_derived(request.topic, 1)
     if topic is None:
         raise Refusal(
             ResponseCode.TOPIC_NOT_EXIST,
@@ -228,12 +227,13 @@ def _batch_properties(text: str) -> tuple[str, dict[str, str]]:
     if text and not text.endswith(properties.VALUE_END):
         text += properties.VALUE_END
     pairs = properties.parse(text)
-    _refuse_not_yet(pairs)
-    if pairs.get(properties.DELAY, "0") != "0":
-        raise Refusal(
-            ResponseCode.MESSAGE_ILLEGAL,
-            "a delay level is not supported for messages of a batch",
-        )
+    if not _NEED_CARE.isdisjoint(pairs):
+        _refuse_not_yet(pairs)
+        if pairs.get(properties.DELAY, "0") != "0":
+            raise Refusal(
+                ResponseCode.MESSAGE_ILLEGAL,
+                "a delay level is not supported for messages of a batch",
+            )
     return text, pairs
 
 
