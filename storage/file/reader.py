@@ -7,6 +7,8 @@ is missing; `read` has a thread get it, and tries again with it at hand.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from struct import Struct
 from typing import TYPE_CHECKING
 
 from storage.api import Chunk
@@ -181,6 +183,8 @@ class Reader:
         """Choose records of one segment by its index."""
         wanted = max_count if tags is None else looks
         entries = self._entries(segment, ordinal, offset, wanted, warm)
+        if tags is None and (pick := adjacent(entries, offset, max_bytes)):
+            return pick
         extents: list[tuple[int, int, int]] = []
         sizes: list[int] = []
         start = stop = began = 0
@@ -231,6 +235,28 @@ class Reader:
         return self._fetcher.bytes_of(
             segment, segment.index_path, -1, place, size, warm
         )
+
+
+def adjacent(
+    entries: bytes | bytearray | memoryview, offset: int, max_bytes: int
+) -> Pick | None:
+    """All of these records, where they stand back to back and fit the limit.
+
+    So they do after a batch, and it is found out without a look at each of them.
+    """
+    count = len(entries) // ENTRY.size
+    fields = _entries_of(count).unpack(entries)
+    sizes = fields[1::4]
+    start, last, last_bytes = fields[0], fields[-4], fields[-3]
+    total = last + last_bytes - start
+    if total > max_bytes or total != sum(sizes) or 0 in sizes:
+        return None
+    return Pick([(start, total, count)], list(sizes), offset + count, count, False)
+
+
+@lru_cache(maxsize=32)
+def _entries_of(count: int) -> Struct:
+    return Struct("<" + ENTRY.format.removeprefix("<") * count)
 
 
 def accepted(
