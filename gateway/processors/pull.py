@@ -6,6 +6,7 @@ DefaultMessageStore.getMessage, RocketMQ 5.3.4.
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 from gateway.node import subscriptions
@@ -47,6 +48,8 @@ _FOUND = (
     + str(ROPEWAY_VERSION).encode()
     + b"}"
 )
+
+_PREFIX = struct.Struct(">II")
 
 
 @handles(PullMessage)
@@ -243,13 +246,7 @@ class _Pull:
         size = len(header)
         body_bytes = sum(map(len, chunk.data))
         self._context.respond(
-            b"%b%b%b"
-            % (
-                (size + 4 + body_bytes).to_bytes(4, "big"),
-                size.to_bytes(4, "big"),
-                header,
-            ),
-            *chunk.data,
+            _PREFIX.pack(size + 4 + body_bytes, size) + header, *chunk.data
         )
 
     def _empty(self, remark: str, next_offset: int) -> Answer:
