@@ -9,10 +9,7 @@ from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
-import click
 import pytest
-
-from gateway.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ["acl", "gateway", "ropeway", "routing", "storage"]
@@ -214,23 +211,6 @@ def test_every_page_of_the_docs_is_in_their_index() -> None:
         if path
     }
     assert set(files("docs/*.md")) - indexed == {"docs/README.md"}
-
-
-def commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
-    """A command and all below it, by what is typed."""
-    yield path, command
-    if isinstance(command, click.Group):
-        for name, below in command.commands.items():
-            yield from commands(below, f"{path} {name}")
-
-
-@pytest.mark.parametrize(("path", "command"), list(commands(main, "ropeway")))
-def test_every_command_has_a_page_and_an_example(
-    path: str, command: click.Command
-) -> None:
-    assert f"  $ {path} " in f"{command.epilog} " or isinstance(command, click.Group)
-    assert command.epilog
-    assert f"`{path}" in (ROOT / "docs/commands.md").read_text()
 
 
 def test_every_dependency_is_pinned_and_explained() -> None:
