@@ -53,7 +53,9 @@ class Server:
         self._tls = tls
         self._tls_required = tls_required
         self._tasks: set[asyncio.Task[None]] = set()
-        self._connecting = 0
+        self._arriving: set[socket.socket] = set()
+        """Accepted, but not yet a listener's connection."""
+        self._outbox = Outbox(asyncio.get_running_loop())
         self.listeners: list[Listener] = []
 
     async def open(self) -> None:
@@ -69,9 +71,8 @@ class Server:
             for listener in self.listeners:
                 listener.socket.close()
             raise
-        outbox = Outbox(asyncio.get_running_loop())
         for listener in self.listeners:
-            self._spawn(self._accept(listener, outbox))
+            self._spawn(self._accept(listener))
         self._spawn(self._sweep())
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
@@ -79,7 +80,7 @@ class Server:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _accept(self, listener: Listener, outbox: Outbox) -> None:
+    async def _accept(self, listener: Listener) -> None:
         loop = asyncio.get_running_loop()
         while True:
             try:
@@ -90,7 +91,7 @@ class Server:
                     await asyncio.sleep(_ACCEPT_PAUSE_S)
                 continue
             connected = sum(len(one.connections) for one in self.listeners)
-            if connected + self._connecting >= self._limits.connections:
+            if connected + len(self._arriving) >= self._limits.connections:
                 log.warning(
                     "connection refused",
                     reason="too many connections",
@@ -98,10 +99,10 @@ class Server:
                 )
                 client.close()
                 continue
-            self._connecting += 1
+            self._arriving.add(client)
             # The address is the one that accept gave: a client that has gone since
             # has none any more.
-            connection = Connection(self._node, listener, outbox, *address[:2])
+            connection = Connection(self._node, listener, self._outbox, *address[:2])
             self._spawn(self._connect(connection, client))
 
     async def _connect(self, connection: Connection, client: socket.socket) -> None:
@@ -124,11 +125,7 @@ class Server:
                 reason=str(error) or "no byte in time",
             )
             client.close()
-        except asyncio.CancelledError:
-            client.close()
-            raise
-        finally:
-            self._connecting -= 1
+        self._arriving.discard(client)
 
     async def _sweep(self) -> None:
         """Close slow and idle connections, and give up silent clients."""
@@ -156,6 +153,8 @@ class Server:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for client in self._arriving:
+            client.close()
         for listener in self.listeners:
             listener.socket.close()
         connections = [

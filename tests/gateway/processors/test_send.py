@@ -335,7 +335,7 @@ class Refusing:
     def __getattr__(self, name: str):
         return getattr(self._partition, name)
 
-    def append(self, records, store_ms, done) -> None:
+    def append(self, _records, _store_ms, done) -> None:
         if not self._later:
             raise self._error
         asyncio.get_running_loop().call_soon(done, -1, self._error)

@@ -1,0 +1,190 @@
+"""TLS and plain text on one port."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import ssl
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from gateway.app import App
+from gateway.config import ConfigError, LimitsConfig, TlsConfig
+from gateway.wire.commands.namesrv import GetAllTopicList
+from tests.remoting import config, connect, looped, pulling, sending, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Pair(NamedTuple):
+    """A certificate with its key, in files and as objects."""
+
+    certificate: Path
+    key: Path
+    made: x509.Certificate
+    secret: ec.EllipticCurvePrivateKey
+
+
+def issue(folder: Path, name: str, issuer: Pair | None = None) -> Pair:
+    """Make a certificate, signed by itself or by another."""
+    secret = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = dt.datetime.now(dt.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer.made.subject if issuer else subject)
+        .public_key(secret.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), False)
+        .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), True)
+        .sign(issuer.secret if issuer else secret, hashes.SHA256())
+    )
+    certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
+    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    key.write_bytes(
+        secret.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return Pair(certificate, key, made, secret)
+
+
+@pytest.fixture
+def server_pair(tmp_path: Path) -> Pair:
+    return issue(tmp_path, "localhost")
+
+
+def trusting(pair: Pair, own: Pair | None = None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=str(pair.certificate))
+    if own is not None:
+        context.load_cert_chain(own.certificate, own.key)
+    return context
+
+
+def tls_app(tmp_path: Path, pair: Pair, *, handshake_ms: int = 10_000, **more) -> App:
+    tls = TlsConfig(certificate=pair.certificate, key=pair.key, **more)
+    limits = LimitsConfig(
+        handshake_ms=handshake_ms, write_buffer_bytes=1 << 20, slow_reader_ms=60_000
+    )
+    return App(config(tmp_path / "data", tls=tls, limits=limits))
+
+
+@looped
+async def test_tls_and_plain_text_share_a_port(tmp_path: Path, server_pair: Pair):
+    async with tls_app(tmp_path, server_pair) as app:
+        listener = app.server.listeners[0]
+        async with (
+            connect(listener, tls=trusting(server_pair)) as secret,
+            connect(listener) as plain,
+        ):
+            body = b"x" * 3_000_000
+            assert (await secret.ask(sending("orders"), body)).code == 0
+            for client in (plain, secret):
+                (found,) = (await client.ask(pulling("orders"))).messages()
+                assert found.body == body
+            assert found.born_host[0] == "127.0.0.1"
+            assert f"127.0.0.1:{found.born_host[1]}" == secret.address
+
+
+@looped
+async def test_many_large_answers_arrive_over_tls(tmp_path: Path, server_pair: Pair):
+    async with (
+        tls_app(tmp_path, server_pair) as app,
+        connect(app.server.listeners[0], tls=trusting(server_pair)) as client,
+    ):
+        for _ in range(3):
+            await client.ask(sending("orders"), b"x" * 1_000_000)
+        await client.ask(pulling("orders"))
+        futures = [client.send(pulling("orders")) for _ in range(20)]
+        for answer in await asyncio.gather(*futures):
+            assert len(answer.messages()) == 3
+
+
+@looped
+async def test_plain_text_is_refused_where_tls_is_required(
+    tmp_path: Path, server_pair: Pair
+):
+    async with tls_app(tmp_path, server_pair, required=True) as app:
+        listener = app.server.listeners[0]
+        async with connect(listener) as plain:
+            plain.send(GetAllTopicList())
+            await plain.closed()
+            assert plain.answers == []
+        async with connect(listener, tls=trusting(server_pair)) as secret:
+            assert (await secret.ask(GetAllTopicList())).code == 0
+
+
+@looped
+async def test_clients_show_a_certificate_where_one_is_asked_for(
+    tmp_path: Path, server_pair: Pair
+):
+    authority = issue(tmp_path, "authority")
+    known = issue(tmp_path, "known", authority)
+    stranger = issue(tmp_path, "stranger")
+    app = tls_app(tmp_path, server_pair, client_ca=authority.certificate)
+    async with app:
+        listener = app.server.listeners[0]
+        async with connect(listener, tls=trusting(server_pair, known)) as client:
+            assert (await client.ask(GetAllTopicList())).code == 0
+        for own in (None, stranger):
+            # TLS 1.3 tells the client of it only after its own handshake.
+            with pytest.raises((ssl.SSLError, OSError)):
+                async with connect(listener, tls=trusting(server_pair, own)) as client:
+                    await client.ask(GetAllTopicList())
+        await until(lambda: not listener.connections)
+
+
+@looped
+async def test_a_client_that_does_not_finish_its_handshake_is_closed(
+    tmp_path: Path, server_pair: Pair
+):
+    async with tls_app(tmp_path, server_pair, handshake_ms=200) as app:
+        listener = app.server.listeners[0]
+        async with (
+            connect(listener) as silent,
+            connect(listener) as half,
+            connect(listener) as wrong,
+        ):
+            half.writer.write(b"\x16\x03\x01\x02")
+            wrong.writer.write(b"\x16 is not enough to be TLS, by far")
+            for client in (silent, half, wrong):
+                await client.closed()
+        assert not app.server._arriving
+        async with connect(listener, tls=trusting(server_pair)) as client:
+            assert (await client.ask(GetAllTopicList())).code == 0
+
+
+@looped
+async def test_shutdown_does_not_wait_for_handshakes(tmp_path: Path, server_pair: Pair):
+    async with (
+        tls_app(tmp_path, server_pair) as app,
+        connect(app.server.listeners[0]) as silent,
+        connect(app.server.listeners[0]) as half,
+    ):
+        half.writer.write(b"\x16\x03\x01\x02")
+        await until(lambda: len(app.server._arriving) == 2)
+        await app.server.close(5)
+        await silent.closed()
+        await half.closed()
+
+
+@looped
+async def test_files_that_are_no_certificates_are_named(
+    tmp_path: Path, server_pair: Pair
+):
+    for broken in (server_pair.key, tmp_path / "missing.pem"):
+        pair = server_pair._replace(certificate=broken)
+        with pytest.raises(ConfigError, match=broken.name):
+            async with tls_app(tmp_path, pair):
+                pass
