@@ -188,17 +188,14 @@ def _send_batch(
             ResponseCode.MESSAGE_ILLEGAL,
             f"batch request does not support retry group {topic.name}",
         )
-    entries = [
-        (entry, _batch_properties(entry.properties))
-        for entry in decode_batch(context.body)
-    ]
     node = context.node
     peer = context.peer
     partition = topic.partitions[queue_id]
-    base = partition.next_offset
+    suffix = node.property_suffix
     store_ms = now_ms()
     records = []
-    for offset, (entry, (text, pairs)) in enumerate(entries, base):
+    for offset, entry in enumerate(decode_batch(context.body), partition.next_offset):
+        text, pairs = _batch_properties(entry.properties)
         records.append(
             storing.make_record(
                 topic,
@@ -206,7 +203,7 @@ def _send_batch(
                 offset,
                 store_ms,
                 body=entry.body,
-                text=text + node.property_suffix,
+                text=text + suffix,
                 pairs=pairs,
                 flag=entry.flag,
                 sys_flag=request.sys_flag,

@@ -40,31 +40,34 @@ def decode_batch(data: bytes) -> list[BatchEntry]:
     """
     entries: list[BatchEntry] = []
     at = 0
+    total = len(data)
+    front_bytes = _FRONT.size
     try:
-        while at < len(data):
+        while at < total:
             size, _, _, flag, body_bytes = _FRONT.unpack_from(data, at)
-            if not _MIN_BYTES <= size <= len(data) - at:
+            after = at + size
+            if size < _MIN_BYTES or after > total:
                 raise MessageError(
                     f"batch entry {len(entries)} of {size} bytes; "
-                    f"allowed: {_MIN_BYTES} to {len(data) - at}"
+                    f"allowed: {_MIN_BYTES} to {total - at}"
                 )
-            body = at + _FRONT.size
+            body = at + front_bytes
             end = body + body_bytes
-            if body_bytes < 0 or end + _I16.size > at + size:
+            properties = end + _I16.size
+            if body_bytes < 0 or properties > after:
                 raise MessageError(
                     f"batch entry {len(entries)} of {size} bytes has a body of "
                     f"{body_bytes}"
                 )
             (length,) = _I16.unpack_from(data, end)
-            properties = end + _I16.size
-            if length < 0 or properties + length != at + size:
+            if length < 0 or properties + length != after:
                 raise MessageError(
                     f"batch entry {len(entries)} of {size} bytes has properties of "
                     f"{length}"
                 )
-            text = data[properties : properties + length].decode()
+            text = data[properties:after].decode()
             entries.append(BatchEntry(flag, data[body:end], text))
-            at += size
+            at = after
     except (struct.error, UnicodeDecodeError) as error:
         raise MessageError(f"batch entry {len(entries)}: {error}") from error
     return entries
