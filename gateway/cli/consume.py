@@ -114,7 +114,7 @@ def consume(
             consumer.subscribe(topic, expression)
         async with consumer:
             if group is None:
-                await consumer.assign(await consumer.queues(topic))
+                await _read_all(consumer, topic, start)
             left = count
             while left != 0:
                 # What a poll gives counts as done, so it gets no more than is shown.
@@ -134,3 +134,19 @@ def consume(
                 )
 
     run(receive())
+
+
+async def _read_all(consumer: PullConsumer, topic: str, start: Start) -> None:
+    """Read every queue, from where it was said and not from where the broker says.
+
+    A broker lets a group that it does not know begin at the first message of a young
+    queue, whatever the group wants.
+    """
+    queues = await consumer.queues(topic)
+    await consumer.assign(queues)
+    for queue in queues:
+        if start.where is ConsumeFrom.LAST_OFFSET:
+            await consumer.seek(queue, await consumer.end_offset(queue))
+        elif start.where is ConsumeFrom.TIMESTAMP:
+            offset = await consumer.offset_for_timestamp(queue, start.time_ms)
+            await consumer.seek(queue, offset)

@@ -1,0 +1,36 @@
+"""A running gateway, and the command in this process as its client."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gateway.cli.main import main
+from ropeway.testing import Gateway, ropeway_gateway, ropeway_topic
+
+__all__ = ["ropeway_gateway", "ropeway_topic"]
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(ropeway_gateway: Gateway) -> Run:
+    """Run `ropeway` with arguments; the gateway is in the environment."""
+
+    def invoke(*args: str, code: int = 0, stdin: bytes | None = None) -> Result:
+        result = CliRunner().invoke(
+            main,
+            args,
+            input=stdin,
+            env={"ROPEWAY_NAME_SERVER": ropeway_gateway.name_server},
+        )
+        assert result.exit_code == code, (result.output, result.exception)
+        return result
+
+    return invoke
+
+
+def objects(result: Result) -> list[dict]:
+    """The JSON lines that a command printed."""
+    return [json.loads(line) for line in result.stdout.splitlines()]

@@ -1,0 +1,34 @@
+"""What commands have in common that are clients."""
+
+import asyncio
+import signal
+
+import pytest
+
+from gateway.cli.clients import run
+from gateway.cli.failures import CannotError, MisusedError
+from ropeway.client import RemotingError
+
+
+async def failing(error: Exception) -> None:
+    raise error
+
+
+def test_what_the_work_returns_is_given_back():
+    assert run(asyncio.sleep(0, "done")) == "done"
+
+
+def test_bad_arguments_and_failed_requests_differ():
+    with pytest.raises(MisusedError, match=r"^bad$"):
+        run(failing(ValueError("bad")))
+    with pytest.raises(CannotError, match=r"^gone$"):
+        run(failing(RemotingError("gone")))
+
+
+def test_a_closed_pipe_ends_the_command_as_it_does_others():
+    async def handler() -> object:
+        return signal.getsignal(signal.SIGPIPE)
+
+    before = signal.getsignal(signal.SIGPIPE)
+    assert run(handler()) == signal.SIG_DFL
+    assert signal.getsignal(signal.SIGPIPE) == before

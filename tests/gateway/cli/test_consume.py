@@ -1,0 +1,81 @@
+"""`ropeway consume`."""
+
+import pytest
+
+from tests.gateway.cli.conftest import objects
+
+
+@pytest.fixture
+def topic(run, ropeway_topic) -> str:
+    """A topic of one queue with six messages; each other one has a tag."""
+    run("topic", "create", ropeway_topic, "--queues", "1")
+    for number in range(6):
+        tag = ["--tag", "odd"] if number % 2 else []
+        run("produce", ropeway_topic, str(number), *tag)
+    return ropeway_topic
+
+
+def test_reading_without_a_group_leaves_no_trace(run, topic):
+    for _ in range(2):
+        assert run("consume", topic, "--count", "6").stdout.split() == list("012345")
+
+
+def test_a_group_goes_on_behind_what_was_printed(run, topic):
+    group = f"g-{topic}"
+    for expected in ("01", "23", "45"):
+        shown = run("consume", topic, "--group", group, "--count", "2")
+        assert shown.stdout.split() == list(expected)
+
+
+@pytest.mark.parametrize("group", [[], ["--group", "tagged"]])
+def test_only_wanted_tags_are_printed(run, topic, group):
+    group = [*group[:1], *(f"{name}-{topic}" for name in group[1:])]
+    shown = run("consume", topic, *group, "--tag", "odd || even", "--count", "3")
+    assert shown.stdout.split() == list("135")
+
+
+def test_without_a_count_it_ends_when_nothing_comes(run, topic):
+    shown = run("consume", topic, "--timeout", "1")
+    assert shown.stdout.split() == list("012345")
+
+
+def test_it_begins_where_it_is_told(run, topic):
+    assert run("consume", topic, "--from", "last", "--timeout", "0.2").stdout == ""
+    found = objects(run("consume", topic, "--count", "6", "--json"))
+    from_fourth = str(found[3]["store_ms"])
+    shown = run("consume", topic, "--from", from_fourth, "--timeout", "1").stdout
+    assert shown.split() == [
+        one["body"] for one in found if one["store_ms"] >= found[3]["store_ms"]
+    ]
+    shown = run("consume", topic, "--from", "2100-01-01T00:00:00", "--timeout", "0.2")
+    assert shown.stdout == ""
+
+
+def test_fewer_messages_than_counted_on_are_an_error(run, topic):
+    result = run("consume", topic, "--count", "7", "--timeout", "0.5", code=1)
+    assert result.stderr == (
+        "Error: 6 of 7 messages came; none within the last 0.5 s\n"
+    )
+
+
+def test_messages_are_printed_as_the_format_says(run, topic):
+    template = "{queue_id}/{offset}:{tag}:{body}"
+    shown = run("consume", topic, "--count", "2", "--format", template)
+    assert shown.stdout.splitlines() == ["0/0::0", "0/1:odd:1"]
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (["--from", "soon"], "'soon'; allowed: first, last, milliseconds since 1970"),
+        (["--tag", "||"], "names no tag"),
+        (["--format", "{colour}", "--count", "1"], "allowed in braces: topic broker"),
+    ],
+)
+def test_what_makes_no_sense_is_said_in_words(run, topic, args, complaint):
+    assert complaint in run("consume", topic, *args, code=2).stderr
+
+
+def test_a_topic_that_is_not_there_is_an_error(run):
+    result = run("consume", "none", code=1)
+    assert result.stderr == "Error: no name server knows topic 'none'\n"

@@ -1,0 +1,74 @@
+"""Every command has help that ends in an example, and a place in the documentation."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from gateway import __version__
+from gateway.cli.main import main
+
+GUIDE = Path(__file__).parents[3] / "docs" / "cli.md"
+
+
+def commands(
+    group: click.Group = main, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command, groups of commands among them, by its words."""
+    for name, command in group.commands.items():
+        yield (*path, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+
+
+ALL = dict(commands())
+PATHS = [" ".join(path) for path in ALL]
+
+
+@pytest.mark.parametrize("path", ["", *PATHS])
+def test_help_ends_in_an_example_of_the_command(path):
+    shown = CliRunner().invoke(main, [*path.split(), "--help"])
+    assert shown.exit_code == 0
+    _, example = shown.stdout.rsplit("Example:\n", 1)
+    lines = example.rstrip().splitlines()
+    assert lines
+    assert all(line.strip().startswith(f"$ ropeway {path}".strip()) for line in lines)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_the_guide_has_every_command_with_all_its_options(path):
+    command = ALL[tuple(path.split())]
+    text = GUIDE.read_text()
+    assert f"\n## ropeway {path}\n" in text or f"\n### ropeway {path}\n" in text
+    section = text.split(f"# ropeway {path}\n", 1)[1].split("\n#", 1)[0]
+    for parameter in command.params:
+        for name in parameter.opts:
+            shown = f"`{name}" if name.startswith("-") else f"{name.upper()}"
+            assert shown in section, f"{path}: {name}"
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_example_is_a_command_line_that_parses(path):
+    command = ALL[tuple(path.split())]
+    assert command.epilog is not None
+    for line in command.epilog.splitlines():
+        if "$ ropeway" not in line:
+            continue
+        words = _words(line.split("$ ropeway ", 1)[1])
+        found: click.Command = main
+        while isinstance(found, click.Group):
+            found = found.commands[words.pop(0)]
+        found.make_context("ropeway", words, resilient_parsing=False)
+
+
+def _words(line: str) -> list[str]:
+    import shlex
+
+    return shlex.split(line.split(" < ", maxsplit=1)[0].replace("./data", "."))
+
+
+def test_the_version_is_printed():
+    shown = CliRunner().invoke(main, ["--version"])
+    assert shown.stdout == f"ropeway, version {__version__}\n"

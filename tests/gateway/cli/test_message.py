@@ -1,0 +1,44 @@
+"""`ropeway message`."""
+
+import pytest
+
+from tests.gateway.cli.conftest import objects
+
+
+@pytest.fixture
+def sent(run, ropeway_topic) -> dict:
+    """What sending a message with a key printed."""
+    (result,) = objects(
+        run("produce", ropeway_topic, "one coffee", "--key", "order-7", "--json")
+    )
+    return result
+
+
+def test_a_message_is_viewed_by_its_offset_message_id(run, sent, ropeway_topic):
+    for topic in ([], ["--topic", ropeway_topic]):
+        (found,) = objects(
+            run("message", "view", sent["offset_msg_id"], *topic, "--json")
+        )
+        assert (found["body"], found["offset"]) == ("one coffee", sent["offset"])
+    shown = run("message", "view", sent["offset_msg_id"]).stdout
+    assert "body: one coffee\n" in shown
+    assert "property KEYS: order-7\n" in shown
+
+
+def test_messages_are_found_by_key_and_by_unique_key(run, sent, ropeway_topic):
+    (by_key,) = objects(run("message", "query", ropeway_topic, "order-7", "--json"))
+    (by_id,) = objects(
+        run("message", "query", ropeway_topic, sent["msg_id"], "--unique", "--json")
+    )
+    assert by_key == by_id
+    assert by_key["msg_id"] == sent["msg_id"]
+
+
+def test_what_is_not_found_is_an_error(run, sent, ropeway_topic):
+    result = run("message", "query", ropeway_topic, "other", code=1)
+    assert result.stderr == (
+        f"Error: topic {ropeway_topic} has no message with key other\n"
+    )
+    missing = sent["offset_msg_id"][:-4] + "FFFF"
+    assert "can not find message" in run("message", "view", missing, code=1).stderr
+    assert "allowed: 32 or 56" in run("message", "view", "zz", code=2).stderr

@@ -1,0 +1,73 @@
+"""`ropeway topic`."""
+
+import json
+
+from tests.gateway.cli.conftest import objects
+
+
+def test_a_topic_is_made_once(run, ropeway_topic):
+    made = run("topic", "create", ropeway_topic, "--queues", "3")
+    assert made.stdout == f"topic {ropeway_topic} created\n"
+    again = run("topic", "create", ropeway_topic, code=1)
+    assert again.stderr == f"Error: topic {ropeway_topic} is there already\n"
+    (rows,) = objects(run("topic", "describe", ropeway_topic, "--json"))
+    assert [row["queue"] for row in rows] == [0, 1, 2]
+
+
+def test_a_description_gives_the_bounds_of_each_queue(run, ropeway_topic):
+    run("topic", "create", ropeway_topic, "--queues", "2")
+    run("produce", ropeway_topic, "a", "--queue", "1")
+    shown = run("topic", "describe", ropeway_topic).stdout.splitlines()
+    assert [line.split() for line in shown] == [
+        ["broker", "queue", "begin", "end", "messages"],
+        ["broker-0", "0", "0", "0", "0"],
+        ["broker-0", "1", "0", "1", "1"],
+    ]
+
+
+def test_an_update_changes_what_is_given_and_leaves_the_rest(run, ropeway_topic):
+    run("topic", "create", ropeway_topic, "--queues", "2", "--perm", "4")
+    run("topic", "update", ropeway_topic, "--queues", "4")
+    refused = run("produce", ropeway_topic, "a", code=1)
+    assert "Error: " in refused.stderr
+    run("topic", "update", ropeway_topic, "--perm", "6")
+    (rows,) = objects(run("topic", "describe", ropeway_topic, "--json"))
+    assert len(rows) == 4
+    run("produce", ropeway_topic, "a", "--queue", "3")
+
+
+def test_users_topics_are_listed_and_all_where_wanted(run, ropeway_topic):
+    run("consume", ropeway_topic, "--group", "lister", "--timeout", "0.2")
+    run("topic", "create", ropeway_topic)
+    names = {row["topic"] for row in json.loads(run("topic", "list", "--json").stdout)}
+    assert ropeway_topic in names
+    hidden = {"TBW102", "broker-0", "DefaultCluster", "SCHEDULE_TOPIC_XXXX"}
+    assert not names & hidden
+    assert not any(name.startswith("%") for name in names)
+    everything = run("topic", "list", "--all").stdout.split()
+    assert hidden | names <= set(everything)
+
+
+def test_a_deleted_topic_is_gone(run, ropeway_topic):
+    run("topic", "create", ropeway_topic)
+    kept = run("topic", "delete", ropeway_topic, stdin=b"n\n", code=1)
+    assert "Delete topic" in kept.stdout
+    deleted = run("topic", "delete", ropeway_topic, "--yes")
+    assert deleted.stdout == f"topic {ropeway_topic} deleted\n"
+    again = run("topic", "delete", ropeway_topic, "--yes", code=1)
+    assert again.stderr == f"Error: there is no topic {ropeway_topic}\n"
+    assert (
+        "no name server knows" in run("topic", "describe", ropeway_topic, code=1).stderr
+    )
+
+
+def test_what_cannot_be_a_topic_is_refused_in_the_brokers_words(run):
+    result = run("topic", "create", "a b", code=1)
+    assert "illegal characters" in result.stderr
+    assert "--queues" in run("topic", "create", "t", "--queues", "1025", code=2).stderr
+
+
+def test_a_name_server_that_is_not_there_is_one_line(run, ropeway_topic):
+    result = run("topic", "list", "--name-server", "127.0.0.1:1", code=1)
+    assert result.stderr.startswith("Error: 127.0.0.1:1")
+    assert result.stderr.count("\n") == 1
