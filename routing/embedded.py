@@ -41,12 +41,21 @@ class EmbeddedRoutes:
         self._watchers: list[Callable[[str], None]] = []
         try:
             self._db = sqlite3.connect(path, isolation_level=None)
+        except sqlite3.Error as error:
+            raise RouteError(f"{path} cannot be read as a route store: {error}") from (
+                error
+            )
+        try:
             self._prepare()
             self._topics = self._load("topics", Topic)
             self._groups = self._load("groups", Group)
             rows = self._db.execute("SELECT namespace, key, value FROM settings")
             self._settings = {(space, key): value for space, key, value in rows}
+        except RouteError:
+            self._db.close()
+            raise
         except (sqlite3.Error, msgspec.DecodeError) as error:
+            self._db.close()
             raise RouteError(f"{path} cannot be read as a route store: {error}") from (
                 error
             )

@@ -1,0 +1,140 @@
+"""Delay levels: never early, in order, and over restarts."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gateway.node.schedule import parse_levels
+from gateway.wire import message, properties
+from gateway.wire.commands.send import SendReply
+from storage.api import LogUnavailableError
+from tests.remoting import Remoting, looped, pulling, running, sending, until, waiting
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCHEDULE = "SCHEDULE_TOPIC_XXXX"
+
+
+async def delivered(client: Remoting, count: int) -> list[message.Message]:
+    found: list[message.Message] = []
+    while len(found) < count:
+        answer = await client.ask(waiting("orders", len(found)))
+        found += answer.messages()
+    return found
+
+
+def test_levels_are_numbers_with_units():
+    assert parse_levels("1s 2m 3h 4d") == [1000, 120_000, 10_800_000, 345_600_000]
+    for text in ("", "1", "s", "0s", "-1s", "1x", "1s,2s", "²s"):
+        with pytest.raises(ValueError, match="delay level"):
+            parse_levels(text)
+
+
+@looped
+async def test_a_delayed_message_comes_once_in_order_and_never_early(tmp_path: Path):
+    async with running(tmp_path, delay_levels="1s 1h") as (app, client):
+        await client.ask(sending("orders", queue_id=1), b"now")
+        for number in range(5):
+            asked = sending("orders", pairs={"DELAY": "1", "TAGS": "t"})
+            reply = (await client.ask(asked, b"%d" % number)).read(SendReply)
+            assert (reply.queue_id, reply.queue_offset) == (0, number)
+        waited = (await client.ask(pulling(SCHEDULE))).messages()
+        assert len(waited) == 5
+        found = await delivered(client, 5)
+        assert [one.body for one in found] == [b"%d" % one for one in range(5)]
+        for before, after in zip(waited, found, strict=True):
+            assert after.store_ms - before.store_ms >= 1000
+            assert after.born_ms == before.born_ms
+            pairs = properties.parse(after.properties)
+            assert pairs["DELAY"] == "1"
+            assert (pairs["REAL_TOPIC"], pairs["REAL_QID"]) == ("orders", "0")
+            assert pairs["TAGS"] == "t"
+        offsets = app.node.offsets
+        await until(lambda: offsets.get("CID_RMQ_SYS_SCHEDULE", SCHEDULE, 0) == 5)
+        assert app.node.topics.get("orders").partitions[0].end == 5
+        tagged = await client.ask(pulling("orders", subscription="t"))
+        assert len(tagged.messages()) == 5
+
+
+@looped
+@pytest.mark.parametrize(
+    ("level", "queue_id"), [("1", 0), ("2", 1), ("3", 1), ("99999999999", 1)]
+)
+async def test_a_level_above_the_last_is_the_last(tmp_path: Path, level, queue_id):
+    async with running(tmp_path, delay_levels="1h 2h") as (app, client):
+        answer = await client.ask(sending("orders", pairs={"DELAY": level}), b"x")
+        assert answer.code == 0
+        served = app.node.topics.get(SCHEDULE)
+        assert served.partitions[queue_id].next_offset == 1
+
+
+@looped
+@pytest.mark.parametrize("level", ["0", "-1", "soon"])
+async def test_no_level_is_no_delay(tmp_path: Path, level: str):
+    async with running(tmp_path) as (_, client):
+        await client.ask(sending("orders", pairs={"DELAY": level}), b"x")
+        assert len((await client.ask(pulling("orders"))).messages()) == 1
+
+
+@looped
+async def test_what_waits_survives_restarts_and_comes_once(tmp_path: Path):
+    for _ in range(2):
+        async with running(tmp_path, delay_levels="1s") as (_, client):
+            for _ in range(3):
+                await client.ask(sending("orders", pairs={"DELAY": "1"}), b"x")
+    # The levels may have changed meanwhile: what waits at a later one comes out too.
+    async with running(tmp_path, delay_levels="1s 1s") as (_, client):
+        await client.ask(sending("orders", pairs={"DELAY": "2"}), b"y")
+    async with running(tmp_path, delay_levels="1s") as (app, client):
+        found = await delivered(client, 7)
+        assert sorted(one.body for one in found) == [b"x"] * 6 + [b"y"]
+        await client.ask(sending("orders", queue_id=1), b"z")
+        assert app.node.topics.get("orders").partitions[0].end == 7
+
+
+@looped
+async def test_messages_of_a_deleted_topic_hold_nobody_up(tmp_path: Path):
+    async with running(tmp_path, delay_levels="1s") as (app, client):
+        await client.ask(sending("doomed", pairs={"DELAY": "1"}), b"x")
+        await client.ask(sending("orders", pairs={"DELAY": "1"}), b"y")
+        await app.node.topics.delete("doomed")
+        (found,) = await delivered(client, 1)
+        assert found.body == b"y"
+
+
+@looped
+async def test_a_refusal_of_the_log_delays_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("gateway.node.schedule._RETRY_S", 0.01)
+    async with running(tmp_path, delay_levels="1s") as (app, client):
+        for number in range(3):
+            asked = sending("orders", pairs={"DELAY": "1"})
+            await client.ask(asked, b"%d" % number)
+        served = app.node.topics.get("orders")
+        true = served.partitions[0]
+        refusals = 0
+
+        class Refusing:
+            """Refuses now, or later, in turn."""
+
+            def __getattr__(self, name):
+                return getattr(true, name)
+
+            def append(self, _records, _store_ms, done):
+                nonlocal refusals
+                refusals += 1
+                error = LogUnavailableError("disk full")
+                if refusals % 2:
+                    raise error
+                asyncio.get_running_loop().call_soon(done, -1, error)
+
+        served.partitions[0] = Refusing()
+        await until(lambda: refusals > 12)
+        served.partitions[0] = true
+        found = await delivered(client, 3)
+        assert [one.body for one in found] == [b"0", b"1", b"2"]
