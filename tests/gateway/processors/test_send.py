@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import errno
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,8 +15,7 @@ from gateway.wire.frame import encode_frame
 from gateway.wire.header import to_fields
 from gateway.wire.message_id import parse_offset_msg_id
 from routing.api import PERM_INHERIT, PERM_READ, Topic
-from storage.api import LogUnavailableError, NoSuchPartitionError
-from tests.remoting import batch_of, looped, pulling, running, sending, until
+from tests.remoting import batch_of, looped, pulling, running, sending
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -322,87 +319,6 @@ async def test_missing_and_wrong_fields_are_named(tmp_path: Path):
         answer = await client.ask(310, b"x", fields={**fields, "e": "many"})
         assert "many" in answer.remark
         assert (await client.ask(GetAllTopicList())).code == 0
-
-
-class Refusing:
-    """A partition whose appends fail, now or later."""
-
-    def __init__(self, partition, error, *, later: bool) -> None:
-        self._partition = partition
-        self._error = error
-        self._later = later
-
-    def __getattr__(self, name: str):
-        return getattr(self._partition, name)
-
-    def append(self, _records, _store_ms, done) -> None:
-        if not self._later:
-            raise self._error
-        asyncio.get_running_loop().call_soon(done, -1, self._error)
-
-
-@looped
-@pytest.mark.parametrize("later", [False, True])
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (LogUnavailableError("disk full"), ResponseCode.SERVICE_NOT_AVAILABLE),
-        (NoSuchPartitionError("deleted"), ResponseCode.TOPIC_NOT_EXIST),
-    ],
-)
-async def test_what_the_log_refuses_is_not_acknowledged(
-    tmp_path: Path, error, code: int, later: bool
-):
-    async with running(tmp_path) as (app, client):
-        await client.ask(sending("orders"), b"x")
-        topic = app.node.topics.get("orders")
-        topic.partitions[0] = Refusing(topic.partitions[0], error, later=later)
-        for header, body in (
-            (sending("orders"), b"x"),
-            (batch_header("orders"), batch_of(b"x", b"y")),
-        ):
-            answer = await client.ask(header, body)
-            assert (answer.code, answer.remark) == (code, str(error))
-        client.send(sending("orders"), b"x", one_way=True)
-        await client.ask(GetAllTopicList())
-        (connection,) = app.server.listeners[0].connections
-        await until(lambda: connection.in_flight == 0)
-        assert (await client.ask(sending("orders", queue_id=1), b"x")).code == 0
-
-
-@looped
-async def test_a_full_disk_is_not_an_acknowledgement_and_passes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    async with running(tmp_path) as (_, client):
-        assert (await client.ask(sending("orders"), b"kept")).code == 0
-
-        def full(*_):
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        with monkeypatch.context() as patch:
-            patch.setattr("storage.file.writer.write_block", full)
-            futures = [client.send(sending("orders"), b"lost") for _ in range(10)]
-            for answer in await asyncio.gather(*futures):
-                assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
-                assert "No space" in answer.remark
-        answer = await client.ask(sending("orders"), b"again")
-        assert answer.read(SendReply).queue_offset == 1
-        assert [one.body for one in await stored(client, "orders")] == [
-            b"kept",
-            b"again",
-        ]
-
-
-@looped
-async def test_a_topic_deleted_with_sends_in_flight_answers_each(tmp_path: Path):
-    async with running(tmp_path) as (app, client):
-        await client.ask(sending("orders"), b"x")
-        futures = [client.send(sending("orders"), b"x") for _ in range(50)]
-        await app.node.topics.delete("orders")
-        answers = await asyncio.gather(*futures)
-        assert {one.code for one in answers} <= {0, ResponseCode.TOPIC_NOT_EXIST}
-        assert (await client.ask(sending("orders"), b"x")).code == 0
 
 
 @looped
