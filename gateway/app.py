@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Self
 
@@ -23,6 +24,7 @@ from gateway.processors.callbacks import notify_consumer_ids_changed
 from gateway.server import Server
 from gateway.tls import server_context
 from gateway.wire import properties
+from routing.api import Broker, RouteError
 from routing.embedded import EmbeddedRoutes
 from storage.api import LogError
 from storage.file import FileLog, FileLogSettings, open_log, open_offsets
@@ -68,11 +70,36 @@ class App:
             stack.push_async_callback(
                 self.server.close, self._config.shutdown_ms / 1000
             )
+            await self._announce()
+            stack.push_async_callback(self._withdraw)
             self._stack = stack.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
+
+    async def _announce(self) -> None:
+        config = self._config
+        addresses = tuple(one.advertised for one in self.server.listeners)
+        await self.node.routes.put_broker(
+            Broker(
+                name=config.broker,
+                cluster=config.cluster,
+                addresses=addresses,
+                pid=os.getpid(),
+            )
+        )
+
+    async def _withdraw(self) -> None:
+        # Before the server closes: clients go elsewhere, if there is anywhere.
+        try:
+            await self.node.routes.remove_broker(self._config.broker)
+        except RouteError as error:
+            log.warning(
+                "clients are told for seconds of a broker that ends",
+                broker=self._config.broker,
+                reason=str(error),
+            )
 
     async def _build(self, stack: AsyncExitStack) -> Node:
         config = self._config
@@ -86,8 +113,10 @@ class App:
         self.recovery = message_log.recovery
         offsets = open_offsets(config.data)
         stack.push_async_callback(offsets.close)
-        routes = EmbeddedRoutes(config.data / "routes.db")
+        routes = open_routes(config)
         stack.push_async_callback(routes.close)
+        if config.routes is not None:
+            routes.follow()
         topics = Topics(config, routes, message_log)
         await topics.create_system_topics(len(levels_ms))
         holds = Holds(config.limits.held_pulls)
@@ -138,6 +167,15 @@ class App:
             raise ConfigError(
                 f"tls: {tls.certificate} and {tls.key} cannot be used: {error}"
             ) from error
+
+
+def open_routes(config: Config) -> EmbeddedRoutes:
+    """Open the route store of a configuration.
+
+    Raises:
+        RouteError: It cannot be opened, or is none.
+    """
+    return EmbeddedRoutes(config.routes or config.data / "routes.db")
 
 
 def _log_settings(config: Config) -> FileLogSettings:

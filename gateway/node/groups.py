@@ -32,13 +32,13 @@ class Groups:
             return group
         if not self._auto_create or names.group_complaint(name):
             return None
-        await self._routes.put_group(Group(name=name))
+        await self._routes.change_group(name, lambda old: old or Group(name=name))
         return self.get(name)
 
     async def put(self, group: Group) -> None:
         """Create or replace a group."""
-        await self._routes.put_group(group)
+        await self._routes.change_group(group.name, lambda _: group)
 
     async def delete(self, name: str) -> None:
         """Remove a group."""
-        await self._routes.delete_group(name)
+        await self._routes.change_group(name, lambda _: None)

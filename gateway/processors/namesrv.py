@@ -40,51 +40,73 @@ _MASTER = "0"
 
 @handles(GetRouteInfo)
 def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
-    """Which brokers have a topic's queues."""
-    node = context.node
-    topic = node.topics.get(request.topic)
-    if topic is None:
+    """Which brokers have a topic's queues, of those that run."""
+    routes = context.node.routes
+    topic = routes.topics.get(request.topic)
+    brokers = _brokers(context)
+    places = [
+        (broker, len(partitions))
+        for broker, partitions in (topic.route.items() if topic else ())
+        if broker in brokers
+    ]
+    if topic is None or not places:
         raise Refusal(
             ResponseCode.TOPIC_NOT_EXIST,
             f"No topic route info in name server for the topic: {request.topic:.200}",
         )
-    setup = topic.setup
-    order = node.routes.settings.get((ORDER_TOPIC_NAMESPACE, request.topic))
+    order = routes.settings.get((ORDER_TOPIC_NAMESPACE, request.topic))
     route = bodies.TopicRoute(
-        broker_datas=[_broker(context)],
+        broker_datas=[brokers[broker] for broker, _ in places],
         order_topic_conf=order if order is not None else msgspec.UNSET,
         queue_datas=[
             bodies.QueueData(
-                broker_name=node.config.broker,
-                perm=setup.perm,
-                read_queue_nums=setup.read_queue_nums,
-                topic_sys_flag=setup.topic_sys_flag,
-                write_queue_nums=setup.write_queue_nums,
+                broker_name=broker,
+                perm=topic.perm,
+                read_queue_nums=min(topic.read_queue_nums, queues),
+                topic_sys_flag=topic.topic_sys_flag,
+                write_queue_nums=min(topic.write_queue_nums, queues),
             )
+            for broker, queues in places
         ],
     )
     return Answer(body=bodies.encode(route))
 
 
-def _broker(context: Context) -> bodies.BrokerData:
+def _brokers(context: Context) -> dict[str, bodies.BrokerData]:
+    """The brokers that run, by name, with the addresses for who asks.
+
+    Others are told by the listener that is the counterpart of the one asked. This one
+    runs, whatever the route store knows of it.
+    """
     config = context.node.config
+    asked = context.peer.advertised
+    brokers = {config.broker: _broker(config.broker, config.cluster, asked)}
+    known = context.node.routes.brokers
+    ours = known.get(config.broker)
+    index = ours.addresses.index(asked) if ours and asked in ours.addresses else 0
+    for name, other in known.items():
+        if name not in brokers:
+            address = other.addresses[min(index, len(other.addresses) - 1)]
+            brokers[name] = _broker(name, other.cluster, address)
+    return brokers
+
+
+def _broker(name: str, cluster: str, address: str) -> bodies.BrokerData:
     # Broker ids are quoted: a real broker leaves the quotes out for Go and C++, and
     # every client reads quoted ones.
     return bodies.BrokerData(
-        broker_addrs={_MASTER: context.peer.advertised},
-        broker_name=config.broker,
-        cluster=config.cluster,
+        broker_addrs={_MASTER: address}, broker_name=name, cluster=cluster
     )
 
 
 @handles(GetBrokerClusterInfo)
 def get_broker_cluster_info(_: GetBrokerClusterInfo, context: Context) -> Answer:
-    """Every broker, and the brokers of every cluster."""
-    config = context.node.config
-    info = bodies.ClusterInfo(
-        broker_addr_table={config.broker: _broker(context)},
-        cluster_addr_table={config.cluster: [config.broker]},
-    )
+    """Every broker that runs, and the brokers of every cluster."""
+    brokers = dict(sorted(_brokers(context).items()))
+    clusters: dict[str, list[str]] = {}
+    for name, broker in brokers.items():
+        clusters.setdefault(broker.cluster, []).append(name)
+    info = bodies.ClusterInfo(broker_addr_table=brokers, cluster_addr_table=clusters)
     return Answer(body=bodies.encode(info))
 
 
@@ -97,18 +119,27 @@ def get_all_topic_list(_: GetAllTopicList, context: Context) -> Answer:
 
 @handles(GetTopicsByCluster)
 def get_topics_by_cluster(request: GetTopicsByCluster, context: Context) -> Answer:
-    """The names of a cluster's topics; there is one cluster."""
-    ours = request.cluster == context.node.config.cluster
-    topics = sorted(context.node.routes.topics) if ours else []
+    """The names of the topics that a cluster's brokers have."""
+    brokers = {
+        name
+        for name, broker in _brokers(context).items()
+        if broker.cluster == request.cluster
+    }
+    topics = sorted(
+        name
+        for name, topic in context.node.routes.topics.items()
+        if not brokers.isdisjoint(topic.route)
+    )
     return Answer(body=bodies.encode(bodies.TopicList(topic_list=topics)))
 
 
 @handles(GetSystemTopicListFromNamesrv)
 def get_system_topics(_: GetSystemTopicListFromNamesrv, context: Context) -> Answer:
     """The topics named like clusters and brokers, and a broker that knows the rest."""
-    config = context.node.config
+    brokers = _brokers(context)
+    names = {broker.cluster for broker in brokers.values()} | brokers.keys()
     topics = bodies.TopicList(
-        broker_addr=context.peer.advertised, topic_list=[config.cluster, config.broker]
+        broker_addr=context.peer.advertised, topic_list=sorted(names)
     )
     return Answer(body=bodies.encode(topics))
 
@@ -117,7 +148,7 @@ def get_system_topics(_: GetSystemTopicListFromNamesrv, context: Context) -> Ans
 def delete_topic_route(_: DeleteTopicInNamesrv, __: Context) -> Answer:
     """Forget a topic's route until its brokers register again.
 
-    Ours register at once, as it were; the topic goes when it is deleted on a broker.
+    Ours register at once, as it were; the topic goes when its last broker deletes it.
     """
     return Answer()
 

@@ -134,7 +134,7 @@ def get_topic_config(request: GetTopicConfig, context: Context) -> Answer:
 @handles(GetAllTopicConfig)
 def get_all_topic_config(request: GetAllTopicConfig, context: Context) -> Answer:
     """How all topics are set up, sorted by name; a part where one is asked for."""
-    topics = context.node.routes.topics
+    topics = {topic.name: topic.setup for topic in context.node.topics}
     begin = max(request.topic_seq or 0, 0)
     end = None if request.max_topic_num is None else begin + request.max_topic_num
     page = sorted(topics)[begin:end]
@@ -193,9 +193,9 @@ def get_system_topics(_: GetSystemTopicListFromBroker, context: Context) -> Answ
     """The topics that are not users'."""
     config = context.node.config
     topics = {
-        name
-        for name in context.node.routes.topics
-        if names.reserved_complaint(name, config.cluster, config.broker)
+        topic.name
+        for topic in context.node.topics
+        if names.reserved_complaint(topic.name, config.cluster, config.broker)
     }
     found = sorted(names.SYSTEM_TOPICS | topics)
     return Answer(body=bodies.encode(bodies.TopicList(topic_list=found)))
