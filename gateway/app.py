@@ -57,6 +57,14 @@ class App:
         self.recovery: Recovery
         """What opening the log came upon."""
 
+    def recovered(self) -> list[str]:
+        """What opening the log came upon, a line for people each."""
+        return [
+            f"recovered: {dropped.bytes} bytes at the end of the log were not whole; "
+            f"they are kept in {dropped.file}"
+            for dropped in self.recovery.dropped
+        ]
+
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             self.node = await self._build(stack)
@@ -174,8 +182,11 @@ def open_routes(config: Config) -> EmbeddedRoutes:
 
     Raises:
         RouteError: It cannot be opened, or is none.
+        OSError: Its directory cannot be made.
     """
-    return EmbeddedRoutes(config.routes or config.data / "routes.db")
+    path = config.routes or config.data / "routes.db"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return EmbeddedRoutes(path)
 
 
 def _log_settings(config: Config) -> FileLogSettings:

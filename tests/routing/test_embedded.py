@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import asynccontextmanager
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from structlog.testing import capture_logs
@@ -14,6 +14,9 @@ from routing import database, embedded
 from routing.api import Group, RouteStoreUnavailableError, Topic
 from routing.embedded import EmbeddedRoutes
 from tests.contracts.routes import ORDERS, RoutesContract, put_group, put_topic
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TIMEOUT_S = 20
 
