@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -173,7 +174,8 @@ class _Keeper:
             await asyncio.wait_for(process.wait(), timeout_s)
         except TimeoutError:
             log.warning("worker killed", broker=self._name, reason="it did not stop")
-            process.kill()
+            with suppress(ProcessLookupError):
+                process.kill()
             await process.wait()
 
     async def _withdraw(self) -> None:

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     from routing.api import Broker
 
-POLL_S = 0.05
-"""How long another process' change goes unseen; a look costs microseconds."""
+POLL_S = 0.1
+"""How long another process' change goes unseen. A look costs microseconds, but waking
+an idle processor for it costs a hundred."""
 TELL_AFTER_S = 1.0
 """Another process has the file for milliseconds; longer is worth a line."""
 

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import logging
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gateway.wire import bodies
 from gateway.wire.codes import ONE_WAY_FLAG, RESPONSE_FLAG, Language, ResponseCode
@@ -183,8 +183,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Note the transport."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # It is one, but on uvloop not by inheritance.
+        self._transport = cast("asyncio.Transport", transport)
         self._writable.set()
 
     def pause_writing(self) -> None:
