@@ -126,6 +126,15 @@ class Topics:
         served = self.get(name)
         if served is not None and served.setup.write_queue_nums >= queues:
             return served
+        if served is not None:
+            # More queues, and otherwise what an administrator made of it.
+            setup = served.setup
+            grown = max(queues, setup.read_queue_nums)
+            return await self.put(
+                msgspec.structs.replace(
+                    setup, read_queue_nums=grown, write_queue_nums=queues
+                )
+            )
         setup = Topic(
             name=name,
             read_queue_nums=queues,
