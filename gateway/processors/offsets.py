@@ -54,6 +54,11 @@ def query_consumer_offset(
 @handles(UpdateConsumerOffset)
 def update_consumer_offset(request: UpdateConsumerOffset, context: Context) -> Answer:
     """Where a group goes on from now on."""
+    if context.node.groups.get(request.consumer_group) is None:
+        raise Refusal(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"Group {request.consumer_group:.200} not exist!",
+        )
     if request.commit_offset < 0:
         raise Refusal(
             ResponseCode.INVALID_PARAMETER,
