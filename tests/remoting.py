@@ -16,7 +16,7 @@ import msgspec
 import uvloop
 
 from gateway.app import App
-from gateway.config import Config, ListenerConfig
+from gateway.config import Config, ListenerConfig, LogConfig
 from gateway.wire import batch, bodies, message, properties
 from gateway.wire.codes import ONE_WAY_FLAG, RESPONSE_FLAG, Language, RequestCode
 from gateway.wire.commands.pull import (
@@ -216,6 +216,8 @@ def config(data: Path, **changes: Any) -> Config:
     settings: dict[str, Any] = {
         "data": data,
         "listeners": (ListenerConfig(port=0),),
+        # Segments are set aside whole, and there are many tests.
+        "log": LogConfig(segment_bytes=8 << 20),
         **changes,
     }
     return Config(**settings)
