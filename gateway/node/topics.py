@@ -192,6 +192,9 @@ class Topics:
 
     async def delete(self, name: str) -> None:
         """Delete a topic with its messages; nothing happens where there is none."""
+        # Its messages first: a kill in between leaves an empty topic, and not one that
+        # has its old messages again when it is made anew.
+        self._log.delete(name)
         await self._routes.delete_topic(name)
 
     def _refresh(self, name: str) -> None:
