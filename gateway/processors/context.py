@@ -105,7 +105,6 @@ class Context(msgspec.Struct, gc=False):
     code: int
     opaque: int
     one_way: bool
-    version: int
     body: bytes
 
     def respond(self, *data: Buffer) -> None:

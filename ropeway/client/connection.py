@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.wire import bodies
@@ -39,8 +38,6 @@ SILENCE_S = 1.0
 """A request that waited at least so long while nothing at all was heard gives the
 connection up: the peer may be gone without a word. Java closes after any time-out."""
 
-_BARE_NUMBER_KEY = re.compile(rb"([{,])(\d+):")
-
 
 class Response(NamedTuple):
     """A server's answer, its fields not yet looked at."""
@@ -70,11 +67,6 @@ class Response(NamedTuple):
         """
         try:
             return bodies.decode(kind, self.body)
-        except HeaderError:
-            # fastjson leaves keys that are numbers bare, as in {0:"127.0.0.1:10911"}.
-            quoted = _BARE_NUMBER_KEY.sub(rb'\1"\2":', self.body)
-        try:
-            return bodies.decode(kind, quoted)
         except HeaderError as error:
             raise BadResponseError(f"{self.address}: {error}") from error
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ropeway.client.message import Message
 
 RETRY_PREFIX = "%RETRY%"
-DLQ_PREFIX = "%DLQ%"
 
 STATUS_OF_CODE = {
     ResponseCode.SUCCESS: SendStatus.SEND_OK,

@@ -103,11 +103,6 @@ class Writer:
             self._loop = asyncio.get_running_loop()
         return self._loop
 
-    @property
-    def busy(self) -> bool:
-        """Whether a thread is writing a block."""
-        return self._busy
-
     def open_run(self, partition: FilePartition) -> Run:
         """Begin a partition's part of the collecting block."""
         run = Run(partition, partition.next_offset)

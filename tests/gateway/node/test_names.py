@@ -43,8 +43,6 @@ def test_what_is_the_systems_is_known():
     for name in ("TBW102", "SCHEDULE_TOPIC_XXXX", "rmq_sys_REVIVE_LOG_a"):
         assert names.is_system_topic(name)
     assert not names.is_system_topic("orders")
-    assert names.is_system_group(names.SCHEDULE_GROUP)
-    assert not names.is_system_group("g")
     assert "TBW102" not in names.NOT_FOR_SENDING
     assert "SCHEDULE_TOPIC_XXXX" in names.NOT_FOR_SENDING
 

@@ -25,7 +25,7 @@ class Peer:
 
 def context(*, one_way: bool = False) -> tuple[Context, Peer]:
     peer = Peer()
-    return Context(None, peer, 310, 9, one_way, 1, b""), peer
+    return Context(None, peer, 310, 9, one_way, b""), peer
 
 
 def read(peer: Peer):
