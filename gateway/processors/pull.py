@@ -6,7 +6,6 @@ DefaultMessageStore.getMessage, RocketMQ 5.3.4.
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
 from gateway.node import subscriptions
@@ -22,6 +21,7 @@ from gateway.wire.commands.pull import (
     PullMessage,
     PullReply,
 )
+from gateway.wire.frame import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -48,8 +48,6 @@ _FOUND = (
     + str(ROPEWAY_VERSION).encode()
     + b"}"
 )
-
-_PREFIX = struct.Struct(">II")
 
 
 @handles(PullMessage)
@@ -191,14 +189,12 @@ class _Pull:
                 return self._hold("NO_MESSAGE_IN_QUEUE")
             return self._hold("OFFSET_OVERFLOW_ONE")
         if end == 0:
-            moved = self._empty("NO_MESSAGE_IN_QUEUE", 0)
+            remark, next_offset = "NO_MESSAGE_IN_QUEUE", 0
         elif offset < first:
-            moved = self._empty("OFFSET_TOO_SMALL", first)
+            remark, next_offset = "OFFSET_TOO_SMALL", first
         else:
-            moved = self._empty("OFFSET_OVERFLOW_BADLY", end)
-        return Answer(
-            ResponseCode.PULL_OFFSET_MOVED, moved.remark, moved.header, None, b""
-        )
+            remark, next_offset = "OFFSET_OVERFLOW_BADLY", end
+        return self._empty(remark, next_offset, ResponseCode.PULL_OFFSET_MOVED)
 
     def _read_now(self) -> Chunk | None:
         return self._partition.read_now(
@@ -229,9 +225,11 @@ class _Pull:
             return LATER
         # Nothing matched: the client goes on behind what was looked at, so that a
         # pull never waits with old messages before it.
-        remark = "NO_MATCHED_MESSAGE"
-        answer = self._empty(remark, chunk.next_offset)
-        return Answer(ResponseCode.PULL_RETRY_IMMEDIATELY, remark, answer.header)
+        return self._empty(
+            "NO_MATCHED_MESSAGE",
+            chunk.next_offset,
+            ResponseCode.PULL_RETRY_IMMEDIATELY,
+        )
 
     def _respond(self, chunk: Chunk) -> None:
         header = _FOUND % (
@@ -246,10 +244,15 @@ class _Pull:
         size = len(header)
         body_bytes = sum(map(len, chunk.data))
         self._context.respond(
-            _PREFIX.pack(size + 4 + body_bytes, size) + header, *chunk.data
+            PREFIX.pack(size + 4 + body_bytes, size) + header, *chunk.data
         )
 
-    def _empty(self, remark: str, next_offset: int) -> Answer:
+    def _empty(
+        self,
+        remark: str,
+        next_offset: int,
+        code: ResponseCode = ResponseCode.PULL_NOT_FOUND,
+    ) -> Answer:
         header = PullReply(
             suggest_which_broker_id=self._group.broker_id,
             next_begin_offset=next_offset,
@@ -258,7 +261,7 @@ class _Pull:
             topic_sys_flag=self._topic.setup.topic_sys_flag,
             group_sys_flag=self._group.group_sys_flag,
         )
-        return Answer(ResponseCode.PULL_NOT_FOUND, remark, header)
+        return Answer(code, remark, header)
 
     def _not_now(self) -> Answer:
         """The client does not take what it has been sent: it may ask again then."""
