@@ -31,7 +31,7 @@ from gateway.wire.errors import MessageError
 from gateway.wire.message_id import parse_offset_msg_id
 from ropeway.client import queue_bounds
 from ropeway.client.config import ClientConfig
-from ropeway.client.errors import BadResponseError, ResponseError
+from ropeway.client.errors import BadResponseError
 from ropeway.client.instance import Instance
 from ropeway.client.lags import QueueLag, QueueSpan, read_lags
 from ropeway.client.received import read_all
@@ -41,6 +41,8 @@ from ropeway.client.sending import RETRY_PREFIX
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from gateway.wire.header import Header
+    from ropeway.client.connection import Response
     from ropeway.client.message import MessageQueue, ReceivedMessage
 
 PERM_READ_WRITE = 6
@@ -120,8 +122,7 @@ class Admin:
             perm=perm,
             order=order,
         )
-        for address in await self._masters():
-            await self._instance.connections.request(address, header)
+        await self._ask_masters(header)
 
     async def delete_topic(self, topic: str) -> None:
         """Delete a topic with its messages, from the brokers and the name servers.
@@ -130,8 +131,7 @@ class Admin:
             ResponseError: A server refused; others may have done it.
             RemotingError: A server cannot be reached.
         """
-        for address in await self._masters():
-            await self._instance.connections.request(address, DeleteTopic(topic=topic))
+        await self._ask_masters(DeleteTopic(topic=topic))
         await self._instance.routes.ask(DeleteTopicInNamesrv(topic=topic))
 
     async def describe_topic(self, topic: str) -> list[QueueSpan]:
@@ -183,10 +183,7 @@ class Admin:
             RemotingError: A server cannot be reached.
         """
         names: set[str] = set()
-        for address in await self._masters():
-            response = await self._instance.connections.request(
-                address, GetAllGroupConfig()
-            )
+        for response in await self._ask_masters(GetAllGroupConfig()):
             names |= response.json(_Groups).subscription_group_table.keys()
         return sorted(names)
 
@@ -197,16 +194,12 @@ class Admin:
             RemotingError: A server cannot be reached.
         """
         found: set[str] = set()
-        for address in await self._masters():
-            try:
-                response = await self._instance.connections.request(
-                    address, GetConsumerListByGroup(consumer_group=group)
-                )
-            except ResponseError as error:
-                # What a broker says that knows nobody in the group.
-                if error.code != ResponseCode.SYSTEM_ERROR:
-                    raise
-            else:
+        for response in await self._ask_masters(
+            GetConsumerListByGroup(consumer_group=group),
+            # What a broker says that knows nobody in the group.
+            expect=(ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR),
+        ):
+            if response.code == ResponseCode.SUCCESS:
                 found |= set(response.json(bodies.ConsumerIdList).consumer_id_list)
         return sorted(found)
 
@@ -217,14 +210,11 @@ class Admin:
             RemotingError: A server cannot be reached, or refused.
         """
         lags: list[QueueLag] = []
-        for address in await self._masters():
-            response = await self._instance.connections.request(
-                address, GetConsumeStats(consumer_group=group)
-            )
+        for response in await self._ask_masters(GetConsumeStats(consumer_group=group)):
             try:
                 lags += read_lags(response.body)
             except msgspec.DecodeError as error:
-                raise BadResponseError(f"{address}: {error}") from error
+                raise BadResponseError(f"{response.address}: {error}") from error
         return sorted(lags, key=lambda lag: lag.queue)
 
     async def delete_group(self, group: str) -> None:
@@ -234,9 +224,7 @@ class Admin:
             ResponseError: A broker refused; others may have done it.
             RemotingError: A server cannot be reached.
         """
-        header = DeleteGroup(group_name=group, clean_offset=True)
-        for address in await self._masters():
-            await self._instance.connections.request(address, header)
+        await self._ask_masters(DeleteGroup(group_name=group, clean_offset=True))
         await self.delete_topic(f"{RETRY_PREFIX}{group}")
 
     # Messages.
@@ -314,11 +302,20 @@ class Admin:
         # Brokers look up by a hash of the key.
         return [m for m in found if key == m.msg_id or key in m.keys]
 
-    async def _masters(self) -> Collection[str]:
+    async def _ask_masters(
+        self,
+        header: Header,
+        *,
+        expect: Collection[int] = (ResponseCode.SUCCESS,),
+    ) -> list[Response]:
+        """Ask every broker's master, one after the other."""
         info = await self._cluster_info()
         nodes = (broker.broker_addrs for broker in info.broker_addr_table.values())
         masters = {at[str(MASTER_ID)] for at in nodes if str(MASTER_ID) in at}
-        return sorted(masters)
+        return [
+            await self._instance.connections.request(address, header, expect=expect)
+            for address in sorted(masters)
+        ]
 
     async def _cluster_info(self) -> bodies.ClusterInfo:
         self._instance.ensure_started()
