@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from gateway.wire import bodies
+from gateway.wire import bodies, host_port
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.admin import (
     CreateTopic,
@@ -248,10 +248,9 @@ class Admin:
             place = parse_offset_msg_id(offset_msg_id)
         except MessageError as error:
             raise ValueError(str(error)) from error
-        host = f"[{place.host}]" if ":" in place.host else place.host
-        address = f"{host}:{place.port}"
         response = await self._instance.connections.request(
-            address, ViewMessage(offset=place.message_id, topic=topic)
+            host_port.join(place.host, place.port),
+            ViewMessage(offset=place.message_id, topic=topic),
         )
         (message,) = read_all(response.body, "")
         return message

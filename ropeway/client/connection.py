@@ -7,7 +7,7 @@ import itertools
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.wire import bodies
+from gateway.wire import bodies, host_port
 from gateway.wire.codes import ONE_WAY_FLAG, RESPONSE_FLAG, Language, ResponseCode
 from gateway.wire.errors import FrameError, HeaderError
 from gateway.wire.frame import (
@@ -246,14 +246,14 @@ async def connect(
         ConnectionFailedError: Nobody listens there, or TLS failed, or it took longer
             than `connect_timeout_s`.
     """
-    host, _, port = address.rpartition(":")
     loop = asyncio.get_running_loop()
     try:
+        host, port = host_port.split(address)
         async with asyncio.timeout(config.connect_timeout_s):
             _, connection = await loop.create_connection(
                 lambda: Connection(address, config, handlers),
-                host.strip("[]"),
-                int(port),
+                host,
+                port,
                 ssl=config.tls,
             )
     except TimeoutError as error:
