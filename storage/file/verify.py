@@ -10,7 +10,7 @@ from msgspec import Struct
 from storage.api import LogError
 from storage.file import catalog, lock
 from storage.file.block import ENTRY
-from storage.file.recovery import Damage, blocks, mapped
+from storage.file.scan import Damage, blocks, mapped
 from storage.file.segment import Segment, bases, index_is_whole, load_index
 
 if TYPE_CHECKING:
