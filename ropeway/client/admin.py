@@ -6,7 +6,7 @@ Source: DefaultMQAdminExtImpl.java and MQAdminImpl.java, RocketMQ 5.3.4.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -30,6 +30,7 @@ from gateway.wire.commands.query import QueryMessage, ViewMessage
 from gateway.wire.errors import MessageError
 from gateway.wire.message_id import parse_offset_msg_id
 from ropeway.client import queue_bounds
+from ropeway.client.base import Client
 from ropeway.client.config import ClientConfig
 from ropeway.client.errors import BadResponseError
 from ropeway.client.instance import Instance
@@ -53,7 +54,7 @@ class _Groups(msgspec.Struct, rename="camel", frozen=True):
     subscription_group_table: dict[str, msgspec.Raw]
 
 
-class Admin:
+class Admin(Client):
     """Administers what a name server knows. Use it with `async with`.
 
     Args:
@@ -62,7 +63,7 @@ class Admin:
     """
 
     def __init__(self, name_server: str, *, config: ClientConfig | None = None) -> None:
-        self._instance = Instance(name_server, config or ClientConfig())
+        super().__init__(Instance(name_server, config or ClientConfig()))
 
     async def start(self) -> None:
         """Start; servers are first asked when something is wanted.
@@ -75,13 +76,6 @@ class Admin:
     async def close(self) -> None:
         """Close the connections."""
         await self._instance.close()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     # Topics.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from gateway.wire import bodies
 from gateway.wire import properties as names
 from ropeway.client import sending
+from ropeway.client.base import Client
 from ropeway.client.config import ProducerConfig
 from ropeway.client.errors import (
     RemotingError,
@@ -41,7 +42,7 @@ def select_by_sharding_key(
     return queues[abs(names.tag_hash(message.sharding_key or "")) % len(queues)]
 
 
-class Producer:
+class Producer(Client):
     """Sends messages to any topic. Use it with `async with`, or `start` and `close`.
 
     Sends may run at the same time; those to one queue that wait for each other
@@ -58,15 +59,10 @@ class Producer:
     ) -> None:
         self._config = config or ProducerConfig()
         self._group = group
-        self._instance = Instance(name_server, self._config)
+        super().__init__(Instance(name_server, self._config))
         self._instance.describe = self._describe
         self._keys = UniqueKeys()
         self._turns = itertools.count(random.randrange(1 << 16))  # noqa: S311 - no secret
-
-    @property
-    def client_id(self) -> str:
-        """The name that brokers know this producer by."""
-        return self._instance.client_id
 
     async def start(self) -> None:
         """Start; servers are first asked when something is sent.
@@ -79,13 +75,6 @@ class Producer:
     async def close(self) -> None:
         """Unregister and close the connections; sends under way fail."""
         await self._instance.close()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     async def send(
         self,
