@@ -12,12 +12,10 @@ from ropeway.client import (
     ClientClosedError,
     ConnectionFailedError,
     Message,
-    MessageQueue,
     Producer,
     ResponseError,
     SendStatus,
     TopicNotFoundError,
-    select_by_sharding_key,
 )
 from tests.ropeway.client.fake_server import STORED, Answer, FakeServer
 from tests.ropeway.client.scenario import (
@@ -320,14 +318,6 @@ def test_what_cannot_go_together_is_refused(messages, complaint):
 async def test_a_producer_that_was_not_started_sends_nothing():
     with pytest.raises(ClientClosedError):
         await producer("127.0.0.1:1").send(Message("t", b"x"))
-
-
-def test_a_sharding_keys_queue_is_javas():
-    queues = [MessageQueue("t", "b", number) for number in range(7)]
-    # "polygenelubricants".hashCode() is Integer.MIN_VALUE, whose remainder is -2.
-    for key, queue_id in {"a": 97 % 7, "polygenelubricants": 2, "": 0}.items():
-        message = Message("t", b"x", sharding_key=key)
-        assert select_by_sharding_key(queues, message).queue_id == queue_id
 
 
 def test_compression_is_zlib_as_java_reads_it():
