@@ -147,6 +147,7 @@ class _Pull:
         "_offset",
         "_partition",
         "_request",
+        "_subscription",
         "_topic",
     )
 
@@ -163,6 +164,7 @@ class _Pull:
         self._topic = topic
         self._group = group
         self._partition: Partition = topic.partitions[request.queue_id]
+        self._subscription = subscription
         self._filter: Filter | None = subscription.filter
         self._offset = request.queue_offset
 
@@ -281,9 +283,27 @@ class _Pull:
         peer.hold()
         return LATER
 
+    def _is_outdated(self) -> bool:
+        """Whether the group wants something else since the pull came.
+
+        What has come since then is for a new pull: a client filters by what it wanted
+        when it asked, so an answer now would take it behind what it wants by now.
+        """
+        if self._request.sys_flag & SUBSCRIPTION_FLAG:
+            return False
+        connected = self._context.node.clients.consumer_group(self._group.name)
+        return (
+            connected is None
+            or connected.subscriptions.get(self._topic.name) is not self._subscription
+        )
+
     def _wake(self) -> bool:
         """The queue has grown: answer if it has something that is wanted."""
         peer = self._context.peer
+        if self._is_outdated():
+            peer.unhold()
+            self._finish(self._empty("OFFSET_OVERFLOW_ONE", self._offset))
+            return True
         try:
             chunk = self._read_now()
         except Exception as error:  # noqa: BLE001 - turned into an answer
@@ -316,7 +336,9 @@ class _Pull:
 
     def _last_look(self) -> Answer | Later:
         # Most often there is nothing, or only what the filter keeps out.
-        chunk = self._read_now() if self._offset < self._partition.end else None
+        chunk = None
+        if self._offset < self._partition.end and not self._is_outdated():
+            chunk = self._read_now()
         if chunk is not None and chunk.records:
             return self._outcome(chunk)
         return self._empty("OFFSET_OVERFLOW_ONE", self._offset)

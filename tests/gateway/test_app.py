@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,16 @@ from gateway.wire import bodies
 from gateway.wire.codes import RequestCode
 from gateway.wire.commands.offsets import QueryConsumerOffset
 from storage.api import LogInUseError
-from tests.remoting import committing, config, looped, pulling, running, sending
+from tests.remoting import (
+    committing,
+    config,
+    looped,
+    pulling,
+    running,
+    sending,
+    until,
+    waiting,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +63,31 @@ async def test_a_deleted_topic_begins_again_without_its_past(tmp_path: Path):
         (found,) = (await client.ask(pulling("orders"))).messages()
         assert (found.body, found.queue_offset) == (b"new", 0)
         assert app.node.offsets.get("readers", "orders", 0) is None
+
+
+@looped
+async def test_messages_that_a_power_cut_took_leave_no_offsets_beyond_the_end(
+    tmp_path: Path,
+):
+    data, before = config(tmp_path).data, tmp_path / "before"
+    delayed = sending("orders", pairs={"DELAY": "1"})
+    async with running(tmp_path, delay_levels="1s 1h") as (_, client):
+        await client.ask(sending("orders"), b"kept")
+    shutil.copytree(data / "log", before)
+    async with running(tmp_path, delay_levels="1s 1h") as (app, client):
+        await client.ask(delayed, b"lost")
+        await client.ask(sending("orders"), b"lost")
+        (partition, *_) = app.node.topics.get("orders").partitions
+        await until(lambda: partition.end == 3)
+        await client.ask(committing("orders", 0, 3))
+    shutil.rmtree(data / "log")
+    before.rename(data / "log")
+    async with running(tmp_path, delay_levels="1s 1h") as (app, client):
+        kept = QueryConsumerOffset(consumer_group="readers", topic="orders", queue_id=0)
+        assert (await client.ask(kept)).fields == {"offset": "1"}
+        await client.ask(delayed, b"new")
+        (found,) = (await client.ask(waiting("orders", 1))).messages()
+        assert found.body == b"new"
 
 
 @looped
