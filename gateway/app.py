@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gateway.config import Config
     from gateway.node.topics import ServedTopic
     from storage.file.recovery import Recovery
+    from storage.offsets import Offsets
 
 log = structlog.get_logger(__name__)
 
@@ -127,6 +128,7 @@ class App:
             routes.follow()
         topics = Topics(config, routes, message_log)
         await topics.create_system_topics(len(levels_ms))
+        await _take_back(offsets, topics)
         holds = Holds(config.limits.held_pulls)
 
         def forget(topic: ServedTopic) -> None:
@@ -187,6 +189,30 @@ def open_routes(config: Config) -> EmbeddedRoutes:
     path = config.routes or config.data / "routes.db"
     path.parent.mkdir(parents=True, exist_ok=True)
     return EmbeddedRoutes(path)
+
+
+async def _take_back(offsets: Offsets, topics: Topics) -> None:
+    """Point groups that are ahead of the log at its end.
+
+    A power cut can take messages that were not synced yet and leave offsets behind
+    them. New messages get the same offsets again, and nobody may pass over those.
+    """
+    for group in offsets.groups():
+        for name in offsets.topics(group):
+            topic = topics.get(name)
+            ends = [one.end for one in topic.partitions] if topic else []
+            for queue_id, offset in offsets.queues(group, name).items():
+                if queue_id < len(ends) and offset > ends[queue_id]:
+                    log.warning(
+                        "group was ahead of the log",
+                        group=group,
+                        topic=name,
+                        queue_id=queue_id,
+                        offset=offset,
+                        end=ends[queue_id],
+                    )
+                    offsets.commit(group, name, queue_id, ends[queue_id])
+    await offsets.flush()
 
 
 def _log_settings(config: Config) -> FileLogSettings:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import structlog
 
 from gateway.processors.dispatch import dispatch
-from gateway.wire import message
+from gateway.wire import host_port, message
 from gateway.wire.codes import RESPONSE_FLAG, Language
 from gateway.wire.errors import FrameError
 from gateway.wire.frame import FrameReader, decode_envelope
@@ -95,7 +95,7 @@ class Connection(asyncio.Protocol):
         ip = ipaddress.ip_address(host.partition("%")[0])
         # What a dual-stack socket calls ::ffff:1.2.3.4 is an IPv4 client.
         ip = getattr(ip, "ipv4_mapped", None) or ip
-        self.address = f"[{ip}]:{port}" if ip.version == 6 else f"{ip}:{port}"  # noqa: PLR2004
+        self.address = host_port.join(str(ip), port)
         self.packed_address = message.pack_host(str(ip), port)
 
     # -- the transport's side

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.wire import message, message_id
+from gateway.wire import host_port, message, message_id
 
 if TYPE_CHECKING:
     from gateway.config import ListenerConfig
@@ -58,7 +58,7 @@ class Listener:
                 "address needs advertised_host"
             )
         port = config.advertised_port or self.port
-        self.advertised = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.advertised = host_port.join(host, port)
         address = _resolve(host)
         self.packed_advertised = message.pack_host(address, port)
         self.id_prefix = message_id.address_prefix(address, port).encode()

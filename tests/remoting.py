@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
-import struct
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -16,7 +15,7 @@ import msgspec
 import uvloop
 
 from gateway.app import App
-from gateway.config import Config, ListenerConfig
+from gateway.config import Config, ListenerConfig, LogConfig
 from gateway.wire import batch, bodies, message, properties
 from gateway.wire.codes import ONE_WAY_FLAG, RESPONSE_FLAG, Language, RequestCode
 from gateway.wire.commands.pull import (
@@ -26,7 +25,13 @@ from gateway.wire.commands.pull import (
     PullMessage,
 )
 from gateway.wire.commands.send import SendMessage, SendMessageV2
-from gateway.wire.frame import FrameReader, decode_envelope, decode_fields, encode_frame
+from gateway.wire.frame import (
+    PREFIX,
+    FrameReader,
+    decode_envelope,
+    decode_fields,
+    encode_frame,
+)
 from gateway.wire.header import Header, from_fields, row_of, to_fields
 
 if TYPE_CHECKING:
@@ -127,9 +132,7 @@ class Remoting:
             envelope.remark,
             decode_fields(envelope.ext_fields),
             body,
-            struct.pack(">II", 4 + len(header) + len(body), len(header))
-            + header
-            + body,
+            PREFIX.pack(4 + len(header) + len(body), len(header)) + header + body,
         )
         if not envelope.flag & RESPONSE_FLAG:
             self.requests.put_nowait(frame)
@@ -216,6 +219,8 @@ def config(data: Path, **changes: Any) -> Config:
     settings: dict[str, Any] = {
         "data": data,
         "listeners": (ListenerConfig(port=0),),
+        # Segments are set aside whole, and there are many tests.
+        "log": LogConfig(segment_bytes=8 << 20),
         **changes,
     }
     return Config(**settings)

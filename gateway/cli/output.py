@@ -11,7 +11,7 @@ import msgspec
 from gateway.cli.failures import MisusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ropeway.client import ReceivedMessage
 
@@ -35,28 +35,28 @@ def print_rows(rows: Sequence[dict[str, Any]], *, as_json: bool) -> None:
         click.echo("  ".join(cells).rstrip())
 
 
+_FACTS: dict[str, Callable[[ReceivedMessage], Any]] = {
+    "topic": lambda message: message.topic,
+    "broker": lambda message: message.queue.broker_name,
+    "queue_id": lambda message: message.queue.queue_id,
+    "offset": lambda message: message.queue_offset,
+    "tag": lambda message: message.tags or "",
+    "keys": lambda message: " ".join(message.keys),
+    "msg_id": lambda message: message.msg_id,
+    "offset_msg_id": lambda message: message.offset_msg_id,
+    "born_ms": lambda message: message.born_ms,
+    "store_ms": lambda message: message.store_ms,
+    "reconsume_times": lambda message: message.reconsume_times,
+    "body": lambda message: message.body.decode(errors="backslashreplace"),
+}
+
+FORMAT_NAMES = " ".join(_FACTS)
+"""What `--format` knows."""
+
+
 def message_row(message: ReceivedMessage) -> dict[str, Any]:
     """A message's facts by the names that `--format` knows."""
-    return {
-        "topic": message.topic,
-        "broker": message.queue.broker_name,
-        "queue_id": message.queue.queue_id,
-        "offset": message.queue_offset,
-        "tag": message.tags or "",
-        "keys": " ".join(message.keys),
-        "msg_id": message.msg_id,
-        "offset_msg_id": message.offset_msg_id,
-        "born_ms": message.born_ms,
-        "store_ms": message.store_ms,
-        "reconsume_times": message.reconsume_times,
-        "body": message.body.decode(errors="backslashreplace"),
-    }
-
-
-FORMAT_NAMES = (
-    "topic broker queue_id offset tag keys msg_id offset_msg_id born_ms store_ms "
-    "reconsume_times body"
-)
+    return {name: fact(message) for name, fact in _FACTS.items()}
 
 
 def print_message(message: ReceivedMessage, template: str, *, as_json: bool) -> None:

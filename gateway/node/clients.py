@@ -27,14 +27,16 @@ class Link(Protocol):
     """A client's connection, as far as this file needs it."""
 
     language: str
+    """The client's language; known from its first request on."""
     version: int
+    """The client's MQVersion number."""
 
     @property
     def address(self) -> str:
         """The client's address, host:port."""
 
     def push(self, *data: Buffer) -> None:
-        """Send a whole one-way request."""
+        """Send a whole one-way request, in pieces, at the end of this tick."""
 
     def close(self) -> None:
         """Close the connection."""

@@ -11,8 +11,7 @@ RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
 AUTO_CREATE_TOPIC = "TBW102"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
-SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
-SCHEDULE_GROUP = SYSTEM_GROUP_PREFIX + "SCHEDULE"
+SCHEDULE_GROUP = "CID_RMQ_SYS_SCHEDULE"
 
 MAX_TOPIC_LENGTH = 127
 MAX_GROUP_LENGTH = 120
@@ -84,11 +83,6 @@ def reserved_complaint(name: str, cluster: str, broker: str) -> str | None:
     if is_system_topic(name) or name in (cluster, broker):
         return f"The topic[{name:.200}] is conflict with system topic."
     return None
-
-
-def is_system_group(name: str) -> bool:
-    """Whether the group is not a user's."""
-    return name.startswith(SYSTEM_GROUP_PREFIX)
 
 
 def retry_topic(group: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gateway.node.node import now_ms
 from gateway.wire import message, properties
 from gateway.wire.errors import MessageError
+from gateway.wire.message import V4_HOST_BYTES
 from storage.api import Record
 
 if TYPE_CHECKING:
@@ -61,7 +62,11 @@ def make_record(
             f"properties of {len(data)} bytes with the broker's own; "
             f"allowed: {message.MAX_PROPERTIES_BYTES}"
         )
-    if len(born_host) > 8 or len(store_host) > 8 or sys_flag & _HOST_FLAGS:  # noqa: PLR2004 - IPv4 and port
+    if (
+        len(born_host) > V4_HOST_BYTES
+        or len(store_host) > V4_HOST_BYTES
+        or sys_flag & _HOST_FLAGS
+    ):
         sys_flag &= ~_HOST_FLAGS
         sys_flag |= message.host_flags(born_host, store_host)
     tag = pairs.get(properties.TAGS)

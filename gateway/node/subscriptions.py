@@ -46,7 +46,7 @@ def build(
     text = (expression or bodies.SUB_ALL).strip() or bodies.SUB_ALL
     if text == bodies.SUB_ALL:
         return Subscription(text, kind, version, None)
-    tags = frozenset(filter(None, (tag.strip() for tag in text.split("||"))))
+    tags = properties.tags_of(text)
     if not tags:
         raise SubscriptionError(f"no tag in subscription {text!r:.80}")
     hashes = frozenset(map(properties.tag_hash, tags))

@@ -222,6 +222,9 @@ class Topics:
         def without_us(old: Topic | None) -> Topic | None:
             if old is None or self._config.broker not in old.route:
                 return old
+            # Its messages first: a kill in between leaves an empty topic, and not one
+            # that has its old messages again when it is made anew.
+            self._log.delete(name)
             route = {
                 broker: partitions
                 for broker, partitions in old.route.items()

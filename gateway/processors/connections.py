@@ -114,7 +114,8 @@ def _subscription(group: ConsumerGroup, topic: str) -> bodies.SubscriptionData |
     known = group.subscriptions.get(topic)
     if known is None:
         return None
-    tags = [] if known.filter is None else _tags(known.expression)
+    named = () if known.filter is None else properties.tags_of(known.expression)
+    tags = sorted(named)
     return bodies.SubscriptionData(
         topic=topic,
         sub_string=known.expression,
@@ -123,7 +124,3 @@ def _subscription(group: ConsumerGroup, topic: str) -> bodies.SubscriptionData |
         sub_version=known.version,
         expression_type=known.expression_type,
     )
-
-
-def _tags(expression: str) -> list[str]:
-    return sorted({tag.strip() for tag in expression.split("||")} - {""})

@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 import msgspec
 import structlog
 
+from gateway.node.clients import Link
 from gateway.node.node import Node
 from gateway.processors.errors import code_of
 from gateway.wire.codes import RESPONSE_FLAG, RequestCode, ResponseCode
@@ -33,13 +34,9 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a fault
         self.remark = remark
 
 
-class Peer(Protocol):
+class Peer(Link, Protocol):
     """The connection a request came on."""
 
-    language: str
-    """The client's language; known from its first request on."""
-    version: int
-    """The client's MQVersion number."""
     packed_address: bytes
     """The client's address and port, as stored messages carry them."""
     packed_advertised: bytes
@@ -48,10 +45,6 @@ class Peer(Protocol):
     """The advertised address and port, as offsetMsgIds carry them."""
     advertised: str
     """The same as host:port."""
-
-    @property
-    def address(self) -> str:
-        """The client's address, host:port."""
 
     @property
     def closed(self) -> bool:
@@ -64,17 +57,11 @@ class Peer(Protocol):
     def respond(self, *data: Buffer) -> None:
         """Send a whole answer, in pieces, at the end of this tick."""
 
-    def push(self, *data: Buffer) -> None:
-        """Send a whole one-way request, in pieces, at the end of this tick."""
-
     def hold(self) -> None:
         """The request waits; it does not count as being worked on."""
 
     def unhold(self) -> None:
         """The request goes on."""
-
-    def close(self) -> None:
-        """Close the connection."""
 
 
 class Later(Enum):
@@ -105,7 +92,6 @@ class Context(msgspec.Struct, gc=False):
     code: int
     opaque: int
     one_way: bool
-    version: int
     body: bytes
 
     def respond(self, *data: Buffer) -> None:

@@ -46,7 +46,6 @@ def dispatch(node: Node, peer: Peer, envelope: Envelope, body: bytes) -> None:
         code,
         envelope.opaque,
         bool(envelope.flag & ONE_WAY_FLAG),
-        envelope.version,
         body,
     )
     processor = PROCESSORS.get(code)

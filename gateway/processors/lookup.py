@@ -1,4 +1,4 @@
-"""Finding one stored message by its message id."""
+"""Finding what a request names: a topic, a queue of it, a stored message."""
 
 from __future__ import annotations
 
@@ -12,6 +12,35 @@ from gateway.wire.codes import ResponseCode
 if TYPE_CHECKING:
     from gateway.node.node import Node
     from gateway.node.topics import ServedTopic
+    from storage.api import Partition
+
+
+def find_topic(node: Node, name: str) -> ServedTopic:
+    """The topic of that name.
+
+    Raises:
+        Refusal: There is none.
+    """
+    served = node.topics.get(name)
+    if served is None:
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name:.200}] not exist")
+    return served
+
+
+def find_partition(node: Node, name: str, queue_id: int) -> Partition:
+    """The partition behind a queue of a topic.
+
+    Raises:
+        Refusal: There is no such topic, or it has no such queue.
+    """
+    partitions = find_topic(node, name).partitions
+    if not 0 <= queue_id < len(partitions):
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"queueId[{queue_id}] is illegal, topic {name} has queues "
+            f"0 to {len(partitions) - 1}",
+        )
+    return partitions[queue_id]
 
 
 async def stored(

@@ -5,8 +5,7 @@ Source: ConsumerManageProcessor.java and AdminBrokerProcessor.java, RocketMQ 5.3
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gateway.processors import lookup
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
 from gateway.wire.codes import ResponseCode
@@ -20,9 +19,6 @@ from gateway.wire.commands.offsets import (
     StoreTime,
     UpdateConsumerOffset,
 )
-
-if TYPE_CHECKING:
-    from storage.api import Partition
 
 _UPPER = "UPPER"
 
@@ -54,12 +50,17 @@ def query_consumer_offset(
 @handles(UpdateConsumerOffset)
 def update_consumer_offset(request: UpdateConsumerOffset, context: Context) -> Answer:
     """Where a group goes on from now on."""
+    if context.node.groups.get(request.consumer_group) is None:
+        raise Refusal(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"Group {request.consumer_group:.200} not exist!",
+        )
     if request.commit_offset < 0:
         raise Refusal(
             ResponseCode.INVALID_PARAMETER,
             f"commitOffset is {request.commit_offset}; allowed: 0 or more",
         )
-    _partition(context, request.topic, request.queue_id)
+    lookup.find_partition(context.node, request.topic, request.queue_id)
     context.node.offsets.commit(
         request.consumer_group, request.topic, request.queue_id, request.commit_offset
     )
@@ -71,19 +72,21 @@ def get_max_offset(request: GetMaxOffset, context: Context) -> Offset:
     """The offset that the next message of a queue will get."""
     # `committed` asks for less than the end only where appends can be in flight; our
     # logs make an entry visible when it is durable, so the two ends are one.
-    return Offset(offset=_partition(context, request.topic, request.queue_id).end)
+    partition = lookup.find_partition(context.node, request.topic, request.queue_id)
+    return Offset(offset=partition.end)
 
 
 @handles(GetMinOffset)
 def get_min_offset(request: GetMinOffset, context: Context) -> Offset:
     """The offset of the oldest message of a queue."""
-    return Offset(offset=_partition(context, request.topic, request.queue_id).first)
+    partition = lookup.find_partition(context.node, request.topic, request.queue_id)
+    return Offset(offset=partition.first)
 
 
 @handles(SearchOffset)
 async def search_offset(request: SearchOffset, context: Context) -> Offset:
     """The message of a queue that was stored at a time."""
-    partition = _partition(context, request.topic, request.queue_id)
+    partition = lookup.find_partition(context.node, request.topic, request.queue_id)
     upper = request.boundary_type.upper() == _UPPER
     return Offset(offset=await partition.offset_at(request.timestamp, upper=upper))
 
@@ -93,19 +96,6 @@ async def get_earliest_store_time(
     request: GetEarliestMsgStoreTime, context: Context
 ) -> StoreTime:
     """When the oldest message of a queue was stored; -1 where there is none."""
-    partition = _partition(context, request.topic, request.queue_id)
+    partition = lookup.find_partition(context.node, request.topic, request.queue_id)
     stored_ms = await partition.store_time(partition.first)
     return StoreTime(timestamp=-1 if stored_ms is None else stored_ms)
-
-
-def _partition(context: Context, name: str, queue_id: int) -> Partition:
-    topic = context.node.topics.get(name)
-    if topic is None:
-        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name:.200}] not exist")
-    if not 0 <= queue_id < len(topic.partitions):
-        raise Refusal(
-            ResponseCode.INVALID_PARAMETER,
-            f"queueId[{queue_id}] is illegal, topic {name} has queues "
-            f"0 to {len(topic.partitions) - 1}",
-        )
-    return topic.partitions[queue_id]

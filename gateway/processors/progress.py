@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gateway.node.node import now_ms
-from gateway.processors.context import Answer, Context, Refusal
+from gateway.processors import lookup
+from gateway.processors.context import Answer, Context
 from gateway.processors.dispatch import handles
 from gateway.wire import admin_bodies, bodies
-from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.admin import GetConsumeStats
 from gateway.wire.commands.group_admin import QueryConsumeTimeSpan
 
@@ -77,11 +77,7 @@ async def query_consume_time_span(
     request: QueryConsumeTimeSpan, context: Context
 ) -> Answer:
     """How old what a group has and has not done of a topic is."""
-    topic = context.node.topics.get(request.topic)
-    if topic is None:
-        raise Refusal(
-            ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic:.200}] not exist"
-        )
+    topic = lookup.find_topic(context.node, request.topic)
     spans = [
         await _time_span(context.node, request.group, topic, queue_id)
         for queue_id in range(len(topic.partitions))

@@ -6,7 +6,6 @@ DefaultMessageStore.getMessage, RocketMQ 5.3.4.
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
 from gateway.node import subscriptions
@@ -22,6 +21,7 @@ from gateway.wire.commands.pull import (
     PullMessage,
     PullReply,
 )
+from gateway.wire.frame import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -48,8 +48,6 @@ _FOUND = (
     + str(ROPEWAY_VERSION).encode()
     + b"}"
 )
-
-_PREFIX = struct.Struct(">II")
 
 
 @handles(PullMessage)
@@ -149,6 +147,7 @@ class _Pull:
         "_offset",
         "_partition",
         "_request",
+        "_subscription",
         "_topic",
     )
 
@@ -165,6 +164,7 @@ class _Pull:
         self._topic = topic
         self._group = group
         self._partition: Partition = topic.partitions[request.queue_id]
+        self._subscription = subscription
         self._filter: Filter | None = subscription.filter
         self._offset = request.queue_offset
 
@@ -191,14 +191,12 @@ class _Pull:
                 return self._hold("NO_MESSAGE_IN_QUEUE")
             return self._hold("OFFSET_OVERFLOW_ONE")
         if end == 0:
-            moved = self._empty("NO_MESSAGE_IN_QUEUE", 0)
+            remark, next_offset = "NO_MESSAGE_IN_QUEUE", 0
         elif offset < first:
-            moved = self._empty("OFFSET_TOO_SMALL", first)
+            remark, next_offset = "OFFSET_TOO_SMALL", first
         else:
-            moved = self._empty("OFFSET_OVERFLOW_BADLY", end)
-        return Answer(
-            ResponseCode.PULL_OFFSET_MOVED, moved.remark, moved.header, None, b""
-        )
+            remark, next_offset = "OFFSET_OVERFLOW_BADLY", end
+        return self._empty(remark, next_offset, ResponseCode.PULL_OFFSET_MOVED)
 
     def _read_now(self) -> Chunk | None:
         return self._partition.read_now(
@@ -229,9 +227,11 @@ class _Pull:
             return LATER
         # Nothing matched: the client goes on behind what was looked at, so that a
         # pull never waits with old messages before it.
-        remark = "NO_MATCHED_MESSAGE"
-        answer = self._empty(remark, chunk.next_offset)
-        return Answer(ResponseCode.PULL_RETRY_IMMEDIATELY, remark, answer.header)
+        return self._empty(
+            "NO_MATCHED_MESSAGE",
+            chunk.next_offset,
+            ResponseCode.PULL_RETRY_IMMEDIATELY,
+        )
 
     def _respond(self, chunk: Chunk) -> None:
         header = _FOUND % (
@@ -246,10 +246,15 @@ class _Pull:
         size = len(header)
         body_bytes = sum(map(len, chunk.data))
         self._context.respond(
-            _PREFIX.pack(size + 4 + body_bytes, size) + header, *chunk.data
+            PREFIX.pack(size + 4 + body_bytes, size) + header, *chunk.data
         )
 
-    def _empty(self, remark: str, next_offset: int) -> Answer:
+    def _empty(
+        self,
+        remark: str,
+        next_offset: int,
+        code: ResponseCode = ResponseCode.PULL_NOT_FOUND,
+    ) -> Answer:
         header = PullReply(
             suggest_which_broker_id=self._group.broker_id,
             next_begin_offset=next_offset,
@@ -258,7 +263,7 @@ class _Pull:
             topic_sys_flag=self._topic.setup.topic_sys_flag,
             group_sys_flag=self._group.group_sys_flag,
         )
-        return Answer(ResponseCode.PULL_NOT_FOUND, remark, header)
+        return Answer(code, remark, header)
 
     def _not_now(self) -> Answer:
         """The client does not take what it has been sent: it may ask again then."""
@@ -278,9 +283,27 @@ class _Pull:
         peer.hold()
         return LATER
 
+    def _is_outdated(self) -> bool:
+        """Whether the group wants something else since the pull came.
+
+        What has come since then is for a new pull: a client filters by what it wanted
+        when it asked, so an answer now would take it behind what it wants by now.
+        """
+        if self._request.sys_flag & SUBSCRIPTION_FLAG:
+            return False
+        connected = self._context.node.clients.consumer_group(self._group.name)
+        return (
+            connected is None
+            or connected.subscriptions.get(self._topic.name) is not self._subscription
+        )
+
     def _wake(self) -> bool:
         """The queue has grown: answer if it has something that is wanted."""
         peer = self._context.peer
+        if self._is_outdated():
+            peer.unhold()
+            self._finish(self._empty("OFFSET_OVERFLOW_ONE", self._offset))
+            return True
         try:
             chunk = self._read_now()
         except Exception as error:  # noqa: BLE001 - turned into an answer
@@ -313,7 +336,9 @@ class _Pull:
 
     def _last_look(self) -> Answer | Later:
         # Most often there is nothing, or only what the filter keeps out.
-        chunk = self._read_now() if self._offset < self._partition.end else None
+        chunk = None
+        if self._offset < self._partition.end and not self._is_outdated():
+            chunk = self._read_now()
         if chunk is not None and chunk.records:
             return self._outcome(chunk)
         return self._empty("OFFSET_OVERFLOW_ONE", self._offset)

@@ -42,9 +42,22 @@ async def send_back(request: ConsumerSendMsgBack, context: Context) -> Answer:
             node, request.offset, request.origin_topic, group=request.group
         )
     )
-    limit = request.max_reconsume_times
-    if limit is None:
-        limit = group.retry_max_times
+    pairs = _properties(original)
+    level = request.delay_level
+    limit = _limit(request.max_reconsume_times, group)
+    if original.reconsume_times >= limit or level < _NO_LEVEL:
+        pairs[properties.DELAY] = str(_NO_LEVEL)
+        target, queue_id = await _dead_letters(context, request.group), 0
+    else:
+        level = level or _FIRST_RETRY_LEVEL + original.reconsume_times
+        pairs[properties.DELAY] = str(level)
+        target, queue_id = await _retry_queue(context, group, pairs)
+    await _store(target, queue_id, original, pairs)
+    return Answer()
+
+
+def _properties(original: message.Message) -> dict[str, str]:
+    """A message's properties, with where it comes from: once known, that stays."""
     pairs = properties.parse(original.properties)
     pairs.setdefault(properties.RETRY_TOPIC, original.topic)
     if not pairs.get(properties.ORIGIN_MESSAGE_ID):
@@ -52,29 +65,35 @@ async def send_back(request: ConsumerSendMsgBack, context: Context) -> Answer:
             *original.store_host, original.message_id
         )
     pairs[properties.WAIT] = "false"
-    level = request.delay_level
-    if original.reconsume_times >= limit or level < _NO_LEVEL:
-        pairs[properties.DELAY] = str(_NO_LEVEL)
-        target, queue_id = await _dead_letters(context, request.group), 0
-    else:
-        queues = group.retry_queue_nums
-        topic = await node.topics.ensure_derived(
-            names.retry_topic(request.group), queues
+    return pairs
+
+
+def _limit(asked: int | None, group: Group) -> int:
+    """How often a message may come again: as the client says, or as its group does."""
+    return group.retry_max_times if asked is None else asked
+
+
+async def _retry_queue(
+    context: Context, group: Group, pairs: dict[str, str]
+) -> tuple[ServedTopic, int]:
+    """Where a message waits to come again; its properties get what leads it out."""
+    node = context.node
+    queues = group.retry_queue_nums
+    topic = await node.topics.ensure_derived(names.retry_topic(group.name), queues)
+    if not topic.writable:
+        raise Refusal(
+            ResponseCode.NO_PERMISSION,
+            f"the topic[{topic.name}] sending message is forbidden",
         )
-        if not topic.writable:
-            raise Refusal(
-                ResponseCode.NO_PERMISSION,
-                f"the topic[{topic.name}] sending message is forbidden",
-            )
-        pairs[properties.DELAY] = str(
-            level or _FIRST_RETRY_LEVEL + original.reconsume_times
-        )
-        target, queue_id, _ = node.schedule.divert(
-            topic,
-            random.randrange(queues),  # noqa: S311 - a spread
-            pairs,
-            "",
-        )
+    queue_id = random.randrange(queues)  # noqa: S311 - a spread
+    target, queue_id, _ = node.schedule.divert(topic, queue_id, pairs, "")
+    return target, queue_id
+
+
+async def _store(
+    topic: ServedTopic, queue_id: int, original: message.Message, pairs: dict[str, str]
+) -> None:
+    """Store a message once more, and wait until that is done."""
     stored: asyncio.Future[LogError | None] = asyncio.get_running_loop().create_future()
 
     def done(_offset: int, error: LogError | None) -> None:
@@ -82,11 +101,10 @@ async def send_back(request: ConsumerSendMsgBack, context: Context) -> Answer:
             stored.set_result(error)
 
     storing.store_again(
-        target, queue_id, original, pairs, original.reconsume_times + 1, done
+        topic, queue_id, original, pairs, original.reconsume_times + 1, done
     )
     if error := await stored:
         raise Refusal(code_of(error) or ResponseCode.SYSTEM_ERROR, str(error))
-    return Answer()
 
 
 async def dead_letters_if_exhausted(
@@ -95,9 +113,7 @@ async def dead_letters_if_exhausted(
     """The dead-letter topic for a retry that has no try left; else None."""
     name = request.topic.removeprefix(names.RETRY_PREFIX)
     group = await _group(context, name)
-    limit = request.max_reconsume_times
-    if limit is None:
-        limit = group.retry_max_times
+    limit = _limit(request.max_reconsume_times, group)
     # A group that consumes in order has tried in place already.
     if (request.reconsume_times or 0) > limit or context.node.locks.is_ordered(name):
         return await _dead_letters(context, name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import struct
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from gateway.wire import message, properties
 from gateway.wire.batch import decode_batch
 from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
 from gateway.wire.commands.send import SendBatchMessage, SendMessage, SendMessageV2
+from gateway.wire.frame import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -35,7 +35,6 @@ _SENT = (
 )
 
 _encode_json = msgspec.json.Encoder().encode
-_PREFIX = struct.Struct(">II")
 
 _NOT_YET = {
     properties.TRANSACTION_PREPARED: "transactional messages are",
@@ -273,4 +272,4 @@ def _stored(
         context.opaque,
     )
     size = len(header)
-    peer.respond(_PREFIX.pack(size + 4, size) + header)
+    peer.respond(PREFIX.pack(size + 4, size) + header)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from gateway.node import attributes, names
+from gateway.processors import lookup
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
 from gateway.wire import admin_bodies, bodies
@@ -163,11 +164,7 @@ def _config(topic: Topic) -> bodies.TopicConfig:
 @handles(GetTopicStats)
 async def get_topic_stats(request: GetTopicStats, context: Context) -> Answer:
     """Where each queue of a topic begins and ends."""
-    topic = context.node.topics.get(request.topic)
-    if topic is None:
-        raise Refusal(
-            ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic:.200}] not exist"
-        )
+    topic = lookup.find_topic(context.node, request.topic)
     broker = context.node.config.broker
     pairs = [
         (

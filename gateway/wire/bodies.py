@@ -25,7 +25,6 @@ BROADCASTING = "BROADCASTING"
 CLUSTERING = "CLUSTERING"
 CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
 TAG = "TAG"
-SQL92 = "SQL92"
 SUB_ALL = "*"
 
 # A string, which stays as it is, or a number where a name belongs. A string without an

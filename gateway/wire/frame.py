@@ -33,7 +33,9 @@ ROCKETMQ = 1
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 """Largest frame read, as `com.rocketmq.remoting.frameMaxLength` has it by default."""
 
-_PREFIX = struct.Struct(">II")
+PREFIX = struct.Struct(">II")
+"""L, and S with H, as above."""
+
 _MIN_LENGTH = 4
 _MAX_HEADER_BYTES = (1 << 24) - 1
 
@@ -80,7 +82,7 @@ class FrameReader:
         # One buffer and not a list of parts: parts of a byte each would take forty
         # times the memory that the frame's length allows.
         self._pending = bytearray()
-        self._needed = _PREFIX.size
+        self._needed = PREFIX.size
         self._max = max_frame_bytes
 
     @property
@@ -105,9 +107,9 @@ class FrameReader:
         frames = []
         position = 0
         size = len(data)
-        needed = prefix = _PREFIX.size
+        needed = prefix = PREFIX.size
         while size - position >= prefix:
-            length, word = _PREFIX.unpack_from(data, position)
+            length, word = PREFIX.unpack_from(data, position)
             header_bytes = word & _MAX_HEADER_BYTES
             if not _MIN_LENGTH + header_bytes <= length <= self._max:
                 raise FrameError(self._complaint(length, header_bytes))
@@ -225,10 +227,11 @@ def encode_frame(
             code, opaque, flag, fields, remark, language, version
         )
     if len(header) > _MAX_HEADER_BYTES:
-        raise HeaderError(f"header of {len(header)} bytes; allowed: 16777215")
-    length = 4 + len(header) + len(body)
-    prefix = length.to_bytes(4, "big") + (serialize_type << 24 | len(header)).to_bytes(
-        4, "big"
+        raise HeaderError(
+            f"header of {len(header)} bytes; allowed: {_MAX_HEADER_BYTES}"
+        )
+    prefix = PREFIX.pack(
+        4 + len(header) + len(body), serialize_type << 24 | len(header)
     )
     return b"".join((prefix, header, body))
 

@@ -44,6 +44,9 @@ COMPRESSION_TYPE_MASK = 0x700
 MAX_TOPIC_BYTES_V1 = 127
 MAX_PROPERTIES_BYTES = 32767
 
+V4_HOST_BYTES = 8
+"""A packed IPv4 address and port; with an IPv6 address it is 20 bytes."""
+
 _V4_BYTES = 4
 _V6_BYTES = 16
 _FRONT = struct.Struct(">iiiiiqqiq")
@@ -90,9 +93,12 @@ def pack_host(host: str, port: int) -> bytes:
 
 def host_flags(born_host: bytes, store_host: bytes) -> int:
     """The system flags that say how long the two packed hosts are."""
-    return (BORN_HOST_V6_FLAG if len(born_host) > 8 else 0) | (  # noqa: PLR2004
-        STORE_HOST_V6_FLAG if len(store_host) > 8 else 0  # noqa: PLR2004
-    )
+    flags = 0
+    if len(born_host) > V4_HOST_BYTES:
+        flags |= BORN_HOST_V6_FLAG
+    if len(store_host) > V4_HOST_BYTES:
+        flags |= STORE_HOST_V6_FLAG
+    return flags
 
 
 def topic_field(topic: str) -> tuple[int, bytes]:

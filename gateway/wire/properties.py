@@ -70,6 +70,11 @@ def key_words(properties: Mapping[str, str]) -> list[str]:
     return keys
 
 
+def tags_of(expression: str) -> frozenset[str]:
+    """The tags that an expression like `a || b` names."""
+    return frozenset(tag.strip() for tag in expression.split("||")) - {""}
+
+
 @lru_cache(maxsize=65536)
 def tag_hash(tag: str) -> int:
     """Java's `String.hashCode`, which consumers compute too; 0 for no tag."""

@@ -7,6 +7,7 @@ with RocketMQ's own brokers from 4.9 on.
 """
 
 from ropeway.client.admin import Admin
+from ropeway.client.choosing import select_by_sharding_key
 from ropeway.client.config import ClientConfig, ConsumerConfig, ProducerConfig
 from ropeway.client.consumer import PushConsumer
 from ropeway.client.credentials import Credentials
@@ -31,7 +32,7 @@ from ropeway.client.message import (
     SendStatus,
 )
 from ropeway.client.offsets import OffsetFileError
-from ropeway.client.producer import Producer, select_by_sharding_key
+from ropeway.client.producer import Producer
 from ropeway.client.pull_consumer import PullConsumer
 
 __all__ = [

@@ -6,11 +6,11 @@ Source: DefaultMQAdminExtImpl.java and MQAdminImpl.java, RocketMQ 5.3.4.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.wire import bodies
+from gateway.wire import bodies, host_port
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.admin import (
     CreateTopic,
@@ -30,8 +30,9 @@ from gateway.wire.commands.query import QueryMessage, ViewMessage
 from gateway.wire.errors import MessageError
 from gateway.wire.message_id import parse_offset_msg_id
 from ropeway.client import queue_bounds
+from ropeway.client.base import Client
 from ropeway.client.config import ClientConfig
-from ropeway.client.errors import BadResponseError, ResponseError
+from ropeway.client.errors import BadResponseError
 from ropeway.client.instance import Instance
 from ropeway.client.lags import QueueLag, QueueSpan, read_lags
 from ropeway.client.received import read_all
@@ -41,6 +42,8 @@ from ropeway.client.sending import RETRY_PREFIX
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from gateway.wire.header import Header
+    from ropeway.client.connection import Response
     from ropeway.client.message import MessageQueue, ReceivedMessage
 
 PERM_READ_WRITE = 6
@@ -51,7 +54,7 @@ class _Groups(msgspec.Struct, rename="camel", frozen=True):
     subscription_group_table: dict[str, msgspec.Raw]
 
 
-class Admin:
+class Admin(Client):
     """Administers what a name server knows. Use it with `async with`.
 
     Args:
@@ -60,7 +63,7 @@ class Admin:
     """
 
     def __init__(self, name_server: str, *, config: ClientConfig | None = None) -> None:
-        self._instance = Instance(name_server, config or ClientConfig())
+        super().__init__(Instance(name_server, config or ClientConfig()))
 
     async def start(self) -> None:
         """Start; servers are first asked when something is wanted.
@@ -73,13 +76,6 @@ class Admin:
     async def close(self) -> None:
         """Close the connections."""
         await self._instance.close()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     # Topics.
 
@@ -120,8 +116,7 @@ class Admin:
             perm=perm,
             order=order,
         )
-        for address in await self._masters():
-            await self._instance.connections.request(address, header)
+        await self._ask_masters(header)
 
     async def delete_topic(self, topic: str) -> None:
         """Delete a topic with its messages, from the brokers and the name servers.
@@ -130,8 +125,7 @@ class Admin:
             ResponseError: A server refused; others may have done it.
             RemotingError: A server cannot be reached.
         """
-        for address in await self._masters():
-            await self._instance.connections.request(address, DeleteTopic(topic=topic))
+        await self._ask_masters(DeleteTopic(topic=topic))
         await self._instance.routes.ask(DeleteTopicInNamesrv(topic=topic))
 
     async def describe_topic(self, topic: str) -> list[QueueSpan]:
@@ -183,10 +177,7 @@ class Admin:
             RemotingError: A server cannot be reached.
         """
         names: set[str] = set()
-        for address in await self._masters():
-            response = await self._instance.connections.request(
-                address, GetAllGroupConfig()
-            )
+        for response in await self._ask_masters(GetAllGroupConfig()):
             names |= response.json(_Groups).subscription_group_table.keys()
         return sorted(names)
 
@@ -197,16 +188,12 @@ class Admin:
             RemotingError: A server cannot be reached.
         """
         found: set[str] = set()
-        for address in await self._masters():
-            try:
-                response = await self._instance.connections.request(
-                    address, GetConsumerListByGroup(consumer_group=group)
-                )
-            except ResponseError as error:
-                # What a broker says that knows nobody in the group.
-                if error.code != ResponseCode.SYSTEM_ERROR:
-                    raise
-            else:
+        for response in await self._ask_masters(
+            GetConsumerListByGroup(consumer_group=group),
+            # What a broker says that knows nobody in the group.
+            expect=(ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR),
+        ):
+            if response.code == ResponseCode.SUCCESS:
                 found |= set(response.json(bodies.ConsumerIdList).consumer_id_list)
         return sorted(found)
 
@@ -217,14 +204,11 @@ class Admin:
             RemotingError: A server cannot be reached, or refused.
         """
         lags: list[QueueLag] = []
-        for address in await self._masters():
-            response = await self._instance.connections.request(
-                address, GetConsumeStats(consumer_group=group)
-            )
+        for response in await self._ask_masters(GetConsumeStats(consumer_group=group)):
             try:
                 lags += read_lags(response.body)
             except msgspec.DecodeError as error:
-                raise BadResponseError(f"{address}: {error}") from error
+                raise BadResponseError(f"{response.address}: {error}") from error
         return sorted(lags, key=lambda lag: lag.queue)
 
     async def delete_group(self, group: str) -> None:
@@ -234,9 +218,7 @@ class Admin:
             ResponseError: A broker refused; others may have done it.
             RemotingError: A server cannot be reached.
         """
-        header = DeleteGroup(group_name=group, clean_offset=True)
-        for address in await self._masters():
-            await self._instance.connections.request(address, header)
+        await self._ask_masters(DeleteGroup(group_name=group, clean_offset=True))
         await self.delete_topic(f"{RETRY_PREFIX}{group}")
 
     # Messages.
@@ -260,10 +242,9 @@ class Admin:
             place = parse_offset_msg_id(offset_msg_id)
         except MessageError as error:
             raise ValueError(str(error)) from error
-        host = f"[{place.host}]" if ":" in place.host else place.host
-        address = f"{host}:{place.port}"
         response = await self._instance.connections.request(
-            address, ViewMessage(offset=place.message_id, topic=topic)
+            host_port.join(place.host, place.port),
+            ViewMessage(offset=place.message_id, topic=topic),
         )
         (message,) = read_all(response.body, "")
         return message
@@ -314,11 +295,20 @@ class Admin:
         # Brokers look up by a hash of the key.
         return [m for m in found if key == m.msg_id or key in m.keys]
 
-    async def _masters(self) -> Collection[str]:
+    async def _ask_masters(
+        self,
+        header: Header,
+        *,
+        expect: Collection[int] = (ResponseCode.SUCCESS,),
+    ) -> list[Response]:
+        """Ask every broker's master, one after the other."""
         info = await self._cluster_info()
         nodes = (broker.broker_addrs for broker in info.broker_addr_table.values())
         masters = {at[str(MASTER_ID)] for at in nodes if str(MASTER_ID) in at}
-        return sorted(masters)
+        return [
+            await self._instance.connections.request(address, header, expect=expect)
+            for address in sorted(masters)
+        ]
 
     async def _cluster_info(self) -> bodies.ClusterInfo:
         self._instance.ensure_started()

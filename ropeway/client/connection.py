@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import re
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from gateway.wire import bodies
+from gateway.wire import bodies, host_port
 from gateway.wire.codes import ONE_WAY_FLAG, RESPONSE_FLAG, Language, ResponseCode
 from gateway.wire.errors import FrameError, HeaderError
 from gateway.wire.frame import (
@@ -39,8 +38,6 @@ SILENCE_S = 1.0
 """A request that waited at least so long while nothing at all was heard gives the
 connection up: the peer may be gone without a word. Java closes after any time-out."""
 
-_BARE_NUMBER_KEY = re.compile(rb"([{,])(\d+):")
-
 
 class Response(NamedTuple):
     """A server's answer, its fields not yet looked at."""
@@ -70,11 +67,6 @@ class Response(NamedTuple):
         """
         try:
             return bodies.decode(kind, self.body)
-        except HeaderError:
-            # fastjson leaves keys that are numbers bare, as in {0:"127.0.0.1:10911"}.
-            quoted = _BARE_NUMBER_KEY.sub(rb'\1"\2":', self.body)
-        try:
-            return bodies.decode(kind, quoted)
         except HeaderError as error:
             raise BadResponseError(f"{self.address}: {error}") from error
 
@@ -254,14 +246,14 @@ async def connect(
         ConnectionFailedError: Nobody listens there, or TLS failed, or it took longer
             than `connect_timeout_s`.
     """
-    host, _, port = address.rpartition(":")
     loop = asyncio.get_running_loop()
     try:
+        host, port = host_port.split(address)
         async with asyncio.timeout(config.connect_timeout_s):
             _, connection = await loop.create_connection(
                 lambda: Connection(address, config, handlers),
-                host.strip("[]"),
-                int(port),
+                host,
+                port,
                 ssl=config.tls,
             )
     except TimeoutError as error:

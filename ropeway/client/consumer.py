@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
+from ropeway.client.base import Client
 from ropeway.client.concurrently import ConcurrentReader
 from ropeway.client.config import ConsumerConfig
 from ropeway.client.errors import ClientClosedError
@@ -30,7 +31,7 @@ BROADCAST_INSTANCE = "DEFAULT"
 restarts, since its offsets are kept under it; so does Java's."""
 
 
-class PushConsumer:
+class PushConsumer(Client):
     """Reads topics in a group and calls handlers.
 
     Every message is handled at least once: when it was handled and that could not be
@@ -77,7 +78,7 @@ class PushConsumer:
         if broadcasting and instance is None:
             instance = BROADCAST_INSTANCE
         self._config = config
-        self._instance = Instance(name_server, config, instance)
+        super().__init__(Instance(name_server, config, instance))
         self._handlers = Handlers(concurrency, config.handler_timeout_s)
         offsets: OffsetStore = BrokerOffsets(self._instance, group)
         if broadcasting:
@@ -98,11 +99,6 @@ class PushConsumer:
             self._reader.subscribe(f"{RETRY_PREFIX}{group}", "*")
         self._is_started = False
         self._is_closed = False
-
-    @property
-    def client_id(self) -> str:
-        """The name that brokers know this consumer by."""
-        return self._instance.client_id
 
     @property
     def queues(self) -> Collection[MessageQueue]:
@@ -174,10 +170,3 @@ class PushConsumer:
         finally:
             self._handlers.close()
             await self._instance.close()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()

@@ -70,8 +70,10 @@ class ResponseError(RemotingError):
     @property
     def name(self) -> str:
         """The code's name, or its number where it has none."""
-        known = self.code in ResponseCode._value2member_map_
-        return ResponseCode(self.code).name if known else f"code {self.code}"
+        try:
+            return ResponseCode(self.code).name
+        except ValueError:
+            return f"code {self.code}"
 
 
 def may_succeed_elsewhere(error: RemotingError) -> bool:

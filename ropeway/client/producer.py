@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-import random
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from gateway.wire import bodies
 from gateway.wire import properties as names
 from ropeway.client import sending
+from ropeway.client.base import Client
+from ropeway.client.choosing import QueueChoice
 from ropeway.client.config import ProducerConfig
 from ropeway.client.errors import (
     RemotingError,
@@ -24,24 +24,13 @@ if TYPE_CHECKING:
 
     from gateway.wire.frame import Buffer
     from gateway.wire.header import Header
+    from ropeway.client.choosing import Selector
     from ropeway.client.message import Message, MessageQueue, SendResult
-
-    Selector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
 
     MakeRequest = Callable[[MessageQueue], tuple[Header, Buffer]]
 
 
-def select_by_sharding_key(
-    queues: Sequence[MessageQueue], message: Message
-) -> MessageQueue:
-    """The queue of a sharding key: the one that Java's SelectMessageQueueByHash takes.
-
-    Source: SelectMessageQueueByHash.java, RocketMQ 5.3.4.
-    """
-    return queues[abs(names.tag_hash(message.sharding_key or "")) % len(queues)]
-
-
-class Producer:
+class Producer(Client):
     """Sends messages to any topic. Use it with `async with`, or `start` and `close`.
 
     Sends may run at the same time; those to one queue that wait for each other
@@ -58,15 +47,10 @@ class Producer:
     ) -> None:
         self._config = config or ProducerConfig()
         self._group = group
-        self._instance = Instance(name_server, self._config)
+        super().__init__(Instance(name_server, self._config))
         self._instance.describe = self._describe
         self._keys = UniqueKeys()
-        self._turns = itertools.count(random.randrange(1 << 16))  # noqa: S311 - no secret
-
-    @property
-    def client_id(self) -> str:
-        """The name that brokers know this producer by."""
-        return self._instance.client_id
+        self._choice = QueueChoice()
 
     async def start(self) -> None:
         """Start; servers are first asked when something is sent.
@@ -79,13 +63,6 @@ class Producer:
     async def close(self) -> None:
         """Unregister and close the connections; sends under way fail."""
         await self._instance.close()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     async def send(
         self,
@@ -139,7 +116,7 @@ class Producer:
             ValueError: The messages cannot go together.
             RemotingError: As for `send`.
         """
-        first = self._check_batch(messages)
+        sending.check_batch(messages, self._config.max_message_bytes)
         keys = [self._keys.make() for _ in messages]
         own = [
             sending.wire_properties(message, key)
@@ -155,7 +132,7 @@ class Producer:
                 default_queues=self._config.default_queues,
             )
 
-        return await self._deliver(first, make, keys, queue, None, timeout_s)
+        return await self._deliver(messages[0], make, keys, queue, None, timeout_s)
 
     async def send_one_way(
         self,
@@ -171,7 +148,7 @@ class Producer:
         """
         self._instance.ensure_started()
         make, _ = self._single(message)
-        target = queue or self._choose(
+        target = queue or self._choice.choose(
             await self._queues(message.topic), message, selector
         )
         header, body = make(target)
@@ -215,25 +192,6 @@ class Producer:
 
         return make, [properties[names.UNIQ_KEY]]
 
-    def _check_batch(self, messages: Sequence[Message]) -> Message:
-        if not messages:
-            raise ValueError("batch of 0 messages; allowed: 1 or more")
-        for message in messages:
-            sending.check(message, self._config.max_message_bytes)
-            if message.topic != messages[0].topic:
-                raise ValueError(
-                    f"batch has topics {messages[0].topic!r} and {message.topic!r}; "
-                    "allowed: one"
-                )
-            if message.delay_level:
-                raise ValueError("batch has a message with a delay; allowed: none")
-        total = sum(len(message.body) for message in messages)
-        if total > self._config.max_message_bytes:
-            raise ValueError(
-                f"batch of {total} bytes; allowed: {self._config.max_message_bytes}"
-            )
-        return messages[0]
-
     async def _deliver(
         self,
         message: Message,
@@ -250,7 +208,7 @@ class Producer:
         avoid: MessageQueue | None = None
         while True:
             queues = (queue,) if queue else await self._queues(message.topic)
-            target = queue or self._choose(queues, message, selector, avoid)
+            target = queue or self._choice.choose(queues, message, selector, avoid)
             left_s = deadline - asyncio.get_running_loop().time()
             try:
                 return await self._attempt(target, make, keys, left_s)
@@ -283,22 +241,6 @@ class Producer:
             queue.topic, self._config.default_queues
         )
         return self._instance.routes.master(queue.broker_name)
-
-    def _choose(
-        self,
-        queues: Sequence[MessageQueue],
-        message: Message,
-        selector: Selector | None,
-        avoid: MessageQueue | None = None,
-    ) -> MessageQueue:
-        if selector is not None:
-            return selector(queues, message)
-        if message.sharding_key is not None:
-            return select_by_sharding_key(queues, message)
-        if avoid is not None:
-            others = [q for q in queues if q.broker_name != avoid.broker_name]
-            queues = others or [q for q in queues if q != avoid] or queues
-        return queues[next(self._turns) % len(queues)]
 
     def _describe(self) -> bodies.HeartbeatData:
         return bodies.HeartbeatData(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from ropeway.client import queue_bounds
+from ropeway.client.base import Client
 from ropeway.client.config import ConsumerConfig
 from ropeway.client.instance import Instance
 from ropeway.client.message import ConsumeFrom, MessageQueue, ReceivedMessage
@@ -61,7 +62,7 @@ class _PollReader(QueueReader):
             self.offsets.update(queue, held.messages.safe_offset)
 
 
-class PullConsumer:
+class PullConsumer(Client):
     """Reads topics at its user's pace; messages are fetched ahead in the background.
 
     Use it with `async with`, or `start` and `close`. Either `subscribe`, and share
@@ -88,7 +89,7 @@ class PullConsumer:
         config: ConsumerConfig | None = None,
     ) -> None:
         self._config = config or ConsumerConfig()
-        self._instance = Instance(name_server, self._config)
+        super().__init__(Instance(name_server, self._config))
         self._auto_commit = auto_commit
         self._offsets = BrokerOffsets(self._instance, group)
         self._reader = _PollReader(
@@ -103,11 +104,6 @@ class PullConsumer:
             )
         )
         self._is_closed = False
-
-    @property
-    def client_id(self) -> str:
-        """The name that brokers know this consumer by."""
-        return self._instance.client_id
 
     def subscribe(self, topic: str, expression: str = "*") -> None:
         """Share a topic's queues with the other consumers of the group.
@@ -280,10 +276,3 @@ class PullConsumer:
             _log.warning("offsets not stored in time client=%s", self.client_id)
         finally:
             await self._instance.close()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()

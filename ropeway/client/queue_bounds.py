@@ -13,6 +13,7 @@ from gateway.wire.commands.offsets import (
     Offset,
     SearchOffset,
 )
+from ropeway.client.message import ConsumeFrom
 
 if TYPE_CHECKING:
     from gateway.wire.header import Header
@@ -59,6 +60,27 @@ async def offset_for_timestamp(
         topic=queue.topic, queue_id=queue.queue_id, timestamp=timestamp_ms
     )
     return await _ask(instance, queue, header)
+
+
+async def start_offset(
+    instance: Instance, queue: MessageQueue, where: ConsumeFrom, time_ms: int
+) -> int:
+    """Where a group begins that has never read a queue.
+
+    Args:
+        instance: The client.
+        queue: Which one.
+        where: At its beginning, at its end, or at a time.
+        time_ms: That time, in milliseconds since 1970.
+
+    Raises:
+        RemotingError: The broker did not say.
+    """
+    if where is ConsumeFrom.LAST_OFFSET:
+        return await end_offset(instance, queue)
+    if where is ConsumeFrom.TIMESTAMP:
+        return await offset_for_timestamp(instance, queue, time_ms)
+    return await begin_offset(instance, queue)
 
 
 async def _ask(instance: Instance, queue: MessageQueue, header: Header) -> int:

@@ -232,13 +232,9 @@ class QueueReader:
             return stored
         if queue.topic.startswith(RETRY_PREFIX):
             return 0
-        if self._setup.consume_from is ConsumeFrom.LAST_OFFSET:
-            return await queue_bounds.end_offset(self.instance, queue)
-        if self._setup.consume_from is ConsumeFrom.TIMESTAMP:
-            return await queue_bounds.offset_for_timestamp(
-                self.instance, queue, self._setup.consume_from_ms
-            )
-        return await queue_bounds.begin_offset(self.instance, queue)
+        return await queue_bounds.start_offset(
+            self.instance, queue, self._setup.consume_from, self._setup.consume_from_ms
+        )
 
     # Pulling and storing.
 
@@ -279,22 +275,22 @@ class QueueReader:
             await self.offsets.store_all()
 
     def _describe(self) -> bodies.HeartbeatData:
+        kind, model = bodies.CONSUME_ACTIVELY, bodies.CLUSTERING
+        if self._setup.is_push:
+            kind = bodies.CONSUME_PASSIVELY
+        if self.is_broadcasting:
+            model = bodies.BROADCASTING
         return bodies.HeartbeatData(
             client_id=self.instance.client_id,
             producer_data_set=[],
             consumer_data_set=[
                 bodies.ConsumerData(
                     group_name=self.group,
-                    consume_type=bodies.CONSUME_PASSIVELY
-                    if self._setup.is_push
-                    else bodies.CONSUME_ACTIVELY,
-                    message_model=bodies.BROADCASTING
-                    if self.is_broadcasting
-                    else bodies.CLUSTERING,
+                    consume_type=kind,
+                    message_model=model,
                     consume_from_where=self._setup.consume_from.value,
                     subscription_data_set=[
-                        subscription.data()
-                        for subscription in self.subscriptions.values()
+                        wanted.data() for wanted in self.subscriptions.values()
                     ],
                 )
             ],

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ropeway.client.message import Message
 
 RETRY_PREFIX = "%RETRY%"
-DLQ_PREFIX = "%DLQ%"
 
 STATUS_OF_CODE = {
     ResponseCode.SUCCESS: SendStatus.SEND_OK,
@@ -68,6 +67,28 @@ def check(message: Message, max_bytes: int) -> None:
             raise ValueError(
                 f"property {name!r} has a character 0x01 or 0x02; allowed: all others"
             )
+
+
+def check_batch(messages: Sequence[Message], max_bytes: int) -> None:
+    """Refuse messages that cannot go in one request.
+
+    Raises:
+        ValueError: Says what is wrong and what is allowed.
+    """
+    if not messages:
+        raise ValueError("batch of 0 messages; allowed: 1 or more")
+    topic = messages[0].topic
+    for message in messages:
+        check(message, max_bytes)
+        if message.topic != topic:
+            raise ValueError(
+                f"batch has topics {topic!r} and {message.topic!r}; allowed: one"
+            )
+        if message.delay_level:
+            raise ValueError("batch has a message with a delay; allowed: none")
+    total = sum(len(message.body) for message in messages)
+    if total > max_bytes:
+        raise ValueError(f"batch of {total} bytes; allowed: {max_bytes}")
 
 
 def wire_properties(message: Message, unique_key: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from gateway.wire import bodies
-from gateway.wire.properties import tag_hash
+from gateway.wire.properties import tag_hash, tags_of
 
 
 class Subscription(Struct, frozen=True):
@@ -46,7 +46,7 @@ def parse(topic: str, expression: str, version: int) -> Subscription:
     text = expression.strip()
     if text in ("", bodies.SUB_ALL):
         return Subscription(topic, bodies.SUB_ALL, frozenset(), version)
-    tags = frozenset(tag.strip() for tag in text.split("||") if tag.strip())
+    tags = tags_of(text)
     if not tags:
         raise ValueError(
             f"expression {expression!r} names no tag; allowed: '*' or 'TagA || TagB'"

@@ -18,6 +18,7 @@ from ropeway.client.pull_consumer import PullConsumer
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 
+    from ropeway.client.choosing import Selector
     from ropeway.client.message import (
         Message,
         MessageQueue,
@@ -119,8 +120,7 @@ class SyncProducer(_SyncClient[Producer]):
         self,
         message: Message,
         queue: MessageQueue | None = None,
-        selector: Callable[[Sequence[MessageQueue], Message], MessageQueue]
-        | None = None,
+        selector: Selector | None = None,
         timeout_s: float = 3.0,
     ) -> SendResult:
         """Send a message: `Producer.send`."""
@@ -139,8 +139,7 @@ class SyncProducer(_SyncClient[Producer]):
         self,
         message: Message,
         queue: MessageQueue | None = None,
-        selector: Callable[[Sequence[MessageQueue], Message], MessageQueue]
-        | None = None,
+        selector: Selector | None = None,
     ) -> None:
         """Send a message without an answer: `Producer.send_one_way`."""
         self._thread.call(self._client.send_one_way(message, queue, selector))

@@ -31,7 +31,7 @@ from zlib import crc32
 from storage.api import LogError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from storage.api import Done, Record
     from storage.file.partition import FilePartition
@@ -187,9 +187,15 @@ def decode(  # noqa: PLR0911 - each reason to distrust a block is a line
 
 
 def intact_after(
-    view: memoryview, find: Finder, place: int, base: int, log_id: int
+    view: memoryview,
+    find: Callable[[bytes, int], int],
+    place: int,
+    base: int,
+    log_id: int,
 ) -> Iterator[tuple[int, Block]]:
     """Whole blocks anywhere past a place, for telling a torn end from damage.
+
+    `find` is that of the memory that is viewed: `mmap.find`, `bytes.find`.
 
     A record may hold the bytes of a block; it does not count as one, since it does
     not know this log's id and its own position.
@@ -202,15 +208,3 @@ def intact_after(
         else:
             yield at, block
             at += block.length
-
-
-if TYPE_CHECKING:
-    from typing import Protocol
-
-    class Finder(Protocol):
-        """`mmap.find`."""
-
-        """Where bytes are found next, from a place on; -1 where they are not."""
-
-        def __call__(self, sub: bytes, start: int, /) -> int:
-            """The place of the first `sub` at or after `start`; -1 without one."""

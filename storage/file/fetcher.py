@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from storage.api import LogDamagedError, LogUnavailableError
 from storage.file.partition import LENGTH
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from storage.api import LogError
     from storage.file.files import OpenFiles
+    from storage.file.picking import Pick
     from storage.file.segment import Segment
     from storage.file.tail import Tail
 
@@ -53,18 +54,6 @@ class UncheckedError(Exception):
     def __init__(self, segment: Segment) -> None:
         super().__init__(segment.index_path)
         self.segment = segment
-
-
-class Pick(NamedTuple):
-    """Records chosen from an index."""
-
-    extents: list[tuple[int, int, int]]
-    """Place in the segment, bytes, records; adjacent records are one extent."""
-    sizes: list[int]
-    next_offset: int
-    looked: int
-    full: bool
-    """Whether it stopped because of the limit in bytes."""
 
 
 class Fetcher:

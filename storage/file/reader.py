@@ -7,18 +7,17 @@ is missing; `read` has a thread get it, and tries again with it at hand.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from struct import Struct
 from typing import TYPE_CHECKING
 
 from storage.api import Chunk
+from storage.file import picking
 from storage.file.block import ENTRY
-from storage.file.fetcher import ColdError, Pick, UncheckedError
+from storage.file.fetcher import ColdError, UncheckedError
 from storage.file.index import ActiveIndex
 from storage.file.partition import LENGTH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
     from storage.api import Filter
     from storage.file.fetcher import Fetcher, Warm
@@ -143,15 +142,16 @@ class Reader:
             at, segment = found
             if records and accept is None:
                 break
-            pick = self._pick(
-                segment,
-                partition.ordinal,
+            left = max_count - records
+            entries = self._entries(
+                segment, partition.ordinal, at, left if tags is None else looks, warm
+            )
+            pick = picking.pick(
+                entries,
                 at,
-                max_count - records,
+                left,
                 max_bytes - used if records else max_bytes,
                 tags,
-                looks,
-                warm,
                 forced=not records,
             )
             pieces = self._fetcher.records(segment, pick, warm)
@@ -166,49 +166,6 @@ class Reader:
             if pick.full and not pick.sizes:
                 break
         return Chunk(data, records, offset)
-
-    def _pick(
-        self,
-        segment: Segment,
-        ordinal: int,
-        offset: int,
-        max_count: int,
-        max_bytes: int,
-        tags: Collection[int] | None,
-        looks: int,
-        warm: Warm | None,
-        *,
-        forced: bool,
-    ) -> Pick:
-        """Choose records of one segment by its index."""
-        wanted = max_count if tags is None else looks
-        entries = self._entries(segment, ordinal, offset, wanted, warm)
-        if tags is None and (pick := adjacent(entries, offset, max_bytes)):
-            return pick
-        extents: list[tuple[int, int, int]] = []
-        sizes: list[int] = []
-        start = stop = began = 0
-        total = seen = 0
-        full = False
-        for place, size, tag_hash, _ in ENTRY.iter_unpack(entries):
-            if size and (tags is None or tag_hash in tags):
-                total += size
-                if total > max_bytes and (sizes or not forced):
-                    full = True
-                    break
-                if place != stop:
-                    if stop:
-                        extents.append((start, stop - start, len(sizes) - began))
-                    start = place
-                    began = len(sizes)
-                stop = place + size
-                sizes.append(size)
-            seen += 1
-            if len(sizes) == max_count:
-                break
-        if stop:
-            extents.append((start, stop - start, len(sizes) - began))
-        return Pick(extents, sizes, offset + seen, max(seen, 1), full)
 
     def _entries(
         self,
@@ -235,28 +192,6 @@ class Reader:
         return self._fetcher.bytes_of(
             segment, segment.index_path, -1, place, size, warm
         )
-
-
-def adjacent(
-    entries: bytes | bytearray | memoryview, offset: int, max_bytes: int
-) -> Pick | None:
-    """All of these records, where they stand back to back and fit the limit.
-
-    So they do after a batch, and it is found out without a look at each of them.
-    """
-    count = len(entries) // ENTRY.size
-    fields = _entries_of(count).unpack(entries)
-    sizes = fields[1::4]
-    start, last, last_bytes = fields[0], fields[-4], fields[-3]
-    total = last + last_bytes - start
-    if total > max_bytes or total != sum(sizes) or 0 in sizes:
-        return None
-    return Pick([(start, total, count)], list(sizes), offset + count, count, False)
-
-
-@lru_cache(maxsize=32)
-def _entries_of(count: int) -> Struct:
-    return Struct("<" + ENTRY.format.removeprefix("<") * count)
 
 
 def accepted(

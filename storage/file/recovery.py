@@ -7,21 +7,19 @@ else it is damage in the middle, which is refused, or skipped where that is aske
 
 from __future__ import annotations
 
-import mmap
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from storage.api import LogDamagedError
 from storage.file import segment as files
-from storage.file.block import HEADER, Block, decode, intact_after
 from storage.file.index import ActiveIndex, SealedIndex
+from storage.file.scan import Damage, blocks, mapped, nonzero_end
 from storage.file.segment import Segment
 from storage.file.segments import write_index
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -44,18 +42,6 @@ class Recovery(Struct):
     """Index files that were made again."""
     next_ordinal: int = 0
     """One more than the largest ordinal in any segment."""
-
-
-class Damage(NamedTuple):
-    """A place where no whole block is though there should be one."""
-
-    place: int
-    resumes: int | None
-    """Where whole blocks go on; None where there are none."""
-    intact: int
-    """How many whole blocks follow in the segment."""
-    durable: int
-    """Up to which position those blocks say the log was synced."""
 
 
 def recover(
@@ -140,35 +126,6 @@ def _finish(
         segments.append(files.create(directory, base, segment_bytes))
 
 
-def blocks(
-    data: mmap.mmap, view: memoryview, base: int, log_id: int
-) -> Iterator[tuple[int, Block] | Damage]:
-    """The whole blocks of a segment with their places, and what is not whole."""
-    place = 0
-    while place < len(view):
-        block = decode(view, place, base, log_id)
-        if block is not None:
-            yield place, block
-            place += block.length
-            continue
-        after = list(_summary(data, view, place + 1, base, log_id))
-        clean = not any(view[place : place + HEADER.size])
-        if not after:
-            if not clean or _nonzero_end(data, place) > place:
-                yield Damage(place, None, 0, 0)
-            return
-        resumes = after[0][0]
-        yield Damage(place, resumes, len(after), max(durable for _, durable in after))
-        place = resumes
-
-
-def _summary(
-    data: mmap.mmap, view: memoryview, place: int, base: int, log_id: int
-) -> Iterator[tuple[int, int]]:
-    for at, block in intact_after(view, data.find, place, base, log_id):
-        yield at, block.durable
-
-
 def _scan(segment: Segment, log_id: int, report: Recovery) -> list[Damage]:
     """Index a segment by its blocks, and list its damaged places."""
     damages: list[Damage] = []
@@ -187,12 +144,6 @@ def _scan(segment: Segment, log_id: int, report: Recovery) -> list[Damage]:
             segment.written = place + block.length
             segment.newest_ms = block.written_ms
     return damages
-
-
-def mapped(path: Path) -> mmap.mmap:
-    """A file as memory."""
-    with path.open("rb") as file:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _is_torn(
@@ -218,7 +169,7 @@ def _is_torn(
 def _cut(segment: Segment, place: int, report: Recovery) -> None:
     """End a segment before a torn place, and keep what was there in a file."""
     with mapped(segment.path) as data:
-        end = _nonzero_end(data, place)
+        end = nonzero_end(data, place)
         torn = data[place:end]
     _keep(segment, place, torn, report)
     descriptor = os.open(segment.path, os.O_RDWR)
@@ -233,7 +184,7 @@ def _cut(segment: Segment, place: int, report: Recovery) -> None:
 def _set_aside(segment: Segment, report: Recovery) -> None:
     """Take a whole segment behind a torn place out of the log."""
     with mapped(segment.path) as data:
-        torn = data[: _nonzero_end(data, 0)]
+        torn = data[: nonzero_end(data, 0)]
     if torn:
         _keep(segment, 0, torn, report)
     segment.path.unlink()
@@ -245,20 +196,6 @@ def _keep(segment: Segment, place: int, torn: bytes, report: Recovery) -> None:
         number += 1
     files.write_file(path, [torn])
     report.dropped.append(Dropped(segment.base + place, len(torn), path.name))
-
-
-def _nonzero_end(data: mmap.mmap, place: int) -> int:
-    """One past the last byte that is not zero, not before a place."""
-    step = 1 << 16
-    end = len(data)
-    zeros = bytes(step)
-    while end > place:
-        begin = max(end - step, place)
-        piece = data[begin:end]
-        if piece != zeros[: end - begin]:
-            return begin + len(piece.rstrip(b"\0"))
-        end = begin
-    return place
 
 
 def _refusal(segment: Segment, damage: Damage) -> str:

@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from storage.api import LogError
 from storage.file import catalog, lock
-from storage.file.recovery import Damage, blocks, mapped
+from storage.file.block import ENTRY
+from storage.file.scan import Damage, blocks, mapped
 from storage.file.segment import Segment, bases, index_is_whole, load_index
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def _verify_segment(segment: Segment, log_id: int, report: Verified) -> None:
                 continue
             place, block = found
             report.blocks += 1
-            report.records += sum(len(entries) for _, _, entries in block.runs) // 20
+            report.records += (
+                sum(len(entries) for _, _, entries in block.runs) // ENTRY.size
+            )
             written = place + block.length
     if not segment.index_path.exists():
         return

@@ -1,6 +1,6 @@
 """Group commit: what one tick appends is one block, one write, and one sync.
 
-With `async` the block is written by the loop itself and a thread syncs later. With
+With `async` the block is written by the loop itself, and `syncer` syncs later. With
 `sync` a thread writes and syncs it while the next block collects, so the loop never
 waits and a slower disk makes larger blocks. One block is on its way at a time.
 """
@@ -18,6 +18,7 @@ from storage.api import LogError, LogUnavailableError, OutcomeUnknownError
 from storage.file.block import ENTRY, HEADER, Encoded, Run, encode
 from storage.file.index import ActiveIndex
 from storage.file.segment import write_block
+from storage.file.syncer import Syncer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,11 +50,9 @@ class Writer:
         "_scheduled",
         "_segments",
         "_settings",
-        "_sync_timer",
+        "_syncer",
         "_tail",
-        "_unsynced",
         "block_bytes",
-        "durable",
         "limit_bytes",
         "refusal",
         "runs",
@@ -84,15 +83,19 @@ class Writer:
         self._finished = 0
         self._flushes: list[tuple[int, asyncio.Future[None]]] = []
         """Whom to wake when so many of the blocks that were closed are finished."""
-        self._sync_timer: asyncio.TimerHandle | None = None
-        self._unsynced: dict[Segment, None] = {}
+        self._syncer = Syncer(
+            catalog,
+            committer,
+            settings.flush_interval_ms,
+            segments.active.end,
+            self._sync_failed,
+        )
         self.runs: list[Run] = []
         """The block that collects."""
         self.block_bytes = 0
         self.waiting_bytes = 0
         """Record bytes that were appended and are not done."""
         self.limit_bytes = settings.in_flight_bytes
-        self.durable = segments.active.end
         self.refusal: LogError | None = None
         """Why appends are refused, once they are."""
 
@@ -102,11 +105,6 @@ class Writer:
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         return self._loop
-
-    @property
-    def busy(self) -> bool:
-        """Whether a thread is writing a block."""
-        return self._busy
 
     def open_run(self, partition: FilePartition) -> Run:
         """Begin a partition's part of the collecting block."""
@@ -147,12 +145,8 @@ class Writer:
             except OSError as error:
                 self._failed(runs, error)
                 continue
-            self._unsynced[segment] = None
+            self._syncer.note(segment)
             self._written(segment, block, runs)
-            if self._sync_timer is None:
-                self._sync_timer = self.loop.call_later(
-                    self._settings.flush_interval_ms / 1000, self._sync_later
-                )
 
     def _place(self, runs: list[Run]) -> tuple[Segment, Encoded]:
         """Lay a block out for the active segment, or for a new one if it is full."""
@@ -172,7 +166,7 @@ class Writer:
             base=segment.base,
             place=segment.written,
             log_id=self._segments.log_id,
-            durable=self.durable,
+            durable=self._syncer.durable,
             written_ms=now_ms,
         )
 
@@ -197,7 +191,7 @@ class Writer:
     def _synced(self, segment: Segment, block: Encoded, runs: list[Run]) -> None:
         self._busy = False
         self._written(segment, block, runs)
-        self.durable = segment.end
+        self._syncer.durable = segment.end
         self._tick()
 
     def _not_written(self, runs: list[Run], error: OSError) -> None:
@@ -279,40 +273,6 @@ class Writer:
         self._finished = finished
         self._wake_flushes()
 
-    def _sync_later(self) -> None:
-        self._sync_timer = None
-        if not self._unsynced:
-            return
-        self._sync_in_thread()
-
-    def _sync_in_thread(self) -> asyncio.Future[None]:
-        segments = [*self._unsynced]
-        self._unsynced.clear()
-        end = segments[-1].end if segments else self.durable
-        copies = [os.dup(one.descriptor) for one in segments if one.descriptor >= 0]
-        future = self.loop.run_in_executor(self._committer, self._sync_copies, copies)
-        future.add_done_callback(lambda done: self._background_synced(done, end))
-        return future
-
-    def _sync_copies(self, copies: list[int]) -> None:
-        """Sync segments by descriptors of our own. In the committer's thread."""
-        try:
-            self._catalog.sync()
-            for copy in copies:
-                os.fdatasync(copy)
-        finally:
-            for copy in copies:
-                os.close(copy)
-
-    def _background_synced(self, done: asyncio.Future[None], end: int) -> None:
-        if done.cancelled():
-            return
-        error = done.exception()
-        if isinstance(error, OSError):
-            self._sync_failed(error)
-        else:
-            self.durable = max(self.durable, end)
-
     def roll_if_older(self, now_ms: int, age_ms: int | None) -> None:
         """Begin a new segment when all in the active one has outlived an age."""
         active = self._segments.active
@@ -334,9 +294,13 @@ class Writer:
             self._flushes.append((self._closed, finished))
             await finished
         try:
-            await self._sync_in_thread()
+            await self._syncer.sync()
         except OSError as error:
             raise OutcomeUnknownError(str(self.refusal)) from error
+
+    def stop(self) -> None:
+        """Sync nothing more; nothing is appended any more."""
+        self._syncer.stop()
 
     def _wake_flushes(self) -> None:
         waiting, self._flushes = self._flushes, []
@@ -345,12 +309,6 @@ class Writer:
                 self._flushes.append((target, future))
             elif not future.done():
                 future.set_result(None)
-
-    def stop(self) -> None:
-        """Forget the timer; nothing is appended any more."""
-        if self._sync_timer is not None:
-            self._sync_timer.cancel()
-            self._sync_timer = None
 
 
 def answer(run: Run, error: LogError | None = None) -> None:

@@ -19,6 +19,7 @@ public final class Agent {
     private static final Map<String, Action> ACTIONS = Map.ofEntries(
         Map.entry("produce", Producing::produce),
         Map.entry("consume", Pushing::start),
+        Map.entry("subscribe", Pushing::subscribe),
         Map.entry("poll", Polling::start),
         Map.entry("pull", Pulling::pull),
         Map.entry("committed", Pulling::committed),

@@ -24,12 +24,14 @@ final class Producing {
         String group = command.text("producer_group", "agent-producer");
         int retries = (int) command.number("retries", 2);
         int limit = (int) command.number("max_message_bytes", 4 << 20);
-        String key = String.join("|", namesrv, group, "" + retries, "" + limit);
+        String key = String.join(
+            "|", namesrv, group, "" + retries, "" + limit, Options.describe(command));
         DefaultMQProducer known = OPEN.get(key);
         if (known != null) {
             return known;
         }
-        var producer = new DefaultMQProducer(group);
+        var producer = new DefaultMQProducer(group, null, command.flag("trace"), null);
+        Options.apply(command, producer);
         producer.setNamesrvAddr(namesrv);
         producer.setInstanceName(command.instance());
         producer.setSendMsgTimeout((int) command.number("timeout_ms", 10_000));

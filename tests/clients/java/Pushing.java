@@ -1,6 +1,8 @@
 // The `consume` command: a push consumer that runs until it is stopped.
 
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyContext;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
@@ -8,11 +10,14 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyContext;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 
 final class Pushing {
     private static final long SUSPEND_MS = 200;
+    private static final Map<Integer, DefaultMQPushConsumer> CONSUMERS =
+        new ConcurrentHashMap<>();
 
     private final Command command;
 
@@ -21,7 +26,10 @@ final class Pushing {
     }
 
     static void start(Command command) throws Exception {
-        var consumer = new DefaultMQPushConsumer(command.text("group"));
+        var consumer = new DefaultMQPushConsumer(
+            command.text("group"), null, new AllocateMessageQueueAveragely(),
+            command.flag("trace"), null);
+        Options.apply(command, consumer);
         consumer.setNamesrvAddr(command.text("namesrv"));
         consumer.setInstanceName(command.text("instance", command.instance()));
         consumer.setConsumeFromWhere(ConsumeFromWhere.valueOf(
@@ -49,7 +57,14 @@ final class Pushing {
                 (MessageListenerConcurrently) listener::concurrent);
         }
         consumer.start();
+        CONSUMERS.put(command.id, consumer);
         Agent.RUNNING.put(command.id, consumer::shutdown);
+    }
+
+    /** Lets a running consumer want another topic too, or other tags of one. */
+    static void subscribe(Command command) throws Exception {
+        CONSUMERS.get((int) command.number("target", 0))
+            .subscribe(command.text("topic"), command.text("tags", "*"));
     }
 
     private ConsumeConcurrentlyStatus concurrent(

@@ -18,7 +18,7 @@ from gateway.wire.commands.group_admin import (
     QueryTopicsByConsumer,
 )
 from gateway.wire.commands.offsets import UpdateConsumerOffset
-from tests.remoting import beat, looped, running, sending
+from tests.remoting import beat, looped, pulling, running, sending
 
 
 def group(name: str = "readers", **changes: object) -> bytes:
@@ -27,6 +27,7 @@ def group(name: str = "readers", **changes: object) -> bytes:
 
 async def commit(client, topic: str = "orders", *, by: str = "readers") -> None:
     await client.ask(sending(topic), b"one")
+    await client.ask(pulling(topic, group=by))
     await client.ask(
         UpdateConsumerOffset(
             consumer_group=by, topic=topic, queue_id=0, commit_offset=1

@@ -11,9 +11,18 @@ from gateway.config import LimitsConfig
 from gateway.processors import pull
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.namesrv import GetAllTopicList
-from gateway.wire.commands.pull import PullReply
+from gateway.wire.commands.pull import SUSPEND_FLAG, PullReply
 from storage.api import LogDamagedError, LogUnavailableError
-from tests.remoting import connect, looped, pulling, running, sending, until, waiting
+from tests.remoting import (
+    beat,
+    connect,
+    looped,
+    pulling,
+    running,
+    sending,
+    until,
+    waiting,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,6 +97,38 @@ async def test_only_a_matching_tag_wakes_a_waiting_pull(tmp_path: Path):
         await fill(client, 1, tag="Aa")
         answer = await held
         assert offsets_of(answer) == [7]
+
+
+@looped
+@pytest.mark.parametrize(("before", "after"), [("a", "b"), ("*", "b"), ("a", "*")])
+async def test_a_pull_does_not_pass_over_what_its_group_wants_since_it_waits(
+    tmp_path: Path, before: str, after: str
+):
+    async with running(tmp_path) as (app, client):
+        await fill(client, 1)
+        await beat(client, "c1", "readers", expression=before, version=1)
+        held = client.send(waiting("orders", 1, sys_flag=SUSPEND_FLAG, sub_version=1))
+        await until(lambda: len(app.node.holds) == 1)
+        await beat(client, "c1", "readers", expression=after, version=2)
+        await fill(client, 1, tag="b")
+        answer = await held
+        assert answer.code == ResponseCode.PULL_NOT_FOUND
+        assert answer.read(PullReply).next_begin_offset == 1
+        again = pulling("orders", 1, sys_flag=0, sub_version=2)
+        assert offsets_of(await client.ask(again)) == [1]
+
+
+@looped
+async def test_a_pull_waits_on_while_its_group_wants_the_same(tmp_path: Path):
+    async with running(tmp_path) as (app, client):
+        await fill(client, 1)
+        await beat(client, "c1", "readers", expression="a", version=1)
+        held = client.send(waiting("orders", 1, sys_flag=SUSPEND_FLAG, sub_version=1))
+        await until(lambda: len(app.node.holds) == 1)
+        await beat(client, "c1", "readers", expression="a", version=1)
+        await fill(client, 1, tag="b")
+        await fill(client, 1, tag="a")
+        assert offsets_of(await held) == [2]
 
 
 @looped

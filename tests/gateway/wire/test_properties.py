@@ -16,6 +16,7 @@ from gateway.wire.properties import (
     key_words,
     parse,
     tag_hash,
+    tags_of,
 )
 from tests import captures
 
@@ -98,6 +99,23 @@ def test_golden_tag_hashes(tag: str, value: int) -> None:
 @given(st.text(max_size=40))
 def test_a_tag_hash_is_a_signed_32_bit_number(tag: str) -> None:
     assert -(1 << 31) <= tag_hash(tag) < 1 << 31
+
+
+@pytest.mark.parametrize(
+    ("expression", "tags"),
+    [
+        ("a", {"a"}),
+        (" a||b ||  c d", {"a", "b", "c d"}),
+        ("a || a || ", {"a"}),
+        ("||", set()),
+        ("", set()),
+        ("a|b", {"a|b"}),
+    ],
+)
+def test_an_expression_names_tags_between_double_bars(
+    expression: str, tags: set[str]
+) -> None:
+    assert tags_of(expression) == tags
 
 
 def test_a_subscriptions_codes_are_the_hashes_of_its_tags() -> None:

@@ -18,8 +18,12 @@ KINDS = [
 
 
 def started(kind: str, folder: Path) -> Server:
-    """A running server of a kind."""
-    server = Gateway(folder / "data") if kind == "ropeway" else RocketMQ(folder)
+    """A running server of a kind, which acknowledges what the disk has."""
+    server = (
+        Gateway(folder / "data", ["--flush", "sync"])
+        if kind == "ropeway"
+        else RocketMQ(folder, sync_flush=True)
+    )
     server.start()
     return server
 

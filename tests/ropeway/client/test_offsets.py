@@ -4,9 +4,15 @@ import asyncio
 
 import pytest
 
-from ropeway.client import MessageQueue, OffsetFileError, PullConsumer
+from ropeway.client import (
+    Message,
+    MessageQueue,
+    OffsetFileError,
+    Producer,
+    PullConsumer,
+)
 from ropeway.client.offsets import FileOffsets
-from tests.ropeway.client.scenario import CONSUMER, scenario, send_all
+from tests.ropeway.client.scenario import CONSUMER, PRODUCER, eventually, scenario
 
 QUEUES = [MessageQueue("t", "b", number) for number in range(2)]
 
@@ -50,9 +56,15 @@ def test_a_file_of_another_version_is_refused(tmp_path):
 
 @scenario
 async def test_a_broker_gives_offsets_back(name_server, topic, group):
-    await send_all(name_server, topic, [b"one", b"two"])
+    async with Producer(name_server, "senders", config=PRODUCER) as producer:
+        sent = [
+            await producer.send(Message(topic, body, sharding_key="k"), timeout_s=10)
+            for body in (b"one", b"two")
+        ]
+    queue = sent[0].queue
     async with PullConsumer(name_server, group, config=CONSUMER) as consumer:
-        queue = (await consumer.queues(topic))[0]
+        # A broker may index a message a little after its acknowledgement.
+        await eventually(lambda: consumer.end_offset(queue), lambda end: end == 2)
         await consumer.assign([queue])
         await consumer.seek(queue, 1)
         await consumer.commit()

@@ -2,12 +2,14 @@
 
 import time
 
+from ropeway.client import ConsumeFrom
 from ropeway.client.config import ClientConfig
 from ropeway.client.instance import Instance
 from ropeway.client.queue_bounds import (
     begin_offset,
     end_offset,
     offset_for_timestamp,
+    start_offset,
 )
 from tests.ropeway.client.scenario import eventually, numbered, scenario, send_all
 
@@ -29,4 +31,9 @@ async def test_bounds_follow_what_is_sent(name_server, topic):
         assert await offset_for_timestamp(client, queue, before_ms) == 0
         later_ms = int(time.time() * 1000) + 60_000
         assert await offset_for_timestamp(client, queue, later_ms) == end
+        assert await start_offset(client, queue, ConsumeFrom.FIRST_OFFSET, 0) == 0
+        assert await start_offset(client, queue, ConsumeFrom.LAST_OFFSET, 0) == end
+        for time_ms, offset in ((before_ms, 0), (later_ms, end)):
+            start = await start_offset(client, queue, ConsumeFrom.TIMESTAMP, time_ms)
+            assert start == offset
     await client.close()

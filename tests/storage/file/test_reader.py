@@ -6,13 +6,9 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
-import pytest
-
 from storage.api import Filter
 from storage.file import FileLogSettings, open_log
-from storage.file.block import ENTRY
-from storage.file.fetcher import Pick
-from storage.file.reader import LOOKS, adjacent
+from storage.file.reader import LOOKS
 from tests.contracts.log import TOPIC, begin, read_all, record, texts
 
 if TYPE_CHECKING:
@@ -90,27 +86,3 @@ def test_a_filtered_read_looks_at_a_bounded_number_of_entries(tmp_path: Path) ->
         await log.close()
 
     asyncio.run(main())
-
-
-def entries_of(*records: tuple[int, int]) -> bytes:
-    return b"".join(ENTRY.pack(place, size, 0, 0) for place, size in records)
-
-
-def test_neighbours_are_one_extent_without_a_look_at_each() -> None:
-    pick = adjacent(entries_of((64, 100), (164, 50), (214, 7)), 9, 157)
-    assert pick == Pick([(64, 157, 3)], [100, 50, 7], 12, 3, full=False)
-
-
-@pytest.mark.parametrize(
-    "records",
-    [
-        ((64, 100), (165, 50)),
-        ((64, 100), (164, 50), (164, 0), (214, 7)),
-        ((64, 100), (164, 58)),
-    ],
-    ids=["a gap", "a lost record", "over the limit"],
-)
-def test_what_is_not_whole_or_too_long_is_looked_at_one_by_one(
-    records: tuple[tuple[int, int], ...],
-) -> None:
-    assert adjacent(entries_of(*records), 9, 157) is None

@@ -1,0 +1,36 @@
+"""What all clients have in common: they start, close, and are used by `async with`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from ropeway.client.instance import Instance
+
+
+class Client(ABC):
+    """A client that runs from `start` to `close`, or within an `async with`."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+
+    @property
+    def client_id(self) -> str:
+        """The name that brokers know this client by."""
+        return self._instance.client_id
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Start; a client starts once."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close the connections, and all that the client has begun."""
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -1,0 +1,24 @@
+// What producers and consumers can be set to alike.
+
+import org.apache.rocketmq.client.ClientConfig;
+
+@SuppressWarnings("deprecation")
+final class Options {
+    private Options() { }
+
+    static void apply(Command command, ClientConfig client) {
+        if (command.has("namespace")) {
+            client.setNamespace(command.text("namespace"));
+        }
+        if (command.has("unit")) {
+            client.setUnitMode(true);
+            client.setUnitName(command.text("unit"));
+        }
+    }
+
+    /** The settings of a command, to tell clients with others apart. */
+    static String describe(Command command) {
+        return String.join("|", command.text("namespace", ""), command.text("unit", ""),
+            "" + command.flag("trace"));
+    }
+}

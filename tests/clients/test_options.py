@@ -1,0 +1,88 @@
+"""What a Java client can be set to: namespace, unit, trace, more topics."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.clients.harness import Session, bodies, numbered
+from tests.clients.programs import JAVA_4, JAVA_5, Client, each
+
+Open = Callable[[Client], Session]
+
+
+@each(JAVA_5, JAVA_4)
+@pytest.mark.parametrize(
+    "options", [{"namespace": "MQ_INST_1"}, {"unit": "east"}], ids=["namespace", "unit"]
+)
+@pytest.mark.compatibility("namespaces and units, with retry and dead letters")
+def test_a_client_of_a_namespace_or_unit_gets_its_messages_retries_and_dead_letters(
+    client: Client, options: dict[str, str], session: Open, topic: str, group: str
+) -> None:
+    agent = session(client)
+    agent.produce(topic, numbered(1), **options)
+    consumer = agent.start(
+        "consume",
+        topic=topic,
+        group=group,
+        fail=99,
+        delay_level=1,
+        max_reconsume_times=1,
+        **options,
+    )
+    first, again = consumer.wait_for(2)
+    assert (first["topic"], again["topic"]) == (topic, topic)
+    assert (first["reconsume_times"], again["reconsume_times"]) == (0, 1)
+    whole = f"{options['namespace']}%{group}" if "namespace" in options else group
+    letters = agent.start("consume", topic=f"%DLQ%{whole}", group=f"{group}-dead")
+    (letter,) = letters.wait_for(1)
+    letters.stop()
+    assert letter["body"] == "message 0"
+    assert len(consumer.stop()) == 2
+
+
+@each(JAVA_5, JAVA_4)
+@pytest.mark.compatibility("message trace")
+def test_a_trace_of_a_message_is_kept(
+    client: Client, session: Open, topic: str, group: str
+) -> None:
+    agent = session(client)
+    sent = agent.produce(topic, numbered(1), trace=True)[0]
+    consumer = agent.start("consume", topic=topic, group=group, trace=True)
+    consumer.wait_for(1)
+    traces = agent.start("consume", topic="RMQ_SYS_TRACE_TOPIC", group=f"{group}-t")
+    found = traces.wait(
+        lambda events: (
+            {"Pub", "SubBefore", "SubAfter"}
+            <= {
+                line.split("\x01")[0]
+                for event in events
+                for line in event["body"].split("\x02")
+                if sent["msg_id"] in line
+            }
+        )
+    )
+    assert any(sent["msg_id"] in (one["keys"] or "").split() for one in found)
+    traces.stop()
+    consumer.stop()
+
+
+@each(JAVA_5, JAVA_4)
+@pytest.mark.compatibility("subscriptions that change while the consumer runs")
+def test_a_running_consumer_may_want_another_topic_and_other_tags(
+    client: Client, session: Open, topic: str, group: str
+) -> None:
+    agent = session(client)
+    other = f"{topic}-other"
+    agent.produce(topic, numbered(1, "first", tags="A"))
+    agent.produce(other, numbered(4, "other"))
+    consumer = agent.start("consume", topic=topic, group=group, tags="A")
+    consumer.wait_for(1)
+    agent.call("subscribe", target=consumer.id, topic=other).finish()
+    agent.call("subscribe", target=consumer.id, topic=topic, tags="B").finish()
+    # Pulls that wait were asked for with the old tags, one for each queue.
+    agent.produce(topic, numbered(8, "a", tags="A"))
+    agent.produce(topic, numbered(8, "b", tags="B"))
+    wanted = bodies(numbered(8, "b") + numbered(4, "other"))
+    received = consumer.wait_for_bodies(wanted)
+    consumer.stop()
+    assert sorted(bodies(received)) == sorted([*wanted, "first 0"])

@@ -1,0 +1,104 @@
+"""Every request finds its processor, and every one is answered exactly once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+import gateway.processors.all  # noqa: F401 - registers every processor
+from gateway.processors import dispatch
+from gateway.processors.context import LATER, Answer
+from gateway.processors.unsupported import REASONS
+from gateway.wire.codes import RequestCode, ResponseCode
+from gateway.wire.commands.offsets import GetMaxOffset, Offset
+from gateway.wire.frame import Envelope, FrameReader, decode_envelope
+from gateway.wire.header import ROWS
+from tests.remoting import looped
+
+CODE = int(RequestCode.GET_MAX_OFFSET)
+FIELDS = msgspec.Raw(b'{"topic":"t","queueId":"0"}')
+
+
+class Peer:
+    """A connection that keeps answers."""
+
+    address = "127.0.0.1:1"
+
+    def __init__(self) -> None:
+        self.codes: list[int] = []
+
+    def respond(self, *data):
+        (frame,) = FrameReader().feed(b"".join(data))
+        self.codes.append(decode_envelope(*frame[:2]).code)
+
+
+class Node:
+    """A node as far as dispatch needs it."""
+
+    def __init__(self) -> None:
+        self.tasks = []
+
+    def spawn(self, work):
+        self.tasks.append(asyncio.get_running_loop().create_task(work))
+
+
+def test_every_declared_request_is_handled_or_listed_with_a_reason():
+    assert set(ROWS) == set(dispatch.PROCESSORS) | set(REASONS) & set(ROWS)
+    assert not set(dispatch.PROCESSORS) & set(REASONS)
+
+
+def test_a_second_processor_of_a_command_is_a_mistake():
+    with pytest.raises(ValueError, match="GET_MAX_OFFSET has two processors"):
+        dispatch.handles(GetMaxOffset)(lambda *_: Answer())
+
+
+async def later(result):
+    await asyncio.sleep(0)
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+def raising(error: Exception):
+    raise error
+
+
+@looped
+@pytest.mark.parametrize(
+    ("processor", "codes"),
+    [
+        (lambda *_: Offset(offset=1), [0]),
+        (lambda *_: Answer(7), [7]),
+        (lambda *_: later(Offset(offset=1)), [0]),
+        (lambda *_: later(Answer(7)), [7]),
+        (lambda *_: raising(KeyError()), [1]),
+        (lambda *_: later(KeyError()), [1]),
+        (lambda *_: LATER, []),
+        (lambda *_: later(LATER), []),
+        # An answer that cannot be encoded is a failure like any other.
+        (lambda *_: Answer(fields={"a": "x" * (1 << 24)}), [1]),
+        (lambda *_: later(Answer(fields={"a": "x" * (1 << 24)})), [1]),
+    ],
+)
+async def test_whatever_a_processor_does_there_is_one_answer(
+    monkeypatch: pytest.MonkeyPatch, processor, codes
+):
+    monkeypatch.setitem(dispatch.PROCESSORS, CODE, processor)
+    node, peer = Node(), Peer()
+    dispatch.dispatch(node, peer, Envelope(CODE, ext_fields=FIELDS), b"")
+    await asyncio.gather(*node.tasks)
+    assert peer.codes == codes
+
+
+def test_fields_that_are_wrong_are_an_answer():
+    peer = Peer()
+    dispatch.dispatch(Node(), peer, Envelope(CODE), b"")
+    assert peer.codes == [ResponseCode.SYSTEM_ERROR]
+
+
+def test_an_unknown_request_is_an_answer():
+    peer = Peer()
+    dispatch.dispatch(Node(), peer, Envelope(31_337), b"")
+    assert peer.codes == [ResponseCode.REQUEST_CODE_NOT_SUPPORTED]

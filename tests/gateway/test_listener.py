@@ -1,0 +1,125 @@
+"""A listener's addresses, and who of its connections is slow or idle."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gateway.config import ListenerConfig
+from gateway.listener import Listener, Outbox, ServerError
+from tests.remoting import looped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Connection:
+    """A connection that notes what is done to it."""
+
+    address = "127.0.0.1:1"
+
+    def __init__(self) -> None:
+        self.active = True
+        self.done: list[str] = []
+
+    def abort(self):
+        self.done.append("abort")
+
+    def close(self):
+        self.done.append("close")
+
+    def flush(self):
+        self.done.append("flush")
+
+
+@pytest.fixture
+def bound() -> Iterator[socket.socket]:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        yield sock
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "shown", "packed"),
+    [
+        (None, 5, "127.0.0.1:5", "7f00000100000005"),
+        ("10.0.0.9", 5, "10.0.0.9:5", "0a00000900000005"),
+        ("localhost", 5, "localhost:5", "7f00000100000005"),
+        ("::1", 5, "[::1]:5", "00" * 15 + "0100000005"),
+    ],
+)
+def test_what_clients_are_told_and_what_ids_carry(
+    bound: socket.socket, host, port, shown, packed
+):
+    config = ListenerConfig(advertised_host=host, advertised_port=port)
+    listener = Listener(config, bound)
+    assert listener.advertised == shown
+    assert listener.packed_advertised.hex() == packed
+    assert listener.id_prefix == packed.upper().encode()
+
+
+def test_its_own_address_is_told_where_no_other_is_given(bound: socket.socket):
+    port = bound.getsockname()[1]
+    assert Listener(ListenerConfig(), bound).advertised == f"127.0.0.1:{port}"
+
+
+def test_nobody_can_connect_to_every_address(bound: socket.socket):
+    with pytest.raises(ServerError, match="needs advertised_host"):
+        Listener(ListenerConfig(advertised_host="0.0.0.0"), bound)
+
+
+@looped
+async def test_only_who_stays_behind_is_slow():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        listener = Listener(ListenerConfig(), sock)
+        behind, recovered, again = Connection(), Connection(), Connection()
+        for connection in (behind, recovered, again):
+            listener.slow(connection)
+        listener.caught_up(recovered)
+        listener.caught_up(again)
+        listener.close_slow(-1)
+        assert [one.done for one in (behind, recovered, again)] == [["abort"], [], []]
+        listener.slow(again)
+        listener.close_slow(3600)
+        assert again.done == []
+        listener.left(behind)
+        listener.left(again)
+        assert not listener._slow
+
+
+def test_who_is_silent_for_a_whole_round_is_idle(bound: socket.socket):
+    listener = Listener(ListenerConfig(), bound)
+    silent, lively = Connection(), Connection()
+    listener.joined(silent)
+    listener.joined(lively)
+    listener.close_idle()
+    assert (silent.done, lively.done) == ([], [])
+    lively.active = True
+    listener.close_idle()
+    assert (silent.done, lively.done) == (["close"], [])
+
+
+class Loop:
+    """A loop whose ticks the test makes."""
+
+    def __init__(self) -> None:
+        self.soon: list = []
+
+    def call_soon(self, call):
+        self.soon.append(call)
+
+
+def test_answers_are_written_once_a_tick():
+    loop = Loop()
+    outbox = Outbox(loop)
+    one, two = Connection(), Connection()
+    outbox.add(one)
+    outbox.add(two)
+    assert len(loop.soon) == 1
+    loop.soon.pop()()
+    assert (one.done, two.done) == (["flush"], ["flush"])
+    outbox.add(one)
+    assert len(loop.soon) == 1

@@ -1,0 +1,25 @@
+"""Addresses as text, both ways."""
+
+import pytest
+
+from gateway.wire import host_port
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "text"),
+    [
+        ("127.0.0.1", 9876, "127.0.0.1:9876"),
+        ("broker.example.org", 0, "broker.example.org:0"),
+        ("::1", 65535, "[::1]:65535"),
+        ("", 1, ":1"),
+    ],
+)
+def test_addresses_go_to_text_and_back(host: str, port: int, text: str) -> None:
+    assert host_port.join(host, port) == text
+    assert host_port.split(text) == (host, port)
+
+
+@pytest.mark.parametrize("text", ["", "localhost", "localhost:", "[::1]", "h:p"])
+def test_an_address_without_a_port_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        host_port.split(text)
