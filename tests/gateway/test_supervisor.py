@@ -129,6 +129,12 @@ async def test_a_worker_that_is_killed_comes_back_and_nothing_is_lost(tmp_path):
     acknowledged: list[bytes] = []
     inbox = Inbox()
     async with supervised(tmp_path) as running:
+        # A topic is made on the brokers that the name server asked has heard of.
+        for address in running.addresses:
+            await eventually(
+                lambda address=address: running.masters(address),
+                lambda found: len(found) == 2,
+            )
         async with Admin(running.name_server) as admin:
             await admin.create_topic("orders", 2)
         # Who is asked before it has heard of the topic sends clients to the template.
