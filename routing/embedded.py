@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 import structlog
 
-from routing.api import Group, Topic
+from routing.api import Group, RouteError, Topic
 from routing.database import LOCKED_FOR_S, Database, Kind
 from routing.leases import Leases
 
@@ -168,10 +168,23 @@ class EmbeddedRoutes:
             RouteError: Another process runs a broker of this name.
         """
         if self._follower is not None:
-            await self._database.begin()
-            with self._transaction():
-                self._leases.claim(broker)
+            held = first = await self._claim(broker)
+            # Numbers of processes come again, after a restart of the machine above
+            # all: only who renews its lease lives.
+            while held is not None and held == first:
+                await asyncio.sleep(POLL_S)
+                held = await self._claim(broker)
+            if held is not None:
+                raise RouteError(
+                    f"process {held[0]} runs a broker named {broker.name}; "
+                    "each process that shares routes needs a name of its own"
+                )
         self._leases.own(broker)
+
+    async def _claim(self, broker: Broker) -> tuple[int, int] | None:
+        await self._database.begin()
+        with self._transaction():
+            return self._leases.claim(broker)
 
     async def remove_broker(self, name: str) -> None:
         """Remove a broker, of this process or of one that has ended."""

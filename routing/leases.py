@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from routing.api import Broker, RouteError
+from routing.api import Broker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,20 +54,20 @@ class Leases:
             if name not in self._own
         }
 
-    def claim(self, broker: Broker) -> None:
-        """Say that a broker runs, within a change.
+    def claim(self, broker: Broker) -> tuple[int, int] | None:
+        """Say that a broker runs, within a change, unless another process may run it.
 
-        Raises:
-            RouteError: Another process runs a broker of this name.
+        Returns:
+            None where it is ours; else the other's process id and last renewal.
         """
         self.load()
-        other, _ = self._others.get(broker.name, (broker, 0))
-        if other.pid != broker.pid and _runs(other.pid):
-            raise RouteError(
-                f"process {other.pid} runs a broker named {broker.name}; "
-                "each process that shares routes needs a name of its own"
-            )
-        self._database.renew_lease(broker, self._now_ms())
+        now_ms = self._now_ms()
+        other, renewed_ms = self._others.get(broker.name, (broker, 0))
+        fresh = abs(now_ms - renewed_ms) < LEASE_MS
+        if other.pid != broker.pid and fresh and _runs(other.pid):
+            return other.pid, renewed_ms
+        self._database.renew_lease(broker, now_ms)
+        return None
 
     def own(self, broker: Broker) -> None:
         """Count a broker as ours from now on."""

@@ -113,6 +113,21 @@ def test_a_name_of_a_process_that_has_died_is_free_at_once(tmp_path: Path):
     asyncio.run(main())
 
 
+def test_a_lease_that_ran_out_is_free_whoever_has_the_process_number(tmp_path: Path):
+    clock = [1_000_000]
+
+    async def main():
+        path = tmp_path / "routes.db"
+        async with sharing(path, now_ms=lambda: clock[0]) as (first, second):
+            await first.put_broker(broker("a", pid=os.getppid()))
+            await first.close()
+            clock[0] += LEASE_MS
+            await second.put_broker(broker("a"))
+            assert second.brokers == {"a": broker("a")}
+
+    asyncio.run(main())
+
+
 def test_a_store_of_one_process_keeps_its_broker_to_itself(tmp_path: Path):
     async def main():
         routes, other = (EmbeddedRoutes(tmp_path / "routes.db") for _ in range(2))
