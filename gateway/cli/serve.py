@@ -181,12 +181,12 @@ def _announce(nodes: Sequence[Listening], ready_file: Path | None) -> None:
         for node in nodes
         for one in node.endpoints
     ]
+    if ready_file is not None:
+        ready_file.write_text("\n".join(lines) + "\n")
     click.echo("\n".join(lines))
     # Any of them answers for all; a client that knows them all can lose some.
     name_servers = ";".join(node.endpoints[0].advertised for node in nodes)
     click.echo(_HINT.format(address=name_servers, quoted=shlex.quote(name_servers)))
-    if ready_file is not None:
-        ready_file.write_text("\n".join(lines) + "\n")
 
 
 def _address(host: str, port: int) -> str:

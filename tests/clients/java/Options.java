@@ -1,12 +1,17 @@
-// What producers and consumers can be set to alike.
+// What producers and consumers are set to alike.
 
 import org.apache.rocketmq.client.ClientConfig;
 
 @SuppressWarnings("deprecation")
 final class Options {
+    private static final int ROUTES_MS = 1000;
+
     private Options() { }
 
     static void apply(Command command, ClientConfig client) {
+        client.setNamesrvAddr(command.text("namesrv"));
+        client.setInstanceName(command.instance());
+        client.setPollNameServerInterval(ROUTES_MS);
         if (command.has("namespace")) {
             client.setNamespace(command.text("namespace"));
         }

@@ -12,8 +12,7 @@ final class Polling {
 
     static void start(Command command) throws Exception {
         var consumer = new DefaultLitePullConsumer(command.text("group"));
-        consumer.setNamesrvAddr(command.text("namesrv"));
-        consumer.setInstanceName(command.instance());
+        Options.apply(command, consumer);
         consumer.setConsumeFromWhere(ConsumeFromWhere.valueOf(
             "CONSUME_FROM_" + command.text("from", "FIRST_OFFSET")));
         consumer.subscribe(command.text("topic"), command.text("tags", "*"));

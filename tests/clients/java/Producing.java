@@ -32,8 +32,6 @@ final class Producing {
         }
         var producer = new DefaultMQProducer(group, null, command.flag("trace"), null);
         Options.apply(command, producer);
-        producer.setNamesrvAddr(namesrv);
-        producer.setInstanceName(command.instance());
         producer.setSendMsgTimeout((int) command.number("timeout_ms", 10_000));
         producer.setRetryTimesWhenSendFailed(retries);
         producer.setMaxMessageSize(limit);

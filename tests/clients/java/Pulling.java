@@ -25,8 +25,7 @@ final class Pulling {
             return known;
         }
         var consumer = new DefaultMQPullConsumer(command.text("group"));
-        consumer.setNamesrvAddr(command.text("namesrv"));
-        consumer.setInstanceName(command.instance());
+        Options.apply(command, consumer);
         consumer.start();
         OPEN.put(key, consumer);
         return consumer;

@@ -30,7 +30,6 @@ final class Pushing {
             command.text("group"), null, new AllocateMessageQueueAveragely(),
             command.flag("trace"), null);
         Options.apply(command, consumer);
-        consumer.setNamesrvAddr(command.text("namesrv"));
         consumer.setInstanceName(command.text("instance", command.instance()));
         consumer.setConsumeFromWhere(ConsumeFromWhere.valueOf(
             "CONSUME_FROM_" + command.text("from", "FIRST_OFFSET")));
