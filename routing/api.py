@@ -1,8 +1,9 @@
 """The contract of every route store: topics, consumer groups, settings and brokers.
 
 Several processes may share a store. Reads are answered from a copy in memory, which
-follows what the others change within a moment, and never wait. Changes are made on
-what the store has then, one after the other, and are on the medium when they return.
+follows what the others change within a moment, and never wait; who cannot do with a
+copy of a moment ago catches up first. Changes are made on what the store has then, one
+after the other, and are on the medium when they return.
 """
 
 from __future__ import annotations
@@ -96,6 +97,13 @@ class RouteStore(Protocol):
     @property
     def brokers(self) -> Mapping[str, Broker]:
         """Every broker that runs, by its name; a broker that died, for seconds."""
+
+    async def catch_up(self) -> None:
+        """Have in the copy all that others had changed when this was called.
+
+        It costs little, and nothing where no others share the store. Where the store
+        cannot be read now, the copy stays as it is.
+        """
 
     async def change_topic(
         self, name: str, change: Callable[[Topic | None], Topic | None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -196,6 +196,13 @@ class EmbeddedRoutes:
             self._database.end_lease(name)
 
     # Following other processes.
+
+    async def catch_up(self) -> None:
+        """Have in the copy all that others had changed when this was called."""
+        if self._follower is not None:
+            # Whoever follows tells of a file that cannot be read.
+            with suppress(sqlite3.Error, msgspec.DecodeError):
+                self._take_over()
 
     def follow(self) -> None:
         """Keep up with other processes from now on, and tell them of our brokers."""

@@ -26,9 +26,16 @@ class Groups:
     def __iter__(self) -> Iterator[Group]:
         return iter(list(self._routes.groups.values()))
 
+    async def find(self, name: str) -> Group | None:
+        """The group of a name, or None; also one that another node has just made."""
+        if group := self.get(name):
+            return group
+        await self._routes.catch_up()
+        return self.get(name)
+
     async def ensure(self, name: str) -> Group | None:
         """The group, made where it is missing; None where that is not allowed."""
-        if group := self.get(name):
+        if group := await self.find(name):
             return group
         if not self._auto_create or names.group_complaint(name):
             return None

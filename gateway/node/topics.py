@@ -122,6 +122,7 @@ class Topics:
         """
         if served := self.get(name):
             return served
+        await self._routes.catch_up()
         template = self._routes.topics.get(default_topic)
         if template is None or not template.perm & PERM_INHERIT:
             return None

@@ -1,5 +1,8 @@
 """The name server: where topics are, who the brokers are, and small settings.
 
+A client keeps an answer for half a minute, so none is given before the route store has
+caught up with what other nodes changed.
+
 Source: DefaultRequestProcessor.java and RouteInfoManager.java, RocketMQ 5.3.4.
 """
 
@@ -31,6 +34,7 @@ from gateway.wire.commands.namesrv_admin import (
 
 if TYPE_CHECKING:
     from gateway.wire.header import Header
+    from routing.api import RouteStore
 
 ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
 """Settings here say which queues an ordered topic has, for clients that ask."""
@@ -39,11 +43,11 @@ _MASTER = "0"
 
 
 @handles(GetRouteInfo)
-def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
+async def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
     """Which brokers have a topic's queues, of those that run."""
-    routes = context.node.routes
+    routes = await _caught_up(context)
     topic = routes.topics.get(request.topic)
-    brokers = _brokers(context)
+    brokers = _brokers(context, routes)
     places = [
         (broker, len(partitions))
         for broker, partitions in (topic.route.items() if topic else ())
@@ -72,7 +76,13 @@ def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
     return Answer(body=bodies.encode(route))
 
 
-def _brokers(context: Context) -> dict[str, bodies.BrokerData]:
+async def _caught_up(context: Context) -> RouteStore:
+    routes = context.node.routes
+    await routes.catch_up()
+    return routes
+
+
+def _brokers(context: Context, routes: RouteStore) -> dict[str, bodies.BrokerData]:
     """The brokers that run, by name, with the addresses for who asks.
 
     Others are told by the listener that is the counterpart of the one asked. This one
@@ -81,7 +91,7 @@ def _brokers(context: Context) -> dict[str, bodies.BrokerData]:
     config = context.node.config
     asked = context.peer.advertised
     brokers = {config.broker: _broker(config.broker, config.cluster, asked)}
-    known = context.node.routes.brokers
+    known = routes.brokers
     ours = known.get(config.broker)
     index = ours.addresses.index(asked) if ours and asked in ours.addresses else 0
     for name, other in known.items():
@@ -100,9 +110,10 @@ def _broker(name: str, cluster: str, address: str) -> bodies.BrokerData:
 
 
 @handles(GetBrokerClusterInfo)
-def get_broker_cluster_info(_: GetBrokerClusterInfo, context: Context) -> Answer:
+async def get_broker_cluster_info(_: GetBrokerClusterInfo, context: Context) -> Answer:
     """Every broker that runs, and the brokers of every cluster."""
-    brokers = dict(sorted(_brokers(context).items()))
+    routes = await _caught_up(context)
+    brokers = dict(sorted(_brokers(context, routes).items()))
     clusters: dict[str, list[str]] = {}
     for name, broker in brokers.items():
         clusters.setdefault(broker.cluster, []).append(name)
@@ -111,32 +122,37 @@ def get_broker_cluster_info(_: GetBrokerClusterInfo, context: Context) -> Answer
 
 
 @handles(GetAllTopicList)
-def get_all_topic_list(_: GetAllTopicList, context: Context) -> Answer:
+async def get_all_topic_list(_: GetAllTopicList, context: Context) -> Answer:
     """The names of all topics."""
-    topics = sorted(context.node.routes.topics)
+    topics = sorted((await _caught_up(context)).topics)
     return Answer(body=bodies.encode(bodies.TopicList(topic_list=topics)))
 
 
 @handles(GetTopicsByCluster)
-def get_topics_by_cluster(request: GetTopicsByCluster, context: Context) -> Answer:
+async def get_topics_by_cluster(
+    request: GetTopicsByCluster, context: Context
+) -> Answer:
     """The names of the topics that a cluster's brokers have."""
+    routes = await _caught_up(context)
     brokers = {
         name
-        for name, broker in _brokers(context).items()
+        for name, broker in _brokers(context, routes).items()
         if broker.cluster == request.cluster
     }
     topics = sorted(
         name
-        for name, topic in context.node.routes.topics.items()
+        for name, topic in routes.topics.items()
         if not brokers.isdisjoint(topic.route)
     )
     return Answer(body=bodies.encode(bodies.TopicList(topic_list=topics)))
 
 
 @handles(GetSystemTopicListFromNamesrv)
-def get_system_topics(_: GetSystemTopicListFromNamesrv, context: Context) -> Answer:
+async def get_system_topics(
+    _: GetSystemTopicListFromNamesrv, context: Context
+) -> Answer:
     """The topics named like clusters and brokers, and a broker that knows the rest."""
-    brokers = _brokers(context)
+    brokers = _brokers(context, await _caught_up(context))
     names = {broker.cluster for broker in brokers.values()} | brokers.keys()
     topics = bodies.TopicList(
         broker_addr=context.peer.advertised, topic_list=sorted(names)
@@ -161,9 +177,10 @@ async def put_kv_config(request: PutKvConfig, context: Context) -> Answer:
 
 
 @handles(GetKvConfig)
-def get_kv_config(request: GetKvConfig, context: Context) -> Header:
+async def get_kv_config(request: GetKvConfig, context: Context) -> Header:
     """A setting's value."""
-    value = context.node.routes.settings.get((request.namespace, request.key))
+    settings = (await _caught_up(context)).settings
+    value = settings.get((request.namespace, request.key))
     if value is None:
         raise Refusal(
             ResponseCode.QUERY_NOT_FOUND,
@@ -181,11 +198,12 @@ async def delete_kv_config(request: DeleteKvConfig, context: Context) -> Answer:
 
 
 @handles(GetKvList)
-def get_kv_list(request: GetKvList, context: Context) -> Answer:
+async def get_kv_list(request: GetKvList, context: Context) -> Answer:
     """All settings of a namespace."""
+    settings = (await _caught_up(context)).settings
     table = {
         key: value
-        for (namespace, key), value in context.node.routes.settings.items()
+        for (namespace, key), value in settings.items()
         if namespace == request.namespace
     }
     if not table:

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from routing import database, embedded
 from routing.api import Group, RouteStoreUnavailableError, Topic
 from routing.embedded import EmbeddedRoutes
-from tests.contracts.routes import ORDERS, RoutesContract, put_group, put_topic
+from tests.contracts.routes import BROKER, ORDERS, RoutesContract, put_group, put_topic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,6 +101,55 @@ def test_a_change_is_made_on_what_others_changed_unseen(tmp_path: Path):
         assert second.topics == {"orders": ORDERS}
         for one in (first, second):
             await one.close()
+
+    asyncio.run(main())
+
+
+def test_who_catches_up_has_what_others_changed_and_its_watchers_hear_of_it(
+    tmp_path: Path, monkeypatch
+):
+    monkeypatch.setattr(embedded, "POLL_S", 3600.0)
+
+    async def main():
+        async with sharing(tmp_path / "routes.db") as (first, second):
+            heard = []
+            second.watch_topics(heard.append)
+            await put_topic(first, ORDERS)
+            await put_group(first, Group(name="kitchen"))
+            await first.put_setting("n", "k", "v")
+            await first.put_broker(BROKER)
+            assert second.topics == second.brokers == {}
+            await second.catch_up()
+            assert (second.topics, heard) == ({"orders": ORDERS}, ["orders"])
+            assert second.groups == {"kitchen": Group(name="kitchen")}
+            assert second.settings == {("n", "k"): "v"}
+            assert second.brokers == {"broker-0": BROKER}
+            await first.remove_broker("broker-0")
+            await second.catch_up()
+            assert second.brokers == {}
+
+    asyncio.run(main())
+
+
+def test_who_cannot_catch_up_goes_on_with_what_it_has(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(embedded, "POLL_S", 3600.0)
+
+    async def main():
+        async with sharing(tmp_path / "routes.db") as (first, second):
+            await put_topic(first, ORDERS)
+            await second.catch_up()
+            await first.change_topic("orders", lambda _: None)
+            version = second._database.version
+
+            def failing() -> int:
+                raise sqlite3.OperationalError("disk I/O error")
+
+            second._database.version = failing
+            await second.catch_up()
+            assert second.topics == {"orders": ORDERS}
+            second._database.version = version
+            await second.catch_up()
+            assert second.topics == {}
 
     asyncio.run(main())
 
