@@ -45,9 +45,6 @@ class Workers:
             {"PYTHONPATH": str(ROOT)},
         )
         self._process.wait_until(lambda: len(self.addresses) == len(BROKERS))
-        self._process.wait_until(
-            lambda: all(self.route(one) == BROKERS for one in self.addresses)
-        )
         self.name_server = ";".join(self.addresses)
 
     @property
@@ -56,7 +53,13 @@ class Workers:
         text = self._ready.read_text() if self._ready.exists() else ""
         return re.findall(r"advertised as (\S+)", text)
 
-    def route(self, address: str, topic: str = "DefaultCluster") -> set[str]:
+    def wait_until_all_have(self, topic: str) -> None:
+        """Wait until a worker that was killed is back."""
+        self._process.wait_until(
+            lambda: all(self.route(one, topic) == BROKERS for one in self.addresses)
+        )
+
+    def route(self, address: str, topic: str) -> set[str]:
         """The brokers that the `ropeway` command shows of a topic."""
         shown = self.command(address, "topic", "describe", topic)
         return {queue["broker"] for queue in json.loads(shown)}
@@ -96,6 +99,8 @@ def test_java_sees_all_workers_and_a_killed_one_loses_nothing(
 ) -> None:
     session = Session(agents.of(JAVA), workers.name_server)
     session.call("create_topic", topic=topic, queues=2).finish()
+    for address in workers.addresses:
+        assert workers.route(address, topic) == BROKERS
     consumer = session.start("consume", topic=topic, group=group)
     sent = session.produce(topic, numbered(12, "before"))
     assert {one["broker"] for one in sent} == BROKERS
@@ -113,6 +118,5 @@ def test_java_sees_all_workers_and_a_killed_one_loses_nothing(
     assert {*bodies(sent)} >= {*bodies(numbered(COUNT))}
     consumer.wait_for_bodies(bodies(sent))
     consumer.stop()
+    workers.wait_until_all_have(topic)
     assert workers.pid("broker-1") != killed
-    for address in workers.addresses:
-        assert workers.route(address, topic) == BROKERS

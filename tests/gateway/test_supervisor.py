@@ -67,13 +67,6 @@ class Running:
             clusters = await admin.clusters()
         return set(clusters["DefaultCluster"])
 
-    async def queues(self, address: str) -> int:
-        """How many queues a name server knows of the topic `orders`."""
-        async with Admin(address) as admin:
-            if "orders" not in await admin.topics():
-                return 0
-            return len(await admin.describe_topic("orders"))
-
 
 @asynccontextmanager
 async def supervised(data: Path, **changes: object) -> AsyncIterator[Running]:
@@ -99,29 +92,24 @@ async def supervised(data: Path, **changes: object) -> AsyncIterator[Running]:
 
 
 @looped
-async def test_every_worker_tells_of_all_and_a_topic_is_on_each(tmp_path):
+async def test_once_ready_every_worker_tells_of_all_and_a_topic_is_on_each(tmp_path):
+    brokers = {"broker-0", "broker-1"}
     async with supervised(tmp_path) as running:
         for address in running.addresses:
-            await eventually(
-                lambda address=address: running.masters(address),
-                lambda found: found == {"broker-0", "broker-1"},
-            )
+            assert await running.masters(address) == brokers
             async with Admin(address) as admin:
-                topic = f"orders-{address[-5:]}"
-                await admin.create_topic(topic, 3)
-                queues = await eventually(
-                    lambda admin=admin, topic=topic: admin.describe_topic(topic),
-                    lambda spans: len(spans) == 6,
-                )
-                assert {span.queue.broker_name for span in queues} == {
-                    "broker-0",
-                    "broker-1",
-                }
-                await admin.delete_topic(topic)
-                names = await eventually(
-                    admin.topics, lambda names, topic=topic: topic not in names
-                )
-                assert {"broker-0", "broker-1"} <= set(names)
+                await admin.create_topic(f"orders-{address[-5:]}", 3)
+        for address in running.addresses:
+            async with Admin(address) as admin:
+                for other in running.addresses:
+                    topic = f"orders-{other[-5:]}"
+                    queues = await admin.describe_topic(topic)
+                    assert len(queues) == 6
+                    assert {one.queue.broker_name for one in queues} == brokers
+        async with Admin(running.addresses[0]) as admin:
+            await admin.delete_topic(topic)
+        async with Admin(running.addresses[1]) as admin:
+            assert topic not in await admin.topics()
 
 
 @looped
@@ -129,20 +117,8 @@ async def test_a_worker_that_is_killed_comes_back_and_nothing_is_lost(tmp_path):
     acknowledged: list[bytes] = []
     inbox = Inbox()
     async with supervised(tmp_path) as running:
-        # A topic is made on the brokers that the name server asked has heard of.
-        for address in running.addresses:
-            await eventually(
-                lambda address=address: running.masters(address),
-                lambda found: len(found) == 2,
-            )
         async with Admin(running.name_server) as admin:
             await admin.create_topic("orders", 2)
-        # Who is asked before it has heard of the topic sends clients to the template.
-        for address in running.addresses:
-            await eventually(
-                lambda address=address: running.queues(address),
-                lambda queues: queues == 4,
-            )
         reader = consumer(running.name_server, "readers", config=CONSUMER)
         reader.subscribe("orders", "*", inbox)
         async with (
@@ -186,7 +162,7 @@ async def test_a_dead_worker_leaves_the_route_before_it_is_back(tmp_path, monkey
     monkeypatch.setattr(supervisor, "LONGEST_PAUSE_S", 60.0)
     async with supervised(tmp_path) as running:
         second = running.addresses[1]
-        await eventually(lambda: running.masters(second), lambda found: len(found) == 2)
+        assert await running.masters(second) == {"broker-0", "broker-1"}
         running.worker("broker-0").kill()
         await eventually(
             lambda: running.masters(second), lambda found: found == {"broker-1"}

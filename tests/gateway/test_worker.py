@@ -21,6 +21,7 @@ from gateway.worker import (
     load_orders,
     load_report,
 )
+from routing.database import Database
 from tests.remoting import config
 
 if TYPE_CHECKING:
@@ -84,6 +85,16 @@ def test_it_tells_where_it_listens_and_ends_on_a_signal(worker, tmp_path):
     worker.wait(TIMEOUT_S)
     assert worker.returncode == 0
     assert b"event=stopped broker=broker-0" in worker.stderr.read()
+
+
+def test_others_know_of_it_when_it_says_that_it_listens(worker, tmp_path):
+    report = start(worker, config(tmp_path, routes=tmp_path / "routes.db"))
+    assert isinstance(report, Listening)
+    database = Database(tmp_path / "routes.db")
+    ((name, lease, _),) = database.leases()
+    database.close()
+    assert name == "broker-0"
+    assert report.endpoints[0].advertised.encode() in lease
 
 
 def test_it_ends_in_good_order_when_nobody_supervises_it(worker, tmp_path):
