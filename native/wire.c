@@ -45,10 +45,8 @@ static char *put(char *at, const void *from, size_t size)
     return at + size;
 }
 
-static int is_number_of(PyObject *const *args, Py_ssize_t given, Py_ssize_t wanted,
-                        const char *name)
+static int has_arguments(Py_ssize_t given, Py_ssize_t wanted, const char *name)
 {
-    (void)args;
     if (given == wanted)
         return 1;
     PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, not %zd", name, wanted, given);
@@ -87,7 +85,7 @@ static PyObject *make_frame(PyTypeObject *kind, uint32_t serialize_type,
 static PyObject *cut(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     (void)module;
-    if (!is_number_of(args, given, 3, "cut") || !is_bytes(args[0], "data"))
+    if (!has_arguments(given, 3, "cut") || !is_bytes(args[0], "data"))
         return NULL;
     PyTypeObject *kind = (PyTypeObject *)args[2];
     if (!PyType_Check(kind) || !PyType_IsSubtype(kind, &PyTuple_Type)) {
@@ -248,6 +246,94 @@ static const char *utf8(PyObject *text, Py_ssize_t *size)
     return data;
 }
 
+/* What the messages of one request have in common. */
+struct common {
+    uint32_t magic, queue_id, sys_flag, reconsume_times;
+    uint64_t born_ms, store_ms;
+    struct text topic, born_host, store_host, suffix;
+};
+
+static struct text text_of(PyObject *bytes)
+{
+    return (struct text){PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)};
+}
+
+/* The numbers at some places of the arguments, into the same places. */
+static int read_numbers(PyObject *const *args, const int *places, size_t count,
+                        long long *numbers)
+{
+    for (size_t index = 0; index < count; index++) {
+        long long value = PyLong_AsLongLong(args[places[index]]);
+        if (value == -1 && PyErr_Occurred())
+            return 0;
+        numbers[places[index]] = value;
+    }
+    return 1;
+}
+#define READ_NUMBERS(args, places, numbers) \
+    read_numbers(args, places, sizeof places / sizeof *places, numbers)
+
+static void set_host_flags(struct common *common)
+{
+    common->sys_flag &= ~(uint32_t)(BORN_HOST_V6 | STORE_HOST_V6);
+    if (common->born_host.size > V4_HOST_BYTES)
+        common->sys_flag |= BORN_HOST_V6;
+    if (common->store_host.size > V4_HOST_BYTES)
+        common->sys_flag |= STORE_HOST_V6;
+}
+
+/* A record as a new reference; None where the message is not plain. */
+static PyObject *make_record(const struct common *common, uint64_t queue_offset,
+                             uint64_t message_id, uint32_t flag, struct text body,
+                             struct text text)
+{
+    int unended = text.size > 0 && text.at[text.size - 1] != VALUE_END;
+    size_t properties = text.size + (size_t)unended + common->suffix.size;
+    struct known known = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
+    if (properties > MAX_PROPERTIES_BYTES || !look_at(text.at, text.size, &known))
+        Py_RETURN_NONE;
+    size_t size = 5 * 4 + 2 * 8 + 4 + 8 + common->born_host.size + 8
+                + common->store_host.size + 4 + 8 + 4 + body.size + common->topic.size
+                + 2 + properties;
+    if (size > INT32_MAX)
+        Py_RETURN_NONE;
+    int32_t tag_hash = 0;
+    if (!hash_tag(known.tag, &tag_hash))
+        return NULL;
+    PyObject *record = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
+    if (record == NULL)
+        return NULL;
+    char *at = PyBytes_AS_STRING(record);
+    at = put_u32(at, (uint32_t)size);
+    at = put_u32(at, common->magic);
+    at = put_u32(at, crc32_of(body.at, body.size, 0) & CRC_MASK);
+    at = put_u32(at, common->queue_id);
+    at = put_u32(at, flag);
+    at = put_u64(at, queue_offset);
+    at = put_u64(at, message_id);
+    at = put_u32(at, common->sys_flag);
+    at = put_u64(at, common->born_ms);
+    at = put(at, common->born_host.at, common->born_host.size);
+    at = put_u64(at, common->store_ms);
+    at = put(at, common->store_host.at, common->store_host.size);
+    at = put_u32(at, common->reconsume_times);
+    at = put_u64(at, 0);
+    at = put_u32(at, (uint32_t)body.size);
+    at = put(at, body.at, body.size);
+    at = put(at, common->topic.at, common->topic.size);
+    at = put_u16(at, (uint16_t)properties);
+    at = put(at, text.at, text.size);
+    if (unended)
+        *at++ = VALUE_END;
+    put(at, common->suffix.at, common->suffix.size);
+    PyObject *words = key_words(&known);
+    if (words == NULL) {
+        Py_DECREF(record);
+        return NULL;
+    }
+    return Py_BuildValue("NiN", record, (int)tag_hash, words);
+}
+
 static PyObject *plain_record(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     (void)module;
@@ -255,9 +341,15 @@ static PyObject *plain_record(PyObject *module, PyObject *const *args, Py_ssize_
         MAGIC, TOPIC, QUEUE_ID, QUEUE_OFFSET, MESSAGE_ID, FLAG, SYS_FLAG, BORN_MS,
         BORN_HOST, STORE_MS, STORE_HOST, RECONSUME_TIMES, BODY, TEXT, SUFFIX, COUNT
     };
-    if (!is_number_of(args, given, COUNT, "plain_record")
+    static const int places[] = {
+        MAGIC, QUEUE_ID, QUEUE_OFFSET, MESSAGE_ID, FLAG, SYS_FLAG, BORN_MS, STORE_MS,
+        RECONSUME_TIMES,
+    };
+    long long numbers[COUNT];
+    if (!has_arguments(given, COUNT, "plain_record")
         || !is_bytes(args[TOPIC], "topic") || !is_bytes(args[BORN_HOST], "born_host")
-        || !is_bytes(args[STORE_HOST], "store_host") || !is_bytes(args[BODY], "body"))
+        || !is_bytes(args[STORE_HOST], "store_host") || !is_bytes(args[BODY], "body")
+        || !READ_NUMBERS(args, places, numbers))
         return NULL;
     Py_ssize_t text_size, suffix_size;
     const char *text = utf8(args[TEXT], &text_size);
@@ -267,73 +359,125 @@ static PyObject *plain_record(PyObject *module, PyObject *const *args, Py_ssize_
             return NULL;
         Py_RETURN_NONE;
     }
-    int unended = text_size > 0 && text[text_size - 1] != VALUE_END;
-    Py_ssize_t properties = text_size + unended + suffix_size;
-    struct known known = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
-    if (properties > MAX_PROPERTIES_BYTES || !look_at(text, (size_t)text_size, &known))
-        Py_RETURN_NONE;
+    struct common common = {
+        .magic = (uint32_t)numbers[MAGIC],
+        .queue_id = (uint32_t)numbers[QUEUE_ID],
+        .sys_flag = (uint32_t)numbers[SYS_FLAG],
+        .reconsume_times = (uint32_t)numbers[RECONSUME_TIMES],
+        .born_ms = (uint64_t)numbers[BORN_MS],
+        .store_ms = (uint64_t)numbers[STORE_MS],
+        .topic = text_of(args[TOPIC]),
+        .born_host = text_of(args[BORN_HOST]),
+        .store_host = text_of(args[STORE_HOST]),
+        .suffix = {suffix, (size_t)suffix_size},
+    };
+    set_host_flags(&common);
+    return make_record(&common, (uint64_t)numbers[QUEUE_OFFSET],
+                       (uint64_t)numbers[MESSAGE_ID], (uint32_t)numbers[FLAG],
+                       text_of(args[BODY]), (struct text){text, (size_t)text_size});
+}
 
-    Py_ssize_t topic_size = PyBytes_GET_SIZE(args[TOPIC]);
-    Py_ssize_t born_size = PyBytes_GET_SIZE(args[BORN_HOST]);
-    Py_ssize_t store_size = PyBytes_GET_SIZE(args[STORE_HOST]);
-    Py_ssize_t body_size = PyBytes_GET_SIZE(args[BODY]);
-    Py_ssize_t size = 5 * 4 + 2 * 8 + 4 + 8 + born_size + 8 + store_size + 4 + 8 + 4
-                    + body_size + topic_size + 2 + properties;
-    if (size > INT32_MAX)
-        Py_RETURN_NONE;
-    long long numbers[COUNT];
-    static const int is_number[] = {
-        MAGIC, QUEUE_ID, QUEUE_OFFSET, MESSAGE_ID, FLAG, SYS_FLAG, BORN_MS, STORE_MS,
+/* -- gateway.wire.plain.plain_batch ----------------------------------------------- */
+
+#define ENTRY_BYTES 22
+
+/* Cuts an entry off; 0 where it is not whole, or says that it is not. */
+static int cut_entry(struct text *rest, uint32_t *flag, struct text *body,
+                     struct text *properties)
+{
+    const uint8_t *at = (const uint8_t *)rest->at;
+    if (rest->size < ENTRY_BYTES)
+        return 0;
+    size_t size = read_u32(at), body_size = read_u32(at + 16);
+    if (size < ENTRY_BYTES || size > rest->size || body_size > size - ENTRY_BYTES)
+        return 0;
+    size_t length = (size_t)at[20 + body_size] << 8 | at[21 + body_size];
+    if (ENTRY_BYTES + body_size + length != size || length > INT16_MAX)
+        return 0;
+    *flag = read_u32(at + 12);
+    *body = (struct text){rest->at + 20, body_size};
+    *properties = (struct text){rest->at + ENTRY_BYTES + body_size, length};
+    rest->at += size;
+    rest->size -= size;
+    return 1;
+}
+
+static int is_utf8(struct text text)
+{
+    for (size_t index = 0; index < text.size; index++)
+        if (text.at[index] & 0x80) {
+            PyObject *decoded =
+                PyUnicode_DecodeUTF8(text.at, (Py_ssize_t)text.size, NULL);
+            if (decoded == NULL)
+                PyErr_Clear();
+            Py_XDECREF(decoded);
+            return decoded != NULL;
+        }
+    return 1;
+}
+
+static PyObject *plain_batch(PyObject *module, PyObject *const *args, Py_ssize_t given)
+{
+    (void)module;
+    enum {
+        MAGIC, TOPIC, QUEUE_ID, QUEUE_OFFSET, ID_BASE, SYS_FLAG, BORN_MS, BORN_HOST,
+        STORE_MS, STORE_HOST, RECONSUME_TIMES, DATA, SUFFIX, COUNT
+    };
+    static const int places[] = {
+        MAGIC, QUEUE_ID, QUEUE_OFFSET, ID_BASE, SYS_FLAG, BORN_MS, STORE_MS,
         RECONSUME_TIMES,
     };
-    for (size_t index = 0; index < sizeof is_number / sizeof *is_number; index++) {
-        int which = is_number[index];
-        numbers[which] = PyLong_AsLongLong(args[which]);
-        if (numbers[which] == -1 && PyErr_Occurred())
+    long long numbers[COUNT];
+    if (!has_arguments(given, COUNT, "plain_batch")
+        || !is_bytes(args[TOPIC], "topic") || !is_bytes(args[BORN_HOST], "born_host")
+        || !is_bytes(args[STORE_HOST], "store_host") || !is_bytes(args[DATA], "data")
+        || !READ_NUMBERS(args, places, numbers))
+        return NULL;
+    Py_ssize_t suffix_size;
+    const char *suffix = utf8(args[SUFFIX], &suffix_size);
+    if (suffix == NULL) {
+        if (PyErr_Occurred())
             return NULL;
+        Py_RETURN_NONE;
     }
-    uint32_t sys_flag = (uint32_t)numbers[SYS_FLAG] & ~(BORN_HOST_V6 | STORE_HOST_V6);
-    if (born_size > V4_HOST_BYTES)
-        sys_flag |= BORN_HOST_V6;
-    if (store_size > V4_HOST_BYTES)
-        sys_flag |= STORE_HOST_V6;
-    int32_t tag_hash = 0;
-    if (!hash_tag(known.tag, &tag_hash))
+    struct common common = {
+        .magic = (uint32_t)numbers[MAGIC],
+        .queue_id = (uint32_t)numbers[QUEUE_ID],
+        .sys_flag = (uint32_t)numbers[SYS_FLAG],
+        .reconsume_times = (uint32_t)numbers[RECONSUME_TIMES],
+        .born_ms = (uint64_t)numbers[BORN_MS],
+        .store_ms = (uint64_t)numbers[STORE_MS],
+        .topic = text_of(args[TOPIC]),
+        .born_host = text_of(args[BORN_HOST]),
+        .store_host = text_of(args[STORE_HOST]),
+        .suffix = {suffix, (size_t)suffix_size},
+    };
+    set_host_flags(&common);
+    PyObject *records = PyList_New(0);
+    if (records == NULL)
         return NULL;
-
-    PyObject *record = PyBytes_FromStringAndSize(NULL, size);
-    if (record == NULL)
-        return NULL;
-    const char *body = PyBytes_AS_STRING(args[BODY]);
-    char *at = PyBytes_AS_STRING(record);
-    at = put_u32(at, (uint32_t)size);
-    at = put_u32(at, (uint32_t)numbers[MAGIC]);
-    at = put_u32(at, crc32_of(body, (size_t)body_size, 0) & CRC_MASK);
-    at = put_u32(at, (uint32_t)numbers[QUEUE_ID]);
-    at = put_u32(at, (uint32_t)numbers[FLAG]);
-    at = put_u64(at, (uint64_t)numbers[QUEUE_OFFSET]);
-    at = put_u64(at, (uint64_t)numbers[MESSAGE_ID]);
-    at = put_u32(at, sys_flag);
-    at = put_u64(at, (uint64_t)numbers[BORN_MS]);
-    at = put(at, PyBytes_AS_STRING(args[BORN_HOST]), (size_t)born_size);
-    at = put_u64(at, (uint64_t)numbers[STORE_MS]);
-    at = put(at, PyBytes_AS_STRING(args[STORE_HOST]), (size_t)store_size);
-    at = put_u32(at, (uint32_t)numbers[RECONSUME_TIMES]);
-    at = put_u64(at, 0);
-    at = put_u32(at, (uint32_t)body_size);
-    at = put(at, body, (size_t)body_size);
-    at = put(at, PyBytes_AS_STRING(args[TOPIC]), (size_t)topic_size);
-    at = put_u16(at, (uint16_t)properties);
-    at = put(at, text, (size_t)text_size);
-    if (unended)
-        *at++ = VALUE_END;
-    put(at, suffix, (size_t)suffix_size);
-    PyObject *words = key_words(&known);
-    if (words == NULL) {
+    uint64_t offset = (uint64_t)numbers[QUEUE_OFFSET];
+    struct text rest = text_of(args[DATA]);
+    while (rest.size > 0) {
+        uint32_t flag;
+        struct text body, text;
+        PyObject *record = Py_None;
+        if (cut_entry(&rest, &flag, &body, &text) && is_utf8(text))
+            record = make_record(&common, offset, (uint64_t)numbers[ID_BASE] | offset,
+                                 flag, body, text);
+        else
+            Py_INCREF(record);
+        offset++;
+        if (record == NULL || record == Py_None || PyList_Append(records, record) < 0) {
+            Py_DECREF(records);
+            if (record == Py_None)
+                return record;
+            Py_XDECREF(record);
+            return NULL;
+        }
         Py_DECREF(record);
-        return NULL;
     }
-    return Py_BuildValue("NiN", record, (int)tag_hash, words);
+    return records;
 }
 
 /* -- gateway.wire.plain.sent_frame ------------------------------------------------ */
@@ -369,17 +513,13 @@ static PyObject *sent_frame(PyObject *module, PyObject *const *args, Py_ssize_t 
 {
     (void)module;
     enum { QUEUE_ID, UNIQUE, ID_PREFIX, LAST_ID, REGION, OFFSET, OPAQUE, VERSION, COUNT };
-    if (!is_number_of(args, given, COUNT, "sent_frame") || !is_bytes(args[UNIQUE], "key")
+    if (!has_arguments(given, COUNT, "sent_frame") || !is_bytes(args[UNIQUE], "key")
         || !is_bytes(args[ID_PREFIX], "id_prefix") || !is_bytes(args[REGION], "region"))
         return NULL;
+    static const int places[] = {QUEUE_ID, LAST_ID, OFFSET, OPAQUE, VERSION};
     long long numbers[COUNT];
-    static const int is_number[] = {QUEUE_ID, LAST_ID, OFFSET, OPAQUE, VERSION};
-    for (size_t index = 0; index < sizeof is_number / sizeof *is_number; index++) {
-        int which = is_number[index];
-        numbers[which] = PyLong_AsLongLong(args[which]);
-        if (numbers[which] == -1 && PyErr_Occurred())
-            return NULL;
-    }
+    if (!READ_NUMBERS(args, places, numbers))
+        return NULL;
     size_t unique = (size_t)PyBytes_GET_SIZE(args[UNIQUE]);
     size_t prefix = (size_t)PyBytes_GET_SIZE(args[ID_PREFIX]);
     size_t region = (size_t)PyBytes_GET_SIZE(args[REGION]);
@@ -417,6 +557,7 @@ static PyObject *sent_frame(PyObject *module, PyObject *const *args, Py_ssize_t 
 
 static PyMethodDef functions[] = {
     {"cut", (PyCFunction)(void (*)(void))cut, METH_FASTCALL, NULL},
+    {"plain_batch", (PyCFunction)(void (*)(void))plain_batch, METH_FASTCALL, NULL},
     {"plain_record", (PyCFunction)(void (*)(void))plain_record, METH_FASTCALL, NULL},
     {"sent_frame", (PyCFunction)(void (*)(void))sent_frame, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},

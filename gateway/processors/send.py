@@ -18,10 +18,10 @@ from gateway.wire import message, properties
 from gateway.wire.batch import decode_batch
 from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
 from gateway.wire.commands.send import SendBatchMessage, SendMessage, SendMessageV2
-from gateway.wire.plain import plain_record, sent_frame
+from gateway.wire.plain import plain_batch, plain_record, sent_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Sequence
 
     from gateway.node.topics import ServedTopic
     from storage.api import LogError, RecordParts
@@ -220,37 +220,55 @@ def _send_batch(
     peer = context.peer
     partition = topic.partitions[queue_id]
     id_base = topic.id_bases[queue_id]
-    suffix = node.property_suffix
     store_ms = now_ms()
-    records: list[RecordParts] = []
-    for offset, entry in enumerate(decode_batch(context.body), partition.next_offset):
-        record: RecordParts | None = plain_record(
-            topic.magic,
-            topic.name_field,
-            queue_id,
-            offset,
-            id_base | offset,
-            entry.flag,
-            request.sys_flag,
-            request.born_timestamp,
-            peer.packed_address,
-            store_ms,
-            peer.packed_advertised,
-            request.reconsume_times or 0,
-            entry.body,
-            entry.properties,
-            suffix,
-        )
-        if record is None:
-            text, pairs = _properties(entry.properties)
-            _refuse_in_batch(pairs)
-            record = storing.make_record(
+    records = plain_batch(
+        topic.magic,
+        topic.name_field,
+        queue_id,
+        partition.next_offset,
+        id_base,
+        request.sys_flag,
+        request.born_timestamp,
+        peer.packed_address,
+        store_ms,
+        peer.packed_advertised,
+        request.reconsume_times or 0,
+        context.body,
+        node.property_suffix,
+    ) or _batch_with_care(request, context, topic, queue_id, store_ms)
+    unique_key = properties.parse(request.properties).get(properties.UNIQ_KEY, "")
+    done = partial(_stored, context, queue_id, unique_key, id_base, len(records))
+    partition.append(records, store_ms, done)
+
+
+def _batch_with_care(
+    request: SendMessage,
+    context: Context,
+    topic: ServedTopic,
+    queue_id: int,
+    store_ms: int,
+) -> Sequence[RecordParts]:
+    """Make the records of a batch with a message that is not plain, or refuse it."""
+    node = context.node
+    peer = context.peer
+    records = []
+    first = topic.partitions[queue_id].next_offset
+    for offset, entry in enumerate(decode_batch(context.body), first):
+        text, pairs = _properties(entry.properties)
+        _refuse_not_yet(pairs)
+        if pairs.get(properties.DELAY, "0") != "0":
+            raise Refusal(
+                ResponseCode.MESSAGE_ILLEGAL,
+                "a delay level is not supported for messages of a batch",
+            )
+        records.append(
+            storing.make_record(
                 topic,
                 queue_id,
                 offset,
                 store_ms,
                 body=entry.body,
-                text=text + suffix,
+                text=text + node.property_suffix,
                 pairs=pairs,
                 flag=entry.flag,
                 sys_flag=request.sys_flag,
@@ -259,10 +277,8 @@ def _send_batch(
                 store_host=peer.packed_advertised,
                 reconsume_times=request.reconsume_times or 0,
             )
-        records.append(record)
-    unique_key = properties.parse(request.properties).get(properties.UNIQ_KEY, "")
-    done = partial(_stored, context, queue_id, unique_key, id_base, len(records))
-    partition.append(records, store_ms, done)
+        )
+    return records
 
 
 def _properties(text: str) -> tuple[str, dict[str, str]]:
@@ -270,15 +286,6 @@ def _properties(text: str) -> tuple[str, dict[str, str]]:
     if text and not text.endswith(properties.VALUE_END):
         text += properties.VALUE_END
     return text, properties.parse(text)
-
-
-def _refuse_in_batch(pairs: dict[str, str]) -> None:
-    _refuse_not_yet(pairs)
-    if pairs.get(properties.DELAY, "0") != "0":
-        raise Refusal(
-            ResponseCode.MESSAGE_ILLEGAL,
-            "a delay level is not supported for messages of a batch",
-        )
 
 
 def _refuse_not_yet(pairs: dict[str, str]) -> None:

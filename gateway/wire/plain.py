@@ -8,7 +8,9 @@ do more than store it. All others take the longer way through `properties` and
 from __future__ import annotations
 
 from gateway.wire import message, properties
+from gateway.wire.batch import decode_batch
 from gateway.wire.compiled import may_be_compiled
+from gateway.wire.errors import MessageError
 from gateway.wire.frame import PREFIX
 
 _HOST_FLAGS = message.BORN_HOST_V6_FLAG | message.STORE_HOST_V6_FLAG
@@ -96,6 +98,71 @@ def plain_record(
         properties.tag_hash(tag) if tag else 0,
         properties.key_words(pairs),
     )
+
+
+@may_be_compiled
+def plain_batch(
+    magic: int,
+    topic: bytes,
+    queue_id: int,
+    queue_offset: int,
+    id_base: int,
+    sys_flag: int,
+    born_ms: int,
+    born_host: bytes,
+    store_ms: int,
+    store_host: bytes,
+    reconsume_times: int,
+    data: bytes,
+    suffix: str,
+    /,
+) -> list[tuple[bytes, int, list[str]]] | None:
+    """Make the records of a batch of plain messages.
+
+    None where one of them is not plain, or the batch is not one.
+
+    Args:
+        magic: This and all others as in `plain_record`, but for those below.
+        topic: See there.
+        queue_id: See there.
+        queue_offset: The offset that the first message will have.
+        id_base: The id of the queue's first message.
+        sys_flag: See there.
+        born_ms: See there.
+        born_host: See there.
+        store_ms: See there.
+        store_host: See there.
+        reconsume_times: See there.
+        data: The batch, as in `gateway.wire.batch`.
+        suffix: See there.
+    """
+    try:
+        entries = decode_batch(data)
+    except MessageError:
+        return None
+    records = []
+    for offset, entry in enumerate(entries, queue_offset):
+        record = plain_record(
+            magic,
+            topic,
+            queue_id,
+            offset,
+            id_base | offset,
+            entry.flag,
+            sys_flag,
+            born_ms,
+            born_host,
+            store_ms,
+            store_host,
+            reconsume_times,
+            entry.body,
+            entry.properties,
+            suffix,
+        )
+        if record is None:
+            return None
+        records.append(record)
+    return records
 
 
 @may_be_compiled

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.wire import compiled, frame, message, plain, properties
+from gateway.wire.batch import BatchEntry, encode_batch
 from gateway.wire.compiled import TWINS
 from gateway.wire.frame import RawFrame
 from tests.compiler import needs_compiled_forms
@@ -48,6 +49,34 @@ PLAIN = st.tuples(
     TEXTS,
     st.sampled_from(["", "MSG_REGION\1x\2TRACE_ON\1true\2"]),
 )
+ENTRIES = st.lists(
+    st.builds(
+        BatchEntry,
+        I32,
+        st.binary(max_size=50),
+        TEXTS.map(lambda text: text.encode(errors="ignore").decode()),
+    ),
+    max_size=3,
+)
+BATCHES = ENTRIES.map(encode_batch)
+BATCH = st.tuples(
+    st.just(message.MAGIC_V1),
+    st.binary(max_size=20),
+    *(I32, I64, I64, I32, I64),
+    HOSTS,
+    I64,
+    HOSTS,
+    I32,
+    BATCHES
+    | st.binary(max_size=60)
+    | st.builds(
+        lambda data, at, byte: data[:at] + byte + data[at + 1 :],
+        BATCHES,
+        st.integers(0, 80),
+        st.binary(min_size=1, max_size=1),
+    ),
+    st.sampled_from(["", "CLUSTER\1c\2"]),
+)
 SENT = st.tuples(
     I32,
     st.binary(max_size=40),
@@ -66,7 +95,7 @@ def both(name: str, *arguments: Any) -> tuple[Any, Any]:
 
 @needs_compiled_forms
 def test_every_function_that_may_be_compiled_is():
-    assert TWINS.keys() == {"cut", "plain_record", "sent_frame"}
+    assert TWINS.keys() == {"cut", "plain_batch", "plain_record", "sent_frame"}
     assert all(twin for _, twin in TWINS.values())
 
 
@@ -90,6 +119,13 @@ def test_frames_are_cut_alike(bodies, rest):
 @given(PLAIN)
 def test_plain_messages_are_laid_out_alike(arguments):
     expected, got = both("plain_record", *arguments)
+    assert got == expected
+
+
+@needs_compiled_forms
+@given(BATCH)
+def test_batches_are_laid_out_alike(arguments):
+    expected, got = both("plain_batch", *arguments)
     assert got == expected
 
 
@@ -121,7 +157,7 @@ def test_answers_are_written_alike(arguments):
 
 
 @needs_compiled_forms
-@pytest.mark.parametrize("name", ["cut", "plain_record", "sent_frame"])
+@pytest.mark.parametrize("name", ["cut", "plain_batch", "plain_record", "sent_frame"])
 def test_wrong_arguments_are_refused_and_not_followed(name):
     pure, twin = TWINS[name]
     count = pure.__code__.co_argcount
