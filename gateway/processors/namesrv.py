@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gateway.node import names
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
 from gateway.wire import admin_bodies, bodies
@@ -31,8 +32,11 @@ from gateway.wire.commands.namesrv_admin import (
     GetSystemTopicListFromNamesrv,
     GetTopicsByCluster,
 )
+from routing.api import Topic
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from gateway.wire.header import Header
     from routing.api import RouteStore
 
@@ -46,8 +50,8 @@ _MASTER = "0"
 async def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
     """Which brokers have a topic's queues, of those that run."""
     routes = await _caught_up(context)
-    topic = routes.topics.get(request.topic)
     brokers = _brokers(context, routes)
+    topic = routes.topics.get(request.topic) or _coming(request.topic, brokers, context)
     places = [
         (broker, len(partitions))
         for broker, partitions in (topic.route.items() if topic else ())
@@ -74,6 +78,28 @@ async def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
         ],
     )
     return Answer(body=bodies.encode(route))
+
+
+def _coming(name: str, brokers: Collection[str], context: Context) -> Topic | None:
+    """A group's retry topic, before the group's first heartbeat makes it.
+
+    A consumer asks for its route before it sends that, and again half a minute later:
+    for so long a real name server has a new group wait for what it refused.
+    """
+    group_name = name.removeprefix(names.RETRY_PREFIX)
+    if group_name == name or names.group_complaint(group_name):
+        return None
+    node = context.node
+    group = node.groups.get(group_name)
+    if group is None and not node.config.topics.auto_create_groups:
+        return None
+    queues = group.retry_queue_nums if group is not None else 1
+    return Topic(
+        name=name,
+        read_queue_nums=queues,
+        write_queue_nums=queues,
+        route={broker: list(range(queues)) for broker in brokers},
+    )
 
 
 async def _caught_up(context: Context) -> RouteStore:

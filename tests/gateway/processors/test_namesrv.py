@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from gateway.config import TopicsConfig
 from gateway.wire import bodies
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.admin import CreateTopic, DeleteTopic
@@ -21,7 +22,8 @@ from gateway.wire.commands.namesrv_admin import (
     GetTopicsByCluster,
 )
 from routing import embedded
-from tests.remoting import Remoting, looped, running, sending, two_running
+from routing.api import Group
+from tests.remoting import Remoting, beat, looped, running, sending, two_running
 
 
 @looped
@@ -48,6 +50,29 @@ async def test_a_topic_that_is_not_there_has_no_route(tmp_path):
         assert answer.remark.startswith(
             "No topic route info in name server for the topic: orders"
         )
+
+
+@looped
+async def test_a_retry_topic_has_a_route_before_its_group_is_there(tmp_path):
+    async with two_running(tmp_path) as nodes:
+        (app, client), _ = nodes
+        both = {"broker-0": 1, "broker-1": 1}
+        assert await found(client, "%RETRY%new") == both
+        assert await found(client, "%RETRY%") == {}
+        assert await found(client, "%DLQ%new") == {}
+        assert "%RETRY%new" not in app.node.routes.topics
+        assert app.node.groups.get("new") is None
+        await beat(client, "me", "new")
+        assert "%RETRY%new" in app.node.routes.topics
+
+
+@looped
+async def test_a_group_that_is_not_made_by_itself_has_no_retry_topic(tmp_path):
+    topics = TopicsConfig(auto_create_groups=False)
+    async with running(tmp_path, topics=topics) as (app, client):
+        assert await found(client, "%RETRY%g") == {}
+        await app.node.groups.put(Group(name="g", retry_queue_nums=3))
+        assert await found(client, "%RETRY%g") == {"broker-0": 3}
 
 
 @looped
