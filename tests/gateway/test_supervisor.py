@@ -190,10 +190,13 @@ async def test_a_worker_that_does_not_last_ends_all(tmp_path, monkeypatch):
 
 @looped
 async def test_a_port_in_use_is_named_and_no_worker_stays(tmp_path):
+    # The one before it may be in use as well, by somebody else.
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         listeners = (ListenerConfig(port=port - 1),)
-        with pytest.raises(WorkerError, match=f"broker-1 did not start: .*:{port}: "):
+        with pytest.raises(
+            WorkerError, match=f"did not start: .*:({port}|{port - 1}): "
+        ):
             async with supervised(tmp_path, listeners=listeners):
                 pass
 
