@@ -41,6 +41,10 @@ class LogUnavailableError(LogError):
     """Nothing was stored and asking again later may work: disk full, not the owner."""
 
 
+class LogBusyError(LogUnavailableError):
+    """Nothing was stored: what was appended before waits for too long, or is much."""
+
+
 class OutcomeUnknownError(LogError):
     """The records may or may not have been stored; only a reader can tell."""
 
@@ -148,6 +152,7 @@ class Partition(Protocol):
         Raises:
             LogLimitError: The offset or a record would be beyond the log's limits.
             NoSuchPartitionError: The topic is gone.
+            LogBusyError: Too much waits already, or has waited for too long.
             LogUnavailableError: The log refuses appends now, and says why.
         """
 

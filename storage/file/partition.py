@@ -9,8 +9,8 @@ from zlib import crc32
 
 from storage.api import (
     MAX_OFFSET,
+    LogBusyError,
     LogLimitError,
-    LogUnavailableError,
     NoSuchPartitionError,
 )
 from storage.file.settings import BLOCK_BYTES, MAX_RECORD_BYTES
@@ -117,7 +117,7 @@ class FilePartition:
             )
         waiting = writer.waiting_bytes + size
         if waiting > writer.limit_bytes:
-            raise LogUnavailableError(
+            raise LogBusyError(
                 f"busy: {writer.waiting_bytes} bytes wait for the disk; "
                 f"allowed: {writer.limit_bytes}"
             )
