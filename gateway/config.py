@@ -54,6 +54,12 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     connections: Positive = 100_000
     requests_in_flight: Positive = 4096
     """Requests of one connection being worked on; more are not read until then."""
+    send_wait_ms: Positive = 200
+    """A send that waits longer to be begun is refused as busy, and so is every send
+    while the disk takes longer: waitTimeMillsInSendQueue's default."""
+    waiting_bytes: Positive = 64 * 1024 * 1024
+    """Requests of all connections that wait to be begun; above, less is read. And
+    messages that wait for the disk; above, sends are refused as busy."""
     held_pulls: Positive = 100_000
     """Waiting pulls of the node; one more is answered at once as if it timed out."""
     write_buffer_bytes: Positive = 8 * 1024 * 1024

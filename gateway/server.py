@@ -16,6 +16,7 @@ import structlog
 from gateway.connection import Connection
 from gateway.listener import Listener, Outbox, ServerError
 from gateway.tls import wants_tls
+from gateway.turns import Turns
 
 if TYPE_CHECKING:
     import ssl
@@ -56,6 +57,7 @@ class Server:
         self._arriving: set[socket.socket] = set()
         """Accepted, but not yet a listener's connection."""
         self._outbox = Outbox(asyncio.get_running_loop())
+        self._turns = Turns(self._limits)
         self.listeners: list[Listener] = []
 
     async def open(self) -> None:
@@ -102,7 +104,9 @@ class Server:
             self._arriving.add(client)
             # The address is the one that accept gave: a client that has gone since
             # has none any more.
-            connection = Connection(self._node, listener, self._outbox, *address[:2])
+            connection = Connection(
+                self._node, listener, self._outbox, self._turns, *address[:2]
+            )
             self._spawn(self._connect(connection, client))
 
     async def _connect(self, connection: Connection, client: socket.socket) -> None:

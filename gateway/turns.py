@@ -1,0 +1,68 @@
+"""Whose requests are begun when more come than can be worked on.
+
+What comes is begun at once, until a tick has taken long enough. From then on
+connections wait for their turn in the order in which they began to, and each turn is a
+few requests, so a client that asks for much does not hold up one that asks for little.
+Requests that waited for too long are late: sends among them are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gateway.config import LimitsConfig
+    from gateway.connection import Connection
+
+TURN_REQUESTS = 64
+
+_TICK_S = 0.01
+"""After so long answers are written and others are heard, whatever waits."""
+
+
+class Turns:
+    """The connections whose requests wait, of all listeners of a server."""
+
+    def __init__(self, limits: LimitsConfig) -> None:
+        self.wait_s = limits.send_wait_ms / 1000
+        self._limit_bytes = limits.waiting_bytes
+        self._loop = asyncio.get_running_loop()
+        self._connections: deque[Connection] = deque()
+        self._tick_over_at = 0.0
+        """When this tick has taken long enough; 0 until something has come in it."""
+        self.waiting_bytes = 0
+        """Of the requests that wait, on all connections."""
+
+    @property
+    def full(self) -> bool:
+        """Whether so much waits that no more is read where something waits."""
+        return self.waiting_bytes > self._limit_bytes
+
+    def is_free(self) -> bool:
+        """Whether what has just come may be begun at once."""
+        if not self._tick_over_at:
+            self._tick_over_at = time.monotonic() + _TICK_S
+            self._loop.call_soon(self._tick)
+            return True
+        return not self._connections and time.monotonic() < self._tick_over_at
+
+    def join(self, connection: Connection) -> None:
+        """Give a connection a turn behind all others that wait."""
+        self._connections.append(connection)
+        if not self._tick_over_at:
+            self._tick_over_at = time.monotonic() + _TICK_S
+            self._loop.call_soon(self._tick)
+
+    def _tick(self) -> None:
+        self._tick_over_at = 0.0
+        if not self._connections:
+            return
+        now = time.monotonic()
+        self._tick_over_at = now + _TICK_S
+        while self._connections and now < self._tick_over_at:
+            self._connections.popleft().take_turn(now)
+            now = time.monotonic()
+        self._loop.call_soon(self._tick)
