@@ -11,7 +11,6 @@ import asyncio
 import ipaddress
 import time
 from collections import deque
-from functools import partial
 from itertools import islice
 from operator import length_hint
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import structlog
 
 from gateway.processors.dispatch import dispatch
-from gateway.processors.late import dispatch_late
+from gateway.processors.late import refuse_sends
 from gateway.turns import TURN_REQUESTS
 from gateway.wire import host_port, message
 from gateway.wire.codes import RESPONSE_FLAG, Language
@@ -27,12 +26,11 @@ from gateway.wire.errors import FrameError
 from gateway.wire.frame import FrameReader, decode_envelope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from gateway.config import LimitsConfig
     from gateway.listener import Listener, Outbox
     from gateway.node.node import Node
-    from gateway.processors.context import Peer
     from gateway.turns import Turns
     from gateway.wire.frame import Buffer, Envelope, RawFrame
 
@@ -54,6 +52,8 @@ class _Arrived(NamedTuple):
     at: float
     frames: Iterator[RawFrame]
     size_bytes: int
+    late: bool = False
+    """Whether sends among them have been refused already."""
 
 
 class Connection(asyncio.Protocol):
@@ -147,17 +147,13 @@ class Connection(asyncio.Protocol):
                 self._keep(frames)
                 return
             rest = iter(frames)
-            self._begin(rest, dispatch)
+            self._begin(rest)
             if self._paused:
                 self._keep([*rest])
         except FrameError as error:
             self._distrust(error)
 
-    def _begin(
-        self,
-        frames: Iterable[RawFrame],
-        work_on: Callable[[Node, Peer, Envelope, bytes], None],
-    ) -> None:
+    def _begin(self, frames: Iterable[RawFrame]) -> None:
         limit = self._limits.requests_in_flight
         for serialize_type, header, body in frames:
             envelope = decode_envelope(serialize_type, header)
@@ -166,13 +162,15 @@ class Connection(asyncio.Protocol):
             if not self.version:
                 self._introduce(envelope)
             self._in_flight += 1
-            work_on(self._node, self, envelope, body)
+            dispatch(self._node, self, envelope, body)
             if self._in_flight >= limit or self.congested:
                 self._pause_or_resume()
                 return
 
     def _keep(self, frames: list[RawFrame]) -> None:
-        """Let requests wait for a turn."""
+        """Let requests wait for a turn, but no sends while others wait for too long."""
+        if self._turns.are_late:
+            frames = self._refuse_sends(frames, self._turns.waited_s)
         if not frames:
             return
         size = sum(len(header) + len(body) for _, header, body in frames)
@@ -182,6 +180,16 @@ class Connection(asyncio.Protocol):
             self._queue()
             if self._turns.full:
                 self._pause_or_resume()
+
+    def _refuse_sends(
+        self, frames: Iterable[RawFrame], waited_s: float
+    ) -> list[RawFrame]:
+        others, answers = refuse_sends(
+            frames, int(waited_s * 1000), self._limits.send_wait_ms
+        )
+        if answers:
+            self.push(answers)
+        return others
 
     def _count_waiting(self, size: int) -> None:
         self._waiting_bytes += size
@@ -201,13 +209,13 @@ class Connection(asyncio.Protocol):
         self._queued = False
         if self._paused or not self._waiting:
             return
-        arrived, frames, size = self._waiting[0]
-        waited_s = now - arrived
-        work_on = dispatch
-        if waited_s > self._turns.wait_s:
-            work_on = partial(dispatch_late, waited_ms=int(waited_s * 1000))
+        came, frames, size, late = self._waiting[0]
+        self._turns.waited_s = waited_s = now - came
         try:
-            self._begin(islice(frames, TURN_REQUESTS), work_on)
+            if waited_s > self._turns.wait_s and not late:
+                frames = iter(self._refuse_sends(frames, waited_s))
+                self._waiting[0] = _Arrived(came, frames, size, late=True)
+            self._begin(islice(frames, TURN_REQUESTS))
         except FrameError as error:
             self._distrust(error)
             return

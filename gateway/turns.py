@@ -3,7 +3,11 @@
 What comes is begun at once, until a tick has taken long enough. From then on
 connections wait for their turn in the order in which they began to, and each turn is a
 few requests, so a client that asks for much does not hold up one that asks for little.
-Requests that waited for too long are late: sends among them are refused.
+
+When turns come late, sends are refused as they arrive, and those that waited for too
+long when their turn comes. Refusing costs time too: as much as it took is then given
+to turns, so that at least half of all time is work, and what is beyond that waits
+in the network.
 """
 
 from __future__ import annotations
@@ -20,7 +24,8 @@ if TYPE_CHECKING:
 TURN_REQUESTS = 64
 
 _TICK_S = 0.01
-"""After so long answers are written and others are heard, whatever waits."""
+"""After so long answers are written and others are heard, whatever waits; longer when
+hearing them took longer."""
 
 
 class Turns:
@@ -33,6 +38,9 @@ class Turns:
         self._connections: deque[Connection] = deque()
         self._tick_over_at = 0.0
         """When this tick has taken long enough; 0 until something has come in it."""
+        self._worked_until = 0.0
+        self.waited_s = 0.0
+        """How long the last to have a turn had waited; 0 while nobody waits."""
         self.waiting_bytes = 0
         """Of the requests that wait, on all connections."""
 
@@ -40,6 +48,11 @@ class Turns:
     def full(self) -> bool:
         """Whether so much waits that no more is read where something waits."""
         return self.waiting_bytes > self._limit_bytes
+
+    @property
+    def are_late(self) -> bool:
+        """Whether what joined now could be too late when its turn comes."""
+        return self.waited_s * 2 > self.wait_s
 
     def is_free(self) -> bool:
         """Whether what has just come may be begun at once."""
@@ -57,12 +70,14 @@ class Turns:
             self._loop.call_soon(self._tick)
 
     def _tick(self) -> None:
-        self._tick_over_at = 0.0
         if not self._connections:
+            self._tick_over_at = self._worked_until = self.waited_s = 0.0
             return
         now = time.monotonic()
-        self._tick_over_at = now + _TICK_S
+        heard_s = now - (self._worked_until or now)
+        self._tick_over_at = now + max(heard_s, _TICK_S)
         while self._connections and now < self._tick_over_at:
             self._connections.popleft().take_turn(now)
             now = time.monotonic()
+        self._worked_until = now
         self._loop.call_soon(self._tick)

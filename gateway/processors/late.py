@@ -1,26 +1,26 @@
-"""Requests that waited too long to be begun: sends are refused, which costs little.
+"""Refusing sends while requests wait for too long, which costs less than storing them.
 
-Source: BrokerFastFailure.java, RocketMQ 5.3.4. Producers try another broker, or the
-same one again, or tell their caller; what waited on would time out at the client.
+Source: BrokerFastFailure.java, RocketMQ 5.3.4. A producer tries another broker, or the
+same one again, or tells its caller; a send that waited on would time out there.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.processors.dispatch import dispatch
 from gateway.wire.codes import (
     ONE_WAY_FLAG,
+    RESPONSE_FLAG,
     ROPEWAY_VERSION,
     RequestCode,
     ResponseCode,
 )
-from gateway.wire.frame import PREFIX
+from gateway.wire.frame import PREFIX, decode_envelope
 
 if TYPE_CHECKING:
-    from gateway.node.node import Node
-    from gateway.processors.context import Peer
-    from gateway.wire.frame import Envelope
+    from collections.abc import Iterable
+
+    from gateway.wire.frame import RawFrame
 
 _SENDS = frozenset(
     {
@@ -32,27 +32,29 @@ _SENDS = frozenset(
 
 # As `encode_frame` would make it. The word in brackets is what people search for.
 _BUSY = (
-    b'{"code":%d,"flag":1,"language":"JAVA","opaque":%d,'
-    b'"remark":"[TIMEOUT_CLEAN_QUEUE]broker busy, the request waited %d ms; '
-    b'allowed: %d","serializeTypeCurrentRPC":"JSON","version":%d}'
-)
+    f'{{"code":{ResponseCode.SYSTEM_BUSY:d},"flag":1,"language":"JAVA","opaque":%d,'
+    '"remark":"[TIMEOUT_CLEAN_QUEUE]broker busy, requests wait for %d ms; '
+    'allowed: %d","serializeTypeCurrentRPC":"JSON",'
+    f'"version":{ROPEWAY_VERSION}}}'
+).encode()
 
 
-def dispatch_late(
-    node: Node, peer: Peer, envelope: Envelope, body: bytes, waited_ms: int
-) -> None:
-    """Refuse a send, or work on what is not one; see `dispatch`."""
-    if envelope.code not in _SENDS:
-        dispatch(node, peer, envelope, body)
-    elif envelope.flag & ONE_WAY_FLAG:
-        peer.respond()
-    else:
-        header = _BUSY % (
-            ResponseCode.SYSTEM_BUSY,
-            envelope.opaque,
-            waited_ms,
-            node.config.limits.send_wait_ms,
-            ROPEWAY_VERSION,
-        )
-        size = len(header)
-        peer.respond(PREFIX.pack(size + 4, size) + header)
+def refuse_sends(
+    frames: Iterable[RawFrame], waited_ms: int, allowed_ms: int
+) -> tuple[list[RawFrame], bytes]:
+    """Part requests into those that have to wait on, and answers to the sends.
+
+    Raises:
+        FrameError: A header is not one.
+    """
+    others = []
+    answers = []
+    for frame in frames:
+        envelope = decode_envelope(frame[0], frame[1])
+        if envelope.code not in _SENDS or envelope.flag & RESPONSE_FLAG:
+            others.append(frame)
+        elif not envelope.flag & ONE_WAY_FLAG:
+            header = _BUSY % (envelope.opaque, waited_ms, allowed_ms)
+            size = len(header)
+            answers.append(PREFIX.pack(size + 4, size) + header)
+    return others, b"".join(answers)
