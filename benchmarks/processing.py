@@ -129,7 +129,7 @@ async def main() -> None:
         config = Config(data=Path(data), listeners=(ListenerConfig(port=0),))
         async with App(config) as app:
             outbox = Outbox(asyncio.get_running_loop())
-            turns = Turns(config.limits)
+            turns = Turns(config.limits, app.node.log)
             (listener,) = app.server.listeners
             connections = [
                 Connection(

@@ -64,6 +64,9 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Waiting pulls of the node; one more is answered at once as if it timed out."""
     write_buffer_bytes: Positive = 8 * 1024 * 1024
     """Unsent answers of one connection; above, nothing more is read from it."""
+    slow_readers_bytes: Positive = 512 * 1024 * 1024
+    """Full write buffers of one listener; for one more, the connection is closed that
+    has had a full one for longest."""
     slow_reader_ms: Positive = 60_000
     """A connection that has not taken a full buffer for so long is closed."""
     idle_ms: Positive = 120_000

@@ -169,8 +169,8 @@ class Connection(asyncio.Protocol):
 
     def _keep(self, frames: list[RawFrame]) -> None:
         """Let requests wait for a turn, but no sends while others wait for too long."""
-        if self._turns.are_late:
-            frames = self._refuse_sends(frames, self._turns.waited_s)
+        if delay_ms := self._turns.delay_ms:
+            frames = self._refuse_sends(frames, delay_ms)
         if not frames:
             return
         size = sum(len(header) + len(body) for _, header, body in frames)
@@ -182,11 +182,9 @@ class Connection(asyncio.Protocol):
                 self._pause_or_resume()
 
     def _refuse_sends(
-        self, frames: Iterable[RawFrame], waited_s: float
+        self, frames: Iterable[RawFrame], waited_ms: int
     ) -> list[RawFrame]:
-        others, answers = refuse_sends(
-            frames, int(waited_s * 1000), self._limits.send_wait_ms
-        )
+        others, answers = refuse_sends(frames, waited_ms, self._limits.send_wait_ms)
         if answers:
             self.push(answers)
         return others
@@ -213,7 +211,7 @@ class Connection(asyncio.Protocol):
         self._turns.waited_s = waited_s = now - came
         try:
             if waited_s > self._turns.wait_s and not late:
-                frames = iter(self._refuse_sends(frames, waited_s))
+                frames = iter(self._refuse_sends(frames, int(waited_s * 1000)))
                 self._waiting[0] = _Arrived(came, frames, size, late=True)
             self._begin(islice(frames, TURN_REQUESTS))
         except FrameError as error:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gateway.config import LimitsConfig
     from gateway.connection import Connection
+    from storage.api import Log
 
 TURN_REQUESTS = 64
 
@@ -29,9 +30,15 @@ hearing them took longer."""
 
 
 class Turns:
-    """The connections whose requests wait, of all listeners of a server."""
+    """The connections whose requests wait, of all listeners of a server.
 
-    def __init__(self, limits: LimitsConfig) -> None:
+    Args:
+        limits: How long sends, and how many bytes, may wait.
+        log: Where sends go; while it is overdue, they are refused as they arrive.
+    """
+
+    def __init__(self, limits: LimitsConfig, log: Log) -> None:
+        self._log = log
         self.wait_s = limits.send_wait_ms / 1000
         self._limit_bytes = limits.waiting_bytes
         self._loop = asyncio.get_running_loop()
@@ -50,15 +57,18 @@ class Turns:
         return self.waiting_bytes > self._limit_bytes
 
     @property
-    def are_late(self) -> bool:
-        """Whether what joined now could be too late when its turn comes."""
-        return self.waited_s * 2 > self.wait_s
+    def delay_ms(self) -> int:
+        """How long sends wait now, if what came now could be too late; or else 0."""
+        if self.waited_s * 2 > self.wait_s:
+            return int(self.waited_s * 1000)
+        return self._log.overdue_ms
 
     def is_free(self) -> bool:
         """Whether what has just come may be begun at once."""
+        if self._log.overdue_ms:
+            return False
         if not self._tick_over_at:
-            self._tick_over_at = time.monotonic() + _TICK_S
-            self._loop.call_soon(self._tick)
+            self._begin_tick()
             return True
         return not self._connections and time.monotonic() < self._tick_over_at
 
@@ -66,8 +76,11 @@ class Turns:
         """Give a connection a turn behind all others that wait."""
         self._connections.append(connection)
         if not self._tick_over_at:
-            self._tick_over_at = time.monotonic() + _TICK_S
-            self._loop.call_soon(self._tick)
+            self._begin_tick()
+
+    def _begin_tick(self) -> None:
+        self._tick_over_at = time.monotonic() + _TICK_S
+        self._loop.call_soon(self._tick)
 
     def _tick(self) -> None:
         if not self._connections:

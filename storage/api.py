@@ -237,6 +237,14 @@ class Log(Protocol):
     def topics(self) -> dict[str, frozenset[int]]:
         """Every topic with the numbers of its partitions."""
 
+    @property
+    def overdue_ms(self) -> int:
+        """How long the oldest append has been on its way, once that is too long.
+
+        Until then, and always for a log that does not refuse appends as busy, 0. It
+        saves callers the work on what would be refused.
+        """
+
     async def query(
         self, topic: str, key: str, begin_ms: int, end_ms: int, max_count: int
     ) -> list[Found]:

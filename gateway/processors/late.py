@@ -33,7 +33,7 @@ _SENDS = frozenset(
 # As `encode_frame` would make it. The word in brackets is what people search for.
 _BUSY = (
     f'{{"code":{ResponseCode.SYSTEM_BUSY:d},"flag":1,"language":"JAVA","opaque":%d,'
-    '"remark":"[TIMEOUT_CLEAN_QUEUE]broker busy, requests wait for %d ms; '
+    '"remark":"[TIMEOUT_CLEAN_QUEUE]broker busy, sends wait for %d ms; '
     'allowed: %d","serializeTypeCurrentRPC":"JSON",'
     f'"version":{ROPEWAY_VERSION}}}'
 ).encode()

@@ -200,6 +200,11 @@ class FileLog:
             if numbers
         }
 
+    @property
+    def overdue_ms(self) -> int:
+        """How long the oldest append has been on its way, once that is too long."""
+        return self._writer.overdue_ms
+
     async def query(
         self, topic: str, key: str, begin_ms: int, end_ms: int, max_count: int
     ) -> list[Found]:

@@ -29,13 +29,15 @@ class Pace:
         overdue: Called when one has been for longer.
     """
 
-    __slots__ = ("_away_until", "_overdue", "_timer", "_wait_s")
+    __slots__ = ("_away_until", "_overdue", "_timer", "_wait_s", "departed")
 
     def __init__(self, wait_ms: int, overdue: Callable[[], None]) -> None:
         self._wait_s = wait_ms / 1000
         self._overdue = overdue
         self._away_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self.departed = 0.0
+        """When the last block set out that the loop did not wait for."""
 
     def is_slow(self, now: float) -> bool:
         """Whether the loop should not write now, by `time.monotonic`."""
@@ -49,6 +51,7 @@ class Pace:
 
     def depart(self) -> None:
         """A block is on its way, and the loop does not wait for it."""
+        self.departed = time.monotonic()
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(self._wait_s, self._overdue)
 

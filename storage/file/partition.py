@@ -183,8 +183,10 @@ class FilePartition:
             raise NoSuchPartitionError(
                 f"partition {self.number} of topic {self.topic} was deleted"
             )
-        assert self._writer.refusal is not None
-        raise self._writer.refusal
+        refusal = self._writer.refusal
+        assert refusal is not None
+        # A new one each time: an exception keeps every frame it was raised through.
+        raise type(refusal)(str(refusal))
 
 
 def key_seed(topic: str) -> int:

@@ -171,8 +171,16 @@ class Writer:
     def _arrive(self) -> None:
         self._busy = False
         self._pace.arrive()
-        if isinstance(self.refusal, LogBusyError):
+        # Blocks that still wait do so for at least as long as this one was on its way.
+        if isinstance(self.refusal, LogBusyError) and not self._blocks:
             self.refusal = None
+
+    @property
+    def overdue_ms(self) -> int:
+        """How long the oldest append has been on its way, once that is too long."""
+        if not isinstance(self.refusal, LogBusyError):
+            return 0
+        return int((time.monotonic() - self._pace.departed) * 1000)
 
     def _refuse_as_busy(self) -> None:
         if self.refusal is None:
