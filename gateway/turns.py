@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 TURN_REQUESTS = 64
 
 _TICK_S = 0.01
-"""After so long answers are written and others are heard, whatever waits; longer when
-hearing them took longer."""
+"""After so long answers are written and others are heard, whatever waits."""
+
+_LONGEST_TICK_S = 0.1
+"""The same where hearing others takes longer."""
 
 
 class Turns:
@@ -88,7 +90,7 @@ class Turns:
             return
         now = time.monotonic()
         heard_s = now - (self._worked_until or now)
-        self._tick_over_at = now + max(heard_s, _TICK_S)
+        self._tick_over_at = now + min(max(heard_s, _TICK_S), _LONGEST_TICK_S)
         while self._connections and now < self._tick_over_at:
             self._connections.popleft().take_turn(now)
             now = time.monotonic()

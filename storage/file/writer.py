@@ -163,17 +163,22 @@ class Writer:
             self._pace.wrote(began)
             self._syncer.note(segment)
             self._written(segment, block, runs)
+        if not self._busy:
+            self._accept_again()
 
     def _depart(self) -> None:
         self._busy = True
         self._pace.depart()
+        self._accept_again()
+
+    def _accept_again(self) -> None:
+        """Refuse no longer, unless blocks wait that were closed while it took long."""
+        if not self._blocks and isinstance(self.refusal, LogBusyError):
+            self.refusal = None
 
     def _arrive(self) -> None:
         self._busy = False
         self._pace.arrive()
-        # Blocks that still wait do so for at least as long as this one was on its way.
-        if isinstance(self.refusal, LogBusyError) and not self._blocks:
-            self.refusal = None
 
     @property
     def overdue_ms(self) -> int:
