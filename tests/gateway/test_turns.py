@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from gateway.config import LimitsConfig, LogConfig
-from gateway.turns import TURN_REQUESTS, Turns
+from gateway.turns import Turns
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.namesrv import GetAllTopicList
 from gateway.wire.commands.send import SendReply
@@ -120,7 +120,7 @@ async def test_requests_beyond_what_may_wait_are_left_in_the_network(tmp_path: P
             type(partition).append = append
         offsets = [one.read(SendReply).queue_offset for one in answers]
         assert offsets == list(range(1, MANY + 1))
-        assert TURN_REQUESTS < most < MANY // 2
+        assert 0 < most < MANY // 2
         assert app.server._turns.waiting_bytes == 0
 
 
