@@ -51,8 +51,8 @@ class Outcome(NamedTuple):
     others_s: list[float]
     """Latencies of heartbeats and pulls on another connection, ascending."""
     calm_after_s: float
-    """When the last send was due that was refused or waited for longer than
-    `CALM_S`, counted from the beginning of the phase."""
+    """When the first tenth of a second began, counted from the beginning of the
+    phase, in which of 100 sends 99 were accepted within `CALM_S`."""
 
 
 class Phase(NamedTuple):
@@ -221,18 +221,18 @@ class Load:
         codes = self._codes
         accepted = [self._waited[one] for one in some if codes[one] == 0]
         refused = sum(codes[one] == ResponseCode.SYSTEM_BUSY for one in some)
-        hard = [
-            self._due[one] - begin
-            for one in some
-            if codes[one] or self._waited[one] > CALM_S
-        ]
+        windows: dict[int, list[bool]] = {}
+        for one in some:
+            calm = codes[one] == 0 and self._waited[one] <= CALM_S
+            windows.setdefault(int((self._due[one] - begin) * 10), []).append(calm)
+        calm_at = (at for at, calm in windows.items() if sum(calm) >= len(calm) * 0.99)
         return Outcome(
             len(some),
             sorted(accepted),
             refused,
             len(some) - len(accepted) - refused,
             sorted(waited for at, waited in self._probes if begin <= at < end),
-            max(hard, default=0.0),
+            next(calm_at, math.inf) / 10,
         )
 
     def _ask(self, count: int, now: float) -> None:

@@ -5,8 +5,8 @@
 
 It starts Ropeway, finds out how many sends a second it takes, and offers it 0.5, 1 and
 2 times as many: an open load, which does not wait for answers. Then it offers half
-again, at once, and looks when the last send is that notices the overload: a send that
-is refused or waits for longer than 200 ms. Slow readers are connections, one for ten
+again, at once, and looks how long it takes until sends notice nothing any more: until
+of 100 sends 99 are accepted within 200 ms. Slow readers are connections, one for ten
 senders, that pull 4 MiB again and again and never read. On the slow disk each write
 and each sync takes half a second longer.
 """
@@ -36,6 +36,9 @@ IN_FLIGHT = 2048
 """Sends that wait for an answer when finding out what it takes."""
 PULLS = 64
 SLOW_MS = 500
+WARM_S = 1.0
+CALM_S = 2.0
+"""For so long half is offered afterwards."""
 STOP_S = 30
 HEADINGS = [
     *("load", "offered/s", "accepted/s", "refused", "p50 ms", "p99 ms", "max ms"),
@@ -92,8 +95,8 @@ def loading(server: Server) -> Iterator[Load]:
     """Connections that are warm, and a topic."""
     load = Load(server.port, CONNECTIONS, BODY_BYTES)
     try:
-        load.offer(Phase(2000, 1), in_flight=1)
-        load.offer(Phase(1e6, 1), in_flight=IN_FLIGHT)
+        load.offer(Phase(2000, WARM_S), in_flight=1)
+        load.offer(Phase(1e6, WARM_S), in_flight=IN_FLIGHT)
         yield load
     finally:
         load.close()
@@ -146,14 +149,14 @@ def overload(
 ) -> Iterator[list[str]]:
     """Half, all, and twice of what it can take; and half again."""
     for times in (0.5, 1, 2):
-        phase, after = Phase(rate * times, seconds), Phase(rate / 2, 2)
+        phase, after = Phase(rate * times, seconds), Phase(rate / 2, CALM_S)
         outcome, calm = load.offer(phase, after)
         yield row(
             f"{name}, {times} x",
             outcome,
             phase,
             f"{server.rss_mib()}",
-            f"{calm.calm_after_s:.2f}",
+            f"{calm.calm_after_s:.1f}",
         )
 
 
@@ -166,8 +169,8 @@ def slow_disk(
     (outcome,) = load.offer(phase)
     rss_mib = server.rss_mib()
     server.slow_disk.unlink()
-    (calm,) = load.offer(Phase(rate / 2, 2))
-    yield row(name, outcome, phase, f"{rss_mib}", f"{calm.calm_after_s:.2f}")
+    (calm,) = load.offer(Phase(rate / 2, CALM_S))
+    yield row(name, outcome, phase, f"{rss_mib}", f"{calm.calm_after_s:.1f}")
 
 
 def table(seconds: float, directory: str | None) -> Iterator[list[str]]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gateway.connection import Connection
     from storage.api import Log
 
-TURN_REQUESTS = 64
+TURN_REQUESTS = 16
 
 _TICK_S = 0.01
 """After so long answers are written and others are heard, whatever waits."""
