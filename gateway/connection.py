@@ -175,7 +175,7 @@ class Connection(asyncio.Protocol):
             return
         size = sum(len(header) + len(body) for _, header, body in frames)
         self._waiting.append(_Arrived(time.monotonic(), iter(frames), size))
-        self._count_waiting(size)
+        self._count_waiting(len(frames), size)
         if not self._paused:
             self._queue()
             if self._turns.full:
@@ -189,41 +189,49 @@ class Connection(asyncio.Protocol):
             self.push(answers)
         return others
 
-    def _count_waiting(self, size: int) -> None:
+    def _count_waiting(self, count: int, size: int) -> None:
         self._waiting_bytes += size
+        self._turns.waiting += count
         self._turns.waiting_bytes += size
 
     def _forget_waiting(self) -> None:
+        self._count_waiting(-self.waiting, -self._waiting_bytes)
         self._waiting.clear()
-        self._count_waiting(-self._waiting_bytes)
 
     def _queue(self) -> None:
         if not self._queued:
             self._queued = True
             self._turns.join(self)
 
-    def take_turn(self, now: float) -> None:
-        """Begin some of the requests that waited."""
+    def take_turn(self, now: float) -> int:
+        """Begin some of the requests that waited, and say how many."""
         self._queued = False
         if self._paused or not self._waiting:
-            return
+            return 0
         came, frames, size, late = self._waiting[0]
-        self._turns.waited_s = waited_s = now - came
+        count = length_hint(frames)
+        waited_s = now - came
         try:
             if waited_s > self._turns.wait_s and not late:
-                frames = iter(self._refuse_sends(frames, int(waited_s * 1000)))
+                others = self._refuse_sends(frames, int(waited_s * 1000))
+                frames = iter(others)
                 self._waiting[0] = _Arrived(came, frames, size, late=True)
+                self._count_waiting(len(others) - count, 0)
+                count = len(others)
             self._begin(islice(frames, TURN_REQUESTS))
         except FrameError as error:
             self._distrust(error)
-            return
-        if not length_hint(frames):
+            return 0
+        begun = count - length_hint(frames)
+        self._count_waiting(-begun, 0)
+        if begun == count:
             self._waiting.popleft()
-            self._count_waiting(-size)
+            self._count_waiting(0, -size)
         if self._waiting and not self._paused:
             self._queue()
         if not self._reading:
             self._pause_or_resume()
+        return begun
 
     def _distrust(self, error: FrameError) -> None:
         log.warning("connection closed", client=self.address, reason=str(error))

@@ -4,10 +4,11 @@ What comes is begun at once, until a tick has taken long enough. From then on
 connections wait for their turn in the order in which they began to, and each turn is a
 few requests, so a client that asks for much does not hold up one that asks for little.
 
-When turns come late, sends are refused as they arrive, and those that waited for too
-long when their turn comes. Refusing costs time too: as much as it took is then given
-to turns, so that at least half of all time is work, and what is beyond that waits
-in the network.
+How long a request will wait is known from how many do, and how quickly they went so
+far. When that is too long, sends are refused as they arrive; and those that waited for
+too long after all, when their turn comes. Refusing costs time too: as much as it took
+is then given to turns, so that at least half of all time is work, and what is beyond
+that waits in the network.
 """
 
 from __future__ import annotations
@@ -30,6 +31,12 @@ _TICK_S = 0.01
 _LONGEST_TICK_S = 0.1
 """The same where hearing others takes longer."""
 
+_FIRST_GUESS_S = 20e-6
+"""What a request takes, until it is known: a single send and its share of a tick."""
+
+_LEARNING = 0.25
+"""The share of the last tick in what is known."""
+
 
 class Turns:
     """The connections whose requests wait, of all listeners of a server.
@@ -47,11 +54,15 @@ class Turns:
         self._connections: deque[Connection] = deque()
         self._tick_over_at = 0.0
         """When this tick has taken long enough; 0 until something has come in it."""
-        self._worked_until = 0.0
-        self.waited_s = 0.0
-        """How long the last to have a turn had waited; 0 while nobody waits."""
+        self._tick_began = self._worked_until = 0.0
+        self._begun = 0
+        """Requests begun in the last tick, of those that had waited."""
+        self._each_s = _FIRST_GUESS_S
+        """What a request takes, with all that is done meanwhile."""
+        self.waiting = 0
+        """Requests that wait, on all connections."""
         self.waiting_bytes = 0
-        """Of the requests that wait, on all connections."""
+        """Their bytes."""
 
     @property
     def full(self) -> bool:
@@ -61,8 +72,9 @@ class Turns:
     @property
     def delay_ms(self) -> int:
         """How long sends wait now, if what came now could be too late; or else 0."""
-        if self.waited_s * 2 > self.wait_s:
-            return int(self.waited_s * 1000)
+        delay_s = self.waiting * self._each_s
+        if delay_s * 2 > self.wait_s:
+            return int(delay_s * 1000) or 1
         return self._log.overdue_ms
 
     def is_free(self) -> bool:
@@ -86,13 +98,20 @@ class Turns:
 
     def _tick(self) -> None:
         if not self._connections:
-            self._tick_over_at = self._worked_until = self.waited_s = 0.0
+            self._tick_over_at = self._tick_began = 0.0
             return
         now = time.monotonic()
+        heard_s = 0.0
+        if self._tick_began:
+            heard_s = now - self._worked_until
+            each_s = (now - self._tick_began) / max(self._begun, 1)
+            self._each_s += (each_s - self._each_s) * _LEARNING
+        self._tick_began = now
+        self._begun = 0
         heard_s = now - (self._worked_until or now)
         self._tick_over_at = now + min(max(heard_s, _TICK_S), _LONGEST_TICK_S)
         while self._connections and now < self._tick_over_at:
-            self._connections.popleft().take_turn(now)
+            self._begun += self._connections.popleft().take_turn(now)
             now = time.monotonic()
         self._worked_until = now
         self._loop.call_soon(self._tick)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import threading
 from typing import TYPE_CHECKING
 
 from gateway.config import LimitsConfig, LogConfig
 from gateway.turns import Turns
-from gateway.wire.codes import ResponseCode
+from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.commands.namesrv import GetAllTopicList
 from gateway.wire.commands.send import SendReply
+from gateway.wire.frame import encode_frame
+from gateway.wire.header import to_fields
 from tests.remoting import beat, connect, looped, pulling, running, sending, until
 
 if TYPE_CHECKING:
@@ -41,11 +44,12 @@ class Asking:
         self._taken = taken
         turns.join(self)
 
-    def take_turn(self, _now: float) -> None:
+    def take_turn(self, _now: float) -> int:
         self._taken.append(self._name)
         self._count -= 1
         if self._count:
             self._turns.join(self)
+        return 1
 
 
 async def all_of(answers: list[asyncio.Future[Frame]]) -> list[Frame]:
@@ -80,15 +84,15 @@ async def test_what_comes_is_begun_at_once_until_somebody_waits():
 
 
 @looped
-async def test_sends_are_refused_once_half_of_the_wait_is_over_or_the_log_is_late():
+async def test_sends_are_refused_when_half_of_the_wait_is_foreseen_or_the_log_is_late():
     log = Log()
     turns = Turns(LimitsConfig(send_wait_ms=200), log)
-    turns.waited_s = 0.09
+    turns.waiting = 4_000
     assert turns.delay_ms == 0
-    turns.waited_s = 0.11
-    assert turns.delay_ms == 110
+    turns.waiting = 6_000
+    assert turns.delay_ms == 120
+    turns.waiting = 0
     assert turns.is_free()
-    await until(lambda: turns.waited_s == 0)
     log.overdue_ms = 250
     assert turns.delay_ms == 250
     assert not turns.is_free()
@@ -121,7 +125,7 @@ async def test_requests_beyond_what_may_wait_are_left_in_the_network(tmp_path: P
         offsets = [one.read(SendReply).queue_offset for one in answers]
         assert offsets == list(range(1, MANY + 1))
         assert 0 < most < MANY // 2
-        assert app.server._turns.waiting_bytes == 0
+        assert (app.server._turns.waiting, app.server._turns.waiting_bytes) == (0, 0)
 
 
 @looped
@@ -146,22 +150,33 @@ async def test_sends_that_wait_for_too_long_are_refused_and_the_rest_is_stored(
         assert (await client.ask(sending("orders"), b"calm again")).code == 0
         (connection,) = app.server.listeners[0].connections
         assert (connection.in_flight, connection.waiting) == (0, 0)
+        assert (app.server._turns.waiting, app.server._turns.waiting_bytes) == (0, 0)
 
 
 @looped
 async def test_a_connection_that_ends_while_it_waits_leaves_nothing_behind(
     tmp_path: Path,
 ):
-    async with running(tmp_path) as (app, client):
-        await client.ask(sending("orders"), b"first")
+    limits = LimitsConfig(write_buffer_bytes=1 << 20)
+    async with running(tmp_path, limits=limits) as (app, client):
+        await client.ask(sending("orders"), bytes(1 << 20))
+        await client.ask(pulling("orders"))
         listener = app.server.listeners[0]
-        async with connect(listener) as other:
-            for _ in range(MANY):
-                other.send(sending("orders"), bytes(2000))
-            await until(lambda: app.server._turns.waiting_bytes)
-            other.writer.transport.abort()
+        turns = app.server._turns
+        pulls = b"".join(
+            encode_frame(
+                RequestCode.PULL_MESSAGE, one, fields=to_fields(pulling("orders"))
+            )
+            for one in range(200)
+        )
+        with socket.create_connection((listener.host, listener.port)) as lazy:
+            lazy.setblocking(False)
+            await asyncio.get_running_loop().sock_sendall(lazy, pulls)
+            await until(lambda: any(one.congested for one in listener.connections))
+            await until(lambda: turns.waiting > 100)
+            assert turns.waiting_bytes > len(pulls) // 2
         await until(lambda: len(listener.connections) == 1)
-        await until(lambda: app.server._turns.waiting_bytes == 0)
+        assert (turns.waiting, turns.waiting_bytes) == (0, 0)
         assert (await client.ask(sending("orders"), b"x")).code == 0
 
 
