@@ -56,7 +56,8 @@ class Turns:
         """When this tick has taken long enough; 0 until something has come in it."""
         self._tick_began = self._worked_until = 0.0
         self._begun = 0
-        """Requests begun in the last tick, of those that had waited."""
+        """Requests begun in the last tick, of those that had waited, if some are left;
+        a tick that had not enough to do says nothing of what a request takes."""
         self._each_s = _FIRST_GUESS_S
         """What a request takes, with all that is done meanwhile."""
         self.waiting = 0
@@ -98,20 +99,22 @@ class Turns:
 
     def _tick(self) -> None:
         if not self._connections:
+            # A guess that is too high would refuse what could disprove it.
+            self._each_s = _FIRST_GUESS_S
             self._tick_over_at = self._tick_began = 0.0
+            self._begun = 0
             return
         now = time.monotonic()
-        heard_s = 0.0
-        if self._tick_began:
-            heard_s = now - self._worked_until
-            each_s = (now - self._tick_began) / max(self._begun, 1)
+        heard_s = now - self._worked_until if self._tick_began else 0.0
+        if self._begun:
+            each_s = (now - self._tick_began) / self._begun
             self._each_s += (each_s - self._each_s) * _LEARNING
         self._tick_began = now
-        self._begun = 0
-        heard_s = now - (self._worked_until or now)
         self._tick_over_at = now + min(max(heard_s, _TICK_S), _LONGEST_TICK_S)
+        begun = 0
         while self._connections and now < self._tick_over_at:
-            self._begun += self._connections.popleft().take_turn(now)
+            begun += self._connections.popleft().take_turn(now)
             now = time.monotonic()
+        self._begun = begun if self._connections else 0
         self._worked_until = now
         self._loop.call_soon(self._tick)
