@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-_JOIN_BELOW = 64 * 1024
+_JOIN_BELOW = 16 * 1024
 """Answers of a tick up to this size are copied together, for one small write."""
 
 _FLUSH_ABOVE = 1024 * 1024

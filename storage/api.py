@@ -65,6 +65,10 @@ class NoSuchPartitionError(LogError):
     """The topic was never created here, was deleted, or has fewer partitions."""
 
 
+RecordParts = tuple[bytes, int, Sequence[str]]
+"""A `Record` from where it is made so often that naming its parts costs too much."""
+
+
 class Record(NamedTuple):
     """One stored message on its way into the log, with what the indexes need of it."""
 
@@ -138,7 +142,7 @@ class Partition(Protocol):
         appends; so a message can carry its own offset.
         """
 
-    def append(self, records: Sequence[Record], store_ms: int, done: Done) -> None:
+    def append(self, records: Sequence[RecordParts], store_ms: int, done: Done) -> None:
         """Store records after all earlier ones, and call `done` when they are durable.
 
         Args:

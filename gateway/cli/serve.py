@@ -174,10 +174,10 @@ def _announce(app: App, ready_file: Path | None) -> None:
         f"listening on {_address(one.host, one.port)} advertised as {one.advertised}"
         for one in listeners
     ]
-    click.echo("\n".join(lines))
-    click.echo(_HINT.format(address=listeners[0].advertised))
     if ready_file is not None:
         ready_file.write_text("\n".join(lines) + "\n")
+    click.echo("\n".join(lines))
+    click.echo(_HINT.format(address=listeners[0].advertised))
 
 
 def _stop(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:

@@ -18,21 +18,13 @@ from gateway.wire import message, properties
 from gateway.wire.batch import decode_batch
 from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
 from gateway.wire.commands.send import SendBatchMessage, SendMessage, SendMessageV2
-from gateway.wire.frame import PREFIX
+from gateway.wire.plain import plain_batch, plain_record, sent_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Sequence
 
     from gateway.node.topics import ServedTopic
-    from storage.api import LogError
-
-# A `SendReply` as `encode_frame` would make it, with room for what differs.
-_SENT = (
-    b'{"code":0,"extFields":{"queueId":"%d","transactionId":%b,"msgId":"%b%016X",'
-    b'"TRACE_ON":"true","MSG_REGION":%b,"queueOffset":"%d"},"flag":1,'
-    b'"language":"JAVA","opaque":%d,"serializeTypeCurrentRPC":"JSON",'
-    b'"version":' + str(ROPEWAY_VERSION).encode() + b"}"
-)
+    from storage.api import LogError, RecordParts
 
 _encode_json = msgspec.json.Encoder().encode
 
@@ -43,7 +35,6 @@ _NOT_YET = {
     properties.TIMER_DELAY_MS: "delivery after a given time is",
     properties.START_DELIVER_TIME: "delivery at a given time is",
 }
-_NEED_CARE = frozenset({*_NOT_YET, properties.POP_CK, properties.DELAY})
 
 
 @handles(SendMessage)
@@ -142,27 +133,65 @@ def _send(
 ) -> None:
     node = context.node
     peer = context.peer
-    text = request.properties
-    if text and not text.endswith(properties.VALUE_END):
-        text += properties.VALUE_END
-    pairs = properties.parse(text)
+    partition = topic.partitions[queue_id]
+    offset = partition.next_offset
+    store_ms = now_ms()
+    record = plain_record(
+        topic.magic,
+        topic.name_field,
+        queue_id,
+        offset,
+        topic.id_bases[queue_id] | offset,
+        request.flag,
+        request.sys_flag,
+        request.born_timestamp,
+        peer.packed_address,
+        store_ms,
+        peer.packed_advertised,
+        request.reconsume_times or 0,
+        context.body,
+        request.properties,
+        node.property_suffix,
+    )
+    if record is None:
+        _send_with_care(
+            request, context, topic, queue_id, asked_queue_id, delayed=delayed
+        )
+        return
+    done = partial(
+        _stored, context, asked_queue_id, record[2][-1], topic.id_bases[queue_id], 1
+    )
+    partition.append([record], store_ms, done)
+
+
+def _send_with_care(
+    request: SendMessage,
+    context: Context,
+    topic: ServedTopic,
+    queue_id: int,
+    asked_queue_id: int,
+    *,
+    delayed: bool,
+) -> None:
+    """Store a message that lacks its unique key, or asks for more than storing."""
+    node = context.node
+    peer = context.peer
+    text, pairs = _properties(request.properties)
     unique_key = pairs.get(properties.UNIQ_KEY)
     if not unique_key:
         unique_key = pairs[properties.UNIQ_KEY] = node.unique_keys.make()
         text = properties.dump(pairs)
-    if not _NEED_CARE.isdisjoint(pairs):
-        _refuse_not_yet(pairs)
-        if pairs.pop(properties.POP_CK, None):
-            text = properties.dump(pairs)
-        if properties.DELAY in pairs and delayed:
-            topic, queue_id, text = node.schedule.divert(topic, queue_id, pairs, text)
+    _refuse_not_yet(pairs)
+    if pairs.pop(properties.POP_CK, None):
+        text = properties.dump(pairs)
+    if properties.DELAY in pairs and delayed:
+        topic, queue_id, text = node.schedule.divert(topic, queue_id, pairs, text)
     partition = topic.partitions[queue_id]
-    offset = partition.next_offset
     store_ms = now_ms()
     record = storing.make_record(
         topic,
         queue_id,
-        offset,
+        partition.next_offset,
         store_ms,
         body=context.body,
         text=text + node.property_suffix,
@@ -190,11 +219,48 @@ def _send_batch(
     node = context.node
     peer = context.peer
     partition = topic.partitions[queue_id]
-    suffix = node.property_suffix
+    id_base = topic.id_bases[queue_id]
     store_ms = now_ms()
+    records = plain_batch(
+        topic.magic,
+        topic.name_field,
+        queue_id,
+        partition.next_offset,
+        id_base,
+        request.sys_flag,
+        request.born_timestamp,
+        peer.packed_address,
+        store_ms,
+        peer.packed_advertised,
+        request.reconsume_times or 0,
+        context.body,
+        node.property_suffix,
+    ) or _batch_with_care(request, context, topic, queue_id, store_ms)
+    unique_key = properties.parse(request.properties).get(properties.UNIQ_KEY, "")
+    done = partial(_stored, context, queue_id, unique_key, id_base, len(records))
+    partition.append(records, store_ms, done)
+
+
+def _batch_with_care(
+    request: SendMessage,
+    context: Context,
+    topic: ServedTopic,
+    queue_id: int,
+    store_ms: int,
+) -> Sequence[RecordParts]:
+    """Make the records of a batch with a message that is not plain, or refuse it."""
+    node = context.node
+    peer = context.peer
     records = []
-    for offset, entry in enumerate(decode_batch(context.body), partition.next_offset):
-        text, pairs = _batch_properties(entry.properties)
+    first = topic.partitions[queue_id].next_offset
+    for offset, entry in enumerate(decode_batch(context.body), first):
+        text, pairs = _properties(entry.properties)
+        _refuse_not_yet(pairs)
+        if pairs.get(properties.DELAY, "0") != "0":
+            raise Refusal(
+                ResponseCode.MESSAGE_ILLEGAL,
+                "a delay level is not supported for messages of a batch",
+            )
         records.append(
             storing.make_record(
                 topic,
@@ -202,7 +268,7 @@ def _send_batch(
                 offset,
                 store_ms,
                 body=entry.body,
-                text=text + suffix,
+                text=text + node.property_suffix,
                 pairs=pairs,
                 flag=entry.flag,
                 sys_flag=request.sys_flag,
@@ -212,25 +278,14 @@ def _send_batch(
                 reconsume_times=request.reconsume_times or 0,
             )
         )
-    unique_key = properties.parse(request.properties).get(properties.UNIQ_KEY, "")
-    id_base = topic.id_bases[queue_id]
-    done = partial(_stored, context, queue_id, unique_key, id_base, len(records))
-    partition.append(records, store_ms, done)
+    return records
 
 
-def _batch_properties(text: str) -> tuple[str, dict[str, str]]:
-    """The properties of one message of a batch, in wire form and taken apart."""
+def _properties(text: str) -> tuple[str, dict[str, str]]:
+    """Properties in wire form, ended where they were not, and taken apart."""
     if text and not text.endswith(properties.VALUE_END):
         text += properties.VALUE_END
-    pairs = properties.parse(text)
-    if not _NEED_CARE.isdisjoint(pairs):
-        _refuse_not_yet(pairs)
-        if pairs.get(properties.DELAY, "0") != "0":
-            raise Refusal(
-                ResponseCode.MESSAGE_ILLEGAL,
-                "a delay level is not supported for messages of a batch",
-            )
-    return text, pairs
+    return text, properties.parse(text)
 
 
 def _refuse_not_yet(pairs: dict[str, str]) -> None:
@@ -262,14 +317,15 @@ def _stored(
         ids = range(last_id, last_id + count - 1)
         last_id += count - 1
         id_prefix = b"".join(b"%b%016X," % (id_prefix, one) for one in ids) + id_prefix
-    header = _SENT % (
-        queue_id,
-        _encode_json(unique_key),
-        id_prefix,
-        last_id,
-        context.node.region_json,
-        offset,
-        context.opaque,
+    peer.respond(
+        sent_frame(
+            queue_id,
+            _encode_json(unique_key),
+            id_prefix,
+            last_id,
+            context.node.region_json,
+            offset,
+            context.opaque,
+            ROPEWAY_VERSION,
+        )
     )
-    size = len(header)
-    peer.respond(PREFIX.pack(size + 4, size) + header)

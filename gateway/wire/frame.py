@@ -20,6 +20,7 @@ import msgspec
 
 from gateway.wire import rocketmq_header
 from gateway.wire.codes import ROPEWAY_VERSION, Language
+from gateway.wire.compiled import may_be_compiled
 from gateway.wire.errors import FrameError, HeaderError
 
 if TYPE_CHECKING:
@@ -67,6 +68,40 @@ _decode_json = msgspec.json.Decoder(Envelope, strict=False).decode
 _encode_json = msgspec.json.Encoder().encode
 
 
+@may_be_compiled
+def cut(
+    data: bytes, max_frame_bytes: int, kind: type[RawFrame], /
+) -> tuple[list[RawFrame], int, int]:
+    """Cut whole frames from the beginning of bytes.
+
+    Args:
+        data: What came.
+        max_frame_bytes: Longest frame that is accepted, length prefix not counted.
+        kind: `RawFrame`.
+
+    Returns:
+        The frames, where the rest begins, and how many bytes the rest needs to become a
+        frame or to tell its length; -1 where that length is impossible.
+    """
+    frames: list[RawFrame] = []
+    position = 0
+    size = len(data)
+    prefix = PREFIX.size
+    while size - position >= prefix:
+        length, word = PREFIX.unpack_from(data, position)
+        header_bytes = word & _MAX_HEADER_BYTES
+        if not _MIN_LENGTH + header_bytes <= length <= max_frame_bytes:
+            return frames, position, -1
+        end = position + 4 + length
+        if end > size:
+            return frames, position, 4 + length
+        start = position + prefix
+        body = start + header_bytes
+        frames.append(kind(word >> 24, data[start:body], data[body:end]))
+        position = end
+    return frames, position, prefix
+
+
 class FrameReader:
     """Cuts frames from a stream, wherever the network has cut it.
 
@@ -104,24 +139,11 @@ class FrameReader:
                 return []
             data = bytes(pending)
             pending.clear()
-        frames = []
-        position = 0
-        size = len(data)
-        needed = prefix = PREFIX.size
-        while size - position >= prefix:
+        frames, position, needed = cut(data, self._max, RawFrame)
+        if needed < 0:
             length, word = PREFIX.unpack_from(data, position)
-            header_bytes = word & _MAX_HEADER_BYTES
-            if not _MIN_LENGTH + header_bytes <= length <= self._max:
-                raise FrameError(self._complaint(length, header_bytes))
-            end = position + 4 + length
-            if end > size:
-                needed = 4 + length
-                break
-            start = position + prefix
-            body = start + header_bytes
-            frames.append(RawFrame(word >> 24, data[start:body], data[body:end]))
-            position = end
-        if position < size:
+            raise FrameError(self._complaint(length, word & _MAX_HEADER_BYTES))
+        if position < len(data):
             pending += data[position:]
             self._needed = needed
         return frames

@@ -41,6 +41,19 @@ START_DELIVER_TIME = "__STARTDELIVERTIME"
 DLQ_ORIGIN_TOPIC = "DLQ_ORIGIN_TOPIC"
 DLQ_ORIGIN_MESSAGE_ID = "DLQ_ORIGIN_MESSAGE_ID"
 
+RARE = frozenset(
+    {
+        TRANSACTION_PREPARED,
+        TIMER_DELIVER_MS,
+        TIMER_DELAY_SEC,
+        TIMER_DELAY_MS,
+        START_DELIVER_TIME,
+        POP_CK,
+        DELAY,
+    }
+)
+"""Those that make a broker do more with a message than store it."""
+
 _HASH_MASK = 0xFFFFFFFF
 _HASH_SIGN = 0x80000000
 

@@ -18,7 +18,7 @@ from storage.file.settings import BLOCK_BYTES, MAX_RECORD_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from storage.api import Chunk, Done, Filter, Record
+    from storage.api import Chunk, Done, Filter, RecordParts
     from storage.file.block import Run
     from storage.file.reader import Reader
     from storage.file.segment import Segment
@@ -96,7 +96,7 @@ class FilePartition:
             at += 1
         return None
 
-    def append(self, records: Sequence[Record], store_ms: int, done: Done) -> None:
+    def append(self, records: Sequence[RecordParts], store_ms: int, done: Done) -> None:
         """Store records after all earlier ones; see `storage.api`."""
         writer = self._writer
         if writer.refusal is not None or self.gone:

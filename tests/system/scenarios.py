@@ -166,14 +166,24 @@ def committed(session: Session, topic: str) -> object:
         consumer = session.start(do, topic=topic, group=f"{topic}-{do}")
         consumer.wait_for(10)
         consumer.stop()
-        answers.append(
-            Transcript().of(
-                session.ask(
-                    "committed", "committed", topic=topic, group=f"{topic}-{do}"
-                )
-            )
-        )
+        answers.append(Transcript().of(wait_for_committed(session, topic, do, 10)))
     return answers
+
+
+def wait_for_committed(
+    session: Session, topic: str, do: str, messages: int
+) -> list[Event]:
+    """A group's offsets when they have come: clients send them one-way at their end."""
+    give_up = time.monotonic() + 30
+    while True:
+        offsets = session.ask(
+            "committed", "committed", topic=topic, group=f"{topic}-{do}"
+        )
+        if sum(one["offset"] for one in offsets) >= messages:
+            return offsets
+        if time.monotonic() > give_up:
+            raise TimeoutError(f"{topic}: {offsets}")
+        time.sleep(0.1)
 
 
 def broadcast(session: Session, topic: str) -> object:

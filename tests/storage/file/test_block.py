@@ -7,9 +7,26 @@ from types import SimpleNamespace
 from zlib import crc32
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from storage.api import LogError, Record
-from storage.file.block import ENTRY, HEADER, Run, decode, encode
+from storage.file.block import ENTRY, HEADER, LAY_OUTS, Run, decode, encode
+from tests.compiler import needs_compiled_forms
+
+RECORDS = st.lists(
+    st.builds(
+        Record,
+        st.binary(min_size=4, max_size=200),
+        st.integers(-(1 << 31), (1 << 31) - 1),
+        st.lists(st.text(st.characters(codec="utf-8"), max_size=9), max_size=3),
+    ),
+    min_size=1,
+    max_size=3,
+)
+APPENDS = st.lists(
+    st.tuples(RECORDS, st.integers(-(1 << 63), (1 << 63) - 1), st.none()), max_size=3
+)
 
 
 def block(place: int = 100) -> bytes:
@@ -57,3 +74,30 @@ def test_a_newer_format_is_told_from_damage() -> None:
     assert len(data) > HEADER.size
     with pytest.raises(LogError, match="has format 2; this program reads up to 1"):
         decode(memoryview(data), 0, 5000, 8)
+
+
+@needs_compiled_forms
+@given(st.lists(APPENDS, max_size=3), st.integers(0, 1 << 30))
+def test_the_compiled_form_lays_a_block_out_alike(runs, place):
+    made = []
+    for number, appends in enumerate(runs):
+        partition = SimpleNamespace(ordinal=number, key_seed=crc32(b"%d" % number))
+        run = Run(partition, 10 * number)
+        run.appends = appends
+        run.count = sum(len(records) for records, _, _ in appends)
+        made.append(run)
+    python, compiled = LAY_OUTS
+    arguments = (made, 5000, place, (1 << 64) - 1, 4000, 123)
+    assert compiled(*arguments) == python(*arguments)
+
+
+@needs_compiled_forms
+@pytest.mark.parametrize(
+    "append",
+    [([Record("text", 0, [])], 1, None), ([(b"abcd", 0)], 1, None), ([], "now", None)],
+)
+def test_the_compiled_form_refuses_what_is_no_record(append):
+    run = Run(SimpleNamespace(ordinal=0, key_seed=0), 0)
+    run.appends = [append]
+    with pytest.raises(TypeError):
+        LAY_OUTS[1]([run], 0, 0, 0, 0, 0)

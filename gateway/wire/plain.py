@@ -1,0 +1,198 @@
+"""Plain messages: what nearly every send stores, and its answer, in one step each.
+
+A message is plain when it names its unique key and has no property that makes a broker
+do more than store it. All others take the longer way through `properties` and
+`message`.
+"""
+
+from __future__ import annotations
+
+from gateway.wire import message, properties
+from gateway.wire.batch import decode_batch
+from gateway.wire.compiled import may_be_compiled
+from gateway.wire.errors import MessageError
+from gateway.wire.frame import PREFIX
+
+_HOST_FLAGS = message.BORN_HOST_V6_FLAG | message.STORE_HOST_V6_FLAG
+
+# A `SendReply` as `encode_frame` would make it, with room for what differs.
+_SENT = (
+    b'{"code":0,"extFields":{"queueId":"%d","transactionId":%b,"msgId":"%b%016X",'
+    b'"TRACE_ON":"true","MSG_REGION":%b,"queueOffset":"%d"},"flag":1,'
+    b'"language":"JAVA","opaque":%d,"serializeTypeCurrentRPC":"JSON","version":%d}'
+)
+
+
+@may_be_compiled
+def plain_record(
+    magic: int,
+    topic: bytes,
+    queue_id: int,
+    queue_offset: int,
+    message_id: int,
+    flag: int,
+    sys_flag: int,
+    born_ms: int,
+    born_host: bytes,
+    store_ms: int,
+    store_host: bytes,
+    reconsume_times: int,
+    body: bytes,
+    text: str,
+    suffix: str,
+    /,
+) -> tuple[bytes, int, list[str]] | None:
+    """Make the record of a plain message; None where the message is not plain.
+
+    Args:
+        magic: By `message.topic_field`.
+        topic: Likewise, with its length.
+        queue_id: Which queue of the topic.
+        queue_offset: The offset it will have.
+        message_id: The id it will have.
+        flag: The application's flag.
+        sys_flag: As sent; the bits of the hosts' lengths are set here.
+        born_ms: When the producer made it, in milliseconds since 1970.
+        born_host: By `message.pack_host`.
+        store_ms: Now, in milliseconds since 1970.
+        store_host: By `message.pack_host`.
+        reconsume_times: How often a consumer has sent it back.
+        body: As it was sent.
+        text: The properties in wire form, as they were sent.
+        suffix: Properties that the broker adds, in wire form.
+
+    Returns:
+        The stored message, the hash of its tag, and its keys with the unique one last.
+    """
+    if text and not text.endswith(properties.VALUE_END):
+        text += properties.VALUE_END
+    pairs = properties.parse(text)
+    if properties.UNIQ_KEY not in pairs or not properties.RARE.isdisjoint(pairs):
+        return None
+    try:
+        data = (text + suffix).encode()
+    except UnicodeEncodeError:
+        return None
+    if len(data) > message.MAX_PROPERTIES_BYTES:
+        return None
+    tag = pairs.get(properties.TAGS)
+    return (
+        message.assemble(
+            magic,
+            topic,
+            queue_id,
+            queue_offset,
+            message_id,
+            flag,
+            sys_flag & ~_HOST_FLAGS | message.host_flags(born_host, store_host),
+            born_ms,
+            born_host,
+            store_ms,
+            store_host,
+            reconsume_times,
+            0,
+            body,
+            data,
+            message.crc(body),
+        ),
+        properties.tag_hash(tag) if tag else 0,
+        properties.key_words(pairs),
+    )
+
+
+@may_be_compiled
+def plain_batch(
+    magic: int,
+    topic: bytes,
+    queue_id: int,
+    queue_offset: int,
+    id_base: int,
+    sys_flag: int,
+    born_ms: int,
+    born_host: bytes,
+    store_ms: int,
+    store_host: bytes,
+    reconsume_times: int,
+    data: bytes,
+    suffix: str,
+    /,
+) -> list[tuple[bytes, int, list[str]]] | None:
+    """Make the records of a batch of plain messages.
+
+    None where one of them is not plain, or the batch is not one.
+
+    Args:
+        magic: This and all others as in `plain_record`, but for those below.
+        topic: See there.
+        queue_id: See there.
+        queue_offset: The offset that the first message will have.
+        id_base: The id of the queue's first message.
+        sys_flag: See there.
+        born_ms: See there.
+        born_host: See there.
+        store_ms: See there.
+        store_host: See there.
+        reconsume_times: See there.
+        data: The batch, as in `gateway.wire.batch`.
+        suffix: See there.
+    """
+    try:
+        entries = decode_batch(data)
+    except MessageError:
+        return None
+    records = []
+    for offset, entry in enumerate(entries, queue_offset):
+        record = plain_record(
+            magic,
+            topic,
+            queue_id,
+            offset,
+            id_base | offset,
+            entry.flag,
+            sys_flag,
+            born_ms,
+            born_host,
+            store_ms,
+            store_host,
+            reconsume_times,
+            entry.body,
+            entry.properties,
+            suffix,
+        )
+        if record is None:
+            return None
+        records.append(record)
+    return records
+
+
+@may_be_compiled
+def sent_frame(
+    queue_id: int,
+    unique_key: bytes,
+    id_prefix: bytes,
+    last_id: int,
+    region: bytes,
+    queue_offset: int,
+    opaque: int,
+    version: int,
+    /,
+) -> bytes:
+    """Make the whole answer of a send that was stored.
+
+    Args:
+        queue_id: Where the message went, as it was asked for.
+        unique_key: Its unique key in JSON.
+        id_prefix: What comes before the last message id's 16 digits: of a batch all
+            earlier ids.
+        last_id: The (last) message id.
+        region: The broker's region in JSON.
+        queue_offset: The (first) offset.
+        opaque: The request's.
+        version: MQVersion's number.
+    """
+    header = _SENT % (
+        *(queue_id, unique_key, id_prefix, last_id, region, queue_offset, opaque),
+        version,
+    )
+    size = len(header)
+    return PREFIX.pack(size + 4, size) + header

@@ -1,0 +1,593 @@
+/* Compiled forms of the gateway's hot functions; gateway/wire/compiled.py says which.
+
+   Each does exactly what the Python function of its name does, which also says what it
+   is for. Tests compare the two. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <string.h>
+
+#include "crc32.h"
+
+#define CRC_MASK 0x7FFFFFFFu
+#define BORN_HOST_V6 0x10
+#define STORE_HOST_V6 0x20
+#define V4_HOST_BYTES 8
+#define MAX_PROPERTIES_BYTES 32767
+#define NAME_END '\x01'
+#define VALUE_END '\x02'
+
+static uint32_t read_u32(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+static char *put_u16(char *at, uint16_t value)
+{
+    at[0] = (char)(value >> 8);
+    at[1] = (char)value;
+    return at + 2;
+}
+
+static char *put_u32(char *at, uint32_t value)
+{
+    return put_u16(put_u16(at, (uint16_t)(value >> 16)), (uint16_t)value);
+}
+
+static char *put_u64(char *at, uint64_t value)
+{
+    return put_u32(put_u32(at, (uint32_t)(value >> 32)), (uint32_t)value);
+}
+
+static char *put(char *at, const void *from, size_t size)
+{
+    memcpy(at, from, size);
+    return at + size;
+}
+
+static int has_arguments(Py_ssize_t given, Py_ssize_t wanted, const char *name)
+{
+    if (given == wanted)
+        return 1;
+    PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, not %zd", name, wanted, given);
+    return 0;
+}
+
+static int is_bytes(PyObject *object, const char *what)
+{
+    if (PyBytes_Check(object))
+        return 1;
+    PyErr_Format(PyExc_TypeError, "%s has to be bytes, not %.80s", what,
+                 Py_TYPE(object)->tp_name);
+    return 0;
+}
+
+/* -- gateway.wire.frame.cut ------------------------------------------------------- */
+
+static PyObject *make_frame(PyTypeObject *kind, uint32_t serialize_type,
+                            const char *header, Py_ssize_t header_size,
+                            Py_ssize_t body_size)
+{
+    PyObject *frame = kind->tp_alloc(kind, 3);
+    if (frame == NULL)
+        return NULL;
+    PyTuple_SET_ITEM(frame, 0, PyLong_FromUnsignedLong(serialize_type));
+    PyTuple_SET_ITEM(frame, 1, PyBytes_FromStringAndSize(header, header_size));
+    PyTuple_SET_ITEM(frame, 2, PyBytes_FromStringAndSize(header + header_size, body_size));
+    for (int index = 0; index < 3; index++)
+        if (PyTuple_GET_ITEM(frame, index) == NULL) {
+            Py_DECREF(frame);
+            return NULL;
+        }
+    return frame;
+}
+
+static PyObject *cut(PyObject *module, PyObject *const *args, Py_ssize_t given)
+{
+    (void)module;
+    if (!has_arguments(given, 3, "cut") || !is_bytes(args[0], "data"))
+        return NULL;
+    PyTypeObject *kind = (PyTypeObject *)args[2];
+    if (!PyType_Check(kind) || !PyType_IsSubtype(kind, &PyTuple_Type)) {
+        PyErr_SetString(PyExc_TypeError, "a frame has to be a kind of tuple");
+        return NULL;
+    }
+    const uint8_t *data = (const uint8_t *)PyBytes_AS_STRING(args[0]);
+    Py_ssize_t size = PyBytes_GET_SIZE(args[0]);
+    Py_ssize_t limit = PyLong_AsSsize_t(args[1]);
+    if (limit == -1 && PyErr_Occurred())
+        return NULL;
+    PyObject *frames = PyList_New(0);
+    if (frames == NULL)
+        return NULL;
+    Py_ssize_t at = 0, needed = 8;
+    while (size - at >= 8) {
+        Py_ssize_t length = read_u32(data + at);
+        uint32_t word = read_u32(data + at + 4);
+        Py_ssize_t header = word & 0xFFFFFF;
+        if (length < 4 + header || length > limit) {
+            needed = -1;
+            break;
+        }
+        Py_ssize_t end = at + 4 + length;
+        if (end > size) {
+            needed = 4 + length;
+            break;
+        }
+        const char *start = (const char *)data + at + 8;
+        PyObject *frame =
+            make_frame(kind, word >> 24, start, header, length - 4 - header);
+        if (frame == NULL || PyList_Append(frames, frame) < 0) {
+            Py_XDECREF(frame);
+            Py_DECREF(frames);
+            return NULL;
+        }
+        Py_DECREF(frame);
+        at = end;
+    }
+    return Py_BuildValue("Nnn", frames, at, needed);
+}
+
+/* -- gateway.wire.plain.plain_record ---------------------------------------------- */
+
+static const char *const RARE[] = {
+    "TRAN_MSG", "TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS",
+    "__STARTDELIVERTIME", "POP_CK", "DELAY",
+};
+#define RARE_COUNT (sizeof RARE / sizeof *RARE)
+
+struct text {
+    const char *at;
+    size_t size;
+};
+
+static int is_named(struct text name, const char *wanted, size_t size)
+{
+    return name.size == size && memcmp(name.at, wanted, size) == 0;
+}
+#define IS(name, wanted) is_named(name, wanted, sizeof wanted - 1)
+
+static int is_rare(struct text name)
+{
+    /* All of them, and few others, begin with one of these. */
+    if (strchr("TP_D", name.at[0]) == NULL)
+        return 0;
+    for (size_t index = 0; index < RARE_COUNT; index++)
+        if (is_named(name, RARE[index], strlen(RARE[index])))
+            return 1;
+    return 0;
+}
+
+struct known {
+    struct text tag, keys, unique;
+};
+
+/* Whether the properties have a unique key, and none that a broker acts on. */
+static int look_at(const char *text, size_t size, struct known *known)
+{
+    const char *end = text + size;
+    while (text < end) {
+        const char *stop = memchr(text, VALUE_END, (size_t)(end - text));
+        if (stop == NULL)
+            stop = end;
+        const char *middle = memchr(text, NAME_END, (size_t)(stop - text));
+        if (middle != NULL && middle > text && middle + 1 < stop) {
+            struct text name = {text, (size_t)(middle - text)};
+            struct text value = {middle + 1, (size_t)(stop - middle - 1)};
+            if (IS(name, "UNIQ_KEY"))
+                known->unique = value;
+            else if (IS(name, "TAGS"))
+                known->tag = value;
+            else if (IS(name, "KEYS"))
+                known->keys = value;
+            else if (is_rare(name))
+                return 0;
+        }
+        text = stop + 1;
+    }
+    return known->unique.size > 0;
+}
+
+/* Java's String.hashCode of UTF-8. */
+static int hash_tag(struct text tag, int32_t *hash)
+{
+    uint32_t value = 0;
+    for (size_t index = 0; index < tag.size; index++) {
+        if (tag.at[index] & 0x80) {
+            PyObject *text = PyUnicode_DecodeUTF8(tag.at, (Py_ssize_t)tag.size, NULL);
+            if (text == NULL)
+                return 0;
+            value = 0;
+            for (Py_ssize_t at = 0; at < PyUnicode_GET_LENGTH(text); at++) {
+                Py_UCS4 unit = PyUnicode_READ_CHAR(text, at);
+                if (unit > 0xFFFF) {
+                    value = value * 31 + Py_UNICODE_HIGH_SURROGATE(unit);
+                    unit = Py_UNICODE_LOW_SURROGATE(unit);
+                }
+                value = value * 31 + unit;
+            }
+            Py_DECREF(text);
+            break;
+        }
+        value = value * 31 + (uint8_t)tag.at[index];
+    }
+    *hash = (int32_t)value;
+    return 1;
+}
+
+static PyObject *key_words(const struct known *known)
+{
+    PyObject *words;
+    if (known->keys.size) {
+        PyObject *keys =
+            PyUnicode_DecodeUTF8(known->keys.at, (Py_ssize_t)known->keys.size, NULL);
+        if (keys == NULL)
+            return NULL;
+        words = PyUnicode_Split(keys, NULL, -1);
+        Py_DECREF(keys);
+    } else {
+        words = PyList_New(0);
+    }
+    if (words == NULL)
+        return NULL;
+    PyObject *unique =
+        PyUnicode_DecodeUTF8(known->unique.at, (Py_ssize_t)known->unique.size, NULL);
+    if (unique == NULL || PyList_Append(words, unique) < 0)
+        Py_CLEAR(words);
+    Py_XDECREF(unique);
+    return words;
+}
+
+static const char *utf8(PyObject *text, Py_ssize_t *size)
+{
+    const char *data = PyUnicode_AsUTF8AndSize(text, size);
+    if (data == NULL && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
+        PyErr_Clear();
+    return data;
+}
+
+/* What the messages of one request have in common. */
+struct common {
+    uint32_t magic, queue_id, sys_flag, reconsume_times;
+    uint64_t born_ms, store_ms;
+    struct text topic, born_host, store_host, suffix;
+};
+
+static struct text text_of(PyObject *bytes)
+{
+    return (struct text){PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)};
+}
+
+/* The numbers at some places of the arguments, into the same places. */
+static int read_numbers(PyObject *const *args, const int *places, size_t count,
+                        long long *numbers)
+{
+    for (size_t index = 0; index < count; index++) {
+        long long value = PyLong_AsLongLong(args[places[index]]);
+        if (value == -1 && PyErr_Occurred())
+            return 0;
+        numbers[places[index]] = value;
+    }
+    return 1;
+}
+#define READ_NUMBERS(args, places, numbers) \
+    read_numbers(args, places, sizeof places / sizeof *places, numbers)
+
+static void set_host_flags(struct common *common)
+{
+    common->sys_flag &= ~(uint32_t)(BORN_HOST_V6 | STORE_HOST_V6);
+    if (common->born_host.size > V4_HOST_BYTES)
+        common->sys_flag |= BORN_HOST_V6;
+    if (common->store_host.size > V4_HOST_BYTES)
+        common->sys_flag |= STORE_HOST_V6;
+}
+
+/* A record as a new reference; None where the message is not plain. */
+static PyObject *make_record(const struct common *common, uint64_t queue_offset,
+                             uint64_t message_id, uint32_t flag, struct text body,
+                             struct text text)
+{
+    int unended = text.size > 0 && text.at[text.size - 1] != VALUE_END;
+    size_t properties = text.size + (size_t)unended + common->suffix.size;
+    struct known known = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
+    if (properties > MAX_PROPERTIES_BYTES || !look_at(text.at, text.size, &known))
+        Py_RETURN_NONE;
+    size_t size = 5 * 4 + 2 * 8 + 4 + 8 + common->born_host.size + 8
+                + common->store_host.size + 4 + 8 + 4 + body.size + common->topic.size
+                + 2 + properties;
+    if (size > INT32_MAX)
+        Py_RETURN_NONE;
+    int32_t tag_hash = 0;
+    if (!hash_tag(known.tag, &tag_hash))
+        return NULL;
+    PyObject *record = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
+    if (record == NULL)
+        return NULL;
+    char *at = PyBytes_AS_STRING(record);
+    at = put_u32(at, (uint32_t)size);
+    at = put_u32(at, common->magic);
+    at = put_u32(at, crc32_of(body.at, body.size, 0) & CRC_MASK);
+    at = put_u32(at, common->queue_id);
+    at = put_u32(at, flag);
+    at = put_u64(at, queue_offset);
+    at = put_u64(at, message_id);
+    at = put_u32(at, common->sys_flag);
+    at = put_u64(at, common->born_ms);
+    at = put(at, common->born_host.at, common->born_host.size);
+    at = put_u64(at, common->store_ms);
+    at = put(at, common->store_host.at, common->store_host.size);
+    at = put_u32(at, common->reconsume_times);
+    at = put_u64(at, 0);
+    at = put_u32(at, (uint32_t)body.size);
+    at = put(at, body.at, body.size);
+    at = put(at, common->topic.at, common->topic.size);
+    at = put_u16(at, (uint16_t)properties);
+    at = put(at, text.at, text.size);
+    if (unended)
+        *at++ = VALUE_END;
+    put(at, common->suffix.at, common->suffix.size);
+    PyObject *words = key_words(&known);
+    if (words == NULL) {
+        Py_DECREF(record);
+        return NULL;
+    }
+    return Py_BuildValue("NiN", record, (int)tag_hash, words);
+}
+
+static PyObject *plain_record(PyObject *module, PyObject *const *args, Py_ssize_t given)
+{
+    (void)module;
+    enum {
+        MAGIC, TOPIC, QUEUE_ID, QUEUE_OFFSET, MESSAGE_ID, FLAG, SYS_FLAG, BORN_MS,
+        BORN_HOST, STORE_MS, STORE_HOST, RECONSUME_TIMES, BODY, TEXT, SUFFIX, COUNT
+    };
+    static const int places[] = {
+        MAGIC, QUEUE_ID, QUEUE_OFFSET, MESSAGE_ID, FLAG, SYS_FLAG, BORN_MS, STORE_MS,
+        RECONSUME_TIMES,
+    };
+    long long numbers[COUNT];
+    if (!has_arguments(given, COUNT, "plain_record")
+        || !is_bytes(args[TOPIC], "topic") || !is_bytes(args[BORN_HOST], "born_host")
+        || !is_bytes(args[STORE_HOST], "store_host") || !is_bytes(args[BODY], "body")
+        || !READ_NUMBERS(args, places, numbers))
+        return NULL;
+    Py_ssize_t text_size, suffix_size;
+    const char *text = utf8(args[TEXT], &text_size);
+    const char *suffix = text == NULL ? NULL : utf8(args[SUFFIX], &suffix_size);
+    if (suffix == NULL) {
+        if (PyErr_Occurred())
+            return NULL;
+        Py_RETURN_NONE;
+    }
+    struct common common = {
+        .magic = (uint32_t)numbers[MAGIC],
+        .queue_id = (uint32_t)numbers[QUEUE_ID],
+        .sys_flag = (uint32_t)numbers[SYS_FLAG],
+        .reconsume_times = (uint32_t)numbers[RECONSUME_TIMES],
+        .born_ms = (uint64_t)numbers[BORN_MS],
+        .store_ms = (uint64_t)numbers[STORE_MS],
+        .topic = text_of(args[TOPIC]),
+        .born_host = text_of(args[BORN_HOST]),
+        .store_host = text_of(args[STORE_HOST]),
+        .suffix = {suffix, (size_t)suffix_size},
+    };
+    set_host_flags(&common);
+    return make_record(&common, (uint64_t)numbers[QUEUE_OFFSET],
+                       (uint64_t)numbers[MESSAGE_ID], (uint32_t)numbers[FLAG],
+                       text_of(args[BODY]), (struct text){text, (size_t)text_size});
+}
+
+/* -- gateway.wire.plain.plain_batch ----------------------------------------------- */
+
+#define ENTRY_BYTES 22
+
+/* Cuts an entry off; 0 where it is not whole, or says that it is not. */
+static int cut_entry(struct text *rest, uint32_t *flag, struct text *body,
+                     struct text *properties)
+{
+    const uint8_t *at = (const uint8_t *)rest->at;
+    if (rest->size < ENTRY_BYTES)
+        return 0;
+    size_t size = read_u32(at), body_size = read_u32(at + 16);
+    if (size < ENTRY_BYTES || size > rest->size || body_size > size - ENTRY_BYTES)
+        return 0;
+    size_t length = (size_t)at[20 + body_size] << 8 | at[21 + body_size];
+    if (ENTRY_BYTES + body_size + length != size || length > INT16_MAX)
+        return 0;
+    *flag = read_u32(at + 12);
+    *body = (struct text){rest->at + 20, body_size};
+    *properties = (struct text){rest->at + ENTRY_BYTES + body_size, length};
+    rest->at += size;
+    rest->size -= size;
+    return 1;
+}
+
+static int is_utf8(struct text text)
+{
+    for (size_t index = 0; index < text.size; index++)
+        if (text.at[index] & 0x80) {
+            PyObject *decoded =
+                PyUnicode_DecodeUTF8(text.at, (Py_ssize_t)text.size, NULL);
+            if (decoded == NULL)
+                PyErr_Clear();
+            Py_XDECREF(decoded);
+            return decoded != NULL;
+        }
+    return 1;
+}
+
+static PyObject *plain_batch(PyObject *module, PyObject *const *args, Py_ssize_t given)
+{
+    (void)module;
+    enum {
+        MAGIC, TOPIC, QUEUE_ID, QUEUE_OFFSET, ID_BASE, SYS_FLAG, BORN_MS, BORN_HOST,
+        STORE_MS, STORE_HOST, RECONSUME_TIMES, DATA, SUFFIX, COUNT
+    };
+    static const int places[] = {
+        MAGIC, QUEUE_ID, QUEUE_OFFSET, ID_BASE, SYS_FLAG, BORN_MS, STORE_MS,
+        RECONSUME_TIMES,
+    };
+    long long numbers[COUNT];
+    if (!has_arguments(given, COUNT, "plain_batch")
+        || !is_bytes(args[TOPIC], "topic") || !is_bytes(args[BORN_HOST], "born_host")
+        || !is_bytes(args[STORE_HOST], "store_host") || !is_bytes(args[DATA], "data")
+        || !READ_NUMBERS(args, places, numbers))
+        return NULL;
+    Py_ssize_t suffix_size;
+    const char *suffix = utf8(args[SUFFIX], &suffix_size);
+    if (suffix == NULL) {
+        if (PyErr_Occurred())
+            return NULL;
+        Py_RETURN_NONE;
+    }
+    struct common common = {
+        .magic = (uint32_t)numbers[MAGIC],
+        .queue_id = (uint32_t)numbers[QUEUE_ID],
+        .sys_flag = (uint32_t)numbers[SYS_FLAG],
+        .reconsume_times = (uint32_t)numbers[RECONSUME_TIMES],
+        .born_ms = (uint64_t)numbers[BORN_MS],
+        .store_ms = (uint64_t)numbers[STORE_MS],
+        .topic = text_of(args[TOPIC]),
+        .born_host = text_of(args[BORN_HOST]),
+        .store_host = text_of(args[STORE_HOST]),
+        .suffix = {suffix, (size_t)suffix_size},
+    };
+    set_host_flags(&common);
+    PyObject *records = PyList_New(0);
+    if (records == NULL)
+        return NULL;
+    uint64_t offset = (uint64_t)numbers[QUEUE_OFFSET];
+    struct text rest = text_of(args[DATA]);
+    while (rest.size > 0) {
+        uint32_t flag;
+        struct text body, text;
+        PyObject *record = Py_None;
+        if (cut_entry(&rest, &flag, &body, &text) && is_utf8(text))
+            record = make_record(&common, offset, (uint64_t)numbers[ID_BASE] | offset,
+                                 flag, body, text);
+        else
+            Py_INCREF(record);
+        offset++;
+        if (record == NULL || record == Py_None || PyList_Append(records, record) < 0) {
+            Py_DECREF(records);
+            if (record == Py_None)
+                return record;
+            Py_XDECREF(record);
+            return NULL;
+        }
+        Py_DECREF(record);
+    }
+    return records;
+}
+
+/* -- gateway.wire.plain.sent_frame ------------------------------------------------ */
+
+static char *put_number(char *at, long long value)
+{
+    char digits[20];
+    int count = 0;
+    unsigned long long rest = value < 0 ? 0ULL - (unsigned long long)value
+                                        : (unsigned long long)value;
+    if (value < 0)
+        *at++ = '-';
+    do
+        digits[count++] = (char)('0' + rest % 10);
+    while (rest /= 10);
+    while (count)
+        *at++ = digits[--count];
+    return at;
+}
+
+static char *put_hex(char *at, uint64_t value)
+{
+    for (int shift = 60; shift >= 0; shift -= 4)
+        *at++ = "0123456789ABCDEF"[value >> shift & 15];
+    return at;
+}
+
+#define PUT(at, literal) put(at, literal, sizeof literal - 1)
+#define NUMBERS_BYTES 160
+#define LITERALS_BYTES 240
+
+static PyObject *sent_frame(PyObject *module, PyObject *const *args, Py_ssize_t given)
+{
+    (void)module;
+    enum { QUEUE_ID, UNIQUE, ID_PREFIX, LAST_ID, REGION, OFFSET, OPAQUE, VERSION, COUNT };
+    if (!has_arguments(given, COUNT, "sent_frame") || !is_bytes(args[UNIQUE], "key")
+        || !is_bytes(args[ID_PREFIX], "id_prefix") || !is_bytes(args[REGION], "region"))
+        return NULL;
+    static const int places[] = {QUEUE_ID, LAST_ID, OFFSET, OPAQUE, VERSION};
+    long long numbers[COUNT];
+    if (!READ_NUMBERS(args, places, numbers))
+        return NULL;
+    size_t unique = (size_t)PyBytes_GET_SIZE(args[UNIQUE]);
+    size_t prefix = (size_t)PyBytes_GET_SIZE(args[ID_PREFIX]);
+    size_t region = (size_t)PyBytes_GET_SIZE(args[REGION]);
+    size_t most = LITERALS_BYTES + NUMBERS_BYTES + unique + prefix + region;
+    char small[1024];
+    char *buffer = most <= sizeof small ? small : PyMem_Malloc(most);
+    if (buffer == NULL)
+        return PyErr_NoMemory();
+    char *at = buffer + 8;
+    at = PUT(at, "{\"code\":0,\"extFields\":{\"queueId\":\"");
+    at = put_number(at, numbers[QUEUE_ID]);
+    at = PUT(at, "\",\"transactionId\":");
+    at = put(at, PyBytes_AS_STRING(args[UNIQUE]), unique);
+    at = PUT(at, ",\"msgId\":\"");
+    at = put(at, PyBytes_AS_STRING(args[ID_PREFIX]), prefix);
+    at = put_hex(at, (uint64_t)numbers[LAST_ID]);
+    at = PUT(at, "\",\"TRACE_ON\":\"true\",\"MSG_REGION\":");
+    at = put(at, PyBytes_AS_STRING(args[REGION]), region);
+    at = PUT(at, ",\"queueOffset\":\"");
+    at = put_number(at, numbers[OFFSET]);
+    at = PUT(at, "\"},\"flag\":1,\"language\":\"JAVA\",\"opaque\":");
+    at = put_number(at, numbers[OPAQUE]);
+    at = PUT(at, ",\"serializeTypeCurrentRPC\":\"JSON\",\"version\":");
+    at = put_number(at, numbers[VERSION]);
+    at = PUT(at, "}");
+    size_t header = (size_t)(at - buffer) - 8;
+    put_u32(put_u32(buffer, (uint32_t)(header + 4)), (uint32_t)header);
+    PyObject *frame = PyBytes_FromStringAndSize(buffer, (Py_ssize_t)(header + 8));
+    if (buffer != small)
+        PyMem_Free(buffer);
+    return frame;
+}
+
+/* ---------------------------------------------------------------------------------- */
+
+static PyMethodDef functions[] = {
+    {"cut", (PyCFunction)(void (*)(void))cut, METH_FASTCALL, NULL},
+    {"plain_batch", (PyCFunction)(void (*)(void))plain_batch, METH_FASTCALL, NULL},
+    {"plain_record", (PyCFunction)(void (*)(void))plain_record, METH_FASTCALL, NULL},
+    {"sent_frame", (PyCFunction)(void (*)(void))sent_frame, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_native", NULL, -1, functions, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__native(void)
+{
+    crc32_prepare();
+    PyObject *module = PyModule_Create(&definition);
+    PyObject *rare = PyFrozenSet_New(NULL);
+    if (module == NULL || rare == NULL)
+        goto failed;
+    for (size_t index = 0; index < RARE_COUNT; index++) {
+        PyObject *name = PyUnicode_FromString(RARE[index]);
+        if (name == NULL || PySet_Add(rare, name) < 0) {
+            Py_XDECREF(name);
+            goto failed;
+        }
+        Py_DECREF(name);
+    }
+    if (PyModule_AddObjectRef(module, "RARE", rare) < 0)
+        goto failed;
+    Py_DECREF(rare);
+    return module;
+failed:
+    Py_XDECREF(rare);
+    Py_XDECREF(module);
+    return NULL;
+}

@@ -1,0 +1,178 @@
+"""Compiled forms: each does byte for byte what Python's form does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.wire import compiled, frame, message, plain, properties
+from gateway.wire.batch import BatchEntry, encode_batch
+from gateway.wire.compiled import TWINS
+from gateway.wire.frame import RawFrame
+from tests.compiler import needs_compiled_forms
+
+assert frame, plain  # they declare what may be compiled
+
+I32 = st.integers(-(1 << 31), (1 << 31) - 1)
+I64 = st.integers(-(1 << 63), (1 << 63) - 1)
+HOSTS = st.sampled_from([b"\x7f\0\0\1\0\0\x26\x94", bytes(range(16)) + b"\0\0\x26\x94"])
+NAMES = st.sampled_from(
+    [
+        *(properties.UNIQ_KEY, properties.TAGS, properties.KEYS),
+        *("WAIT", "T", "", "Täg"),
+        *sorted(properties.RARE),
+    ]
+)
+VALUES = st.text(max_size=8) | st.sampled_from(["a b\u2003c", "\U0001f980", "", "0"])
+PAIRS = st.lists(st.tuples(NAMES, VALUES), max_size=6)
+TEXTS = st.builds(
+    lambda pairs, more: "".join(f"{a}\1{b}\2" for a, b in pairs) + more,
+    PAIRS,
+    st.sampled_from(["", f"{properties.UNIQ_KEY}\1k", "\2", "\1", "x\ud800"])
+    | st.text("\1\2ab", max_size=9),
+)
+PLAIN = st.tuples(
+    st.sampled_from([message.MAGIC_V1, message.MAGIC_V2]),
+    st.binary(max_size=20),
+    *(I32, I64, I64, I32, I32, I64),
+    HOSTS,
+    I64,
+    HOSTS,
+    I32,
+    st.binary(max_size=300),
+    TEXTS,
+    st.sampled_from(["", "MSG_REGION\1x\2TRACE_ON\1true\2"]),
+)
+ENTRIES = st.lists(
+    st.builds(
+        BatchEntry,
+        I32,
+        st.binary(max_size=50),
+        TEXTS.map(lambda text: text.encode(errors="ignore").decode()),
+    ),
+    max_size=3,
+)
+BATCHES = ENTRIES.map(encode_batch)
+BATCH = st.tuples(
+    st.just(message.MAGIC_V1),
+    st.binary(max_size=20),
+    *(I32, I64, I64, I32, I64),
+    HOSTS,
+    I64,
+    HOSTS,
+    I32,
+    BATCHES
+    | st.binary(max_size=60)
+    | st.builds(
+        lambda data, at, byte: data[:at] + byte + data[at + 1 :],
+        BATCHES,
+        st.integers(0, 80),
+        st.binary(min_size=1, max_size=1),
+    ),
+    st.sampled_from(["", "CLUSTER\1c\2"]),
+)
+SENT = st.tuples(
+    I32,
+    st.binary(max_size=40),
+    st.binary(max_size=40) | st.just(b"7F" * 2000),
+    st.integers(0, (1 << 63) - 1),
+    st.binary(max_size=20),
+    *(I64, I32, I32),
+)
+
+
+def both(name: str, *arguments: Any) -> tuple[Any, Any]:
+    pure, twin = TWINS[name]
+    assert twin is not None
+    return pure(*arguments), twin(*arguments)
+
+
+@needs_compiled_forms
+def test_every_function_that_may_be_compiled_is():
+    assert TWINS.keys() == {"cut", "plain_batch", "plain_record", "sent_frame"}
+    assert all(twin for _, twin in TWINS.values())
+
+
+@needs_compiled_forms
+def test_both_forms_know_the_same_rare_properties():
+    assert compiled._native.RARE == properties.RARE
+
+
+@needs_compiled_forms
+@given(st.lists(st.binary(max_size=30), max_size=4), st.binary(max_size=12))
+def test_frames_are_cut_alike(bodies, rest):
+    data = b"".join(
+        frame.PREFIX.pack(4 + len(one), len(one) // 2) + one for one in bodies
+    )
+    expected, got = both("cut", data + rest, 40, RawFrame)
+    assert got == expected
+    assert all(type(one) is RawFrame for one in got[0])
+
+
+@needs_compiled_forms
+@given(PLAIN)
+def test_plain_messages_are_laid_out_alike(arguments):
+    expected, got = both("plain_record", *arguments)
+    assert got == expected
+
+
+@needs_compiled_forms
+@given(BATCH)
+def test_batches_are_laid_out_alike(arguments):
+    expected, got = both("plain_batch", *arguments)
+    assert got == expected
+
+
+@needs_compiled_forms
+@pytest.mark.parametrize("length", [message.MAX_PROPERTIES_BYTES + n for n in (0, 1)])
+def test_the_longest_properties_are_the_same(length):
+    text = f"{properties.UNIQ_KEY}\1k\2TAGS\1"
+    text += "t" * (length - len(text) - 1)
+    arguments = (message.MAGIC_V1, b"\1t", *range(6), *(b"12345678", 0) * 2, b"x", text)
+    expected, got = both("plain_record", *arguments, "")
+    assert got == expected
+    assert (got is None) is (length > message.MAX_PROPERTIES_BYTES)
+
+
+@needs_compiled_forms
+@pytest.mark.parametrize("size", [0, 1, 15, 16, 63, 64, 65, 127, 128, 1000, 100_003])
+def test_checksums_of_all_lengths_are_zlibs(size):
+    body = bytes(number * 7 % 251 for number in range(size))
+    arguments = (*range(6), *(b"12345678", 0) * 2, body, f"{properties.UNIQ_KEY}\1k\2")
+    record, _, _ = TWINS["plain_record"][1](message.MAGIC_V1, b"\1t", *arguments, "")
+    assert record[8:12] == (zlib.crc32(body) & 0x7FFFFFFF).to_bytes(4, "big")
+
+
+@needs_compiled_forms
+@given(SENT)
+def test_answers_are_written_alike(arguments):
+    expected, got = both("sent_frame", *arguments)
+    assert got == expected
+
+
+@needs_compiled_forms
+@pytest.mark.parametrize("name", ["cut", "plain_batch", "plain_record", "sent_frame"])
+def test_wrong_arguments_are_refused_and_not_followed(name):
+    pure, twin = TWINS[name]
+    count = pure.__code__.co_argcount
+    for arguments in [(), (None,) * count, (1,) * count, (b"",) * count]:
+        with pytest.raises(TypeError):
+            twin(*arguments)
+
+
+def test_the_environment_can_ask_for_pythons_forms():
+    program = "from gateway.wire.compiled import IS_PURE; print(IS_PURE)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"ROPEWAY_PURE": "1", "PYTHONPATH": ":".join(filter(None, sys.path))},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert done.stdout == "True\n"

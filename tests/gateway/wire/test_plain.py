@@ -1,0 +1,99 @@
+"""Plain messages: what is one, and that it is stored and answered like any other."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gateway.wire import message, message_id, properties
+from gateway.wire.codes import RESPONSE_FLAG, ROPEWAY_VERSION
+from gateway.wire.commands.send import SendReply
+from gateway.wire.compiled import TWINS
+from gateway.wire.frame import encode_frame
+from gateway.wire.header import to_fields
+
+SUFFIX = properties.dump({"CLUSTER": "c"})
+V4 = message.pack_host("10.0.0.1", 1)
+V6 = message.pack_host("::1", 2)
+
+
+@pytest.fixture(params=["python", "compiled"])
+def form(request):
+    """Both forms of a function, by its name."""
+    number = ["python", "compiled"].index(request.param)
+    if TWINS["plain_record"][number] is None:
+        pytest.skip("not built here")
+    return lambda name: TWINS[name][number]
+
+
+def record(make, text: str, host: bytes = V4, sys_flag: int = 0):
+    magic, name = message.topic_field("orders")
+    return make(
+        *(magic, name, 3, 7, 0x10007, 5, sys_flag, 11, host, 13, V4, 2, b"body"),
+        *(text, SUFFIX),
+    )
+
+
+@pytest.mark.parametrize("host", [V4, V6])
+def test_a_plain_message_decodes_to_what_was_sent(form, host):
+    text = properties.dump({"UNIQ_KEY": "u", "TAGS": "täg", "KEYS": "a b", "x": "y"})
+    made = record(form("plain_record"), text, host, message.COMPRESSED_FLAG)
+    assert made is not None
+    data, tag_hash, keys = made
+    found = message.decode(data)
+    assert (found.topic, found.queue_id, found.queue_offset) == ("orders", 3, 7)
+    assert (found.message_id, found.flag, found.body) == (0x10007, 5, b"body")
+    assert (found.born_ms, found.store_ms, found.reconsume_times) == (11, 13, 2)
+    assert found.born_host == (("10.0.0.1", 1) if host is V4 else ("::1", 2))
+    assert found.store_host == ("10.0.0.1", 1)
+    assert found.properties == text + SUFFIX
+    assert found.sys_flag & message.COMPRESSED_FLAG
+    assert found.body_crc == message.crc(b"body")
+    assert tag_hash == properties.tag_hash("täg")
+    assert keys == ["a", "b", "u"]
+
+
+def test_an_end_that_is_missing_is_put_in(form):
+    made = record(form("plain_record"), "UNIQ_KEY\1u")
+    assert made is not None
+    assert message.decode(made[0]).properties == "UNIQ_KEY\1u\2" + SUFFIX
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "TAGS\1a\2",
+        "UNIQ_KEY\1\2",
+        *(f"UNIQ_KEY\1u\2{name}\0011\2" for name in sorted(properties.RARE)),
+        "UNIQ_KEY\1u\2x\1\ud800\2",
+        "UNIQ_KEY\1u\2x\1" + "y" * message.MAX_PROPERTIES_BYTES,
+    ],
+)
+def test_a_message_that_needs_more_is_not_plain(form, text):
+    assert record(form("plain_record"), text) is None
+
+
+def test_the_answer_is_the_one_that_any_command_would_get(form):
+    prefix = message_id.address_prefix("10.0.0.1", 9876)
+    expected = encode_frame(
+        0,
+        9,
+        flag=RESPONSE_FLAG,
+        fields=to_fields(
+            SendReply(
+                msg_id=f"{prefix}{77:016X}",
+                queue_id=3,
+                queue_offset=12,
+                transaction_id='u"k',
+                msg_region="DefaultRegion",
+                trace_on=True,
+            )
+        ),
+    )
+    got = form("sent_frame")(
+        *(3, rb'"u\"k"', prefix.encode(), 77, b'"DefaultRegion"', 12, 9),
+        ROPEWAY_VERSION,
+    )
+    assert got[:8] == expected[:8]
+    assert msgspec.json.decode(got[8:]) == msgspec.json.decode(expected[8:])
