@@ -54,6 +54,8 @@ class Turns:
         self._connections: deque[Connection] = deque()
         self._tick_over_at = 0.0
         """When this tick has taken long enough; 0 until something has come in it."""
+        self._free = True
+        """Whether nobody waits, nor the log is overdue; looked at once a tick."""
         self._tick_began = self._worked_until = 0.0
         self._begun = 0
         """Requests begun in the last tick, of those that had waited, if some are left;
@@ -80,20 +82,20 @@ class Turns:
 
     def is_free(self) -> bool:
         """Whether what has just come may be begun at once."""
-        if self._log.overdue_ms:
-            return False
         if not self._tick_over_at:
             self._begin_tick()
-            return True
-        return not self._connections and time.monotonic() < self._tick_over_at
+            return self._free
+        return self._free and time.monotonic() < self._tick_over_at
 
     def join(self, connection: Connection) -> None:
         """Give a connection a turn behind all others that wait."""
         self._connections.append(connection)
         if not self._tick_over_at:
             self._begin_tick()
+        self._free = False
 
     def _begin_tick(self) -> None:
+        self._free = not self._log.overdue_ms
         self._tick_over_at = time.monotonic() + _TICK_S
         self._loop.call_soon(self._tick)
 
@@ -116,5 +118,6 @@ class Turns:
             begun += self._connections.popleft().take_turn(now)
             now = time.monotonic()
         self._begun = begun if self._connections else 0
+        self._free = not self._connections and not self._log.overdue_ms
         self._worked_until = now
         self._loop.call_soon(self._tick)
