@@ -25,6 +25,9 @@ from gateway.wire.properties import dump
 
 TOPIC = "overload"
 QUEUES = 8
+_KEYS = " ".join(f"key-{number}" for number in range(32))
+"""Work for the server that costs this program nothing: both share the machine."""
+
 _FIRST = 1_000_000_000
 """Opaques of sends begin here, so that all have as many digits."""
 _PROBE = 999_999_999
@@ -83,7 +86,7 @@ def sends(size_bytes: int) -> list[bytes]:
             sys_flag=0,
             born_timestamp=1795248367175,
             flag=0,
-            properties=dump({"UNIQ_KEY": "7F" * 16, "WAIT": "true", "TAGS": "TagA"}),
+            properties=dump({"UNIQ_KEY": "7F" * 16, "TAGS": "TagA", "KEYS": _KEYS}),
         )
         frame = request(header, _FIRST, bytes(size_bytes))
         made.append(frame.replace(b"%d" % _FIRST, b"%d", 1))
