@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Self
 
@@ -23,6 +24,7 @@ from gateway.processors.callbacks import notify_consumer_ids_changed
 from gateway.server import Server
 from gateway.tls import server_context
 from gateway.wire import properties
+from routing.api import Broker, RouteError
 from routing.embedded import EmbeddedRoutes
 from storage.api import LogError
 from storage.file import FileLog, FileLogSettings, open_log, open_offsets
@@ -56,6 +58,14 @@ class App:
         self.recovery: Recovery
         """What opening the log came upon."""
 
+    def recovered(self) -> list[str]:
+        """What opening the log came upon, a line for people each."""
+        return [
+            f"recovered: {dropped.bytes} bytes at the end of the log were not whole; "
+            f"they are kept in {dropped.file}"
+            for dropped in self.recovery.dropped
+        ]
+
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             self.node = await self._build(stack)
@@ -69,11 +79,36 @@ class App:
             stack.push_async_callback(
                 self.server.close, self._config.shutdown_ms / 1000
             )
+            await self._announce()
+            stack.push_async_callback(self._withdraw)
             self._stack = stack.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
+
+    async def _announce(self) -> None:
+        config = self._config
+        addresses = tuple(one.advertised for one in self.server.listeners)
+        await self.node.routes.put_broker(
+            Broker(
+                name=config.broker,
+                cluster=config.cluster,
+                addresses=addresses,
+                pid=os.getpid(),
+            )
+        )
+
+    async def _withdraw(self) -> None:
+        # Before the server closes: clients go elsewhere, if there is anywhere.
+        try:
+            await self.node.routes.remove_broker(self._config.broker)
+        except RouteError as error:
+            log.warning(
+                "clients are told for seconds of a broker that ends",
+                broker=self._config.broker,
+                reason=str(error),
+            )
 
     async def _build(self, stack: AsyncExitStack) -> Node:
         config = self._config
@@ -87,8 +122,10 @@ class App:
         self.recovery = message_log.recovery
         offsets = open_offsets(config.data)
         stack.push_async_callback(offsets.close)
-        routes = EmbeddedRoutes(config.data / "routes.db")
+        routes = open_routes(config)
         stack.push_async_callback(routes.close)
+        if config.routes is not None:
+            routes.follow()
         topics = Topics(config, routes, message_log)
         await topics.create_system_topics(len(levels_ms))
         await _take_back(offsets, topics)
@@ -140,6 +177,18 @@ class App:
             raise ConfigError(
                 f"tls: {tls.certificate} and {tls.key} cannot be used: {error}"
             ) from error
+
+
+def open_routes(config: Config) -> EmbeddedRoutes:
+    """Open the route store of a configuration.
+
+    Raises:
+        RouteError: It cannot be opened, or is none.
+        OSError: Its directory cannot be made.
+    """
+    path = config.routes or config.data / "routes.db"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return EmbeddedRoutes(path)
 
 
 async def _take_back(offsets: Offsets, topics: Topics) -> None:

@@ -105,6 +105,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that a node is told."""
 
     data: Path = Path("ropeway-data")
+    routes: Path | None = None
+    """The file with topics, groups and settings where processes of this machine share
+    one, each as a broker of its own; `routes.db` in `data` where it is not given."""
     listeners: tuple[ListenerConfig, ...] = (ListenerConfig(),)
     cluster: Name = "DefaultCluster"
     broker: Name = "broker-0"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -24,12 +25,13 @@ _FIRST = ["time", "level", "event"]
 _logfmt = structlog.processors.LogfmtRenderer(key_order=_FIRST, bool_as_flag=False)
 
 
-def configure(level: Level, form: Format) -> None:
+def configure(level: Level, form: Format, broker: str | None = None) -> None:
     """Send what every part logs to stderr.
 
     Args:
         level: What is less important is left out.
         form: `text` for people, `json` for collectors of logs.
+        broker: What each line is to name, where several write to one place.
     """
     number = logging.getLevelNamesMapping()[level.upper()]
     shared: list[Processor] = [
@@ -37,6 +39,8 @@ def configure(level: Level, form: Format) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
         structlog.processors.format_exc_info,
     ]
+    if broker is not None:
+        shared.append(partial(_name_broker, broker))
     render = _text if form == "text" else _json
     structlog.configure(
         processors=[*shared, render],
@@ -55,6 +59,11 @@ def configure(level: Level, form: Format) -> None:
         )
     )
     logging.basicConfig(level=number, handlers=[handler], force=True)
+
+
+def _name_broker(broker: str, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    event.setdefault("broker", broker)
+    return event
 
 
 def _text(logger: WrappedLogger, name: str, event: EventDict) -> str:

@@ -1,7 +1,9 @@
-"""The contract of every route store: topics, consumer groups and settings.
+"""The contract of every route store: topics, consumer groups, settings and brokers.
 
-Reads are answered from a copy in memory and never wait. Writes go to the store,
-compare versions where it is shared, and are on the medium when they return.
+Several processes may share a store. Reads are answered from a copy in memory, which
+follows what the others change within a moment, and never wait; who cannot do with a
+copy of a moment ago catches up first. Changes are made on what the store has then, one
+after the other, and are on the medium when they return.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ class RouteStoreUnavailableError(RouteError):
 
 
 class Topic(Struct, frozen=True, kw_only=True):
-    """How a topic is set up, and where its queues live."""
+    """How a topic is set up, on all of its brokers, and where its queues live."""
 
     name: str
     read_queue_nums: int
@@ -38,7 +40,11 @@ class Topic(Struct, frozen=True, kw_only=True):
     topic_sys_flag: int = 0
     attributes: dict[str, str] = {}
     route: dict[str, list[int]] = {}
-    """Broker name to the partitions of its queues; a queue id indexes the list."""
+    """Broker name to the partitions of its queues; a queue id indexes the list.
+
+    No two queues of a topic have the same partition, whichever brokers they are on.
+    A broker may have fewer queues than the topic is set up for, or more.
+    """
 
 
 class Group(Struct, frozen=True, kw_only=True):
@@ -59,8 +65,22 @@ class Group(Struct, frozen=True, kw_only=True):
     attributes: dict[str, str] = {}
 
 
+class Broker(Struct, frozen=True, kw_only=True):
+    """A broker that runs."""
+
+    name: str
+    cluster: str
+    addresses: tuple[str, ...]
+    """Where clients reach it: host:port for each of its listeners, in their order.
+
+    The brokers of a cluster have the same listeners: who asks the second of one is
+    told the second of the others.
+    """
+    pid: int
+
+
 class RouteStore(Protocol):
-    """Topics, groups and settings, and who is told when they change."""
+    """Topics, groups, settings and brokers, and who is told when topics change."""
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -68,33 +88,73 @@ class RouteStore(Protocol):
 
     @property
     def groups(self) -> Mapping[str, Group]:
-        """Every consumer group by its name."""
+        """Every consumer group by its name; a live view likewise."""
 
     @property
     def settings(self) -> Mapping[tuple[str, str], str]:
-        """Every setting by its namespace and key."""
+        """Every setting by its namespace and key; a live view likewise."""
 
-    async def put_topic(self, topic: Topic) -> None:
-        """Create or replace a topic.
+    @property
+    def brokers(self) -> Mapping[str, Broker]:
+        """Every broker that runs, by its name; a broker that died, for seconds."""
+
+    async def catch_up(self) -> None:
+        """Have in the copy all that others had changed when this was called.
+
+        It costs little, and nothing where no others share the store. Where the store
+        cannot be read now, the copy stays as it is.
+        """
+
+    async def change_topic(
+        self, name: str, change: Callable[[Topic | None], Topic | None]
+    ) -> None:
+        """Create, replace or delete a topic.
+
+        Args:
+            name: The topic's name.
+            change: Gets the topic as the store has it, None where it has none, and
+                returns what it is to be, None to delete it. Nobody else changes it
+                meanwhile; where somebody did, it is called again. What it raises
+                is passed on.
 
         Raises:
             RouteStoreUnavailableError: Nothing was changed.
         """
 
-    async def delete_topic(self, name: str) -> None:
-        """Remove a topic; nothing happens where there is none."""
-
-    async def put_group(self, group: Group) -> None:
-        """Create or replace a group."""
-
-    async def delete_group(self, name: str) -> None:
-        """Remove a group; nothing happens where there is none."""
+    async def change_group(
+        self, name: str, change: Callable[[Group | None], Group | None]
+    ) -> None:
+        """Create, replace or delete a group, as `change_topic` does a topic."""
 
     async def put_setting(self, namespace: str, key: str, value: str | None) -> None:
-        """Set a setting, or remove it where the value is None."""
+        """Set a setting, or remove it where the value is None.
+
+        Raises:
+            RouteStoreUnavailableError: Nothing was changed.
+        """
+
+    async def put_broker(self, broker: Broker) -> None:
+        """Announce a broker of this process.
+
+        It is among the brokers until it is removed, the store is closed, or some
+        seconds after this process has ended.
+
+        Raises:
+            RouteStoreUnavailableError: It was not announced.
+        """
+
+    async def remove_broker(self, name: str) -> None:
+        """Remove a broker, of this process or of one that has ended.
+
+        Raises:
+            RouteStoreUnavailableError: It is still there.
+        """
 
     def watch_topics(self, changed: Callable[[str], None]) -> None:
-        """Call `changed` with a topic's name after it was put or deleted."""
+        """Call `changed` with a topic's name after it was changed, by whom ever.
+
+        It must not change routes itself.
+        """
 
     async def close(self) -> None:
         """Release every resource. Twice is fine."""

@@ -1,80 +1,80 @@
-"""The route store of a single machine: one SQLite file beside the log."""
+"""The route store of a single machine: one SQLite file, for one process or several."""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import time
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+import structlog
 
-from routing.api import Group, RouteError, RouteStoreUnavailableError, Topic
+from routing.api import Group, RouteError, Topic
+from routing.database import LOCKED_FOR_S, Database, Kind
+from routing.leases import Leases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-SCHEMA_VERSION = 1
+    from routing.api import Broker
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS topics (name TEXT PRIMARY KEY, value BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS groups (name TEXT PRIMARY KEY, value BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS settings (
-    namespace TEXT, key TEXT, value TEXT NOT NULL, PRIMARY KEY (namespace, key));
-"""
+POLL_S = 0.1
+"""How long another process' change goes unseen. A look costs microseconds, but waking
+an idle processor for it costs a hundred."""
+TELL_AFTER_S = 1.0
+"""Another process has the file for milliseconds; longer is worth a line."""
 
-T = TypeVar("T", bound=msgspec.Struct)
+_log = structlog.get_logger()
+
+T = TypeVar("T", Topic, Group)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 class EmbeddedRoutes:
-    """Topics, groups and settings in memory, each change committed to SQLite.
+    """A copy of the file in memory; each change is committed to the file first.
 
     A change is one small transaction on the caller's thread: milliseconds, and rare.
+    Where other processes share the file, `follow` keeps the copy fresh.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        now_ms: Callable[[], int] = _now_ms,
+        locked_for_s: float = LOCKED_FOR_S,
+    ) -> None:
         """Open or make the store.
+
+        Args:
+            path: The file.
+            now_ms: Milliseconds since 1970.
+            locked_for_s: How long a change waits for those of others.
 
         Raises:
             RouteError: The file is not a route store, or of a newer version.
         """
-        self._path = path
         self._watchers: list[Callable[[str], None]] = []
+        self._topics: dict[str, Topic] = {}
+        self._groups: dict[str, Group] = {}
+        self._settings: dict[tuple[str, str], str] = {}
+        self._follower: asyncio.Task[None] | None = None
+        self._database = Database(path, locked_for_s)
+        self._leases = Leases(self._database, now_ms)
         try:
-            self._db = sqlite3.connect(path, isolation_level=None)
-        except sqlite3.Error as error:
-            raise RouteError(f"{path} cannot be read as a route store: {error}") from (
-                error
-            )
-        try:
-            self._prepare()
-            self._topics = self._load("topics", Topic)
-            self._groups = self._load("groups", Group)
-            rows = self._db.execute("SELECT namespace, key, value FROM settings")
-            self._settings = {(space, key): value for space, key, value in rows}
-        except RouteError:
-            self._db.close()
-            raise
+            self._version = self._database.version()
+            self._load_all()
         except (sqlite3.Error, msgspec.DecodeError) as error:
-            self._db.close()
-            raise RouteError(f"{path} cannot be read as a route store: {error}") from (
-                error
-            )
+            self._database.close()
+            raise self._database.unreadable(error) from error
 
-    def _prepare(self) -> None:
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version > SCHEMA_VERSION:
-            raise RouteError(
-                f"{self._path} has version {version}; this program knows up to "
-                f"{SCHEMA_VERSION}"
-            )
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = FULL")
-        self._db.executescript(_SCHEMA)
-        self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-
-    def _load(self, table: str, kind: type[T]) -> dict[str, T]:
-        rows = self._db.execute(f"SELECT name, value FROM {table}")  # noqa: S608 - ours
-        return {name: msgspec.json.decode(value, type=kind) for name, value in rows}
+    # Reading.
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -91,64 +91,222 @@ class EmbeddedRoutes:
         """Every setting by its namespace and key."""
         return self._settings
 
-    async def put_topic(self, topic: Topic) -> None:
-        """Create or replace a topic."""
-        self._write(
-            "INSERT OR REPLACE INTO topics VALUES (?, ?)",
-            (topic.name, msgspec.json.encode(topic)),
-        )
-        self._topics[topic.name] = topic
-        self._tell(topic.name)
+    @property
+    def brokers(self) -> Mapping[str, Broker]:
+        """Every broker that runs, by its name."""
+        return self._leases.running()
 
-    async def delete_topic(self, name: str) -> None:
-        """Remove a topic."""
-        self._write("DELETE FROM topics WHERE name = ?", (name,))
-        if self._topics.pop(name, None) is not None:
-            self._tell(name)
+    def watch_topics(self, changed: Callable[[str], None]) -> None:
+        """Call `changed` with a topic's name after it was changed."""
+        self._watchers.append(changed)
 
-    async def put_group(self, group: Group) -> None:
-        """Create or replace a group."""
-        self._write(
-            "INSERT OR REPLACE INTO groups VALUES (?, ?)",
-            (group.name, msgspec.json.encode(group)),
-        )
-        self._groups[group.name] = group
+    # Changing.
 
-    async def delete_group(self, name: str) -> None:
-        """Remove a group."""
-        self._write("DELETE FROM groups WHERE name = ?", (name,))
-        self._groups.pop(name, None)
+    async def change_topic(
+        self, name: str, change: Callable[[Topic | None], Topic | None]
+    ) -> None:
+        """Create, replace or delete a topic."""
+        if await self._change("topics", self._topics, name, change):
+            for changed in self._watchers:
+                changed(name)
+
+    async def change_group(
+        self, name: str, change: Callable[[Group | None], Group | None]
+    ) -> None:
+        """Create, replace or delete a group."""
+        await self._change("groups", self._groups, name, change)
+
+    async def _change(
+        self,
+        kind: Kind,
+        known: dict[str, T],
+        name: str,
+        change: Callable[[T | None], T | None],
+    ) -> bool:
+        """Change a topic or a group; whether it was anything but left as it is."""
+        await self._database.begin()
+        with self._transaction():
+            old = known.get(name)
+            new = change(old)
+            if new is old:
+                return False
+            self._database.put(kind, name, _encode(new))
+            sequence = self._database.note(kind, name)
+        self._sequence = sequence
+        _set(known, name, new)
+        return True
 
     async def put_setting(self, namespace: str, key: str, value: str | None) -> None:
         """Set a setting, or remove it where the value is None."""
-        if value is None:
-            self._write(
-                "DELETE FROM settings WHERE namespace = ? AND key = ?", (namespace, key)
-            )
-            self._settings.pop((namespace, key), None)
-        else:
-            self._write(
-                "INSERT OR REPLACE INTO settings VALUES (?, ?, ?)",
-                (namespace, key, value),
-            )
-            self._settings[namespace, key] = value
+        await self._database.begin()
+        with self._transaction():
+            self._database.put_setting(namespace, key, value)
+            sequence = self._database.note("settings", namespace)
+        self._sequence = sequence
+        _set(self._settings, (namespace, key), value)
 
-    def watch_topics(self, changed: Callable[[str], None]) -> None:
-        """Call `changed` with a topic's name after it was put or deleted."""
-        self._watchers.append(changed)
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """What was begun is made on all that others have done, and whole or not."""
+        try:
+            self._take_over()
+            yield
+            self._database.commit()
+        except (sqlite3.Error, msgspec.DecodeError) as error:
+            self._database.roll_back()
+            raise self._database.unavailable(error) from error
+        except BaseException:
+            self._database.roll_back()
+            raise
+
+    # Brokers.
+
+    async def put_broker(self, broker: Broker) -> None:
+        """Announce a broker of this process; to others, where there may be any.
+
+        Raises:
+            RouteError: Another process runs a broker of this name.
+        """
+        if self._follower is not None:
+            held = first = await self._claim(broker)
+            # Numbers of processes come again, after a restart of the machine above
+            # all: only who renews its lease lives.
+            while held is not None and held == first:
+                await asyncio.sleep(POLL_S)
+                held = await self._claim(broker)
+            if held is not None:
+                raise RouteError(
+                    f"process {held[0]} runs a broker named {broker.name}; "
+                    "each process that shares routes needs a name of its own"
+                )
+        self._leases.own(broker)
+
+    async def _claim(self, broker: Broker) -> tuple[int, int] | None:
+        await self._database.begin()
+        with self._transaction():
+            return self._leases.claim(broker)
+
+    async def remove_broker(self, name: str) -> None:
+        """Remove a broker, of this process or of one that has ended."""
+        was_own = self._leases.drop(name)
+        if was_own and self._follower is None:
+            return
+        await self._database.begin()
+        with self._transaction():
+            self._database.end_lease(name)
+
+    # Following other processes.
+
+    async def catch_up(self) -> None:
+        """Have in the copy all that others had changed when this was called."""
+        if self._follower is not None:
+            # Whoever follows tells of a file that cannot be read.
+            with suppress(sqlite3.Error, msgspec.DecodeError):
+                self._take_over()
+
+    def follow(self) -> None:
+        """Keep up with other processes from now on, and tell them of our brokers."""
+        self._leases.load()
+        self._follower = asyncio.get_running_loop().create_task(self._follow())
+
+    async def _follow(self) -> None:
+        clock = asyncio.get_running_loop().time
+        fresh_s = clock()
+        told = False
+        while True:
+            await asyncio.sleep(POLL_S)
+            try:
+                self._take_over()
+                self._leases.renew()
+            except (sqlite3.Error, msgspec.DecodeError) as error:
+                if not told and clock() - fresh_s > TELL_AFTER_S:
+                    told = True
+                    _log.warning("routes may be out of date", reason=str(error))
+            else:
+                fresh_s = clock()
+                if told:
+                    told = False
+                    _log.info("routes are up to date again")
+
+    def _take_over(self) -> None:
+        """Bring the copy up to what other processes have committed."""
+        version = self._database.version()
+        if version == self._version:
+            return
+        changes = self._database.changes_since(self._sequence)
+        if changes is None:
+            self._load_again()
+        else:
+            for sequence, kind, name in changes:
+                self._load(kind, name)
+                self._sequence = sequence
+        if self._follower is not None:
+            self._leases.load()
+        self._version = version
+
+    def _load(self, kind: Kind, name: str) -> None:
+        """Read what another process has changed."""
+        if kind == "settings":
+            self._load_settings()
+            return
+        value = self._database.get(kind, name)
+        if kind == "groups":
+            _set(self._groups, name, _decode(value, Group))
+        else:
+            _set(self._topics, name, _decode(value, Topic))
+            self._tell_of_other(name)
+
+    def _load_all(self) -> None:
+        # What changes while this reads has a higher number and is read again.
+        self._sequence = self._database.sequence()
+        self._topics.clear()
+        for name, value in self._database.all("topics"):
+            self._topics[name] = msgspec.json.decode(value, type=Topic)
+        self._groups.clear()
+        for name, value in self._database.all("groups"):
+            self._groups[name] = msgspec.json.decode(value, type=Group)
+        self._load_settings()
+
+    def _load_settings(self) -> None:
+        self._settings.clear()
+        self._settings.update(self._database.settings())
+
+    def _load_again(self) -> None:
+        before = dict(self._topics)
+        self._load_all()
+        for name in before.keys() | self._topics.keys():
+            if before.get(name) != self._topics.get(name):
+                self._tell_of_other(name)
+
+    def _tell_of_other(self, name: str) -> None:
+        for changed in self._watchers:
+            try:
+                changed(name)
+            except Exception as error:  # noqa: BLE001 - the others must hear of it too
+                _log.error("a route could not be followed", topic=name, exc_info=error)
 
     async def close(self) -> None:
         """Close the file."""
-        self._db.close()
+        if self._follower is not None:
+            self._follower.cancel()
+            await asyncio.gather(self._follower, return_exceptions=True)
+        self._database.close()
 
-    def _write(self, statement: str, values: tuple[object, ...]) -> None:
-        try:
-            self._db.execute(statement, values)
-        except sqlite3.Error as error:
-            raise RouteStoreUnavailableError(
-                f"{self._path} cannot be written: {error}"
-            ) from error
 
-    def _tell(self, name: str) -> None:
-        for changed in self._watchers:
-            changed(name)
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def _set(mapping: dict[K, V], key: K, value: V | None) -> None:
+    if value is None:
+        mapping.pop(key, None)
+    else:
+        mapping[key] = value
+
+
+def _encode(value: msgspec.Struct | None) -> bytes | None:
+    return None if value is None else msgspec.json.encode(value)
+
+
+def _decode(data: bytes | None, kind: type[T]) -> T | None:
+    return None if data is None else msgspec.json.decode(data, type=kind)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
@@ -33,6 +33,7 @@ from gateway.wire.frame import (
     encode_frame,
 )
 from gateway.wire.header import Header, from_fields, row_of, to_fields
+from gateway.workers import split
 
 if TYPE_CHECKING:
     import ssl
@@ -45,6 +46,8 @@ H = TypeVar("H", bound=Header)
 
 TIMEOUT_S = 20.0
 """Longer than anything here takes on a loaded machine."""
+LIMIT_S = 100
+"""Longer than any test takes there. What interrupts tests cannot interrupt uvloop."""
 
 
 def looped(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
@@ -60,7 +63,8 @@ def looped(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None
         async def watched() -> None:
             loop = asyncio.get_running_loop()
             loop.set_exception_handler(lambda _, context: stray.append(context))
-            await test(*args, **kwargs)
+            async with asyncio.timeout(LIMIT_S):
+                await test(*args, **kwargs)
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(watched())
@@ -234,6 +238,18 @@ async def running(
     wanted = given if isinstance(given, Config) else config(given, **changes)
     async with App(wanted) as app, connect(app.server.listeners[0]) as client:
         yield app, client
+
+
+@asynccontextmanager
+async def two_running(
+    data: Path, **changes: Any
+) -> AsyncIterator[list[tuple[App, Remoting]]]:
+    """Two nodes that share routes, in this process, and a connection to each."""
+    async with AsyncExitStack() as stack:
+        yield [
+            await stack.enter_async_context(running(one))
+            for one in split(config(data, **changes), 2)
+        ]
 
 
 async def until(condition: Any) -> None:

@@ -38,7 +38,7 @@ HOMES = {
         "gateway/tls.py",
         "ropeway/client/*",
     ],
-    "sqlite3": ["routing/embedded.py", "storage/file/*"],
+    "sqlite3": ["routing/database.py", "routing/embedded.py", "storage/file/*"],
 }
 """Where a library is used; everywhere else, what is built on it there."""
 

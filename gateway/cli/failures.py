@@ -9,6 +9,7 @@ import click
 
 from gateway.config import ConfigError
 from gateway.listener import ServerError
+from gateway.supervisor import WorkerError
 from ropeway.client import RemotingError
 from routing.api import RouteError
 from storage.api import LogError
@@ -34,7 +35,7 @@ def reported() -> Iterator[None]:
         yield
     except ConfigError as error:
         raise MisusedError(str(error)) from error
-    except (LogError, RouteError, ServerError, RemotingError) as error:
+    except (LogError, RouteError, ServerError, RemotingError, WorkerError) as error:
         raise CannotError(str(error)) from error
     except OSError as error:
         raise CannotError(_system(error)) from error

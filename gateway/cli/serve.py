@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +16,13 @@ from gateway.app import App
 from gateway.cli.examples import example
 from gateway.cli.failures import reported
 from gateway.config_file import load, parse_listener
+from gateway.process import run, stop_on_signal
+from gateway.supervisor import supervise
+from gateway.worker import Endpoint, Listening, Orders
+from gateway.workers import refuse_workers_data, split
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Sequence
 
     from gateway.config import Config
 
@@ -29,13 +32,14 @@ _HINT = """\
 Point a client at name server {address}, for example
   Java:   producer.setNamesrvAddr("{address}");
   Python: ropeway.client.Producer("{address}", "my-group")
-  shell:  ropeway produce my-topic hello --name-server {address}"""
+  shell:  ropeway produce my-topic hello --name-server {quoted}"""
 
 
 @click.command(
     epilog=example(
         "ropeway serve --data ./data --listen 127.0.0.1:9876",
         "ropeway serve --config ropeway.toml --flush sync",
+        "ropeway serve --data ./data --listen 127.0.0.1:9876 --workers 4",
     )
 )
 @click.option(
@@ -52,6 +56,12 @@ Point a client at name server {address}, for example
     "--flush",
     type=click.Choice(["async", "sync"]),
     help="Acknowledge when the system has a message, or when the disk has it.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Run N brokers, each a process with ports and data of its own.",
 )
 @click.option("--broker", help="The broker's name in routes.")
 @click.option("--cluster", help="The cluster's name.")
@@ -77,6 +87,7 @@ Point a client at name server {address}, for example
 )
 def serve(
     config_file: Path | None,
+    workers: int | None,
     log_level: logs.Level,
     log_format: logs.Format,
     ready_file: Path | None,
@@ -89,7 +100,14 @@ def serve(
     logs.configure(log_level, log_format)
     with reported():
         config = _with_advertised(load(config_file, _settings(**given)))
-        _run(_serve(config, ready_file))
+        if workers is None:
+            refuse_workers_data(config)
+            run(_serve(config, ready_file))
+        else:
+            orders = [
+                Orders(one, log_level, log_format) for one in split(config, workers)
+            ]
+            run(_supervise(orders, ready_file))
 
 
 def _settings(
@@ -138,54 +156,37 @@ def _with_advertised(config: Config) -> Config:
     return msgspec.structs.replace(config, listeners=tuple(listeners))
 
 
-def _run(work: Coroutine[None, None, None]) -> None:
-    """Run on uvloop where there is one."""
-    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
-    try:
-        import uvloop  # noqa: PLC0415 - not on every platform
-    except ImportError:
-        pass
-    else:
-        factory = uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(work)
-
-
 async def _serve(config: Config, ready_file: Path | None) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, partial(_stop, loop, stop))
+    stop = stop_on_signal()
     async with App(config) as app:
-        _announce(app, ready_file)
+        endpoints = [
+            Endpoint(one.host, one.port, one.advertised) for one in app.server.listeners
+        ]
+        _announce([Listening(endpoints, app.recovered())], ready_file)
         await stop.wait()
         log.info("stopping")
     log.info("stopped")
 
 
-def _announce(app: App, ready_file: Path | None) -> None:
-    for dropped in app.recovery.dropped:
-        click.echo(
-            f"recovered: {dropped.bytes} bytes at the end of the log were not whole; "
-            f"they are kept in {dropped.file}"
-        )
-    listeners = app.server.listeners
+async def _supervise(orders: Sequence[Orders], ready_file: Path | None) -> None:
+    await supervise(orders, stop_on_signal(), partial(_announce, ready_file=ready_file))
+
+
+def _announce(nodes: Sequence[Listening], ready_file: Path | None) -> None:
+    for node in nodes:
+        for line in node.recovered:
+            click.echo(line)
     lines = [
         f"listening on {_address(one.host, one.port)} advertised as {one.advertised}"
-        for one in listeners
+        for node in nodes
+        for one in node.endpoints
     ]
     if ready_file is not None:
         ready_file.write_text("\n".join(lines) + "\n")
     click.echo("\n".join(lines))
-    click.echo(_HINT.format(address=listeners[0].advertised))
-
-
-def _stop(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    stop.set()
-    # Whoever asks a second time does not want to wait.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.remove_signal_handler(number)
-        signal.signal(number, signal.SIG_DFL)
+    # Any of them answers for all; a client that knows them all can lose some.
+    name_servers = ";".join(node.endpoints[0].advertised for node in nodes)
+    click.echo(_HINT.format(address=name_servers, quoted=shlex.quote(name_servers)))
 
 
 def _address(host: str, port: int) -> str:

@@ -26,19 +26,26 @@ class Groups:
     def __iter__(self) -> Iterator[Group]:
         return iter(list(self._routes.groups.values()))
 
+    async def find(self, name: str) -> Group | None:
+        """The group of a name, or None; also one that another node has just made."""
+        if group := self.get(name):
+            return group
+        await self._routes.catch_up()
+        return self.get(name)
+
     async def ensure(self, name: str) -> Group | None:
         """The group, made where it is missing; None where that is not allowed."""
-        if group := self.get(name):
+        if group := await self.find(name):
             return group
         if not self._auto_create or names.group_complaint(name):
             return None
-        await self._routes.put_group(Group(name=name))
+        await self._routes.change_group(name, lambda old: old or Group(name=name))
         return self.get(name)
 
     async def put(self, group: Group) -> None:
         """Create or replace a group."""
-        await self._routes.put_group(group)
+        await self._routes.change_group(group.name, lambda _: group)
 
     async def delete(self, name: str) -> None:
         """Remove a group."""
-        await self._routes.delete_group(name)
+        await self._routes.change_group(name, lambda _: None)

@@ -1,4 +1,8 @@
-"""Topics as this node serves them: set-up, partitions, and what sends need at hand."""
+"""Topics as this node serves them: set-up, partitions, and what sends need at hand.
+
+The route store has the topics of all brokers. Here are those that this node's broker
+has queues of; only it changes its own part of a route.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from storage.api import MAX_PARTITIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from gateway.config import Config
     from routing.api import RouteStore
@@ -38,7 +42,12 @@ class ServedTopic:
     )
 
     def __init__(self, setup: Topic, partitions: list[Partition]) -> None:
-        self.setup = setup
+        # Another broker may have changed the numbers for those that it has.
+        self.setup = msgspec.structs.replace(
+            setup,
+            read_queue_nums=min(setup.read_queue_nums, len(partitions)),
+            write_queue_nums=min(setup.write_queue_nums, len(partitions)),
+        )
         self.name = setup.name
         self.partitions = partitions
         self.magic, self.name_field = message.topic_field(setup.name)
@@ -59,7 +68,9 @@ class Topics:
         self._log = log
         self._served: dict[str, ServedTopic] = {}
         self._by_partition: dict[int, set[str]] = {}
-        self._assigned = 0
+        self._assigned = sum(
+            len(setup.route.get(config.broker, ())) for setup in routes.topics.values()
+        )
         self._watchers: list[Callable[[ServedTopic], None]] = []
         for name in routes.topics:
             self._refresh(name)
@@ -99,7 +110,7 @@ class Topics:
                 names.AUTO_CREATE_TOPIC, config.topics.default_queues, perm
             )
         else:
-            await self._routes.delete_topic(names.AUTO_CREATE_TOPIC)
+            await self.delete(names.AUTO_CREATE_TOPIC)
 
     async def auto_create(
         self, name: str, default_topic: str, queues: int
@@ -111,6 +122,7 @@ class Topics:
         """
         if served := self.get(name):
             return served
+        await self._routes.catch_up()
         template = self._routes.topics.get(default_topic)
         if template is None or not template.perm & PERM_INHERIT:
             return None
@@ -126,30 +138,29 @@ class Topics:
         served = self.get(name)
         if served is not None and served.setup.write_queue_nums >= queues:
             return served
-        if served is not None:
-            # More queues, and otherwise what an administrator made of it.
-            setup = served.setup
-            grown = max(queues, setup.read_queue_nums)
-            return await self.put(
-                msgspec.structs.replace(
-                    setup, read_queue_nums=grown, write_queue_nums=queues
+
+        def widened(old: Topic | None) -> Topic:
+            if old is None:
+                return Topic(
+                    name=name,
+                    read_queue_nums=queues,
+                    write_queue_nums=queues,
+                    perm=perm,
                 )
+            return msgspec.structs.replace(
+                old,
+                read_queue_nums=max(old.read_queue_nums, queues),
+                write_queue_nums=max(old.write_queue_nums, queues),
             )
-        setup = Topic(
-            name=name,
-            read_queue_nums=queues,
-            write_queue_nums=queues,
-            perm=perm,
-        )
-        return await self.put(setup)
+
+        return await self._change(name, widened)
 
     async def put(self, setup: Topic) -> ServedTopic:
-        """Create a topic or change one; its queues keep their partitions.
+        """Create a topic on this broker or change it; its queues keep their partitions.
 
         Raises:
             TopicError: A number of queues or the permission is out of range.
         """
-        queues = max(setup.read_queue_nums, setup.write_queue_nums)
         for what, number in (
             ("readQueueNums", setup.read_queue_nums),
             ("writeQueueNums", setup.write_queue_nums),
@@ -159,59 +170,84 @@ class Topics:
                     f"{what} of topic {setup.name} is {number}; "
                     f"allowed: 0 to {MAX_PARTITIONS}"
                 )
-        if queues == 0:
+        if setup.read_queue_nums == setup.write_queue_nums == 0:
             raise TopicError(f"topic {setup.name} has no queue; allowed: at least 1")
         if not 0 <= setup.perm <= (PERM_READ | PERM_WRITE | PERM_INHERIT):
             raise TopicError(
                 f"perm of topic {setup.name} is {setup.perm}; allowed: 0 to 7"
             )
-        old = self._routes.topics.get(setup.name)
-        numbers = self._assign(old.route.get(self._config.broker, []) if old else [])
-        taken = [next(numbers) for _ in range(queues)]
-        kept = old.route.get(self._config.broker, []) if old else []
-        partitions = taken if len(taken) >= len(kept) else kept
-        self._log.create(setup.name, partitions)
-        await self._routes.put_topic(
-            msgspec.structs.replace(setup, route={self._config.broker: partitions})
-        )
-        return self._served[setup.name]
+        return await self._change(setup.name, lambda _: setup)
 
-    def _assign(self, kept: list[int]) -> Iterator[int]:
+    async def _change(
+        self, name: str, wanted: Callable[[Topic | None], Topic]
+    ) -> ServedTopic:
+        def change(old: Topic | None) -> Topic:
+            setup = wanted(old)
+            route = dict(old.route) if old else {}
+            route[self._config.broker] = self._assign(setup, route)
+            # First here: what the log refuses must not be in a route.
+            self._log.create(name, route[self._config.broker])
+            return msgspec.structs.replace(setup, route=route)
+
+        await self._routes.change_topic(name, change)
+        return self._served[name]
+
+    def _assign(self, setup: Topic, route: Mapping[str, list[int]]) -> list[int]:
         """Partitions for queue ids: those that they have, then free ones.
 
         New ones are taken in turn over all topics, so that message ids, which name a
         partition and not a topic, stay unique among the first 1,024 queues.
         """
-        yield from kept
-        used = set(kept)
-        for _ in range(MAX_PARTITIONS):
+        partitions = list(route.get(self._config.broker, ()))
+        missing = max(setup.read_queue_nums, setup.write_queue_nums) - len(partitions)
+        used = {number for numbers in route.values() for number in numbers}
+        if missing > MAX_PARTITIONS - len(used):
+            raise TopicError(
+                f"topic {setup.name} would have {len(used) + missing} queues on its "
+                f"brokers together; allowed: {MAX_PARTITIONS}"
+            )
+        while missing > 0:
             number = self._assigned % MAX_PARTITIONS
             self._assigned += 1
             if number not in used:
-                yield number
+                partitions.append(number)
+                missing -= 1
+        return partitions
 
     async def delete(self, name: str) -> None:
-        """Delete a topic with its messages; nothing happens where there is none."""
-        # Its messages first: a kill in between leaves an empty topic, and not one that
-        # has its old messages again when it is made anew.
-        self._log.delete(name)
-        await self._routes.delete_topic(name)
+        """Delete a topic with its messages from this broker.
+
+        Nothing happens where there is none.
+        """
+
+        def without_us(old: Topic | None) -> Topic | None:
+            if old is None or self._config.broker not in old.route:
+                return old
+            # Its messages first: a kill in between leaves an empty topic, and not one
+            # that has its old messages again when it is made anew.
+            self._log.delete(name)
+            route = {
+                broker: partitions
+                for broker, partitions in old.route.items()
+                if broker != self._config.broker
+            }
+            return msgspec.structs.replace(old, route=route) if route else None
+
+        await self._routes.change_topic(name, without_us)
 
     def _refresh(self, name: str) -> None:
         setup = self._routes.topics.get(name)
+        numbers = setup.route.get(self._config.broker) if setup else None
         gone = self._served.pop(name, None)
         if gone is not None:
-            for partition in gone.setup.route.get(self._config.broker, ()):
-                self._by_partition[partition].discard(name)
-        if setup is None:
+            for partition in gone.partitions:
+                self._by_partition[partition.number].discard(name)
+        if setup is None or numbers is None:
             if gone is not None:
                 for deleted in self._watchers:
                     deleted(gone)
                 self._log.delete(name)
             return
-        numbers = setup.route.get(self._config.broker, [])
-        if gone is None:
-            self._assigned += len(numbers)
         self._log.create(name, numbers)
         partitions = [self._log.partition(name, number) for number in numbers]
         self._served[name] = ServedTopic(setup, partitions)

@@ -92,9 +92,9 @@ async def delete_group(request: DeleteGroup, context: Context) -> Answer:
 
 
 @handles(GetGroupConfig)
-def get_group_config(request: GetGroupConfig, context: Context) -> Answer:
+async def get_group_config(request: GetGroupConfig, context: Context) -> Answer:
     """How one group is set up."""
-    group = context.node.groups.get(request.group)
+    group = await context.node.groups.find(request.group)
     if group is None:
         raise Refusal(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
@@ -104,8 +104,9 @@ def get_group_config(request: GetGroupConfig, context: Context) -> Answer:
 
 
 @handles(GetAllGroupConfig)
-def get_all_group_config(request: GetAllGroupConfig, context: Context) -> Answer:
+async def get_all_group_config(request: GetAllGroupConfig, context: Context) -> Answer:
     """How all groups are set up, sorted by name; a part where one is asked for."""
+    await context.node.routes.catch_up()
     groups = context.node.routes.groups
     begin = max(request.group_seq or 0, 0)
     end = None if request.max_group_num is None else begin + request.max_group_num

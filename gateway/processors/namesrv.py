@@ -1,5 +1,8 @@
 """The name server: where topics are, who the brokers are, and small settings.
 
+A client keeps an answer for half a minute, so none is given before the route store has
+caught up with what other nodes changed.
+
 Source: DefaultRequestProcessor.java and RouteInfoManager.java, RocketMQ 5.3.4.
 """
 
@@ -9,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gateway.node import names
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
 from gateway.wire import admin_bodies, bodies
@@ -28,9 +32,13 @@ from gateway.wire.commands.namesrv_admin import (
     GetSystemTopicListFromNamesrv,
     GetTopicsByCluster,
 )
+from routing.api import Topic
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from gateway.wire.header import Header
+    from routing.api import RouteStore
 
 ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
 """Settings here say which queues an ordered topic has, for clients that ask."""
@@ -39,76 +47,141 @@ _MASTER = "0"
 
 
 @handles(GetRouteInfo)
-def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
-    """Which brokers have a topic's queues."""
-    node = context.node
-    topic = node.topics.get(request.topic)
-    if topic is None:
+async def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
+    """Which brokers have a topic's queues, of those that run."""
+    routes = await _caught_up(context)
+    brokers = _brokers(context, routes)
+    topic = routes.topics.get(request.topic) or _coming(request.topic, brokers, context)
+    places = [
+        (broker, len(partitions))
+        for broker, partitions in (topic.route.items() if topic else ())
+        if broker in brokers
+    ]
+    if topic is None or not places:
         raise Refusal(
             ResponseCode.TOPIC_NOT_EXIST,
             f"No topic route info in name server for the topic: {request.topic:.200}",
         )
-    setup = topic.setup
-    order = node.routes.settings.get((ORDER_TOPIC_NAMESPACE, request.topic))
+    order = routes.settings.get((ORDER_TOPIC_NAMESPACE, request.topic))
     route = bodies.TopicRoute(
-        broker_datas=[_broker(context)],
+        broker_datas=[brokers[broker] for broker, _ in places],
         order_topic_conf=order if order is not None else msgspec.UNSET,
         queue_datas=[
             bodies.QueueData(
-                broker_name=node.config.broker,
-                perm=setup.perm,
-                read_queue_nums=setup.read_queue_nums,
-                topic_sys_flag=setup.topic_sys_flag,
-                write_queue_nums=setup.write_queue_nums,
+                broker_name=broker,
+                perm=topic.perm,
+                read_queue_nums=min(topic.read_queue_nums, queues),
+                topic_sys_flag=topic.topic_sys_flag,
+                write_queue_nums=min(topic.write_queue_nums, queues),
             )
+            for broker, queues in places
         ],
     )
     return Answer(body=bodies.encode(route))
 
 
-def _broker(context: Context) -> bodies.BrokerData:
+def _coming(name: str, brokers: Collection[str], context: Context) -> Topic | None:
+    """A group's retry topic, before the group's first heartbeat makes it.
+
+    A consumer asks for its route before it sends that, and again half a minute later:
+    for so long a real name server has a new group wait for what it refused.
+    """
+    group_name = name.removeprefix(names.RETRY_PREFIX)
+    if group_name == name or names.group_complaint(group_name):
+        return None
+    node = context.node
+    group = node.groups.get(group_name)
+    if group is None and not node.config.topics.auto_create_groups:
+        return None
+    queues = group.retry_queue_nums if group is not None else 1
+    return Topic(
+        name=name,
+        read_queue_nums=queues,
+        write_queue_nums=queues,
+        route={broker: list(range(queues)) for broker in brokers},
+    )
+
+
+async def _caught_up(context: Context) -> RouteStore:
+    routes = context.node.routes
+    await routes.catch_up()
+    return routes
+
+
+def _brokers(context: Context, routes: RouteStore) -> dict[str, bodies.BrokerData]:
+    """The brokers that run, by name, with the addresses for who asks.
+
+    Others are told by the listener that is the counterpart of the one asked. This one
+    runs, whatever the route store knows of it.
+    """
     config = context.node.config
+    asked = context.peer.advertised
+    brokers = {config.broker: _broker(config.broker, config.cluster, asked)}
+    known = routes.brokers
+    ours = known.get(config.broker)
+    index = ours.addresses.index(asked) if ours and asked in ours.addresses else 0
+    for name, other in known.items():
+        if name not in brokers:
+            address = other.addresses[min(index, len(other.addresses) - 1)]
+            brokers[name] = _broker(name, other.cluster, address)
+    return brokers
+
+
+def _broker(name: str, cluster: str, address: str) -> bodies.BrokerData:
     # Broker ids are quoted: a real broker leaves the quotes out for Go and C++, and
     # every client reads quoted ones.
     return bodies.BrokerData(
-        broker_addrs={_MASTER: context.peer.advertised},
-        broker_name=config.broker,
-        cluster=config.cluster,
+        broker_addrs={_MASTER: address}, broker_name=name, cluster=cluster
     )
 
 
 @handles(GetBrokerClusterInfo)
-def get_broker_cluster_info(_: GetBrokerClusterInfo, context: Context) -> Answer:
-    """Every broker, and the brokers of every cluster."""
-    config = context.node.config
-    info = bodies.ClusterInfo(
-        broker_addr_table={config.broker: _broker(context)},
-        cluster_addr_table={config.cluster: [config.broker]},
-    )
+async def get_broker_cluster_info(_: GetBrokerClusterInfo, context: Context) -> Answer:
+    """Every broker that runs, and the brokers of every cluster."""
+    routes = await _caught_up(context)
+    brokers = dict(sorted(_brokers(context, routes).items()))
+    clusters: dict[str, list[str]] = {}
+    for name, broker in brokers.items():
+        clusters.setdefault(broker.cluster, []).append(name)
+    info = bodies.ClusterInfo(broker_addr_table=brokers, cluster_addr_table=clusters)
     return Answer(body=bodies.encode(info))
 
 
 @handles(GetAllTopicList)
-def get_all_topic_list(_: GetAllTopicList, context: Context) -> Answer:
+async def get_all_topic_list(_: GetAllTopicList, context: Context) -> Answer:
     """The names of all topics."""
-    topics = sorted(context.node.routes.topics)
+    topics = sorted((await _caught_up(context)).topics)
     return Answer(body=bodies.encode(bodies.TopicList(topic_list=topics)))
 
 
 @handles(GetTopicsByCluster)
-def get_topics_by_cluster(request: GetTopicsByCluster, context: Context) -> Answer:
-    """The names of a cluster's topics; there is one cluster."""
-    ours = request.cluster == context.node.config.cluster
-    topics = sorted(context.node.routes.topics) if ours else []
+async def get_topics_by_cluster(
+    request: GetTopicsByCluster, context: Context
+) -> Answer:
+    """The names of the topics that a cluster's brokers have."""
+    routes = await _caught_up(context)
+    brokers = {
+        name
+        for name, broker in _brokers(context, routes).items()
+        if broker.cluster == request.cluster
+    }
+    topics = sorted(
+        name
+        for name, topic in routes.topics.items()
+        if not brokers.isdisjoint(topic.route)
+    )
     return Answer(body=bodies.encode(bodies.TopicList(topic_list=topics)))
 
 
 @handles(GetSystemTopicListFromNamesrv)
-def get_system_topics(_: GetSystemTopicListFromNamesrv, context: Context) -> Answer:
+async def get_system_topics(
+    _: GetSystemTopicListFromNamesrv, context: Context
+) -> Answer:
     """The topics named like clusters and brokers, and a broker that knows the rest."""
-    config = context.node.config
+    brokers = _brokers(context, await _caught_up(context))
+    names = {broker.cluster for broker in brokers.values()} | brokers.keys()
     topics = bodies.TopicList(
-        broker_addr=context.peer.advertised, topic_list=[config.cluster, config.broker]
+        broker_addr=context.peer.advertised, topic_list=sorted(names)
     )
     return Answer(body=bodies.encode(topics))
 
@@ -117,7 +190,7 @@ def get_system_topics(_: GetSystemTopicListFromNamesrv, context: Context) -> Ans
 def delete_topic_route(_: DeleteTopicInNamesrv, __: Context) -> Answer:
     """Forget a topic's route until its brokers register again.
 
-    Ours register at once, as it were; the topic goes when it is deleted on a broker.
+    Ours register at once, as it were; the topic goes when its last broker deletes it.
     """
     return Answer()
 
@@ -130,9 +203,10 @@ async def put_kv_config(request: PutKvConfig, context: Context) -> Answer:
 
 
 @handles(GetKvConfig)
-def get_kv_config(request: GetKvConfig, context: Context) -> Header:
+async def get_kv_config(request: GetKvConfig, context: Context) -> Header:
     """A setting's value."""
-    value = context.node.routes.settings.get((request.namespace, request.key))
+    settings = (await _caught_up(context)).settings
+    value = settings.get((request.namespace, request.key))
     if value is None:
         raise Refusal(
             ResponseCode.QUERY_NOT_FOUND,
@@ -150,11 +224,12 @@ async def delete_kv_config(request: DeleteKvConfig, context: Context) -> Answer:
 
 
 @handles(GetKvList)
-def get_kv_list(request: GetKvList, context: Context) -> Answer:
+async def get_kv_list(request: GetKvList, context: Context) -> Answer:
     """All settings of a namespace."""
+    settings = (await _caught_up(context)).settings
     table = {
         key: value
-        for (namespace, key), value in context.node.routes.settings.items()
+        for (namespace, key), value in settings.items()
         if namespace == request.namespace
     }
     if not table:

@@ -5,6 +5,8 @@ Source: ConsumerManageProcessor.java and AdminBrokerProcessor.java, RocketMQ 5.3
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gateway.processors import lookup
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
@@ -19,6 +21,9 @@ from gateway.wire.commands.offsets import (
     StoreTime,
     UpdateConsumerOffset,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
 
 _UPPER = "UPPER"
 
@@ -48,13 +53,27 @@ def query_consumer_offset(
 
 
 @handles(UpdateConsumerOffset)
-def update_consumer_offset(request: UpdateConsumerOffset, context: Context) -> Answer:
+def update_consumer_offset(
+    request: UpdateConsumerOffset, context: Context
+) -> Answer | Coroutine[None, None, Answer]:
     """Where a group goes on from now on."""
     if context.node.groups.get(request.consumer_group) is None:
+        return _find_group_and_commit(request, context)
+    return _commit(request, context)
+
+
+async def _find_group_and_commit(
+    request: UpdateConsumerOffset, context: Context
+) -> Answer:
+    if await context.node.groups.find(request.consumer_group) is None:
         raise Refusal(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
             f"Group {request.consumer_group:.200} not exist!",
         )
+    return _commit(request, context)
+
+
+def _commit(request: UpdateConsumerOffset, context: Context) -> Answer:
     if request.commit_offset < 0:
         raise Refusal(
             ResponseCode.INVALID_PARAMETER,

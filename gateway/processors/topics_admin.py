@@ -28,6 +28,8 @@ from gateway.wire.commands.broker_admin import GetSystemTopicListFromBroker
 from routing.api import Topic
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from storage.api import Partition
 
 log = structlog.get_logger(__name__)
@@ -65,7 +67,6 @@ def _checked(config: bodies.TopicConfig, context: Context) -> Topic:
     name = config.topic_name
     if complaint := names.topic_complaint(name) or _reserved(name, context):
         raise Refusal(ResponseCode.INVALID_PARAMETER, complaint)
-    current = context.node.topics.get(name)
     filter_type = config.topic_filter_type
     if isinstance(filter_type, int):
         filter_type = str(bodies.named(filter_type, _FILTER_TYPES))
@@ -83,10 +84,20 @@ def _checked(config: bodies.TopicConfig, context: Context) -> Topic:
         order=config.order,
         topic_filter_type=filter_type,
         topic_sys_flag=config.topic_sys_flag,
-        attributes=attributes.alter_topic(
-            current.setup.attributes if current else None, config.attributes
-        ),
+        attributes=_attributes(name, config.attributes, context),
     )
+
+
+def _attributes(
+    name: str, changes: Mapping[str, str], context: Context
+) -> dict[str, str]:
+    current = context.node.topics.get(name)
+    if current is not None:
+        return attributes.alter_topic(current.setup.attributes, changes)
+    # New on this broker, though others may have it: what it is there stays.
+    elsewhere = context.node.routes.topics.get(name)
+    kept = elsewhere.attributes if elsewhere is not None else {}
+    return {**kept, **attributes.alter_topic(None, changes)}
 
 
 async def _put(topic: Topic, context: Context) -> None:
@@ -135,7 +146,7 @@ def get_topic_config(request: GetTopicConfig, context: Context) -> Answer:
 @handles(GetAllTopicConfig)
 def get_all_topic_config(request: GetAllTopicConfig, context: Context) -> Answer:
     """How all topics are set up, sorted by name; a part where one is asked for."""
-    topics = context.node.routes.topics
+    topics = {topic.name: topic.setup for topic in context.node.topics}
     begin = max(request.topic_seq or 0, 0)
     end = None if request.max_topic_num is None else begin + request.max_topic_num
     page = sorted(topics)[begin:end]
@@ -190,9 +201,9 @@ def get_system_topics(_: GetSystemTopicListFromBroker, context: Context) -> Answ
     """The topics that are not users'."""
     config = context.node.config
     topics = {
-        name
-        for name in context.node.routes.topics
-        if names.reserved_complaint(name, config.cluster, config.broker)
+        topic.name
+        for topic in context.node.topics
+        if names.reserved_complaint(topic.name, config.cluster, config.broker)
     }
     found = sorted(names.SYSTEM_TOPICS | topics)
     return Answer(body=bodies.encode(bodies.TopicList(topic_list=found)))

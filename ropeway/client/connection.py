@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gateway.wire import bodies, host_port
 from gateway.wire.codes import ONE_WAY_FLAG, RESPONSE_FLAG, Language, ResponseCode
@@ -175,8 +175,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Note the transport."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # It is one, but on uvloop not by inheritance.
+        self._transport = cast("asyncio.Transport", transport)
         self._writable.set()
 
     def pause_writing(self) -> None:

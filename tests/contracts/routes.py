@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.api import Group, Topic
+from routing.api import Broker, Group, Topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +22,19 @@ ORDERS = Topic(
     route={"broker-0": [1023, 0]},
 )
 KITCHEN = Group(name="kitchen", consume_message_orderly=True, retry_max_times=-1)
+BROKER = Broker(
+    name="broker-0", cluster="c", addresses=("127.0.0.1:1", "[::1]:2"), pid=1
+)
+
+
+async def put_topic(routes: RouteStore, topic: Topic) -> None:
+    """Create or replace a topic."""
+    await routes.change_topic(topic.name, lambda _: topic)
+
+
+async def put_group(routes: RouteStore, group: Group) -> None:
+    """Create or replace a group."""
+    await routes.change_group(group.name, lambda _: group)
 
 
 class RoutesContract:
@@ -36,6 +49,7 @@ class RoutesContract:
         async def main() -> None:
             routes = open_routes()
             assert (routes.topics, routes.groups, routes.settings) == ({}, {}, {})
+            assert routes.brokers == {}
             await routes.close()
 
         asyncio.run(main())
@@ -45,8 +59,8 @@ class RoutesContract:
     ) -> None:
         async def main() -> None:
             routes = open_routes()
-            await routes.put_topic(ORDERS)
-            await routes.put_group(KITCHEN)
+            await put_topic(routes, ORDERS)
+            await put_group(routes, KITCHEN)
             await routes.put_setting("space", "key", "value")
             for store in (routes, open_routes()):
                 assert store.topics == {"orders": ORDERS}
@@ -57,16 +71,26 @@ class RoutesContract:
 
         asyncio.run(main())
 
-    def test_a_second_put_replaces_the_first(
+    def test_a_change_gets_what_is_there_and_replaces_it(
         self, open_routes: Callable[[], RouteStore]
     ) -> None:
         async def main() -> None:
             routes = open_routes()
             wider = Topic(name="orders", read_queue_nums=9, write_queue_nums=9)
-            for topic in (ORDERS, wider):
-                await routes.put_topic(topic)
-            for group in (KITCHEN, Group(name="kitchen")):
-                await routes.put_group(group)
+            given: list[object] = []
+
+            def widen(old: Topic | None) -> Topic:
+                given.append(old)
+                return wider if old else ORDERS
+
+            def loosen(old: Group | None) -> Group:
+                given.append(old)
+                return Group(name="kitchen") if old else KITCHEN
+
+            for _ in range(2):
+                await routes.change_topic("orders", widen)
+                await routes.change_group("kitchen", loosen)
+            assert given == [None, None, ORDERS, KITCHEN]
             for value in ("old", "new"):
                 await routes.put_setting("space", "key", value)
             for store in (routes, open_routes()):
@@ -77,17 +101,41 @@ class RoutesContract:
 
         asyncio.run(main())
 
+    def test_a_change_that_raises_changes_nothing(
+        self, open_routes: Callable[[], RouteStore]
+    ) -> None:
+        async def main() -> None:
+            routes = open_routes()
+            told: list[str] = []
+            routes.watch_topics(told.append)
+
+            def refuse(_: object) -> None:
+                raise ValueError("no")
+
+            for change in (
+                routes.change_topic("orders", refuse),
+                routes.change_group("kitchen", refuse),
+            ):
+                with pytest.raises(ValueError, match="no"):
+                    await change
+            assert (routes.topics, routes.groups, told) == ({}, {}, [])
+            await put_topic(routes, ORDERS)
+            assert routes.topics == {"orders": ORDERS}
+            await routes.close()
+
+        asyncio.run(main())
+
     def test_what_was_deleted_is_gone_and_deleting_nothing_is_fine(
         self, open_routes: Callable[[], RouteStore]
     ) -> None:
         async def main() -> None:
             routes = open_routes()
-            await routes.put_topic(ORDERS)
-            await routes.put_group(KITCHEN)
+            await put_topic(routes, ORDERS)
+            await put_group(routes, KITCHEN)
             await routes.put_setting("space", "key", "value")
             for _ in range(2):
-                await routes.delete_topic("orders")
-                await routes.delete_group("kitchen")
+                await routes.change_topic("orders", lambda _: None)
+                await routes.change_group("kitchen", lambda _: None)
                 await routes.put_setting("space", "key", None)
             for store in (routes, open_routes()):
                 assert (store.topics, store.groups, store.settings) == ({}, {}, {})
@@ -102,11 +150,28 @@ class RoutesContract:
             routes = open_routes()
             told: list[tuple[str, bool]] = []
             routes.watch_topics(lambda name: told.append((name, name in routes.topics)))
-            await routes.put_topic(ORDERS)
-            await routes.put_topic(ORDERS)
-            await routes.delete_topic("orders")
-            await routes.put_group(KITCHEN)
-            assert told == [("orders", True), ("orders", True), ("orders", False)]
+            for _ in range(2):
+                await put_topic(routes, ORDERS)
+                await routes.change_topic("orders", lambda old: old)
+            for _ in range(2):
+                await routes.change_topic("orders", lambda _: None)
+            await put_group(routes, KITCHEN)
+            # `put_topic` puts the very same the second time, which is no change.
+            assert told == [("orders", True), ("orders", False)]
+            await routes.close()
+
+        asyncio.run(main())
+
+    def test_a_broker_is_there_until_it_is_removed(
+        self, open_routes: Callable[[], RouteStore]
+    ) -> None:
+        async def main() -> None:
+            routes = open_routes()
+            await routes.put_broker(BROKER)
+            assert routes.brokers == {"broker-0": BROKER}
+            for _ in range(2):
+                await routes.remove_broker("broker-0")
+                assert routes.brokers == {}
             await routes.close()
 
         asyncio.run(main())

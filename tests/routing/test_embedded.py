@@ -1,81 +1,62 @@
-"""The route store of one machine: kept, watched, and refusing what it cannot read."""
+"""The route store of one machine: kept, watched, shared, and refusing what is none."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
-from routing.api import Group, RouteError, RouteStoreUnavailableError, Topic
-from routing.embedded import SCHEMA_VERSION, EmbeddedRoutes
+from routing import database, embedded
+from routing.api import Group, RouteStoreUnavailableError, Topic
+from routing.embedded import EmbeddedRoutes
+from tests.contracts.routes import BROKER, ORDERS, RoutesContract, put_group, put_topic
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ORDERS = Topic(
-    name="orders",
-    read_queue_nums=2,
-    write_queue_nums=1,
-    attributes={"a": "b"},
-    route={"broker-0": [3, 4]},
-)
+TIMEOUT_S = 20
 
 
-def test_what_was_put_is_there_again(tmp_path: Path):
-    async def main():
-        routes = EmbeddedRoutes(tmp_path / "routes.db")
-        await routes.put_topic(ORDERS)
-        await routes.put_topic(
-            Topic(name="gone", read_queue_nums=1, write_queue_nums=1)
-        )
-        await routes.delete_topic("gone")
-        await routes.put_group(Group(name="g", retry_max_times=3))
-        await routes.put_group(Group(name="h"))
-        await routes.delete_group("h")
-        await routes.put_setting("n", "k", "v")
-        await routes.put_setting("n", "gone", "v")
-        await routes.put_setting("n", "gone", None)
-        await routes.close()
-        await routes.close()
-        routes = EmbeddedRoutes(tmp_path / "routes.db")
-        assert routes.topics == {"orders": ORDERS}
-        assert routes.groups == {"g": Group(name="g", retry_max_times=3)}
-        assert routes.settings == {("n", "k"): "v"}
-        await routes.close()
-
-    asyncio.run(main())
+class TestEmbeddedRoutes(RoutesContract):
+    @pytest.fixture
+    def open_routes(self, tmp_path: Path):
+        return lambda: EmbeddedRoutes(tmp_path / "routes.db")
 
 
-def test_watchers_hear_of_each_topic_after_it_changed(tmp_path: Path):
-    async def main():
-        routes = EmbeddedRoutes(tmp_path / "routes.db")
-        heard = []
-        routes.watch_topics(lambda name: heard.append((name, name in routes.topics)))
-        await routes.put_topic(ORDERS)
-        await routes.put_topic(ORDERS)
-        await routes.delete_topic("orders")
-        await routes.delete_topic("orders")
-        assert heard == [("orders", True), ("orders", True), ("orders", False)]
-        await routes.close()
+@asynccontextmanager
+async def sharing(path: Path, count: int = 2, **settings):
+    """Several stores on one file, as several processes have them."""
+    stores = [EmbeddedRoutes(path, **settings) for _ in range(count)]
+    for one in stores:
+        one.follow()
+    try:
+        yield stores
+    finally:
+        for one in stores:
+            await one.close()
 
-    asyncio.run(main())
+
+async def until(condition) -> None:
+    async with asyncio.timeout(TIMEOUT_S):
+        while not condition():  # noqa: ASYNC110 - whatever the condition is
+            await asyncio.sleep(0.005)
 
 
 def test_a_change_that_cannot_be_written_changes_nothing(tmp_path: Path):
     async def main():
-        path = tmp_path / "routes.db"
-        routes = EmbeddedRoutes(path)
-        await routes.put_topic(ORDERS)
+        routes = EmbeddedRoutes(tmp_path / "routes.db")
+        await put_topic(routes, ORDERS)
         heard = []
         routes.watch_topics(heard.append)
-        routes._db.execute("PRAGMA query_only = ON")
+        routes._database.execute("PRAGMA query_only = ON")
         for change in (
-            routes.put_topic(Topic(name="x", read_queue_nums=1, write_queue_nums=1)),
-            routes.delete_topic("orders"),
-            routes.put_group(Group(name="g")),
+            put_topic(routes, Topic(name="x", read_queue_nums=1, write_queue_nums=1)),
+            routes.change_topic("orders", lambda _: None),
+            put_group(routes, Group(name="g")),
             routes.put_setting("n", "k", "v"),
         ):
             with pytest.raises(RouteStoreUnavailableError, match=r"routes\.db"):
@@ -87,15 +68,155 @@ def test_a_change_that_cannot_be_written_changes_nothing(tmp_path: Path):
     asyncio.run(main())
 
 
-def test_another_file_or_a_newer_version_is_refused(tmp_path: Path):
-    path = tmp_path / "routes.db"
-    path.write_bytes(b"no database at all, but longer than a header of one" * 10)
-    with pytest.raises(RouteError, match="cannot be read"):
-        EmbeddedRoutes(path)
-    path.unlink()
-    with closing(sqlite3.connect(path)) as database:
-        database.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    with pytest.raises(RouteError, match=f"knows up to {SCHEMA_VERSION}"):
-        EmbeddedRoutes(path)
-    with pytest.raises(RouteError, match="cannot be read"):
-        EmbeddedRoutes(tmp_path / "missing" / "routes.db")
+def test_what_one_changes_others_see_and_their_watchers_hear_of(tmp_path: Path):
+    async def main():
+        async with sharing(tmp_path / "routes.db") as (first, second):
+            heard = []
+            second.watch_topics(lambda name: heard.append((name, second.topics)))
+            await put_topic(first, ORDERS)
+            await put_group(first, Group(name="kitchen"))
+            await first.put_setting("n", "k", "v")
+            await until(lambda: second.settings == {("n", "k"): "v"})
+            assert second.groups == {"kitchen": Group(name="kitchen")}
+            assert heard == [("orders", {"orders": ORDERS})]
+            await first.change_topic("orders", lambda _: None)
+            await until(lambda: len(heard) == 2)
+            assert second.topics == {}
+
+    asyncio.run(main())
+
+
+def test_a_change_is_made_on_what_others_changed_unseen(tmp_path: Path):
+    async def main():
+        first, second = (EmbeddedRoutes(tmp_path / "routes.db") for _ in range(2))
+        await put_topic(first, ORDERS)
+        seen = []
+
+        def look(old: Topic | None) -> Topic | None:
+            seen.append(old)
+            return old
+
+        await second.change_topic("orders", look)
+        assert seen == [ORDERS]
+        assert second.topics == {"orders": ORDERS}
+        for one in (first, second):
+            await one.close()
+
+    asyncio.run(main())
+
+
+def test_who_catches_up_has_what_others_changed_and_its_watchers_hear_of_it(
+    tmp_path: Path, monkeypatch
+):
+    monkeypatch.setattr(embedded, "POLL_S", 3600.0)
+
+    async def main():
+        async with sharing(tmp_path / "routes.db") as (first, second):
+            heard = []
+            second.watch_topics(heard.append)
+            await put_topic(first, ORDERS)
+            await put_group(first, Group(name="kitchen"))
+            await first.put_setting("n", "k", "v")
+            await first.put_broker(BROKER)
+            assert second.topics == second.brokers == {}
+            await second.catch_up()
+            assert (second.topics, heard) == ({"orders": ORDERS}, ["orders"])
+            assert second.groups == {"kitchen": Group(name="kitchen")}
+            assert second.settings == {("n", "k"): "v"}
+            assert second.brokers == {"broker-0": BROKER}
+            await first.remove_broker("broker-0")
+            await second.catch_up()
+            assert second.brokers == {}
+
+    asyncio.run(main())
+
+
+def test_who_cannot_catch_up_goes_on_with_what_it_has(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(embedded, "POLL_S", 3600.0)
+
+    async def main():
+        async with sharing(tmp_path / "routes.db") as (first, second):
+            await put_topic(first, ORDERS)
+            await second.catch_up()
+            await first.change_topic("orders", lambda _: None)
+            version = second._database.version
+
+            def failing() -> int:
+                raise sqlite3.OperationalError("disk I/O error")
+
+            second._database.version = failing
+            await second.catch_up()
+            assert second.topics == {"orders": ORDERS}
+            second._database.version = version
+            await second.catch_up()
+            assert second.topics == {}
+
+    asyncio.run(main())
+
+
+def test_who_is_far_behind_reads_everything_again(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(database, "KEPT_CHANGES", 3)
+
+    async def main():
+        async with sharing(tmp_path / "routes.db") as (first, second):
+            await put_topic(first, ORDERS)
+            await until(lambda: "orders" in second.topics)
+            heard = []
+            second.watch_topics(heard.append)
+            # No await lets the other look in between.
+            for number in range(9):
+                topic = Topic(name=f"t{number}", read_queue_nums=1, write_queue_nums=1)
+                await put_topic(first, topic)
+            await first.change_topic("orders", lambda _: None)
+            await until(lambda: len(heard) == 10)
+            assert second.topics == first.topics
+            assert set(heard) == {"orders", *(f"t{number}" for number in range(9))}
+            (count,) = first._database.execute(
+                "SELECT count(*) FROM changes"
+            ).fetchone()
+            assert count == 3
+
+    asyncio.run(main())
+
+
+def test_a_watcher_that_fails_does_not_keep_others_from_hearing(tmp_path: Path):
+    async def main():
+        async with sharing(tmp_path / "routes.db") as (first, second):
+            heard = []
+            second.watch_topics(lambda _: 1 // 0)
+            second.watch_topics(heard.append)
+            with capture_logs() as logs:
+                await put_topic(first, ORDERS)
+                await until(lambda: heard == ["orders"])
+            assert [line["topic"] for line in logs] == ["orders"]
+
+    asyncio.run(main())
+
+
+def test_routes_that_cannot_be_followed_are_told_of_once(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(embedded, "TELL_AFTER_S", 0.0)
+    monkeypatch.setattr(embedded, "POLL_S", 0.001)
+
+    async def main():
+        async with sharing(tmp_path / "routes.db", 1) as (routes,):
+            await put_topic(routes, ORDERS)
+            failures = 0
+
+            def failing() -> int:
+                nonlocal failures
+                failures += 1
+                raise sqlite3.OperationalError("disk I/O error")
+
+            version = routes._database.version
+            with capture_logs() as logs:
+                routes._database.version = failing
+                await until(lambda: failures >= 9)
+                assert routes.topics == {"orders": ORDERS}
+                routes._database.version = version
+                await until(lambda: len(logs) == 2)
+            assert [line["event"] for line in logs] == [
+                "routes may be out of date",
+                "routes are up to date again",
+            ]
+
+    asyncio.run(main())

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gateway.config import TopicsConfig
+from routing import embedded
 from routing.api import Group
-from tests.remoting import looped, running
+from tests.remoting import looped, running, two_running
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,3 +39,16 @@ async def test_only_known_groups_are_given_where_none_are_made(tmp_path: Path):
         assert await app.node.groups.ensure("g") is None
         await app.node.groups.put(Group(name="g"))
         assert await app.node.groups.ensure("g")
+
+
+@looped
+async def test_a_group_that_another_node_has_just_made_is_known(
+    tmp_path: Path, monkeypatch
+):
+    monkeypatch.setattr(embedded, "POLL_S", 3600.0)
+    topics = TopicsConfig(auto_create_groups=False)
+    async with two_running(tmp_path, topics=topics) as ((one, _), (other, _)):
+        group = Group(name="g", retry_max_times=3)
+        await one.node.groups.put(group)
+        assert other.node.groups.get("g") is None
+        assert await other.node.groups.ensure("g") == group

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.node.topics import TopicError
-from routing.api import PERM_READ, Topic
-from tests.remoting import looped, running
+from routing import embedded
+from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
+from tests.remoting import looped, running, two_running
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,3 +98,18 @@ async def test_those_who_watch_hear_of_deleted_topics_before_their_messages_go(
         await topics.delete("t")
         assert heard == [("t", 0)]
         assert "t" not in [one.name for one in topics]
+
+
+@looped
+async def test_sending_makes_a_topic_as_another_node_has_just_made_it(
+    tmp_path: Path, monkeypatch
+):
+    monkeypatch.setattr(embedded, "POLL_S", 3600.0)
+    async with two_running(tmp_path) as ((one, _), (other, _)):
+        await one.node.topics.put(topic("t", 7, perm=PERM_WRITE))
+        made = await other.node.topics.auto_create("t", "TBW102", 4)
+        assert (len(made.partitions), made.setup.perm) == (7, PERM_WRITE)
+        assert one.node.topics.get("t").setup.write_queue_nums == 7
+        await one.node.topics.put(topic("template", 3, perm=PERM_READ | PERM_INHERIT))
+        made = await other.node.topics.auto_create("u", "template", 4)
+        assert (len(made.partitions), made.setup.perm) == (3, PERM_READ)

@@ -36,15 +36,13 @@ async def test_a_message_is_found_by_its_id_with_and_without_its_topic(tmp_path:
 async def test_an_id_that_two_topics_have_needs_the_topic(tmp_path: Path):
     async with running(tmp_path) as (app, client):
         for name in ("one", "two"):
-            setup = Topic(name=name, read_queue_nums=1, write_queue_nums=1)
-            await app.node.routes.put_topic(
-                Topic(
-                    name=setup.name,
-                    read_queue_nums=1,
-                    write_queue_nums=1,
-                    route={"broker-0": [900]},
-                )
+            setup = Topic(
+                name=name,
+                read_queue_nums=1,
+                write_queue_nums=1,
+                route={"broker-0": [900]},
             )
+            await app.node.routes.change_topic(name, lambda _, setup=setup: setup)
         ids = {await send(client, name, name.encode()) for name in ("one", "two")}
         (identity,) = ids
         answer = await client.ask(ViewMessage(offset=identity))

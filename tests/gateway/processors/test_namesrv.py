@@ -3,8 +3,10 @@
 import msgspec
 import pytest
 
+from gateway.config import TopicsConfig
 from gateway.wire import bodies
 from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.admin import CreateTopic, DeleteTopic
 from gateway.wire.commands.namesrv import (
     DeleteKvConfig,
     GetAllTopicList,
@@ -19,7 +21,9 @@ from gateway.wire.commands.namesrv_admin import (
     GetSystemTopicListFromNamesrv,
     GetTopicsByCluster,
 )
-from tests.remoting import looped, running, sending
+from routing import embedded
+from routing.api import Group
+from tests.remoting import Remoting, beat, looped, running, sending, two_running
 
 
 @looped
@@ -46,6 +50,29 @@ async def test_a_topic_that_is_not_there_has_no_route(tmp_path):
         assert answer.remark.startswith(
             "No topic route info in name server for the topic: orders"
         )
+
+
+@looped
+async def test_a_retry_topic_has_a_route_before_its_group_is_there(tmp_path):
+    async with two_running(tmp_path) as nodes:
+        (app, client), _ = nodes
+        both = {"broker-0": 1, "broker-1": 1}
+        assert await found(client, "%RETRY%new") == both
+        assert await found(client, "%RETRY%") == {}
+        assert await found(client, "%DLQ%new") == {}
+        assert "%RETRY%new" not in app.node.routes.topics
+        assert app.node.groups.get("new") is None
+        await beat(client, "me", "new")
+        assert "%RETRY%new" in app.node.routes.topics
+
+
+@looped
+async def test_a_group_that_is_not_made_by_itself_has_no_retry_topic(tmp_path):
+    topics = TopicsConfig(auto_create_groups=False)
+    async with running(tmp_path, topics=topics) as (app, client):
+        assert await found(client, "%RETRY%g") == {}
+        await app.node.groups.put(Group(name="g", retry_queue_nums=3))
+        assert await found(client, "%RETRY%g") == {"broker-0": 3}
 
 
 @looped
@@ -117,3 +144,60 @@ async def test_settings_that_are_not_there_are_said_to_be_so(tmp_path, header):
         answer = await client.ask(header)
         assert answer.code == ResponseCode.QUERY_NOT_FOUND
         assert answer.remark.startswith("No config item, Namespace: none")
+
+
+async def found(client: Remoting, topic: str) -> dict[str, int]:
+    """The brokers that a node tells of a topic, and how many queues each has."""
+    answer = await client.ask(GetRouteInfo(topic=topic))
+    if answer.code == ResponseCode.TOPIC_NOT_EXIST:
+        return {}
+    queues = bodies.decode(bodies.TopicRoute, answer.body).queue_datas
+    return {one.broker_name: one.write_queue_nums for one in queues}
+
+
+@looped
+async def test_what_one_node_changes_all_tell_of_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(embedded, "POLL_S", 3600.0)
+    both = {"broker-0", "broker-1"}
+    async with two_running(tmp_path) as nodes:
+        clients = [client for _, client in nodes]
+        create = CreateTopic(
+            topic="orders",
+            default_topic="TBW102",
+            read_queue_nums=2,
+            write_queue_nums=2,
+            perm=6,
+        )
+        setting = PutKvConfig(namespace="n", key="k", value="v")
+        for client in clients:
+            info = await client.ask(GetBrokerClusterInfo())
+            brokers = bodies.decode(bodies.ClusterInfo, info.body).broker_addr_table
+            assert brokers.keys() == both
+            # Where administrators and producers of new topics ask.
+            for template in ("DefaultCluster", "TBW102"):
+                assert (await found(client, template)).keys() == both
+        expected: dict[str, int] = {}
+        for (app, client), other in zip(nodes, reversed(clients), strict=True):
+            assert (await client.ask(create)).code == ResponseCode.SUCCESS
+            expected[app.node.config.broker] = 2
+            assert await found(other, "orders") == expected
+        for (app, client), other in zip(nodes, reversed(clients), strict=True):
+            await client.ask(DeleteTopic(topic="orders"))
+            del expected[app.node.config.broker]
+            assert await found(other, "orders") == expected
+        await clients[0].ask(setting)
+        answer = await clients[1].ask(GetKvConfig(namespace="n", key="k"))
+        assert answer.read(KvValue).value == "v"
+
+
+@looped
+async def test_a_producer_that_asks_any_node_gets_no_queue_that_is_not_there(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(embedded, "POLL_S", 3600.0)
+    async with two_running(tmp_path) as ((_, first), (_, second)):
+        await first.ask(sending("orders", default_topic_queue_nums=2), b"one")
+        assert await found(second, "orders") == {"broker-0": 2}
+        made = await second.ask(sending("orders", default_topic_queue_nums=1), b"two")
+        assert made.code == ResponseCode.SUCCESS
+        assert await found(first, "orders") == {"broker-0": 2, "broker-1": 2}

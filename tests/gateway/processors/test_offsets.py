@@ -17,7 +17,9 @@ from gateway.wire.commands.offsets import (
     StoreTime,
     UpdateConsumerOffset,
 )
-from tests.remoting import looped, pulling, running, sending
+from routing import embedded
+from routing.api import Group
+from tests.remoting import looped, pulling, running, sending, two_running
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,6 +52,18 @@ async def test_a_committed_offset_is_found_and_kept(tmp_path: Path):
         assert (await client.ask(update(1))).code == 0
         assert (await client.ask(query())).read(Offset).offset == 1
     async with running(tmp_path) as (_, client):
+        assert (await client.ask(query())).read(Offset).offset == 1
+
+
+@looped
+async def test_a_group_that_another_node_has_just_made_can_commit(
+    tmp_path: Path, monkeypatch
+):
+    monkeypatch.setattr(embedded, "POLL_S", 3600.0)
+    async with two_running(tmp_path) as ((one, _), (_, client)):
+        await client.ask(sending("orders"), b"x")
+        await one.node.groups.put(Group(name="g"))
+        assert (await client.ask(update(1))).code == 0
         assert (await client.ask(query())).read(Offset).offset == 1
 
 

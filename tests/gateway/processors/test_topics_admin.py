@@ -23,7 +23,15 @@ from gateway.wire.commands.offsets import (
     QueryConsumerOffset,
     UpdateConsumerOffset,
 )
-from tests.remoting import looped, pulling, running, sending, until, waiting
+from tests.remoting import (
+    looped,
+    pulling,
+    running,
+    sending,
+    two_running,
+    until,
+    waiting,
+)
 
 
 def creating(topic: str = "orders", **changes: object) -> CreateTopic:
@@ -108,6 +116,16 @@ async def test_attributes_that_are_not_named_stay(tmp_path):
         await client.ask(creating(attributes="+message.type=FIFO,+reserve.time=5"))
         await client.ask(creating(attributes="-reserve.time"))
         await client.ask(creating())
+        setup = app.node.topics.get("orders").setup
+        assert setup.attributes == {"message.type": "FIFO"}
+
+
+@looped
+async def test_a_topic_keeps_its_attributes_when_another_broker_gets_it_too(tmp_path):
+    async with two_running(tmp_path) as ((_, first), (app, second)):
+        await first.ask(creating(attributes="+message.type=FIFO"))
+        await app.node.routes.catch_up()
+        await second.ask(creating())
         setup = app.node.topics.get("orders").setup
         assert setup.attributes == {"message.type": "FIFO"}
 

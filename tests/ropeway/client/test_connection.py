@@ -4,10 +4,12 @@ import asyncio
 
 import pytest
 
+from gateway.app import App
 from gateway.wire.codes import ONE_WAY_FLAG, RESPONSE_FLAG, RequestCode, ResponseCode
 from gateway.wire.commands.clients import GetConsumerListByGroup, HeartBeat
 from ropeway.client import ClientConfig, ConnectionFailedError, RequestTimeoutError
 from ropeway.client.connection import SILENCE_S, connect
+from tests.remoting import config, looped
 from tests.ropeway.client.fake_server import Answer, FakeServer
 from tests.ropeway.client.scenario import scenario, until
 
@@ -32,6 +34,16 @@ async def test_answers_find_their_requests():
         assert [answer.body for answer in answers] == [
             str(n).encode() for n in range(50)
         ]
+        await connection.close()
+
+
+@looped
+async def test_it_works_on_uvloop(tmp_path):
+    async with App(config(tmp_path)) as app:
+        connection = await connect(app.server.listeners[0].advertised, CONFIG, {})
+        request = GetConsumerListByGroup(consumer_group="readers")
+        answer = await connection.request(request, timeout_s=5)
+        assert answer.code == ResponseCode.SYSTEM_ERROR
         await connection.close()
 
 

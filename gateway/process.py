@@ -1,0 +1,43 @@
+"""What our long-running processes have in common: their event loop, and their end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+ENDING = (signal.SIGTERM, signal.SIGINT)
+
+
+def run(work: Coroutine[None, None, None]) -> None:
+    """Run on uvloop where there is one."""
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    try:
+        import uvloop  # noqa: PLC0415 - not on every platform
+    except ImportError:
+        pass
+    else:
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(work)
+
+
+def stop_on_signal() -> asyncio.Event:
+    """An event that the first SIGTERM or SIGINT sets; a second one ends the process."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in ENDING:
+        loop.add_signal_handler(number, partial(_stop, loop, stop))
+    return stop
+
+
+def _stop(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    stop.set()
+    # Whoever asks a second time does not want to wait.
+    for number in ENDING:
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_DFL)

@@ -1,0 +1,133 @@
+"""One of several nodes: `python -m gateway.worker`, which the supervisor starts.
+
+It gets its orders as one line of JSON on stdin and reports in one line on stdout. It
+ends on SIGTERM, and when stdin ends, since then its supervisor is no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import structlog
+
+from gateway import logs, process
+from gateway.app import App
+from gateway.config import Config, ConfigError
+from gateway.listener import ServerError
+from routing.api import RouteError
+from storage.api import LogError
+
+log = structlog.get_logger(__name__)
+
+_STDIN = 0
+_REFUSALS = (ConfigError, LogError, OSError, RouteError, ServerError)
+
+
+class Orders(msgspec.Struct, frozen=True):
+    """What a worker is to do."""
+
+    config: Config
+    log_level: logs.Level
+    log_format: logs.Format
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """Where a worker listens, and what it tells clients."""
+
+    host: str
+    port: int
+    advertised: str
+
+
+class Listening(msgspec.Struct, frozen=True, tag=True):
+    """Clients can come."""
+
+    endpoints: list[Endpoint]
+    recovered: list[str]
+    """What opening the log came upon, for people."""
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True):
+    """It could not start."""
+
+    reason: str
+
+
+def dump_orders(orders: Orders) -> bytes:
+    """Orders as a line."""
+    return msgspec.json.encode(orders, enc_hook=str) + b"\n"
+
+
+def load_orders(line: bytes) -> Orders:
+    """Orders from a line."""
+    return msgspec.json.decode(line, type=Orders, dec_hook=_path)
+
+
+def _path(kind: type, value: Any) -> Any:
+    assert kind is Path, "nothing else is written as text"
+    return Path(value)
+
+
+def dump_report(report: Listening | Failed) -> bytes:
+    """A report as a line."""
+    return msgspec.json.encode(report) + b"\n"
+
+
+def load_report(line: bytes) -> Listening | Failed:
+    """A report from a line."""
+    return msgspec.json.decode(line, type=Listening | Failed)
+
+
+def main() -> None:
+    """Work as ordered."""
+    orders = load_orders(sys.stdin.buffer.readline())
+    logs.configure(orders.log_level, orders.log_format, orders.config.broker)
+    try:
+        process.run(_work(orders.config))
+    except _REFUSALS as error:
+        _report(Failed(str(error)))
+        sys.exit(1)
+
+
+async def _work(config: Config) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in process.ENDING:
+        # Any number of times: a service manager may tell every process to end, and
+        # then the supervisor tells it too.
+        loop.add_signal_handler(number, stop.set)
+    loop.add_reader(_STDIN, partial(_orphaned, stop))
+    async with App(config) as app:
+        endpoints = [
+            Endpoint(one.host, one.port, one.advertised) for one in app.server.listeners
+        ]
+        _report(Listening(endpoints, app.recovered()))
+        await stop.wait()
+        log.info("stopping")
+    log.info("stopped")
+
+
+def _orphaned(stop: asyncio.Event) -> None:
+    if os.read(_STDIN, 1):
+        return
+    if stop.is_set():
+        # It was stopping already, and whoever waited for that no longer does.
+        os._exit(1)
+    log.warning("the supervisor is gone")
+    asyncio.get_running_loop().remove_reader(_STDIN)
+    stop.set()
+
+
+def _report(report: Listening | Failed) -> None:
+    sys.stdout.buffer.write(dump_report(report))
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()
