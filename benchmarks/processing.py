@@ -23,6 +23,7 @@ from gateway.app import App
 from gateway.config import Config, ListenerConfig
 from gateway.connection import Connection
 from gateway.listener import Outbox
+from gateway.turns import Turns
 from gateway.wire.batch import BatchEntry, encode_batch
 from gateway.wire.codes import RequestCode
 from gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage
@@ -128,9 +129,12 @@ async def main() -> None:
         config = Config(data=Path(data), listeners=(ListenerConfig(port=0),))
         async with App(config) as app:
             outbox = Outbox(asyncio.get_running_loop())
+            turns = Turns(config.limits, app.node.log)
             (listener,) = app.server.listeners
             connections = [
-                Connection(app.node, listener, outbox, "127.0.0.1", 1024 + number)
+                Connection(
+                    app.node, listener, outbox, turns, "127.0.0.1", 1024 + number
+                )
                 for number in range(CONNECTIONS)
             ]
             for connection in connections:

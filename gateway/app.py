@@ -217,6 +217,7 @@ async def _take_back(offsets: Offsets, topics: Topics) -> None:
 
 def _log_settings(config: Config) -> FileLogSettings:
     given = config.log
+    limits = config.limits
     try:
         return FileLogSettings(
             flush=given.flush,
@@ -225,6 +226,8 @@ def _log_settings(config: Config) -> FileLogSettings:
             retention_ms=int(given.retention_hours * 3_600_000),
             retention_bytes=given.retention_bytes,
             on_damage=given.on_damage,
+            in_flight_bytes=limits.waiting_bytes,
+            wait_ms=limits.send_wait_ms,
         )
     except ValueError as error:
         raise ConfigError(f"log: {error}") from error

@@ -54,10 +54,19 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     connections: Positive = 100_000
     requests_in_flight: Positive = 4096
     """Requests of one connection being worked on; more are not read until then."""
+    send_wait_ms: Positive = 200
+    """A send that waits longer to be begun is refused as busy, and so is every send
+    while the disk takes longer: waitTimeMillsInSendQueue's default."""
+    waiting_bytes: Positive = 64 * 1024 * 1024
+    """Requests of all connections that wait to be begun; above, less is read. And
+    messages that wait for the disk; above, sends are refused as busy."""
     held_pulls: Positive = 100_000
     """Waiting pulls of the node; one more is answered at once as if it timed out."""
     write_buffer_bytes: Positive = 8 * 1024 * 1024
     """Unsent answers of one connection; above, nothing more is read from it."""
+    slow_readers_bytes: Positive = 512 * 1024 * 1024
+    """Full write buffers of one listener; for one more, the connection is closed that
+    has had a full one for longest."""
     slow_reader_ms: Positive = 60_000
     """A connection that has not taken a full buffer for so long is closed."""
     idle_ms: Positive = 120_000

@@ -1,29 +1,37 @@
 """One client's connection: frames in, answers out once a tick, and its limits.
 
 Back-pressure both ways: no request of a client is begun while the client does not take
-its answers, nor while it has too many requests in flight.
+its answers, nor while it has too many requests in flight. What cannot be begun at once
+waits here for the connection's turn.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
-from typing import TYPE_CHECKING, cast
+import time
+from collections import deque
+from itertools import islice
+from operator import length_hint
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import structlog
 
 from gateway.processors.dispatch import dispatch
+from gateway.processors.late import refuse_sends
+from gateway.turns import TURN_REQUESTS
 from gateway.wire import host_port, message
 from gateway.wire.codes import RESPONSE_FLAG, Language
 from gateway.wire.errors import FrameError
 from gateway.wire.frame import FrameReader, decode_envelope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from gateway.config import LimitsConfig
     from gateway.listener import Listener, Outbox
     from gateway.node.node import Node
+    from gateway.turns import Turns
     from gateway.wire.frame import Buffer, Envelope, RawFrame
 
 log = structlog.get_logger(__name__)
@@ -38,11 +46,20 @@ a client that does not take them is known before more is read for it."""
 _MAX_LANGUAGE = 32
 
 
+class _Arrived(NamedTuple):
+    """Requests that came together and wait."""
+
+    at: float
+    frames: Iterator[RawFrame]
+    size_bytes: int
+    late: bool = False
+    """Whether sends among them have been refused already."""
+
+
 class Connection(asyncio.Protocol):
     """A client's connection, the `Peer` of its requests."""
 
     __slots__ = (
-        "_backlog",
         "_draining",
         "_in_flight",
         "_limits",
@@ -51,9 +68,13 @@ class Connection(asyncio.Protocol):
         "_out_bytes",
         "_outbox",
         "_paused",
+        "_queued",
         "_reader",
-        "_slow_since",
+        "_reading",
         "_transport",
+        "_turns",
+        "_waiting",
+        "_waiting_bytes",
         "active",
         "address",
         "advertised",
@@ -68,19 +89,30 @@ class Connection(asyncio.Protocol):
     )
 
     def __init__(
-        self, node: Node, listener: Listener, outbox: Outbox, host: str, port: int
+        self,
+        node: Node,
+        listener: Listener,
+        outbox: Outbox,
+        turns: Turns,
+        host: str,
+        port: int,
     ) -> None:
         self._node = node
         self._limits: LimitsConfig = node.config.limits
         self._outbox = outbox
         self._reader = FrameReader(self._limits.frame_bytes)
-        self._backlog: list[RawFrame] = []
-        """Requests that came and wait until reading goes on."""
+        self._turns = turns
+        self._queued = False
+        """Whether it will get a turn."""
+        self._waiting: deque[_Arrived] = deque()
+        self._waiting_bytes = 0
         self._draining = False
         self._out: list[Buffer] = []
         self._out_bytes = 0
         self._in_flight = 0
         self._paused = False
+        """Whether nothing is begun until the client has taken answers."""
+        self._reading = True
         self._transport: asyncio.Transport | None = None
         self.listener = listener
         self.id_prefix = listener.id_prefix
@@ -111,17 +143,19 @@ class Connection(asyncio.Protocol):
         self.active = True
         try:
             frames = self._reader.feed(data)
-            if self._paused or self._backlog:
-                self._backlog += frames
-            else:
-                self._work(frames)
+            if self._waiting or self._paused or not self._turns.is_free():
+                self._keep(frames)
+                return
+            rest = iter(frames)
+            self._begin(rest)
+            if self._paused:
+                self._keep([*rest])
         except FrameError as error:
             self._distrust(error)
 
-    def _work(self, frames: Iterable[RawFrame]) -> None:
+    def _begin(self, frames: Iterable[RawFrame]) -> None:
         limit = self._limits.requests_in_flight
-        rest = iter(frames)
-        for serialize_type, header, body in rest:
+        for serialize_type, header, body in frames:
             envelope = decode_envelope(serialize_type, header)
             if envelope.flag & RESPONSE_FLAG:
                 continue
@@ -130,18 +164,74 @@ class Connection(asyncio.Protocol):
             self._in_flight += 1
             dispatch(self._node, self, envelope, body)
             if self._in_flight >= limit or self.congested:
-                self._backlog = [*rest]
+                self._pause_or_resume()
+                return
+
+    def _keep(self, frames: list[RawFrame]) -> None:
+        """Let requests wait for a turn, but no sends while others wait for too long."""
+        if delay_ms := self._turns.delay_ms:
+            frames = self._refuse_sends(frames, delay_ms)
+        if not frames:
+            return
+        size = sum(len(header) + len(body) for _, header, body in frames)
+        self._waiting.append(_Arrived(time.monotonic(), iter(frames), size))
+        self._count_waiting(len(frames), size)
+        if not self._paused:
+            self._queue()
+            if self._turns.full:
                 self._pause_or_resume()
 
-    def _work_on(self) -> None:
-        """Go on with the requests that waited, in a tick of their own."""
-        if self.closed or self._paused:
-            return
-        frames, self._backlog = self._backlog, []
+    def _refuse_sends(
+        self, frames: Iterable[RawFrame], waited_ms: int
+    ) -> list[RawFrame]:
+        others, answers = refuse_sends(frames, waited_ms, self._limits.send_wait_ms)
+        if answers:
+            self.push(answers)
+        return others
+
+    def _count_waiting(self, count: int, size: int) -> None:
+        self._waiting_bytes += size
+        self._turns.waiting += count
+        self._turns.waiting_bytes += size
+
+    def _forget_waiting(self) -> None:
+        self._count_waiting(-self.waiting, -self._waiting_bytes)
+        self._waiting.clear()
+
+    def _queue(self) -> None:
+        if not self._queued:
+            self._queued = True
+            self._turns.join(self)
+
+    def take_turn(self, now: float) -> int:
+        """Begin some of the requests that waited, and say how many."""
+        self._queued = False
+        if self._paused or not self._waiting:
+            return 0
+        came, frames, size, late = self._waiting[0]
+        count = length_hint(frames)
+        waited_s = now - came
         try:
-            self._work(frames)
+            if waited_s > self._turns.wait_s and not late:
+                others = self._refuse_sends(frames, int(waited_s * 1000))
+                frames = iter(others)
+                self._waiting[0] = _Arrived(came, frames, size, late=True)
+                self._count_waiting(len(others) - count, 0)
+                count = len(others)
+            self._begin(islice(frames, TURN_REQUESTS))
         except FrameError as error:
             self._distrust(error)
+            return 0
+        begun = count - length_hint(frames)
+        self._count_waiting(-begun, 0)
+        if begun == count:
+            self._waiting.popleft()
+            self._count_waiting(0, -size)
+        if self._waiting and not self._paused:
+            self._queue()
+        if not self._reading:
+            self._pause_or_resume()
+        return begun
 
     def _distrust(self, error: FrameError) -> None:
         log.warning("connection closed", client=self.address, reason=str(error))
@@ -170,7 +260,7 @@ class Connection(asyncio.Protocol):
         """The connection has ended, and what was registered on it."""
         self.closed = True
         self._out.clear()
-        self._backlog.clear()
+        self._forget_waiting()
         self.listener.left(self)
         self._node.holds.forget(self)
         self._node.clients.disconnected(self)
@@ -210,6 +300,11 @@ class Connection(asyncio.Protocol):
     # -- the server's side
 
     @property
+    def waiting(self) -> int:
+        """Requests that came and are not begun."""
+        return sum(length_hint(one.frames) for one in self._waiting)
+
+    @property
     def in_flight(self) -> int:
         """Requests being worked on."""
         return self._in_flight
@@ -230,7 +325,7 @@ class Connection(asyncio.Protocol):
     def drain(self) -> None:
         """Begin no more requests: only those in flight are still answered."""
         self._draining = True
-        self._backlog.clear()
+        self._forget_waiting()
         self._pause_or_resume()
 
     def close(self) -> None:
@@ -249,12 +344,15 @@ class Connection(asyncio.Protocol):
             return
         limit = self._limits.requests_in_flight
         if self._draining or self.congested or self._in_flight >= limit:
-            if not self._paused:
-                self._paused = True
-                self._transport.pause_reading()
+            self._paused = True
         elif self._paused and self._in_flight <= limit // 2:
             self._paused = False
-            self._transport.resume_reading()
-            if self._backlog:
-                # Not from here: a processor or a log may be in the middle of its work.
-                asyncio.get_running_loop().call_soon(self._work_on)
+            if self._waiting:
+                self._queue()
+        reading = not self._paused and not (self._waiting and self._turns.full)
+        if reading != self._reading:
+            self._reading = reading
+            if reading:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()

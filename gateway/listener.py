@@ -44,11 +44,18 @@ class Outbox:
 class Listener:
     """One listening socket with its connections and the address it advertises.
 
+    Args:
+        config: Where it listens, and what clients are told.
+        sock: The socket.
+        most_slow: Connections that may be slow at a time.
+
     Raises:
         ServerError: The advertised host has no address, or is none to connect to.
     """
 
-    def __init__(self, config: ListenerConfig, sock: socket.socket) -> None:
+    def __init__(
+        self, config: ListenerConfig, sock: socket.socket, most_slow: int
+    ) -> None:
         self.socket = sock
         self.host, self.port = sock.getsockname()[:2]
         host = config.advertised_host or self.host
@@ -63,7 +70,9 @@ class Listener:
         self.packed_advertised = message.pack_host(address, port)
         self.id_prefix = message_id.address_prefix(address, port).encode()
         self.connections: set[Connection] = set()
+        self._most_slow = most_slow
         self._slow: dict[Connection, float] = {}
+        """Since when, the one that has been slow for longest first."""
 
     def joined(self, connection: Connection) -> None:
         """A client has connected."""
@@ -77,6 +86,8 @@ class Listener:
     def slow(self, connection: Connection) -> None:
         """A client does not take its answers."""
         self._slow[connection] = asyncio.get_running_loop().time()
+        if len(self._slow) > self._most_slow:
+            self._cut_off(next(iter(self._slow)), "slow reader, of too many")
 
     def caught_up(self, connection: Connection) -> None:
         """A client has taken its answers after all."""
@@ -87,10 +98,12 @@ class Listener:
         now = asyncio.get_running_loop().time()
         for connection, since in list(self._slow.items()):
             if now - since > limit_s:
-                log.warning(
-                    "connection closed", client=connection.address, reason="slow reader"
-                )
-                connection.abort()
+                self._cut_off(connection, "slow reader")
+
+    def _cut_off(self, connection: Connection, reason: str) -> None:
+        log.warning("connection closed", client=connection.address, reason=reason)
+        del self._slow[connection]
+        connection.abort()
 
     def close_idle(self) -> None:
         """Close connections that have been silent since the last call."""

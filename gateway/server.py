@@ -16,12 +16,13 @@ import structlog
 from gateway.connection import Connection
 from gateway.listener import Listener, Outbox, ServerError
 from gateway.tls import wants_tls
+from gateway.turns import Turns
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Coroutine
 
-    from gateway.config import ListenerConfig
+    from gateway.config import LimitsConfig, ListenerConfig
     from gateway.node.node import Node
 
 log = structlog.get_logger(__name__)
@@ -56,6 +57,7 @@ class Server:
         self._arriving: set[socket.socket] = set()
         """Accepted, but not yet a listener's connection."""
         self._outbox = Outbox(asyncio.get_running_loop())
+        self._turns = Turns(self._limits, node.log)
         self.listeners: list[Listener] = []
 
     async def open(self) -> None:
@@ -66,7 +68,7 @@ class Server:
         """
         try:
             for config in self._node.config.listeners:
-                self.listeners.append(_listen(config))
+                self.listeners.append(_listen(config, self._limits))
         except ServerError:
             for listener in self.listeners:
                 listener.socket.close()
@@ -102,7 +104,9 @@ class Server:
             self._arriving.add(client)
             # The address is the one that accept gave: a client that has gone since
             # has none any more.
-            connection = Connection(self._node, listener, self._outbox, *address[:2])
+            connection = Connection(
+                self._node, listener, self._outbox, self._turns, *address[:2]
+            )
             self._spawn(self._connect(connection, client))
 
     async def _connect(self, connection: Connection, client: socket.socket) -> None:
@@ -181,10 +185,11 @@ async def _until(done: Callable[[], bool], deadline: float) -> None:
         await asyncio.sleep(_POLL_S)
 
 
-def _listen(config: ListenerConfig) -> Listener:
+def _listen(config: ListenerConfig, limits: LimitsConfig) -> Listener:
     sock = _bind(config)
+    most_slow = max(1, limits.slow_readers_bytes // limits.write_buffer_bytes)
     try:
-        return Listener(config, sock)
+        return Listener(config, sock, most_slow)
     except ServerError:
         sock.close()
         raise

@@ -41,6 +41,10 @@ class LogUnavailableError(LogError):
     """Nothing was stored and asking again later may work: disk full, not the owner."""
 
 
+class LogBusyError(LogUnavailableError):
+    """Nothing was stored: what was appended before waits for too long, or is much."""
+
+
 class OutcomeUnknownError(LogError):
     """The records may or may not have been stored; only a reader can tell."""
 
@@ -152,6 +156,7 @@ class Partition(Protocol):
         Raises:
             LogLimitError: The offset or a record would be beyond the log's limits.
             NoSuchPartitionError: The topic is gone.
+            LogBusyError: Too much waits already, or has waited for too long.
             LogUnavailableError: The log refuses appends now, and says why.
         """
 
@@ -235,6 +240,14 @@ class Log(Protocol):
 
     def topics(self) -> dict[str, frozenset[int]]:
         """Every topic with the numbers of its partitions."""
+
+    @property
+    def overdue_ms(self) -> int:
+        """How long the oldest append has been on its way, once that is too long.
+
+        Until then, and always for a log that does not refuse appends as busy, 0. It
+        saves callers the work on what would be refused.
+        """
 
     async def query(
         self, topic: str, key: str, begin_ms: int, end_ms: int, max_count: int

@@ -13,6 +13,7 @@ from gateway.wire.codes import ResponseCode
 from gateway.wire.errors import HeaderError, MessageError
 from routing.api import RouteError
 from storage.api import (
+    LogBusyError,
     LogDamagedError,
     LogLimitError,
     LogUnavailableError,
@@ -27,6 +28,7 @@ CODES: dict[type[Exception], ResponseCode] = {
     BadAttributeError: ResponseCode.INVALID_PARAMETER,
     TopicError: ResponseCode.INVALID_PARAMETER,
     RouteError: ResponseCode.SERVICE_NOT_AVAILABLE,
+    LogBusyError: ResponseCode.SYSTEM_BUSY,
     LogUnavailableError: ResponseCode.SERVICE_NOT_AVAILABLE,
     # Not a success, and not a reason to think that nothing was stored.
     OutcomeUnknownError: ResponseCode.SYSTEM_ERROR,

@@ -13,6 +13,7 @@ import structlog
 
 from storage.api import (
     MAX_PARTITIONS,
+    LogBusyError,
     LogError,
     LogLimitError,
     LogUnavailableError,
@@ -112,6 +113,7 @@ class FileLog:
         self._catalog = catalog
         self._files = OpenFiles(settings.open_files)
         self._committer = ThreadPoolExecutor(1, "log-commit")
+        self._flusher = ThreadPoolExecutor(1, "log-sync")
         self._chores = ThreadPoolExecutor(1, "log-chores")
         self._readers = ThreadPoolExecutor(READERS, "log-read")
         tail = Tail(settings.tail_bytes)
@@ -124,7 +126,13 @@ class FileLog:
             self._chores,
         )
         self._writer = Writer(
-            self._segments, catalog, tail, settings, self._committer, clock
+            self._segments,
+            catalog,
+            tail,
+            settings,
+            self._committer,
+            self._flusher,
+            clock,
         )
         self._fetcher = Fetcher(
             tail,
@@ -192,6 +200,11 @@ class FileLog:
             if numbers
         }
 
+    @property
+    def overdue_ms(self) -> int:
+        """How long the oldest append has been on its way, once that is too long."""
+        return self._writer.overdue_ms
+
     async def query(
         self, topic: str, key: str, begin_ms: int, end_ms: int, max_count: int
     ) -> list[Found]:
@@ -247,8 +260,9 @@ class FileLog:
 
     async def _close(self) -> None:
         closed = LogUnavailableError(f"the log in {self.directory} is closed")
-        failed = self._writer.refusal is not None
-        self._writer.refusal = self._writer.refusal or closed
+        refusal = self._writer.refusal
+        failed = refusal is not None and not isinstance(refusal, LogBusyError)
+        self._writer.refusal = refusal if failed else closed
         try:
             if not failed:
                 await self._writer.flush()
@@ -256,7 +270,8 @@ class FileLog:
             self._writer.stop()
             self._fetcher.closed = closed
             loop = asyncio.get_running_loop()
-            for pool in (self._committer, self._chores, self._readers):
+            pools = (self._committer, self._flusher, self._chores, self._readers)
+            for pool in pools:
                 await loop.run_in_executor(None, pool.shutdown)
             # What the threads have handed back is still to be taken.
             await asyncio.sleep(0)

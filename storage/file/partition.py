@@ -9,8 +9,8 @@ from zlib import crc32
 
 from storage.api import (
     MAX_OFFSET,
+    LogBusyError,
     LogLimitError,
-    LogUnavailableError,
     NoSuchPartitionError,
 )
 from storage.file.settings import BLOCK_BYTES, MAX_RECORD_BYTES
@@ -117,7 +117,7 @@ class FilePartition:
             )
         waiting = writer.waiting_bytes + size
         if waiting > writer.limit_bytes:
-            raise LogUnavailableError(
+            raise LogBusyError(
                 f"busy: {writer.waiting_bytes} bytes wait for the disk; "
                 f"allowed: {writer.limit_bytes}"
             )
@@ -183,8 +183,10 @@ class FilePartition:
             raise NoSuchPartitionError(
                 f"partition {self.number} of topic {self.topic} was deleted"
             )
-        assert self._writer.refusal is not None
-        raise self._writer.refusal
+        refusal = self._writer.refusal
+        assert refusal is not None
+        # A new one each time: an exception keeps every frame it was raised through.
+        raise type(refusal)(str(refusal))
 
 
 def key_seed(topic: str) -> int:

@@ -65,6 +65,11 @@ class Segments:
                 self._segment_bytes,
             )
 
+    @property
+    def preparing(self) -> Future[Segment] | None:
+        """The next segment, while it is being made: to roll now would wait for it."""
+        return None if self._ahead is None or self._ahead.done() else self._ahead
+
     def roll(self, block_bytes: int, loop: asyncio.AbstractEventLoop) -> Segment:
         """Make a new segment the active one, and have the old one sealed.
 

@@ -33,8 +33,10 @@ class FileLogSettings(Struct, frozen=True, kw_only=True):
     """Bytes set aside for one segment file. Retention drops whole segments."""
     tail_bytes: int = 64 * MIB
     """Memory for the newest blocks, shared by all partitions."""
-    in_flight_bytes: int = 256 * MIB
+    in_flight_bytes: int = 64 * MIB
     """Appends that wait for the disk; beyond that an append is refused as busy."""
+    wait_ms: int = 200
+    """While an append has waited for the disk longer, others are refused as busy."""
     retention_ms: int | None = 72 * 3600 * 1000
     """How long records are kept (RocketMQ: 72 h); None for ever."""
     retention_bytes: int | None = None
@@ -51,6 +53,6 @@ class FileLogSettings(Struct, frozen=True, kw_only=True):
                 f"segment_bytes is {self.segment_bytes}; "
                 f"allowed: {MIN_SEGMENT_BYTES} to {MAX_SEGMENT_BYTES}"
             )
-        for name in ("flush_interval_ms", "in_flight_bytes", "open_files"):
+        for name in ("flush_interval_ms", "in_flight_bytes", "wait_ms", "open_files"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; allowed: 1 or more")

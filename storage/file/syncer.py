@@ -72,7 +72,7 @@ class Syncer:
         return future
 
     def _sync_copies(self, copies: list[int]) -> None:
-        """Sync segments by descriptors of our own. In the committer's thread."""
+        """Sync segments by descriptors of our own. In the syncer's thread."""
         try:
             self._catalog.sync()
             for copy in copies:

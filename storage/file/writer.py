@@ -3,20 +3,29 @@
 With `async` the block is written by the loop itself, and `syncer` syncs later. With
 `sync` a thread writes and syncs it while the next block collects, so the loop never
 waits and a slower disk makes larger blocks. One block is on its way at a time.
+While the disk is slow, a thread writes with `async` too; and while a block is on its
+way for longer than `wait_ms`, appends are refused as busy.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections import deque
 from typing import TYPE_CHECKING
 
 import structlog
 
-from storage.api import LogError, LogUnavailableError, OutcomeUnknownError
+from storage.api import (
+    LogBusyError,
+    LogError,
+    LogUnavailableError,
+    OutcomeUnknownError,
+)
 from storage.file.block import ENTRY, HEADER, Encoded, Run, encode
 from storage.file.index import ActiveIndex
+from storage.file.pace import Pace
 from storage.file.segment import write_block
 from storage.file.syncer import Syncer
 
@@ -47,6 +56,7 @@ class Writer:
         "_finished",
         "_flushes",
         "_loop",
+        "_pace",
         "_scheduled",
         "_segments",
         "_settings",
@@ -66,6 +76,7 @@ class Writer:
         tail: Tail,
         settings: FileLogSettings,
         committer: ThreadPoolExecutor,
+        flusher: ThreadPoolExecutor,
         clock: Callable[[], int],
     ) -> None:
         self._segments = segments
@@ -78,6 +89,7 @@ class Writer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._scheduled = False
         self._busy = False
+        self._pace = Pace(settings.wait_ms, self._refuse_as_busy)
         self._blocks: deque[list[Run]] = deque()
         self._closed = 0
         self._finished = 0
@@ -85,7 +97,7 @@ class Writer:
         """Whom to wake when so many of the blocks that were closed are finished."""
         self._syncer = Syncer(
             catalog,
-            committer,
+            flusher,
             settings.flush_interval_ms,
             segments.active.end,
             self._sync_failed,
@@ -134,31 +146,78 @@ class Writer:
         while self._blocks and not self._busy:
             runs = self._blocks.popleft()
             try:
-                segment, block = self._place(runs)
-                if self._settings.flush == "sync":
-                    self._busy = True
-                    self._committer.submit(self._write_and_sync, segment, block, runs)
+                placed = self._place(runs)
+                if placed is None:
+                    self._blocks.appendleft(runs)
                     return
-                write_block(
-                    segment.descriptor, [block.header, block.body], segment.written
-                )
+                segment, block = placed
+                began = time.monotonic()
+                if self._settings.flush == "sync" or self._pace.is_slow(began):
+                    self._depart()
+                    self._committer.submit(self._write_away, segment, block, runs)
+                    return
+                _write(segment, block)
             except OSError as error:
                 self._failed(runs, error)
                 continue
+            self._pace.wrote(began)
             self._syncer.note(segment)
             self._written(segment, block, runs)
+        if not self._busy:
+            self._accept_again()
 
-    def _place(self, runs: list[Run]) -> tuple[Segment, Encoded]:
-        """Lay a block out for the active segment, or for a new one if it is full."""
+    def _depart(self) -> None:
+        self._busy = True
+        self._pace.depart()
+        self._accept_again()
+
+    def _accept_again(self) -> None:
+        """Refuse no longer, unless blocks wait that were closed while it took long."""
+        if not self._blocks and isinstance(self.refusal, LogBusyError):
+            self.refusal = None
+
+    def _arrive(self) -> None:
+        self._busy = False
+        self._pace.arrive()
+
+    @property
+    def overdue_ms(self) -> int:
+        """How long the oldest append has been on its way, once that is too long."""
+        if not isinstance(self.refusal, LogBusyError):
+            return 0
+        return int((time.monotonic() - self._pace.departed) * 1000)
+
+    def _refuse_as_busy(self) -> None:
+        if self.refusal is None:
+            self.refusal = LogBusyError(
+                f"busy: {self.waiting_bytes} bytes have waited for the disk for longer "
+                f"than {self._settings.wait_ms} ms"
+            )
+
+    def _place(self, runs: list[Run]) -> tuple[Segment, Encoded] | None:
+        """Lay a block out for the active segment, or for a new one if it is full.
+
+        None where the new one is still being made; then it goes on when it is there.
+        """
         segment = self._segments.active
         now_ms = self._clock()
         block = self._encode(runs, segment, now_ms)
         length = HEADER.size + len(block.body)
         if segment.written + length > segment.capacity:
+            if preparing := self._segments.preparing:
+                self._depart()
+                preparing.add_done_callback(
+                    lambda _: self.loop.call_soon_threadsafe(self._go_on)
+                )
+                return None
             segment = self._segments.roll(length, self.loop)
             block = self._encode(runs, segment, now_ms)
         segment.newest_ms = now_ms
         return segment, block
+
+    def _go_on(self) -> None:
+        self._arrive()
+        self._tick()
 
     def _encode(self, runs: list[Run], segment: Segment, now_ms: int) -> Encoded:
         return encode(
@@ -170,37 +229,41 @@ class Writer:
             written_ms=now_ms,
         )
 
-    def _write_and_sync(
-        self, segment: Segment, block: Encoded, runs: list[Run]
-    ) -> None:
-        """Write and sync one block. In the committer's thread."""
+    def _write_away(self, segment: Segment, block: Encoded, runs: list[Run]) -> None:
+        """Write one block, and sync it with `sync`. In the committer's thread."""
         call = self.loop.call_soon_threadsafe
+        began = time.monotonic()
         try:
-            write_block(segment.descriptor, [block.header, block.body], segment.written)
+            _write(segment, block)
         except OSError as error:
             call(self._not_written, runs, error)
             return
-        try:
-            self._catalog.sync()
-            os.fdatasync(segment.descriptor)
-        except OSError as error:
-            call(self._not_synced, runs, error)
-            return
-        call(self._synced, segment, block, runs)
+        self._pace.wrote(began)
+        if self._settings.flush == "sync":
+            try:
+                self._catalog.sync()
+                os.fdatasync(segment.descriptor)
+            except OSError as error:
+                call(self._not_synced, runs, error)
+                return
+        call(self._written_away, segment, block, runs)
 
-    def _synced(self, segment: Segment, block: Encoded, runs: list[Run]) -> None:
-        self._busy = False
+    def _written_away(self, segment: Segment, block: Encoded, runs: list[Run]) -> None:
+        self._arrive()
         self._written(segment, block, runs)
-        self._syncer.durable = segment.end
+        if self._settings.flush == "sync":
+            self._syncer.durable = segment.end
+        else:
+            self._syncer.note(segment)
         self._tick()
 
     def _not_written(self, runs: list[Run], error: OSError) -> None:
-        self._busy = False
+        self._arrive()
         self._failed(runs, error)
         self._tick()
 
     def _not_synced(self, runs: list[Run], error: OSError) -> None:
-        self._busy = False
+        self._arrive()
         self._sync_failed(error)
         self._fail(runs, OutcomeUnknownError(str(self.refusal)))
         self._tick()
@@ -309,6 +372,10 @@ class Writer:
                 self._flushes.append((target, future))
             elif not future.done():
                 future.set_result(None)
+
+
+def _write(segment: Segment, block: Encoded) -> None:
+    write_block(segment.descriptor, [block.header, block.body], segment.written)
 
 
 def answer(run: Run, error: LogError | None = None) -> None:

@@ -1,0 +1,65 @@
+"""Refusing sends: which requests are sends, and what their clients are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.processors.late import refuse_sends
+from gateway.wire.codes import (
+    ONE_WAY_FLAG,
+    RESPONSE_FLAG,
+    RequestCode,
+    ResponseCode,
+)
+from gateway.wire.errors import FrameError
+from gateway.wire.frame import FrameReader, RawFrame, decode_envelope, encode_frame
+
+SENDS = (
+    RequestCode.SEND_MESSAGE,
+    RequestCode.SEND_MESSAGE_V2,
+    RequestCode.SEND_BATCH_MESSAGE,
+)
+
+
+def frames(*encoded: bytes) -> list[RawFrame]:
+    return FrameReader().feed(b"".join(encoded))
+
+
+def test_each_send_is_told_how_long_sends_wait_and_may_wait():
+    asked = [encode_frame(code, 7 + code, body=b"x") for code in SENDS]
+    others, answers = refuse_sends(frames(*asked), 231, 200)
+    assert others == []
+    assert answers == b"".join(
+        encode_frame(
+            ResponseCode.SYSTEM_BUSY,
+            7 + code,
+            flag=RESPONSE_FLAG,
+            remark="[TIMEOUT_CLEAN_QUEUE]broker busy, sends wait for 231 ms; "
+            "allowed: 200",
+        )
+        for code in SENDS
+    )
+
+
+def test_a_one_way_send_is_refused_without_an_answer():
+    asked = encode_frame(RequestCode.SEND_MESSAGE_V2, 1, flag=ONE_WAY_FLAG)
+    assert refuse_sends(frames(asked), 231, 200) == ([], b"")
+
+
+def test_what_is_no_send_waits_on_in_its_order():
+    kept = frames(
+        encode_frame(RequestCode.HEART_BEAT, 1),
+        encode_frame(RequestCode.PULL_MESSAGE, 2),
+        encode_frame(RequestCode.SEND_MESSAGE, 3, flag=RESPONSE_FLAG),
+        encode_frame(31_337, 4),
+    )
+    send = frames(encode_frame(RequestCode.SEND_MESSAGE, 5))
+    others, answers = refuse_sends([*kept[:2], *send, *kept[2:]], 231, 200)
+    assert others == kept
+    (answer,) = frames(answers)
+    assert decode_envelope(answer.serialize_type, answer.header).opaque == 5
+
+
+def test_garbage_is_not_answered():
+    with pytest.raises(FrameError):
+        refuse_sends([RawFrame(0, b"null", b"")], 231, 200)

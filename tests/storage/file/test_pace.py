@@ -1,0 +1,42 @@
+"""How quickly blocks are written, and what follows from it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from storage.file import pace
+from storage.file.pace import AWAY_S, SLOW_WRITE_S, Pace
+
+
+def test_only_a_slow_write_makes_the_disk_slow_and_not_for_ever() -> None:
+    watched = Pace(200, pytest.fail)
+    watched.wrote(time.monotonic())
+    assert not watched.is_slow(time.monotonic())
+    watched.wrote(time.monotonic() - 2 * SLOW_WRITE_S)
+    now = time.monotonic()
+    assert watched.is_slow(now)
+    assert not watched.is_slow(now + AWAY_S)
+
+
+def test_a_block_that_is_on_its_way_for_too_long_is_told_once() -> None:
+    async def main() -> None:
+        told = asyncio.Event()
+        watched = Pace(1, told.set)
+        watched.depart()
+        async with asyncio.timeout(20):
+            await told.wait()
+        told.clear()
+        watched.arrive()
+        watched.depart()
+        watched.arrive()
+        await asyncio.sleep(0.01)
+        assert not told.is_set()
+
+    asyncio.run(main())
+
+
+def test_a_write_to_memory_is_far_below_what_counts_as_slow() -> None:
+    assert pace.SLOW_WRITE_S >= 0.01
