@@ -238,14 +238,6 @@ static PyObject *key_words(const struct known *known)
     return words;
 }
 
-static const char *utf8(PyObject *text, Py_ssize_t *size)
-{
-    const char *data = PyUnicode_AsUTF8AndSize(text, size);
-    if (data == NULL && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
-        PyErr_Clear();
-    return data;
-}
-
 /* What the messages of one request have in common. */
 struct common {
     uint32_t magic, queue_id, sys_flag, reconsume_times;
@@ -273,13 +265,43 @@ static int read_numbers(PyObject *const *args, const int *places, size_t count,
 #define READ_NUMBERS(args, places, numbers) \
     read_numbers(args, places, sizeof places / sizeof *places, numbers)
 
-static void set_host_flags(struct common *common)
+enum {
+    MAGIC, TOPIC, QUEUE_ID, SYS_FLAG, BORN_MS, BORN_HOST, STORE_MS, STORE_HOST,
+    RECONSUME_TIMES, SUFFIX, COMMON
+};
+
+/* The first arguments, which both functions have. */
+static int read_common(PyObject *const *args, struct common *common)
 {
-    common->sys_flag &= ~(uint32_t)(BORN_HOST_V6 | STORE_HOST_V6);
+    static const int places[] = {
+        MAGIC, QUEUE_ID, SYS_FLAG, BORN_MS, STORE_MS, RECONSUME_TIMES,
+    };
+    long long numbers[COMMON];
+    Py_ssize_t size;
+    if (!is_bytes(args[TOPIC], "topic") || !is_bytes(args[BORN_HOST], "born_host")
+        || !is_bytes(args[STORE_HOST], "store_host")
+        || !READ_NUMBERS(args, places, numbers))
+        return 0;
+    const char *suffix = PyUnicode_AsUTF8AndSize(args[SUFFIX], &size);
+    if (suffix == NULL)
+        return 0;
+    *common = (struct common){
+        .magic = (uint32_t)numbers[MAGIC],
+        .queue_id = (uint32_t)numbers[QUEUE_ID],
+        .sys_flag = (uint32_t)numbers[SYS_FLAG] & ~(uint32_t)(BORN_HOST_V6 | STORE_HOST_V6),
+        .reconsume_times = (uint32_t)numbers[RECONSUME_TIMES],
+        .born_ms = (uint64_t)numbers[BORN_MS],
+        .store_ms = (uint64_t)numbers[STORE_MS],
+        .topic = text_of(args[TOPIC]),
+        .born_host = text_of(args[BORN_HOST]),
+        .store_host = text_of(args[STORE_HOST]),
+        .suffix = {suffix, (size_t)size},
+    };
     if (common->born_host.size > V4_HOST_BYTES)
         common->sys_flag |= BORN_HOST_V6;
     if (common->store_host.size > V4_HOST_BYTES)
         common->sys_flag |= STORE_HOST_V6;
+    return 1;
 }
 
 /* A record as a new reference; None where the message is not plain. */
@@ -337,44 +359,24 @@ static PyObject *make_record(const struct common *common, uint64_t queue_offset,
 static PyObject *plain_record(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     (void)module;
-    enum {
-        MAGIC, TOPIC, QUEUE_ID, QUEUE_OFFSET, MESSAGE_ID, FLAG, SYS_FLAG, BORN_MS,
-        BORN_HOST, STORE_MS, STORE_HOST, RECONSUME_TIMES, BODY, TEXT, SUFFIX, COUNT
-    };
-    static const int places[] = {
-        MAGIC, QUEUE_ID, QUEUE_OFFSET, MESSAGE_ID, FLAG, SYS_FLAG, BORN_MS, STORE_MS,
-        RECONSUME_TIMES,
-    };
+    enum { QUEUE_OFFSET = COMMON, MESSAGE_ID, FLAG, BODY, TEXT, COUNT };
+    static const int places[] = {QUEUE_OFFSET, MESSAGE_ID, FLAG};
     long long numbers[COUNT];
-    if (!has_arguments(given, COUNT, "plain_record")
-        || !is_bytes(args[TOPIC], "topic") || !is_bytes(args[BORN_HOST], "born_host")
-        || !is_bytes(args[STORE_HOST], "store_host") || !is_bytes(args[BODY], "body")
-        || !READ_NUMBERS(args, places, numbers))
+    struct common common;
+    if (!has_arguments(given, COUNT, "plain_record") || !read_common(args, &common)
+        || !is_bytes(args[BODY], "body") || !READ_NUMBERS(args, places, numbers))
         return NULL;
-    Py_ssize_t text_size, suffix_size;
-    const char *text = utf8(args[TEXT], &text_size);
-    const char *suffix = text == NULL ? NULL : utf8(args[SUFFIX], &suffix_size);
-    if (suffix == NULL) {
-        if (PyErr_Occurred())
+    Py_ssize_t size;
+    const char *text = PyUnicode_AsUTF8AndSize(args[TEXT], &size);
+    if (text == NULL) {
+        if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
             return NULL;
+        PyErr_Clear();
         Py_RETURN_NONE;
     }
-    struct common common = {
-        .magic = (uint32_t)numbers[MAGIC],
-        .queue_id = (uint32_t)numbers[QUEUE_ID],
-        .sys_flag = (uint32_t)numbers[SYS_FLAG],
-        .reconsume_times = (uint32_t)numbers[RECONSUME_TIMES],
-        .born_ms = (uint64_t)numbers[BORN_MS],
-        .store_ms = (uint64_t)numbers[STORE_MS],
-        .topic = text_of(args[TOPIC]),
-        .born_host = text_of(args[BORN_HOST]),
-        .store_host = text_of(args[STORE_HOST]),
-        .suffix = {suffix, (size_t)suffix_size},
-    };
-    set_host_flags(&common);
     return make_record(&common, (uint64_t)numbers[QUEUE_OFFSET],
                        (uint64_t)numbers[MESSAGE_ID], (uint32_t)numbers[FLAG],
-                       text_of(args[BODY]), (struct text){text, (size_t)text_size});
+                       text_of(args[BODY]), (struct text){text, (size_t)size});
 }
 
 /* -- gateway.wire.plain.plain_batch ----------------------------------------------- */
@@ -419,40 +421,13 @@ static int is_utf8(struct text text)
 static PyObject *plain_batch(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     (void)module;
-    enum {
-        MAGIC, TOPIC, QUEUE_ID, QUEUE_OFFSET, ID_BASE, SYS_FLAG, BORN_MS, BORN_HOST,
-        STORE_MS, STORE_HOST, RECONSUME_TIMES, DATA, SUFFIX, COUNT
-    };
-    static const int places[] = {
-        MAGIC, QUEUE_ID, QUEUE_OFFSET, ID_BASE, SYS_FLAG, BORN_MS, STORE_MS,
-        RECONSUME_TIMES,
-    };
+    enum { QUEUE_OFFSET = COMMON, ID_BASE, DATA, COUNT };
+    static const int places[] = {QUEUE_OFFSET, ID_BASE};
     long long numbers[COUNT];
-    if (!has_arguments(given, COUNT, "plain_batch")
-        || !is_bytes(args[TOPIC], "topic") || !is_bytes(args[BORN_HOST], "born_host")
-        || !is_bytes(args[STORE_HOST], "store_host") || !is_bytes(args[DATA], "data")
-        || !READ_NUMBERS(args, places, numbers))
+    struct common common;
+    if (!has_arguments(given, COUNT, "plain_batch") || !read_common(args, &common)
+        || !is_bytes(args[DATA], "data") || !READ_NUMBERS(args, places, numbers))
         return NULL;
-    Py_ssize_t suffix_size;
-    const char *suffix = utf8(args[SUFFIX], &suffix_size);
-    if (suffix == NULL) {
-        if (PyErr_Occurred())
-            return NULL;
-        Py_RETURN_NONE;
-    }
-    struct common common = {
-        .magic = (uint32_t)numbers[MAGIC],
-        .queue_id = (uint32_t)numbers[QUEUE_ID],
-        .sys_flag = (uint32_t)numbers[SYS_FLAG],
-        .reconsume_times = (uint32_t)numbers[RECONSUME_TIMES],
-        .born_ms = (uint64_t)numbers[BORN_MS],
-        .store_ms = (uint64_t)numbers[STORE_MS],
-        .topic = text_of(args[TOPIC]),
-        .born_host = text_of(args[BORN_HOST]),
-        .store_host = text_of(args[STORE_HOST]),
-        .suffix = {suffix, (size_t)suffix_size},
-    };
-    set_host_flags(&common);
     PyObject *records = PyList_New(0);
     if (records == NULL)
         return NULL;

@@ -140,18 +140,18 @@ def _send(
         topic.magic,
         topic.name_field,
         queue_id,
-        offset,
-        topic.id_bases[queue_id] | offset,
-        request.flag,
         request.sys_flag,
         request.born_timestamp,
         peer.packed_address,
         store_ms,
         peer.packed_advertised,
         request.reconsume_times or 0,
+        node.property_suffix,
+        offset,
+        topic.id_bases[queue_id] | offset,
+        request.flag,
         context.body,
         request.properties,
-        node.property_suffix,
     )
     if record is None:
         _send_with_care(
@@ -225,16 +225,16 @@ def _send_batch(
         topic.magic,
         topic.name_field,
         queue_id,
-        partition.next_offset,
-        id_base,
         request.sys_flag,
         request.born_timestamp,
         peer.packed_address,
         store_ms,
         peer.packed_advertised,
         request.reconsume_times or 0,
-        context.body,
         node.property_suffix,
+        partition.next_offset,
+        id_base,
+        context.body,
     ) or _batch_with_care(request, context, topic, queue_id, store_ms)
     unique_key = properties.parse(request.properties).get(properties.UNIQ_KEY, "")
     done = partial(_stored, context, queue_id, unique_key, id_base, len(records))

@@ -28,18 +28,18 @@ def plain_record(
     magic: int,
     topic: bytes,
     queue_id: int,
-    queue_offset: int,
-    message_id: int,
-    flag: int,
     sys_flag: int,
     born_ms: int,
     born_host: bytes,
     store_ms: int,
     store_host: bytes,
     reconsume_times: int,
+    suffix: str,
+    queue_offset: int,
+    message_id: int,
+    flag: int,
     body: bytes,
     text: str,
-    suffix: str,
     /,
 ) -> tuple[bytes, int, list[str]] | None:
     """Make the record of a plain message; None where the message is not plain.
@@ -48,18 +48,18 @@ def plain_record(
         magic: By `message.topic_field`.
         topic: Likewise, with its length.
         queue_id: Which queue of the topic.
-        queue_offset: The offset it will have.
-        message_id: The id it will have.
-        flag: The application's flag.
         sys_flag: As sent; the bits of the hosts' lengths are set here.
         born_ms: When the producer made it, in milliseconds since 1970.
         born_host: By `message.pack_host`.
         store_ms: Now, in milliseconds since 1970.
         store_host: By `message.pack_host`.
         reconsume_times: How often a consumer has sent it back.
+        suffix: Properties that the broker adds, in wire form.
+        queue_offset: The offset it will have.
+        message_id: The id it will have.
+        flag: The application's flag.
         body: As it was sent.
         text: The properties in wire form, as they were sent.
-        suffix: Properties that the broker adds, in wire form.
 
     Returns:
         The stored message, the hash of its tag, and its keys with the unique one last.
@@ -105,16 +105,16 @@ def plain_batch(
     magic: int,
     topic: bytes,
     queue_id: int,
-    queue_offset: int,
-    id_base: int,
     sys_flag: int,
     born_ms: int,
     born_host: bytes,
     store_ms: int,
     store_host: bytes,
     reconsume_times: int,
-    data: bytes,
     suffix: str,
+    queue_offset: int,
+    id_base: int,
+    data: bytes,
     /,
 ) -> list[tuple[bytes, int, list[str]]] | None:
     """Make the records of a batch of plain messages.
@@ -122,19 +122,19 @@ def plain_batch(
     None where one of them is not plain, or the batch is not one.
 
     Args:
-        magic: This and all others as in `plain_record`, but for those below.
+        magic: This and those to `suffix` as in `plain_record`.
         topic: See there.
         queue_id: See there.
-        queue_offset: The offset that the first message will have.
-        id_base: The id of the queue's first message.
         sys_flag: See there.
         born_ms: See there.
         born_host: See there.
         store_ms: See there.
         store_host: See there.
         reconsume_times: See there.
-        data: The batch, as in `gateway.wire.batch`.
         suffix: See there.
+        queue_offset: The offset that the first message will have.
+        id_base: The id of the queue's first message.
+        data: The batch, as in `gateway.wire.batch`.
     """
     try:
         entries = decode_batch(data)
@@ -146,18 +146,18 @@ def plain_batch(
             magic,
             topic,
             queue_id,
-            offset,
-            id_base | offset,
-            entry.flag,
             sys_flag,
             born_ms,
             born_host,
             store_ms,
             store_host,
             reconsume_times,
+            suffix,
+            offset,
+            id_base | offset,
+            entry.flag,
             entry.body,
             entry.properties,
-            suffix,
         )
         if record is None:
             return None

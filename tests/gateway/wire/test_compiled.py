@@ -37,18 +37,14 @@ TEXTS = st.builds(
     st.sampled_from(["", f"{properties.UNIQ_KEY}\1k", "\2", "\1", "x\ud800"])
     | st.text("\1\2ab", max_size=9),
 )
-PLAIN = st.tuples(
+COMMON = (
     st.sampled_from([message.MAGIC_V1, message.MAGIC_V2]),
     st.binary(max_size=20),
-    *(I32, I64, I64, I32, I32, I64),
-    HOSTS,
-    I64,
-    HOSTS,
-    I32,
-    st.binary(max_size=300),
-    TEXTS,
+    *(I32, I32, I64, HOSTS, I64, HOSTS, I32),
     st.sampled_from(["", "MSG_REGION\1x\2TRACE_ON\1true\2"]),
 )
+SOME = (message.MAGIC_V1, b"\1t", 1, 2, 3, *(b"12345678", 4) * 2, "", 5, 6, 7)
+PLAIN = st.tuples(*COMMON, I64, I64, I32, st.binary(max_size=300), TEXTS)
 ENTRIES = st.lists(
     st.builds(
         BatchEntry,
@@ -59,24 +55,13 @@ ENTRIES = st.lists(
     max_size=3,
 )
 BATCHES = ENTRIES.map(encode_batch)
-BATCH = st.tuples(
-    st.just(message.MAGIC_V1),
-    st.binary(max_size=20),
-    *(I32, I64, I64, I32, I64),
-    HOSTS,
-    I64,
-    HOSTS,
-    I32,
-    BATCHES
-    | st.binary(max_size=60)
-    | st.builds(
-        lambda data, at, byte: data[:at] + byte + data[at + 1 :],
-        BATCHES,
-        st.integers(0, 80),
-        st.binary(min_size=1, max_size=1),
-    ),
-    st.sampled_from(["", "CLUSTER\1c\2"]),
+BROKEN_BATCHES = st.builds(
+    lambda data, at, byte: data[:at] + byte + data[at + 1 :],
+    BATCHES,
+    st.integers(0, 80),
+    st.binary(min_size=1, max_size=1),
 )
+BATCH = st.tuples(*COMMON, I64, I64, BATCHES | BROKEN_BATCHES | st.binary(max_size=60))
 SENT = st.tuples(
     I32,
     st.binary(max_size=40),
@@ -134,8 +119,7 @@ def test_batches_are_laid_out_alike(arguments):
 def test_the_longest_properties_are_the_same(length):
     text = f"{properties.UNIQ_KEY}\1k\2TAGS\1"
     text += "t" * (length - len(text) - 1)
-    arguments = (message.MAGIC_V1, b"\1t", *range(6), *(b"12345678", 0) * 2, b"x", text)
-    expected, got = both("plain_record", *arguments, "")
+    expected, got = both("plain_record", *SOME, b"x", text)
     assert got == expected
     assert (got is None) is (length > message.MAX_PROPERTIES_BYTES)
 
@@ -144,8 +128,7 @@ def test_the_longest_properties_are_the_same(length):
 @pytest.mark.parametrize("size", [0, 1, 15, 16, 63, 64, 65, 127, 128, 1000, 100_003])
 def test_checksums_of_all_lengths_are_zlibs(size):
     body = bytes(number * 7 % 251 for number in range(size))
-    arguments = (*range(6), *(b"12345678", 0) * 2, body, f"{properties.UNIQ_KEY}\1k\2")
-    record, _, _ = TWINS["plain_record"][1](message.MAGIC_V1, b"\1t", *arguments, "")
+    record, _, _ = TWINS["plain_record"][1](*SOME, body, "UNIQ_KEY\1k\2")
     assert record[8:12] == (zlib.crc32(body) & 0x7FFFFFFF).to_bytes(4, "big")
 
 

@@ -29,8 +29,8 @@ def form(request):
 def record(make, text: str, host: bytes = V4, sys_flag: int = 0):
     magic, name = message.topic_field("orders")
     return make(
-        *(magic, name, 3, 7, 0x10007, 5, sys_flag, 11, host, 13, V4, 2, b"body"),
-        *(text, SUFFIX),
+        *(magic, name, 3, sys_flag, 11, host, 13, V4, 2, SUFFIX),
+        *(7, 0x10007, 5, b"body", text),
     )
 
 
