@@ -3,6 +3,7 @@
  *     load PORT send|oneway|batch|pull [name=number ...] [topic=NAME]
  *
  *     connections=1  TCP connections to 127.0.0.1
+ *     idle=0         so many more that ask nothing
  *     window=1       requests in flight on each; one-way: the last of so many is answered
  *     size=128       bytes of a body
  *     batch=100      messages of a batch; most messages of a pull is `pull=32`
@@ -10,28 +11,16 @@
  *     ms=3000        stop asking after so long,
  *     count=0        or after so many requests, where it is not 0
  *
+ * Answers that say no are counted as errors, and the first is shown.
  * One thread, level-triggered epoll, one write for all that a read has answered.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
+#include "remoting.h"
 #include <fcntl.h>
-#include <netinet/tcp.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
-enum { SEND_V2 = 310, SEND_BATCH = 320, PULL = 11 };
-enum { SUCCESS = 0, PULL_NOT_FOUND = 19, PULL_RETRY = 20, PULL_OFFSET_MOVED = 21 };
 enum { ONE_WAY = 2, FIRST_OPAQUE = 100000, SILENCE_MS = 20000, CHUNK = 256 * 1024,
-       HEADER_ROOM = 1024 };
+       HEADER_ROOM = 1024, ADDRESS_CONNECTIONS = 20000 };
 
 /* A message's unique key: this and eight digits of its own. */
 #define UNIQUE_PREFIX "7F00000100002A139F4C5D3A"
@@ -41,7 +30,7 @@ struct buffer { char *data; size_t begin, end, size; };
 struct slot { int64_t sent_ns, offset; int queue; bool waiting, wrapped; };
 struct connection { int fd; bool blocked; struct buffer in, out; struct slot *slots; };
 
-static long connections = 1, window = 1, size = 128, batch = 100, pull = 32, queues = 8,
+static long connections = 1, idle = 0, window = 1, size = 128, batch = 100, pull = 32, queues = 8,
             ms = 3000, count = 0;
 static const char *topic = "bench";
 static int code;            /* of the requests */
@@ -52,17 +41,6 @@ static uint64_t asked, messages, errors, in_flight, unique;
 static int64_t deadline_ns;
 static struct buffer latencies;  /* u32 microseconds each */
 static int epoll;
-
-static void die(const char *what) {
-    fprintf(stderr, "load: %s: %s\n", what, errno ? strerror(errno) : "unexpected");
-    exit(1);
-}
-
-static int64_t now_ns(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * 1000000000LL + time.tv_nsec;
-}
 
 static char *reserve(struct buffer *buffer, size_t bytes) {
     if (buffer->begin == buffer->end) buffer->begin = buffer->end = 0;
@@ -76,17 +54,6 @@ static char *reserve(struct buffer *buffer, size_t bytes) {
         }
     }
     return buffer->data + buffer->end;
-}
-
-static void put32(char *at, uint32_t value) {
-    value = htonl(value);
-    memcpy(at, &value, 4);
-}
-
-static uint32_t get32(const char *at) {
-    uint32_t value;
-    memcpy(&value, at, 4);
-    return ntohl(value);
 }
 
 /* A key of its own for every message, as clients make them. */
@@ -190,14 +157,6 @@ static void flush(struct connection *connection) {
     connection->blocked = blocked;
 }
 
-/* The number after a name in a JSON header, quoted or not. */
-static long long field(const char *header, size_t bytes, const char *name) {
-    const char *at = memmem(header, bytes, name, strlen(name));
-    if (!at) return -1;
-    at += strlen(name);
-    return strtoll(at + (*at == '"'), NULL, 10);
-}
-
 static void complain(const char *header, size_t bytes) {
     if (!errors++) fprintf(stderr, "load: answer %.*s\n", (int)bytes, header);
 }
@@ -263,23 +222,18 @@ static void receive(struct connection *connection) {
     flush(connection);
 }
 
-static void join(struct connection *connection, int port, int first_queue) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int on = 1;
-    connection->fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(connection->fd, (struct sockaddr *)&address, sizeof address)) die("connect");
-    setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+static void join(struct connection *connection, int port, long number, int first_queue) {
+    connection->fd = join_port(port, number / ADDRESS_CONNECTIONS);
     fcntl(connection->fd, F_SETFL, O_NONBLOCK);
     watch(connection, EPOLL_CTL_ADD, false);
     if (!(connection->slots = calloc(window, sizeof *connection->slots))) die("memory");
-    for (long number = 0; number < window; number++)
-        connection->slots[number].queue = (first_queue + number) % queues;
+    for (long slot = 0; slot < window; slot++)
+        connection->slots[slot].queue = (first_queue + slot) % queues;
 }
 
 static void parse(int argc, char **argv) {
     static const struct { const char *name; long *value; } options[] = {
-        {"connections", &connections}, {"window", &window}, {"size", &size},
+        {"connections", &connections}, {"idle", &idle}, {"window", &window}, {"size", &size},
         {"batch", &batch}, {"pull", &pull}, {"queues", &queues}, {"ms", &ms},
         {"count", &count}};
     if (argc < 3) die("usage: load PORT send|oneway|batch|pull [name=value ...]");
@@ -299,27 +253,15 @@ static void parse(int argc, char **argv) {
     }
 }
 
-static int ascending(const void *left, const void *right) {
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    return (a > b) - (a < b);
-}
-
-static double cpu_s(void) {
-    struct rusage used;
-    getrusage(RUSAGE_SELF, &used);
-    return used.ru_utime.tv_sec + used.ru_stime.tv_sec +
-           (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
-}
-
 int main(int argc, char **argv) {
     parse(argc, argv);
     make_body();
     unique = (uint64_t)time(NULL) << 22;
     epoll = epoll_create1(0);
-    struct connection *all = calloc(connections, sizeof *all);
+    struct connection *all = calloc(connections + idle, sizeof *all);
     if (epoll < 0 || !all) die("epoll");
-    for (long index = 0; index < connections; index++)
-        join(&all[index], atoi(argv[1]), index * (one_way ? 1 : window) % queues);
+    for (long index = 0; index < connections + idle; index++)
+        join(&all[index], atoi(argv[1]), index, index * (one_way ? 1 : window) % queues);
     int64_t began = now_ns();
     deadline_ns = began + ms * 1000000;
     for (long index = 0; index < connections; index++) {
@@ -337,14 +279,7 @@ int main(int argc, char **argv) {
         }
     }
     double seconds = (now_ns() - began) / 1e9;
-    uint32_t *sorted = (uint32_t *)latencies.data;
-    size_t answers = latencies.end / sizeof *sorted;
-    if (!answers) die("nothing was asked");
-    qsort(sorted, answers, sizeof *sorted, ascending);
-    printf("{\"requests\":%llu,\"messages\":%llu,\"seconds\":%.6f,\"errors\":%llu,"
-           "\"p50_us\":%u,\"p99_us\":%u,\"max_us\":%u,\"cpu_seconds\":%.6f}\n",
-           (unsigned long long)asked, (unsigned long long)messages, seconds,
-           (unsigned long long)errors, sorted[answers / 2], sorted[answers * 99 / 100],
-           sorted[answers - 1], cpu_s());
-    return errors != 0;
+    report(asked, messages, errors, seconds, (uint32_t *)latencies.data,
+           latencies.end / sizeof(uint32_t));
+    return 0;
 }
