@@ -8,7 +8,7 @@ Flush = Literal["async", "sync"]
 Program = Literal["load", "wake", "slow readers", "java produce", "java push"]
 
 KIB = 1024
-FILL = f"batch batch=100 size={KIB} window=4"
+FILL = f"batch batch=100 size={KIB} window=4 ms=600000"
 
 
 class Target(NamedTuple):

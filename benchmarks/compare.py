@@ -39,6 +39,7 @@ WARM_UP = (
     "batch size=1024",
     "pull connections=4",
 )
+CLIENT_WARM_UP_S = 2.0
 HEADINGS = (
     *("case", "Ropeway msg/s", "RocketMQ msg/s", "ratio", "target"),
     *("Ropeway us CPU/msg", "RocketMQ us CPU/msg", "CPU ratio", "CPU target"),
@@ -66,6 +67,7 @@ def compare(
                 if flush == "async":
                     used = resources.at_start(running, given.seconds)
                 warm_up(running, given.warm_up)
+                warm_up_clients(running, phase, java)
                 for number in range(given.rounds):
                     for case in phase:
                         for server in running:
@@ -99,6 +101,18 @@ def warm_up(running: list[Server], seconds: float) -> None:
         with server.alone(running):
             for words in WARM_UP:
                 load.run("load", server.port, f"{words} topic=bench_warm ms={ms}")
+
+
+def warm_up_clients(running: list[Server], phase: list[Case], java: JavaLoad) -> None:
+    """The same for the JVM of the clients."""
+    used = {case.program: case for case in phase if case.program.startswith("java")}
+    for program, case in used.items():
+        for server in running:
+            topic = f"bench_warm_{program[5:]}"
+            with server.alone(running):
+                rounds.measure(
+                    rounds.Round(server, case, topic, CLIENT_WARM_UP_S, java)
+                )
 
 
 def progress(number: int, case: Case, server: Server, result: Result) -> None:

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from benchmarks.load import SILENCE_S, Report
+from benchmarks.load import Report
 from tests import builds
 
 if TYPE_CHECKING:
     from types import TracebackType
 
 SOURCES = Path(__file__).resolve().parent / "java"
+SILENCE_S = 120
+"""Consumers have 60 s to share their queues, and as much to take the messages."""
 JAVA = [
     *("java", "-Xms1g", "-Xmx1g", "-XX:+UseParallelGC"),
     # Consumers look for their share of the queues each second, not each 20 s.

@@ -3,7 +3,6 @@
  *     load PORT send|oneway|batch|pull [name=number ...] [topic=NAME]
  *
  *     connections=1  TCP connections to 127.0.0.1
- *     idle=0         so many more that ask nothing
  *     window=1       requests in flight on each; one-way: the last of so many is answered
  *     size=128       bytes of a body
  *     batch=100      messages of a batch; most messages of a pull is `pull=32`
@@ -20,7 +19,7 @@
 #include <sys/epoll.h>
 
 enum { ONE_WAY = 2, FIRST_OPAQUE = 100000, SILENCE_MS = 20000, CHUNK = 256 * 1024,
-       HEADER_ROOM = 1024, ADDRESS_CONNECTIONS = 20000 };
+       HEADER_ROOM = 1024 };
 
 /* A message's unique key: this and eight digits of its own. */
 #define UNIQUE_PREFIX "7F00000100002A139F4C5D3A"
@@ -30,7 +29,7 @@ struct buffer { char *data; size_t begin, end, size; };
 struct slot { int64_t sent_ns, offset; int queue; bool waiting, wrapped; };
 struct connection { int fd; bool blocked; struct buffer in, out; struct slot *slots; };
 
-static long connections = 1, idle = 0, window = 1, size = 128, batch = 100, pull = 32, queues = 8,
+static long connections = 1, window = 1, size = 128, batch = 100, pull = 32, queues = 8,
             ms = 3000, count = 0;
 static const char *topic = "bench";
 static int code;            /* of the requests */
@@ -222,8 +221,8 @@ static void receive(struct connection *connection) {
     flush(connection);
 }
 
-static void join(struct connection *connection, int port, long number, int first_queue) {
-    connection->fd = join_port(port, number / ADDRESS_CONNECTIONS);
+static void join(struct connection *connection, int port, int first_queue) {
+    connection->fd = join_port(port);
     fcntl(connection->fd, F_SETFL, O_NONBLOCK);
     watch(connection, EPOLL_CTL_ADD, false);
     if (!(connection->slots = calloc(window, sizeof *connection->slots))) die("memory");
@@ -233,7 +232,7 @@ static void join(struct connection *connection, int port, long number, int first
 
 static void parse(int argc, char **argv) {
     static const struct { const char *name; long *value; } options[] = {
-        {"connections", &connections}, {"idle", &idle}, {"window", &window}, {"size", &size},
+        {"connections", &connections}, {"window", &window}, {"size", &size},
         {"batch", &batch}, {"pull", &pull}, {"queues", &queues}, {"ms", &ms},
         {"count", &count}};
     if (argc < 3) die("usage: load PORT send|oneway|batch|pull [name=value ...]");
@@ -258,10 +257,10 @@ int main(int argc, char **argv) {
     make_body();
     unique = (uint64_t)time(NULL) << 22;
     epoll = epoll_create1(0);
-    struct connection *all = calloc(connections + idle, sizeof *all);
+    struct connection *all = calloc(connections, sizeof *all);
     if (epoll < 0 || !all) die("epoll");
-    for (long index = 0; index < connections + idle; index++)
-        join(&all[index], atoi(argv[1]), index, index * (one_way ? 1 : window) % queues);
+    for (long index = 0; index < connections; index++)
+        join(&all[index], atoi(argv[1]), index * (one_way ? 1 : window) % queues);
     int64_t began = now_ns();
     deadline_ns = began + ms * 1000000;
     for (long index = 0; index < connections; index++) {

@@ -44,15 +44,12 @@ static inline long long field(const char *header, size_t bytes, const char *name
     return strtoll(at + (*at == '"'), NULL, 10);
 }
 
-/* A connection to a port; 127.0.0.2 and so on give more than one address's ports. */
-static inline int join_port(int port, uint32_t address_number) {
-    struct sockaddr_in from = {.sin_family = AF_INET,
-                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK + address_number)};
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+/* A connection to a port of 127.0.0.1. */
+static inline int join_port(int port) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int on = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (address_number && bind(fd, (struct sockaddr *)&from, sizeof from)) die("bind");
-    if (connect(fd, (struct sockaddr *)&to, sizeof to)) die("connect");
+    if (connect(fd, (struct sockaddr *)&address, sizeof address)) die("connect");
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     return fd;
 }

@@ -95,7 +95,7 @@ def _native(one: Round) -> Result:
 
 
 def _beside_slow_readers(one: Round) -> Result:
-    """Half of the rest sends, half pulls: requests are counted, waiting is the sends'."""
+    """Half of the rest sends, half pulls: both count, the sends' waiting is told."""
     words = one.words()
     with slow_readers(one.server.port, one.topic, words["slow"]):
         before = one.server.cpu_s()

@@ -76,7 +76,7 @@ int main(int argc, char **argv) {
     for (int index = 2; index < argc; index++)
         if (!strncmp(argv[index], "topic=", 6)) topic = argv[index] + 6;
         else if (sscanf(argv[index], "ms=%ld", &ms) != 1) die(argv[index]);
-    int sender = join_port(atoi(argv[1]), 0), puller = join_port(atoi(argv[1]), 0);
+    int sender = join_port(atoi(argv[1])), puller = join_port(atoi(argv[1]));
     static uint32_t latencies_us[MOST];
     long long offset, next;
     uint64_t count = 0, errors = 0;

@@ -14,9 +14,19 @@ public final class Load {
     private Load() {
     }
 
-    public static void main(String[] arguments) throws Exception {
+    public static void main(String[] arguments) {
+        try {
+            obey(new BufferedReader(new InputStreamReader(System.in)));
+            System.exit(0);
+        } catch (Exception error) {
+            // Threads of clients still run and would keep the JVM alive.
+            error.printStackTrace();
+            System.exit(1);
+        }
+    }
+
+    private static void obey(BufferedReader lines) throws Exception {
         var consumers = new Consumers();
-        var lines = new BufferedReader(new InputStreamReader(System.in));
         for (String line; (line = lines.readLine()) != null;) {
             String[] words = line.split(" ");
             switch (words[0]) {
@@ -29,7 +39,6 @@ public final class Load {
                 default -> throw new IllegalArgumentException(line);
             }
         }
-        System.exit(0);
     }
 
     static void say(String text, Object... values) {
