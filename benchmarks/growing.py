@@ -154,14 +154,22 @@ def pull_anywhere(
     )
 
 
-def join_groups(server: Server, size: int) -> None:
-    """Groups with a live member each, that have read 8 queues to some place."""
-    load.run("load", server.port, f"batch size=128 topic={TOPIC} count=80")
-    with requests.connect(server.port) as connection:
-        for number in range(size):
+def store_some(server: Server, _size: int) -> None:
+    """What the groups read."""
+    words = f"batch size=128 topic={TOPIC} count={10 * QUEUES}"
+    load.run("load", server.port, words)
+
+
+@contextmanager
+def members(port: int, groups: int) -> Iterator[None]:
+    """One member of each group, on a connection of its own."""
+    with ExitStack() as opened:
+        for number in range(groups):
+            connection = opened.enter_context(requests.connect(port))
             requests.ask(connection, heartbeat(number))
             for queue_id in range(QUEUES):
                 requests.ask(connection, commit(number, queue_id))
+        yield
 
 
 def use_groups(
@@ -170,17 +178,16 @@ def use_groups(
     """What members of groups do, each time of another group, and sends."""
     numbers = itertools.cycle(range(size))
     commits = (commit(number, number % QUEUES) for number in numbers)
-    yield "commit of an offset", asked(server, commits, seconds)
     pulls = (
         requests.pull(TOPIC, number % QUEUES, 0, group=f"group_{number}")
         for number in numbers
     )
-    yield "pull of 32 x 128 B", asked(server, pulls, seconds)
     words = f"send connections={SEND_CONNECTIONS} topic={TOPIC}"
-    yield (
-        "send 128 B, 16 connections",
-        native(server, f"{words} ms={seconds * 1000:.0f}"),
-    )
+    with members(server.port, size):
+        yield "commit of an offset", asked(server, commits, seconds)
+        yield "pull of 32 x 128 B", asked(server, pulls, seconds)
+        figures = native(server, f"{words} ms={seconds * 1000:.0f}")
+        yield "send 128 B, 16 connections", figures
 
 
 def heartbeat(number: int) -> bytes:
@@ -216,5 +223,5 @@ KINDS = (
         pull_anywhere,
         restarts=True,
     ),
-    Kind("consumer groups", (1, 10, 100, 1_000), join_groups, use_groups),
+    Kind("consumer groups", (1, 10, 100, 1_000), store_some, use_groups),
 )

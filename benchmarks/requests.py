@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
-from gateway.wire.codes import RequestCode
+from gateway.wire.codes import RESPONSE_FLAG, RequestCode
 from gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage
 from gateway.wire.frame import PREFIX, decode_envelope, encode_frame
 from gateway.wire.header import to_fields
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 ANSWER_S = 30.0
 LENGTH_MASK = 0xFFFFFF
-SUCCESS = 0
 
 
 def connect(port: int) -> socket.socket:
@@ -28,10 +27,13 @@ def connect(port: int) -> socket.socket:
 def ask(connection: socket.socket, request: bytes) -> int:
     """Send a frame and read its answer; returns the answer's code."""
     connection.sendall(request)
-    prefix = _read(connection, PREFIX.size)
-    length, header = PREFIX.unpack(prefix)
-    rest = _read(connection, length - 4)
-    return decode_envelope(header >> 24, rest[: header & LENGTH_MASK]).code
+    while True:
+        length, mark = PREFIX.unpack(_read(connection, PREFIX.size))
+        rest = _read(connection, length - 4)
+        envelope = decode_envelope(mark >> 24, rest[: mark & LENGTH_MASK])
+        # A broker has requests, too: it tells members that their group has changed.
+        if envelope.flag & RESPONSE_FLAG:
+            return envelope.code
 
 
 def _read(connection: socket.socket, size: int) -> bytes:
