@@ -63,6 +63,7 @@ def measure(given: argparse.Namespace, kind: Kind) -> tuple[Found, dict[Place, f
                 kind.grow(server, size)
                 if kind.restarts:
                     starts[place] = restart(server)
+                    say(place, f"start after a kill {starts[place]:.2f} s")
                 grown[place] = server
         for place, server in grown.items():
             list(kind.work(server, place.size, given.seconds / WARM_PART))
@@ -71,7 +72,7 @@ def measure(given: argparse.Namespace, kind: Kind) -> tuple[Found, dict[Place, f
                 with server.alone(list(grown.values())):
                     for work, figures in kind.work(server, place.size, given.seconds):
                         found.setdefault((place, work), []).append(figures)
-                        progress(place, work, figures)
+                        say(place, f"{work} {figures.cpu_us:.2f} us CPU")
     return found, starts
 
 
@@ -83,11 +84,10 @@ def restart(server: Server) -> float:
     return time.monotonic() - began
 
 
-def progress(place: Place, work: str, figures: Figures) -> None:
-    """Say what was measured."""
+def say(place: Place, text: str) -> None:
+    """Say what was measured; a run takes minutes."""
     print(
-        f"{time.strftime('%H:%M:%S')} {place.size:,} {place.kind.name}: {work} "
-        f"{figures.cpu_us:.2f} us CPU, p99 {figures.p99_us:,.0f} us",
+        f"{time.strftime('%H:%M:%S')} {place.size:,} {place.kind.name}: {text}",
         file=sys.stderr,
     )
 
