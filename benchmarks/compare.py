@@ -39,7 +39,8 @@ WARM_UP = (
     "batch size=1024",
     "pull connections=4",
 )
-CLIENT_WARM_UP_S = 2.0
+CLIENT_PART = 10
+"""Clients are warm after this part of what a server needs."""
 HEADINGS = (
     *("case", "Ropeway msg/s", "RocketMQ msg/s", "ratio", "target"),
     *("Ropeway us CPU/msg", "RocketMQ us CPU/msg", "CPU ratio", "CPU target"),
@@ -65,9 +66,9 @@ def compare(
             with ExitStack() as stack:
                 running = start(given, flush, stack)
                 if flush == "async":
-                    used = resources.at_start(running, given.seconds)
+                    used = resources.at_start(running, given.rounds, given.seconds)
                 warm_up(running, given.warm_up)
-                warm_up_clients(running, phase, java)
+                warm_up_clients(running, phase, java, given.warm_up)
                 for number in range(given.rounds):
                     for case in phase:
                         for server in running:
@@ -103,7 +104,9 @@ def warm_up(running: list[Server], seconds: float) -> None:
                 load.run("load", server.port, f"{words} topic=bench_warm ms={ms}")
 
 
-def warm_up_clients(running: list[Server], phase: list[Case], java: JavaLoad) -> None:
+def warm_up_clients(
+    running: list[Server], phase: list[Case], java: JavaLoad, seconds: float
+) -> None:
     """The same for the JVM of the clients."""
     used = {case.program: case for case in phase if case.program.startswith("java")}
     for program, case in used.items():
@@ -111,7 +114,7 @@ def warm_up_clients(running: list[Server], phase: list[Case], java: JavaLoad) ->
             topic = f"bench_warm_{program[5:]}"
             with server.alone(running):
                 rounds.measure(
-                    rounds.Round(server, case, topic, CLIENT_WARM_UP_S, java)
+                    rounds.Round(server, case, topic, seconds / CLIENT_PART, java)
                 )
 
 

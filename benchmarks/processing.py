@@ -131,7 +131,9 @@ async def measure(
 async def main(rounds: int) -> None:
     measured = partial(measure, rounds)
     with tempfile.TemporaryDirectory() as data:
-        config = Config(data=Path(data), listeners=(ListenerConfig(port=0),))
+        config = Config(
+            data=Path(data), listeners=(ListenerConfig(port=0),), shutdown_ms=100
+        )
         async with App(config) as app:
             outbox = Outbox(asyncio.get_running_loop())
             (listener,) = app.server.listeners

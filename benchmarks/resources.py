@@ -20,6 +20,7 @@ SETTLE_S = 2.0
 IDLE_PART = 3
 """Idleness is looked at for so many times the seconds of a case."""
 STARTS = 3
+"""The most that a run makes; with fewer rounds, one for each."""
 START_TARGET_MIB, LOAD_TARGET_MIB = 150, 400
 IDLE_TARGET_PERCENT = 0.5
 START_TARGET_S = 0.7
@@ -42,12 +43,14 @@ class Resources:
         self.most = type(now)(*map(max, self.most, now))
 
 
-def at_start(running: list[Server], seconds: float) -> dict[str, Resources]:
+def at_start(
+    running: list[Server], rounds: int, seconds: float
+) -> dict[str, Resources]:
     """Look at servers that nobody has asked anything yet."""
     found = {}
     for server in running:
         now = server.memory()
-        found[server.name] = Resources(now, now, _start_s(server))
+        found[server.name] = Resources(now, now, _start_s(server, rounds))
     _idle(found, running, seconds)
     return found
 
@@ -57,13 +60,12 @@ def at_end(used: dict[str, Resources], running: list[Server], seconds: float) ->
     _idle(used, running, seconds)
 
 
-def _start_s(server: Server) -> float:
+def _start_s(server: Server, rounds: int) -> float:
     """The median time of starts with empty data; the machine's first is often slow."""
     more = []
-    with server.alone([server]):
-        for _ in range(STARTS - 1):
-            with servers.running(server.make) as another:
-                more.append(another.start_s)
+    for _ in range(min(STARTS, rounds) - 1):
+        with servers.running(server.make) as another:
+            more.append(another.start_s)
     return statistics.median([server.start_s, *more])
 
 

@@ -66,7 +66,9 @@ final class Producers {
 
         Sender send(DefaultMQProducer producer, String topic, byte[] body, long until)
             throws InterruptedException {
-            for (long began; (began = System.nanoTime()) < until;) {
+            // Each sends once at least, however late it starts.
+            do {
+                long began = System.nanoTime();
                 try {
                     producer.send(new Message(topic, body));
                 } catch (InterruptedException error) {
@@ -81,7 +83,7 @@ final class Producers {
                     latenciesUs = Arrays.copyOf(latenciesUs, 2 * count);
                 }
                 latenciesUs[count++] = (int) ((System.nanoTime() - began) / 1000);
-            }
+            } while (System.nanoTime() < until);
             return this;
         }
     }
