@@ -77,7 +77,7 @@ def test_a_profile_can_be_opened_in_speedscope(tmp_path: Path) -> None:
     out = tmp_path / "profile.speedscope.json"
     run("profile", "--seconds", "1", "--out", str(out), "pipelined")
     frames = json.loads(out.read_text())["shared"]["frames"]
-    assert "data_received" in {frame["name"] for frame in frames}
+    assert any(frame["name"].endswith("data_received") for frame in frames)
 
 
 @pytest.mark.parametrize(
