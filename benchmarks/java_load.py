@@ -21,8 +21,8 @@ SILENCE_S = 120
 """Consumers have 60 s to share their queues, and as much to take the messages."""
 JAVA = [
     *("java", "-Xms1g", "-Xmx1g", "-XX:+UseParallelGC"),
-    # Consumers look for their share of the queues each second, not each 20 s.
-    "-Drocketmq.client.rebalance.waitInterval=1000",
+    # Consumers look for their share of the queues often, not each 20 s.
+    "-Drocketmq.client.rebalance.waitInterval=700",
 ]
 
 

@@ -35,6 +35,12 @@ final class Consumers {
             running.add(consumer);
         }
         waitUntil(() -> shared(topic, queues), "each consumer has its queues");
+        // A consumer whose share has changed says so by a heartbeat, but gives up where
+        // another heartbeat is under way; its pulls are then refused for half a minute.
+        for (var one : running) {
+            var client = one.getDefaultMQPushConsumerImpl().getmQClientFactory();
+            waitUntil(client::sendHeartbeatToAllBrokerWithLock, "a heartbeat is sent");
+        }
         running.forEach(DefaultMQPushConsumer::suspend);
         Load.say("{\"event\":\"ready\"}");
     }
