@@ -203,6 +203,8 @@ def main() -> None:
         "--write", action="store_true", help="put the tables into docs/performance.md"
     )
     given = parser.parse_args()
+    if given.write and (given.words or given.ropeway_only):
+        parser.error("--write makes whole tables: without words, and with both servers")
     results, used = compare(given, cases.chosen(given.words))
     text = report(given, results, used)
     print(text)

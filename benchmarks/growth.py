@@ -146,6 +146,8 @@ def main() -> None:
         "--write", action="store_true", help="put the table into docs/performance.md"
     )
     given = parser.parse_args()
+    if given.write and given.words:
+        parser.error("--write makes whole tables, so it takes no words")
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
