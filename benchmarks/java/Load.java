@@ -2,8 +2,8 @@
 //
 //     produce NAME_SERVER TOPIC THREADS SIZE MS   threads that send synchronously
 //     consume NAME_SERVER TOPIC GROUP CLIENTS QUEUES
-//                                                 push consumers; they pause once each
-//                                                 has its share of the queues
+//                                                 push consumers, ready once each has
+//                                                 its share of the queues; they wait
 //     go COUNT                                    they go on until they have so many
 //     end                                         they stop
 
