@@ -1,7 +1,7 @@
 """How long the codec takes: microseconds a call, the best of several rounds.
 
-    $ python benchmarks/codec.py
-    $ python benchmarks/codec.py feed encode
+    $ python -m benchmarks.codec
+    $ python -m benchmarks.codec feed encode
 
 Names on the command line choose the rows that have one of them in theirs. It needs
 no server and takes a few seconds.

@@ -10,26 +10,14 @@
  *     ms=3000        stop asking after so long,
  *     count=0        or after so many requests, where it is not 0
  *
+ * Answers that say no are counted as errors, and the first is shown.
  * One thread, level-triggered epoll, one write for all that a read has answered.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
+#include "remoting.h"
 #include <fcntl.h>
-#include <netinet/tcp.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
-enum { SEND_V2 = 310, SEND_BATCH = 320, PULL = 11 };
-enum { SUCCESS = 0, PULL_NOT_FOUND = 19, PULL_RETRY = 20, PULL_OFFSET_MOVED = 21 };
 enum { ONE_WAY = 2, FIRST_OPAQUE = 100000, SILENCE_MS = 20000, CHUNK = 256 * 1024,
        HEADER_ROOM = 1024 };
 
@@ -53,17 +41,6 @@ static int64_t deadline_ns;
 static struct buffer latencies;  /* u32 microseconds each */
 static int epoll;
 
-static void die(const char *what) {
-    fprintf(stderr, "load: %s: %s\n", what, errno ? strerror(errno) : "unexpected");
-    exit(1);
-}
-
-static int64_t now_ns(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * 1000000000LL + time.tv_nsec;
-}
-
 static char *reserve(struct buffer *buffer, size_t bytes) {
     if (buffer->begin == buffer->end) buffer->begin = buffer->end = 0;
     if (buffer->end + bytes > buffer->size) {
@@ -76,17 +53,6 @@ static char *reserve(struct buffer *buffer, size_t bytes) {
         }
     }
     return buffer->data + buffer->end;
-}
-
-static void put32(char *at, uint32_t value) {
-    value = htonl(value);
-    memcpy(at, &value, 4);
-}
-
-static uint32_t get32(const char *at) {
-    uint32_t value;
-    memcpy(&value, at, 4);
-    return ntohl(value);
 }
 
 /* A key of its own for every message, as clients make them. */
@@ -190,14 +156,6 @@ static void flush(struct connection *connection) {
     connection->blocked = blocked;
 }
 
-/* The number after a name in a JSON header, quoted or not. */
-static long long field(const char *header, size_t bytes, const char *name) {
-    const char *at = memmem(header, bytes, name, strlen(name));
-    if (!at) return -1;
-    at += strlen(name);
-    return strtoll(at + (*at == '"'), NULL, 10);
-}
-
 static void complain(const char *header, size_t bytes) {
     if (!errors++) fprintf(stderr, "load: answer %.*s\n", (int)bytes, header);
 }
@@ -264,17 +222,12 @@ static void receive(struct connection *connection) {
 }
 
 static void join(struct connection *connection, int port, int first_queue) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int on = 1;
-    connection->fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(connection->fd, (struct sockaddr *)&address, sizeof address)) die("connect");
-    setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    connection->fd = join_port(port);
     fcntl(connection->fd, F_SETFL, O_NONBLOCK);
     watch(connection, EPOLL_CTL_ADD, false);
     if (!(connection->slots = calloc(window, sizeof *connection->slots))) die("memory");
-    for (long number = 0; number < window; number++)
-        connection->slots[number].queue = (first_queue + number) % queues;
+    for (long slot = 0; slot < window; slot++)
+        connection->slots[slot].queue = (first_queue + slot) % queues;
 }
 
 static void parse(int argc, char **argv) {
@@ -297,18 +250,6 @@ static void parse(int argc, char **argv) {
             }
         if (!known) die(argv[index]);
     }
-}
-
-static int ascending(const void *left, const void *right) {
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    return (a > b) - (a < b);
-}
-
-static double cpu_s(void) {
-    struct rusage used;
-    getrusage(RUSAGE_SELF, &used);
-    return used.ru_utime.tv_sec + used.ru_stime.tv_sec +
-           (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
 int main(int argc, char **argv) {
@@ -337,14 +278,7 @@ int main(int argc, char **argv) {
         }
     }
     double seconds = (now_ns() - began) / 1e9;
-    uint32_t *sorted = (uint32_t *)latencies.data;
-    size_t answers = latencies.end / sizeof *sorted;
-    if (!answers) die("nothing was asked");
-    qsort(sorted, answers, sizeof *sorted, ascending);
-    printf("{\"requests\":%llu,\"messages\":%llu,\"seconds\":%.6f,\"errors\":%llu,"
-           "\"p50_us\":%u,\"p99_us\":%u,\"max_us\":%u,\"cpu_seconds\":%.6f}\n",
-           (unsigned long long)asked, (unsigned long long)messages, seconds,
-           (unsigned long long)errors, sorted[answers / 2], sorted[answers * 99 / 100],
-           sorted[answers - 1], cpu_s());
-    return errors != 0;
+    report(asked, messages, errors, seconds, (uint32_t *)latencies.data,
+           latencies.end / sizeof(uint32_t));
+    return 0;
 }

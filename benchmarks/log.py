@@ -90,9 +90,9 @@ async def reads(log: FileLog, name: str, seconds: float) -> None:
     first = max(partition.first, partition.end - 20 * READ)
     count = 0
     cpu, until = time.process_time(), time.monotonic() + seconds
-    while time.monotonic() < until:
+    while not count or time.monotonic() < until:
         offset = first
-        while offset + READ <= partition.end:
+        while offset < partition.end:
             chunk = partition.read_now(offset, READ, 1 << 20)
             if chunk is None:
                 chunk = await partition.read(offset, READ, 1 << 20)

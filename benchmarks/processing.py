@@ -1,18 +1,21 @@
 """What requests cost without sockets: CPU microseconds from bytes in to bytes out.
 
     $ python -m benchmarks.processing
+    $ python -m benchmarks.processing --rounds 5
 
 Requests are handed to connections as the network would, the log writes to a
 temporary directory, and answers are thrown away. The least of many short rounds is
 steady to a few percent on a busy machine, so this shows small changes that
-`remoting.py` cannot.
+`compare` cannot.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import tempfile
 import time
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,10 +115,12 @@ async def turn() -> None:
         await asyncio.sleep(0)
 
 
-async def measure(name: str, work: Callable[[], object], requests: int) -> None:
+async def measure(
+    rounds: int, name: str, work: Callable[[], object], requests: int
+) -> None:
     """Print the CPU time of one of the requests that a call of `work` makes."""
     least = float("inf")
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         began = time.thread_time()
         for _ in range(CALLS):
             work()
@@ -124,9 +129,12 @@ async def measure(name: str, work: Callable[[], object], requests: int) -> None:
     print(f"{name:40} {least / CALLS / requests * 1e6:8.2f} us")
 
 
-async def main() -> None:
+async def main(rounds: int) -> None:
+    measured = partial(measure, rounds)
     with tempfile.TemporaryDirectory() as data:
-        config = Config(data=Path(data), listeners=(ListenerConfig(port=0),))
+        config = Config(
+            data=Path(data), listeners=(ListenerConfig(port=0),), shutdown_ms=100
+        )
         async with App(config) as app:
             outbox = Outbox(asyncio.get_running_loop())
             turns = Turns(config.limits, app.node.log)
@@ -149,19 +157,21 @@ async def main() -> None:
 
             sends = [send(index % QUEUES, bytes(128)) for index in range(CONNECTIONS)]
             window = b"".join(sends)
-            await measure("single of 128 B, 64 connections", lambda: each(sends), 64)
-            await measure(
+            await measured("single of 128 B, 64 connections", lambda: each(sends), 64)
+            await measured(
                 "single of 128 B, window of 64", lambda: one.data_received(window), 64
             )
             entries = [BatchEntry(0, bytes(1024), PROPERTIES)] * 100
             batch = send(0, encode_batch(entries), SendBatchMessage)
-            await measure("batch of 100 x 1 KiB", lambda: one.data_received(batch), 1)
+            await measured("batch of 100 x 1 KiB", lambda: one.data_received(batch), 1)
             queue = app.node.topics.get("bench")
             assert queue is not None
             end = queue.partitions[0].end
             pulls = cycle([pull(end - offset) for offset in range(3200, 0, -32)])
-            await measure("pull of 32 x 1 KiB", lambda: each(pulls), CONNECTIONS)
+            await measured("pull of 32 x 1 KiB", lambda: each(pulls), CONNECTIONS)
 
 
 if __name__ == "__main__":
-    uvloop.run(main())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    uvloop.run(main(parser.parse_args().rounds))

@@ -1,7 +1,7 @@
 """What a second worker brings: messages a second and server CPU a message, 1 against 2.
 
-    $ python benchmarks/workers.py
-    $ python benchmarks/workers.py --seconds 1 --rounds 3
+    $ python -m benchmarks.workers
+    $ python -m benchmarks.workers --seconds 1 --rounds 3
 
 Each worker has a load generator (`load.c`) of its own. They share the machine's cores
 with the workers: where there are not two for each worker, messages a second say little,
@@ -11,7 +11,6 @@ and CPU a message, of the workers without their supervisor, is the figure to loo
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import statistics
@@ -20,23 +19,34 @@ import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from remoting import HERE, STOP_S, Server, build, cache, load
+from benchmarks import counters, load
+from tests import builds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+STOP_S = 30
 LOADS = (
     "send size=128 connections=64",
     "send size=128 window=256",
 )
 
 
+class Worker(NamedTuple):
+    """A worker that runs."""
+
+    name: str
+    port: int
+    pid: int
+
+
 @contextmanager
-def serving(workers: int) -> Iterator[list[Server]]:
+def serving(workers: int) -> Iterator[list[Worker]]:
     """So many workers, with empty logs on a disk."""
-    with tempfile.TemporaryDirectory(dir=cache()) as data:
+    builds.cache().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=builds.cache(), prefix="bench-") as data:
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "gateway.cli.main", "serve", "--data", data),
@@ -44,7 +54,7 @@ def serving(workers: int) -> Iterator[list[Server]]:
             ],
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(HERE.parent)},
+            env={**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))},
         )
         assert process.stdout is not None
         try:
@@ -55,7 +65,7 @@ def serving(workers: int) -> Iterator[list[Server]]:
                     raise SystemExit("Ropeway has not started")
                 ports += map(int, re.findall(r"listening on 127\.0\.0\.1:(\d+)", line))
             yield [
-                Server(f"broker-{number}", port, pid(data, number), "async")
+                Worker(f"broker-{number}", port, pid(data, number))
                 for number, port in enumerate(ports)
             ]
         finally:
@@ -68,21 +78,18 @@ def pid(data: str, number: int) -> int:
     return int(Path(data, f"broker-{number}", "log", "lock").read_text())
 
 
-def measure(program: Path, servers: list[Server], what: str) -> tuple[float, float]:
+def measure(workers: list[Worker], what: str) -> tuple[float, float]:
     """Load all at the same time: messages a second, CPU microseconds a message."""
-    before = sum(one.cpu_s() for one in servers)
+    before = sum(counters.cpu_s(one.pid) for one in workers)
     # A topic for each worker: one that all share needs an administrator.
     loads = [
-        subprocess.Popen(
-            [program, str(one.port), *what.split(), f"topic=bench-{one.name}"],
-            stdout=subprocess.PIPE,
-        )
-        for one in servers
+        load.Running("load", one.port, f"{what} topic=bench-{one.name}")
+        for one in workers
     ]
-    reports = [json.loads(one.communicate()[0]) for one in loads]
-    cpu_us = (sum(one.cpu_s() for one in servers) - before) * 1e6
-    messages = sum(one["messages"] for one in reports)
-    return messages / max(one["seconds"] for one in reports), cpu_us / messages
+    reports = [one.report() for one in loads]
+    cpu_us = (sum(counters.cpu_s(one.pid) for one in workers) - before) * 1e6
+    messages = sum(one.messages for one in reports)
+    return messages / max(one.seconds for one in reports), cpu_us / messages
 
 
 def main() -> None:
@@ -92,21 +99,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="a load and round")
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
-    program = build()
     print(f"{os.cpu_count()} cores")
     print("| load | workers | messages/s | us CPU/message |")
     print("| --- | ---: | ---: | ---: |")
     with serving(1) as one, serving(2) as two:
         for what in LOADS:
             results: dict[int, list[tuple[float, float]]] = {1: [], 2: []}
-            for server in [*one, *two]:
-                load(program, server, f"{what} ms=500 topic=bench-{server.name}")
+            timed = f"{what} ms={given.seconds * 1000:.0f}"
+            for workers in (one, two):
+                measure(workers, timed)  # warms up
             for _ in range(given.rounds):
-                for servers in (one, two):
-                    done = measure(
-                        program, servers, f"{what} ms={given.seconds * 1000:.0f}"
-                    )
-                    results[len(servers)].append(done)
+                for workers in (one, two):
+                    results[len(workers)].append(measure(workers, timed))
             for count, rounds in results.items():
                 rate, cpu_us = map(statistics.median, zip(*rounds, strict=True))
                 print(f"| {what} | {count} | {rate:,.0f} | {cpu_us:.1f} |")

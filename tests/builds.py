@@ -75,6 +75,17 @@ def go_program(sources: Path) -> Path:
     return _built("go", files, "", compile_it) / "program"
 
 
+def c_program(source: Path, headers: Sequence[Path] = ()) -> Path:
+    """The binary of one C file, and of the headers beside it that it includes."""
+
+    def compile_it(folder: Path) -> None:
+        flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-std=gnu11"]
+        target = str(folder / "program")
+        _run(["gcc", *flags, "-o", target, str(source)], source.parent)
+
+    return _built("c", [source, *headers], "", compile_it) / "program"
+
+
 def shared_object(source: Path) -> Path:
     """The library for LD_PRELOAD made of one C file."""
 

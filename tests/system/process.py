@@ -13,7 +13,7 @@ from pathlib import Path
 
 START_SECONDS = 120
 STOP_SECONDS = 60
-POLL_SECONDS = 0.05
+POLL_SECONDS = 0.01
 GET_ROUTE = 105
 
 

@@ -1,17 +1,19 @@
 """A real RocketMQ 5.5.0 name server and broker, to compare with."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests import builds
 from tests.system.process import ServerProcess, free_ports, listens, route_code
 
 HERE = Path(__file__).parent
-HEAP = "512m"
 CLUSTER = "DefaultCluster"
+SMALL = ["-Xms512m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=256m"]
+"""What a broker is given that only has to be right."""
+NAMESRV = ["-Xms128m", "-Xmx128m", "-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=256m"]
+SMALL_FILES = {"mappedFileSizeCommitLog": str(64 * 1024 * 1024)}
 JAVA = [
     "java",
-    "-XX:+UseSerialGC",
-    "-XX:MaxDirectMemorySize=256m",
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
     "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
@@ -40,7 +42,6 @@ namesrvAddr=127.0.0.1:{name_port}
 brokerRole=ASYNC_MASTER
 storePathRootDir={directory}/store
 storePathCommitLog={directory}/store/commitlog
-mappedFileSizeCommitLog=67108864
 diskMaxUsedSpaceRatio=95
 {settings}
 """
@@ -53,6 +54,8 @@ class RocketMQ:
         directory: for data, settings and logs; kept over stop and start.
         sync_flush: acknowledge a message when the disk has it.
         auto_create: make a topic when somebody sends to it.
+        broker_java: the broker's heap and collector.
+        settings: more lines of the broker's own configuration.
     """
 
     name = "RocketMQ 5.5.0"
@@ -64,13 +67,17 @@ class RocketMQ:
         sync_flush: bool = False,
         auto_create: bool = True,
         tls: tuple[Path, Path] | None = None,  # noqa: ARG002 - it makes its own
+        broker_java: Sequence[str] = SMALL,
+        settings: Mapping[str, str] = SMALL_FILES,
     ) -> None:
         self._directory = directory
+        self._broker_java = broker_java
         # A broker also listens two ports below its own.
         self._name_port, self._broker_port, self._ha_port = _ports()
         self._settings = {
             "flushDiskType": "SYNC_FLUSH" if sync_flush else "ASYNC_FLUSH",
             "autoCreateTopicEnable": str(auto_create).lower(),
+            **settings,
         }
         self._running: list[ServerProcess] = []
 
@@ -79,14 +86,29 @@ class RocketMQ:
         """Where clients ask for routes."""
         return f"127.0.0.1:{self._name_port}"
 
+    @property
+    def broker_port(self) -> int:
+        """Where clients send and pull."""
+        return self._broker_port
+
+    @property
+    def broker_pid(self) -> int:
+        """The process id of the running broker."""
+        return self._running[-1].pid
+
+    @property
+    def log_files(self) -> Path:
+        """The folder of the files with all messages."""
+        return self._directory / "store" / "commitlog"
+
     def start(self) -> None:
         """Start both, and return when a client could send."""
         self._directory.mkdir(parents=True, exist_ok=True)
         self._write("namesrv.conf", NAMESRV_CONF)
         self._write("broker.conf", BROKER_CONF)
-        namesrv = self._java("namesrv", "namesrv.NamesrvStartup", "128m")
+        namesrv = self._java("namesrv", "namesrv.NamesrvStartup", NAMESRV)
         namesrv.wait_until(lambda: listens(self._name_port))
-        broker = self._java("broker", "broker.BrokerStartup", HEAP)
+        broker = self._java("broker", "broker.BrokerStartup", self._broker_java)
         broker.wait_until(
             lambda: (
                 listens(self._broker_port) and route_code(self._name_port, CLUSTER) == 0
@@ -103,13 +125,12 @@ class RocketMQ:
         while self._running:
             self._running.pop().kill()
 
-    def _java(self, name: str, main_class: str, heap: str) -> ServerProcess:
+    def _java(self, name: str, main_class: str, java: Sequence[str]) -> ServerProcess:
         process = ServerProcess(
             name,
             [
                 *JAVA,
-                f"-Xms{heap}",
-                f"-Xmx{heap}",
+                *java,
                 f"-Duser.home={self._directory}",
                 f"-Drocketmq.home.dir={self._directory}",
                 "-cp",

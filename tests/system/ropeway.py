@@ -1,6 +1,7 @@
 """Ropeway as its users start it: `serve` in a process of its own."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.system.process import ServerProcess, free_ports, route_code
@@ -16,6 +17,8 @@ class Ropeway:
         sync_flush: acknowledge a message when the disk has it.
         auto_create: make a topic when somebody sends to it.
         tls: certificate and key for clients that speak TLS.
+        options: more of the command line of `serve`.
+        python: what runs it, and under what.
     """
 
     name = "Ropeway"
@@ -27,10 +30,13 @@ class Ropeway:
         sync_flush: bool = False,
         auto_create: bool = True,
         tls: tuple[Path, Path] | None = None,
+        options: Sequence[str] = (),
+        python: Sequence[str] = (sys.executable,),
     ) -> None:
         self._directory = directory
         self._port = free_ports(1)[0]
-        self._options = ["--flush", "sync" if sync_flush else "async"]
+        self._python = python
+        self._options = ["--flush", "sync" if sync_flush else "async", *options]
         if not auto_create:
             self._options += ["--no-auto-create"]
         if tls is not None:
@@ -42,13 +48,29 @@ class Ropeway:
         """Where clients ask for routes."""
         return f"127.0.0.1:{self._port}"
 
+    @property
+    def broker_port(self) -> int:
+        """Where clients send and pull."""
+        return self._port
+
+    @property
+    def broker_pid(self) -> int:
+        """The process id of the running gateway."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def log_files(self) -> Path:
+        """The folder of the files with all messages."""
+        return self._directory / "data" / "log"
+
     def start(self) -> None:
         """Start it, on the same port and data as before, and return when it answers."""
         self._directory.mkdir(parents=True, exist_ok=True)
         self._process = ServerProcess(
             "ropeway",
             [
-                *[sys.executable, "-m", "gateway.cli.main", "serve"],
+                *[*self._python, "-m", "gateway.cli.main", "serve"],
                 *["--listen", self.name_server],
                 *["--data", str(self._directory / "data")],
                 *self._options,

@@ -1,0 +1,84 @@
+"""Single requests to a broker, for what a load needs before it can start."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from gateway.wire.codes import RESPONSE_FLAG, RequestCode
+from gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage
+from gateway.wire.frame import PREFIX, decode_envelope, encode_frame
+from gateway.wire.header import to_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ANSWER_S = 30.0
+LENGTH_MASK = 0xFFFFFF
+
+
+def connect(port: int) -> socket.socket:
+    """A connection that does not wait for full packets."""
+    connection = socket.create_connection(("127.0.0.1", port), ANSWER_S)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+def ask(connection: socket.socket, request: bytes) -> int:
+    """Send a frame and read its answer; returns the answer's code."""
+    connection.sendall(request)
+    while True:
+        length, mark = PREFIX.unpack(_read(connection, PREFIX.size))
+        rest = _read(connection, length - 4)
+        envelope = decode_envelope(mark >> 24, rest[: mark & LENGTH_MASK])
+        # A broker has requests, too: it tells members that their group has changed.
+        if envelope.flag & RESPONSE_FLAG:
+            return envelope.code
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
+    data = connection.recv(size, socket.MSG_WAITALL)
+    if len(data) < size:
+        raise ConnectionError(f"{len(data)} of {size} bytes, then the server closed")
+    return data
+
+
+def create_topic(port: int, topic: str, queues: int) -> None:
+    """Make a topic with so many queues.
+
+    Raises:
+        RuntimeError: the broker does not want to.
+    """
+    fields: Mapping[str, str] = {
+        "topic": topic,
+        "defaultTopic": "TBW102",
+        "readQueueNums": str(queues),
+        "writeQueueNums": str(queues),
+        "perm": "6",
+        "topicFilterType": "SINGLE_TAG",
+        "topicSysFlag": "0",
+        "order": "false",
+    }
+    request = encode_frame(RequestCode.UPDATE_AND_CREATE_TOPIC, 1, fields=fields)
+    with connect(port) as connection:
+        if code := ask(connection, request):
+            raise RuntimeError(f"topic {topic} of {queues} queues: code {code}")
+
+
+def pull(
+    topic: str, queue_id: int, offset: int, *, most: int = 32, group: str = "bench_pull"
+) -> bytes:
+    """The frame of a pull that does not wait."""
+    header = PullMessage(
+        consumer_group=group,
+        topic=topic,
+        queue_id=queue_id,
+        queue_offset=offset,
+        max_msg_nums=most,
+        sys_flag=SUBSCRIPTION_FLAG,
+        commit_offset=0,
+        suspend_timeout_millis=0,
+        sub_version=0,
+        subscription="*",
+    )
+    return encode_frame(RequestCode.PULL_MESSAGE, 1, fields=to_fields(header))

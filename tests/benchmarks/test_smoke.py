@@ -1,0 +1,149 @@
+"""Every benchmark runs: shortly, with few cases, whatever time it takes."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import cases, table
+
+ROOT = Path(__file__).parents[2]
+SHORT = ["--rounds", "1", "--seconds", "0.1"]
+
+needs_gcc = pytest.mark.skipif(
+    shutil.which("gcc") is None, reason="the load generators are built with gcc"
+)
+needs_py_spy = pytest.mark.skipif(
+    shutil.which("py-spy", path=Path(sys.executable).parent) is None,
+    reason="set-up has not installed py-spy",
+)
+
+
+def run(name: str, *arguments: str) -> str:
+    """What a program of benchmarks/ prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{name}", *arguments],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def rows(text: str) -> dict[str, list[str]]:
+    """The lines of markdown tables, by their first cells."""
+    cells = [line.strip("|").split("|") for line in text.splitlines() if "|" in line]
+    return {first.strip(): [one.strip() for one in rest] for first, *rest in cells}
+
+
+@needs_gcc
+def test_ropeway_is_compared_with_nothing_where_rocketmq_is_left_out() -> None:
+    words = ["single 128 B, 1 connection", "batch", "tail", "cold", "long poll"]
+    found = rows(
+        run("compare", *SHORT, "--warm-up", "0.1", "--ropeway-only", *words, "slow")
+    )
+    named = {case.name for case in cases.chosen([*words, "slow"])}
+    assert named < set(found)
+    for name in named:
+        rate, other, ratio, *_ = found[name]
+        assert float(rate.replace(",", "")) > 0
+        assert (other, ratio) == ("-", "-")
+    assert "memory at start, anonymous, MiB" in found
+
+
+@needs_gcc
+def test_growth_is_compared_with_the_smallest_size() -> None:
+    found = run("growth", *SHORT, "--most", "100")
+    for kind in ("queues", "connections", "consumer groups"):
+        sizes = re.findall(rf"^\| {kind} +\|[^|]+\| +(\d+) \|", found, re.MULTILINE)
+        assert {"1", "100"} <= set(sizes)
+
+
+@needs_gcc
+def test_stored_messages_are_there_after_a_kill() -> None:
+    found = run("growth", *SHORT, "--most", "10000", "stored")
+    assert re.search(r"longest start after a kill took [\d.]+ s", found)
+
+
+@needs_gcc
+def test_one_worker_is_compared_with_two() -> None:
+    found = run("workers", *SHORT)
+    counts = re.findall(r"^\| send [^|]+\| (\d) \| [\d,]+ \|", found, re.MULTILINE)
+    assert counts == ["1", "2"] * 2
+
+
+@needs_gcc
+@needs_py_spy
+def test_a_profile_can_be_opened_in_speedscope(tmp_path: Path) -> None:
+    out = tmp_path / "profile.speedscope.json"
+    run("profile", "--seconds", "1", "--out", str(out), "pipelined")
+    frames = json.loads(out.read_text())["shared"]["frames"]
+    assert any(frame["name"].endswith("data_received") for frame in frames)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "says"),
+    [
+        ("codec", ["tag_hash, cached"], "tag_hash, cached"),
+        ("log", ["--seconds", "0.02"], "us CPU/append"),
+        ("processing", ["--rounds", "1"], "pull of 32 x 1 KiB"),
+    ],
+)
+def test_the_parts_are_measured_alone(
+    name: str, arguments: list[str], says: str
+) -> None:
+    assert says in run(name, *arguments)
+
+
+@pytest.mark.jvm
+@pytest.mark.server
+def test_both_servers_take_the_load_of_native_and_of_java_clients() -> None:
+    words = ["single 128 B, 1 connection", "8 clients", "64 threads", "sync"]
+    found = rows(run("compare", *SHORT, "--warm-up", "0.1", *words))
+    for case in cases.chosen(words):
+        ours, theirs, ratio, *_ = found[case.name]
+        assert float(ours.replace(",", "")) > 0
+        assert float(theirs.replace(",", "")) > 0
+        assert re.fullmatch(r"[\d.]+ \[[\d.]+-[\d.]+\]", ratio)
+
+
+def test_no_two_cases_have_one_name() -> None:
+    names = [case.name for case in cases.CASES]
+    assert len(set(names)) == len(names)
+
+
+def test_a_table_replaces_what_stood_between_its_markers(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "before\n<!-- x: written by a program -->\nold\n<!-- /x -->\nafter\n"
+    )
+    table.write("x", "new", page)
+    assert page.read_text() == (
+        "before\n<!-- x: written by a program -->\nnew\n<!-- /x -->\nafter\n"
+    )
+    with pytest.raises(ValueError, match=r"page\.md lacks <!-- y"):
+        table.write("y", "new", page)
+
+
+def test_the_page_has_a_place_for_every_table() -> None:
+    text = table.PAGE.read_text()
+    for name in ("compare", "growth"):
+        assert f"<!-- {name}: written by a program -->" in text
+        assert f"<!-- /{name} -->" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "most", "least"),
+    [([0.5], "met", "missed"), ([1.0], "met", "met"), ([1.5], "missed", "met")],
+)
+def test_a_median_is_held_to_its_limit(
+    values: list[float], most: str, least: str
+) -> None:
+    assert table.at_most(1.0, [*values, 0.0, 9.0]) == f"<= 1: {most}"
+    assert table.at_least(1.0, [*values, 0.0, 9.0]) == f">= 1: {least}"
