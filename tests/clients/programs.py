@@ -11,12 +11,7 @@ from tests import builds
 from tests.clients.harness import Agent
 
 HERE = Path(__file__).parent
-JAVA = [
-    *("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-    # A topic that comes while a consumer runs is seen at the next look at the routes
-    # and taken at the next rebalance: half a minute and 20 s apart by default.
-    "-Drocketmq.client.rebalance.waitInterval=1000",
-]
+JAVA = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 const (
 	sendTimeout = 10 * time.Second
 	retryPause  = 200 * time.Millisecond
-	shardKey    = "SHARD"
 )
 
 var statuses = map[primitive.SendStatus]string{
@@ -28,6 +26,11 @@ var statuses = map[primitive.SendStatus]string{
 var (
 	opening   sync.Mutex
 	producers = map[string]rocketmq.Producer{}
+
+	// The shards of messages that are being sent. Not a property of the message: it
+	// would have to go before the message does, and the client selects a queue anew,
+	// with the same message, each time that it tries again.
+	shards sync.Map
 )
 
 // byShard sends a message to the queue that its shard number names, others in turn.
@@ -36,13 +39,12 @@ type byShard struct{ inTurn producer.QueueSelector }
 func (s byShard) Select(
 	m *primitive.Message, queues []*primitive.MessageQueue, last string,
 ) *primitive.MessageQueue {
-	shard, err := strconv.Atoi(m.GetProperty(shardKey))
-	if err != nil {
+	shard, ordered := shards.Load(m)
+	if !ordered {
 		return s.inTurn.Select(m, queues, last)
 	}
-	m.RemoveProperty(shardKey)
 	for _, queue := range queues {
-		if queue.QueueId == shard%len(queues) {
+		if queue.QueueId == shard.(int)%len(queues) {
 			return queue
 		}
 	}
@@ -84,9 +86,6 @@ func build(c *command, w wanted) *primitive.Message {
 	if w.DelayLevel > 0 {
 		m.WithDelayTimeLevel(w.DelayLevel)
 	}
-	if c.Mode == "ordered" {
-		m.WithProperty(shardKey, strconv.Itoa(w.Shard))
-	}
 	return m
 }
 
@@ -118,7 +117,12 @@ func produce(c *command) error {
 func produceOne(c *command, p rocketmq.Producer, w wanted) {
 	giveUp := time.Now().Add(time.Duration(c.RetryForMs) * time.Millisecond)
 	for {
-		result, err := p.SendSync(context.Background(), build(c, w))
+		m := build(c, w)
+		if c.Mode == "ordered" {
+			shards.Store(m, w.Shard)
+		}
+		result, err := p.SendSync(context.Background(), m)
+		shards.Delete(m)
 		if err == nil {
 			c.sent(w, result)
 			return

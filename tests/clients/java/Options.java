@@ -4,14 +4,11 @@ import org.apache.rocketmq.client.ClientConfig;
 
 @SuppressWarnings("deprecation")
 final class Options {
-    private static final int ROUTES_MS = 1000;
-
     private Options() { }
 
     static void apply(Command command, ClientConfig client) {
         client.setNamesrvAddr(command.text("namesrv"));
         client.setInstanceName(command.instance());
-        client.setPollNameServerInterval(ROUTES_MS);
         if (command.has("namespace")) {
             client.setNamespace(command.text("namespace"));
         }
