@@ -148,6 +148,8 @@ class Connection(asyncio.Protocol):
                 return
             rest = iter(frames)
             self._begin(rest)
+            # After the log's write of what has just begun, which may answer it.
+            self._outbox.expect()
             if self._paused:
                 self._keep([*rest])
         except FrameError as error:
