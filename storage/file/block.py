@@ -45,8 +45,9 @@ HEADER = struct.Struct("<4sIHHIQQQqIIII")
 RUN = struct.Struct("<IIQ")
 ENTRY = struct.Struct("<IIiq")
 KEY_BYTES = 8
-SIZE_BYTES = 4
-"""How a record begins: its own size, big-endian."""
+_SIZE = struct.Struct(">I")
+"""How a record begins."""
+_size_at = _SIZE.unpack_from
 CHECKED_FROM = 8
 """Where the checksum begins: after the magic and itself."""
 
@@ -162,8 +163,7 @@ def _add_up(records: Sequence[RecordParts], most: int) -> int:
     total = 0
     for data, _, _ in records:
         size = len(data)
-        own = int.from_bytes(data[:SIZE_BYTES], "big")
-        if not SIZE_BYTES <= size <= most or own != size:
+        if not _SIZE.size <= size <= most or _size_at(data)[0] != size:
             return -1
         total += size
     return total
