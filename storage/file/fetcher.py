@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from storage.api import LogDamagedError, LogUnavailableError
-from storage.file.partition import LENGTH
+from storage.file.picking import are_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
     from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
 
     from storage.api import LogError
     from storage.file.files import OpenFiles
-    from storage.file.picking import Pick
+    from storage.file.picking import Extent
     from storage.file.segment import Segment
     from storage.file.tail import Tail
 
@@ -32,8 +31,6 @@ GAP_BYTES = 4096
 
 Warm = dict[tuple[str, int, int], bytes]
 """What a thread has fetched: file, place, size."""
-
-_length = LENGTH.unpack_from
 
 
 class ColdError(Exception):
@@ -134,22 +131,30 @@ class Fetcher:
         return memoryview(buffer)
 
     def records(
-        self, segment: Segment, pick: Pick, warm: Warm | None
+        self,
+        segment: Segment,
+        extents: list[Extent],
+        sizes: list[int],
+        warm: Warm | None,
     ) -> list[tuple[bytes | memoryview, int]]:
         """The bytes of the records that were picked, with how many a piece holds."""
         pieces: list[tuple[bytes | memoryview, int]] = []
         base = segment.base
-        for place, size, count in pick.extents:
+        for place, size, count in extents:
             piece = self._tail.get(base + place, size)
             if piece is None:
-                return self._fetch_from_file(segment, pick, warm)
+                return self._fetch_from_file(segment, extents, sizes, warm)
             pieces.append((piece, count))
         return pieces
 
     def _fetch_from_file(
-        self, segment: Segment, pick: Pick, warm: Warm | None
+        self,
+        segment: Segment,
+        extents: list[Extent],
+        sizes: list[int],
+        warm: Warm | None,
     ) -> list[tuple[bytes | memoryview, int]]:
-        groups = grouped(pick.extents)
+        groups = grouped(extents)
         got: list[bytes | memoryview] = []
         missing: list[tuple[int, int]] = []
         for place, size, _ in groups:
@@ -164,26 +169,26 @@ class Fetcher:
         if missing:
             raise ColdError(segment, segment.path, missing)
         pieces: list[tuple[bytes | memoryview, int]] = []
-        sizes = iter(pick.sizes)
-        for (start, _, extents), data in zip(groups, got, strict=True):
+        done = 0
+        for (start, _, members), data in zip(groups, got, strict=True):
             view = memoryview(data)
-            for place, size, count in extents:
+            for place, size, count in members:
                 piece = view[place - start : place - start + size]
-                pieces += self._trusted(segment, place, piece, count, sizes)
+                its_sizes = sizes[done : done + count]
+                done += count
+                if are_whole(piece, its_sizes):
+                    pieces.append((piece, count))
+                else:
+                    pieces += self._whole_ones(segment, place, piece, its_sizes)
         return pieces
 
-    def _trusted(
-        self,
-        segment: Segment,
-        place: int,
-        piece: memoryview,
-        count: int,
-        sizes: Iterator[int],
-    ) -> Iterable[tuple[memoryview, int]]:
+    def _whole_ones(
+        self, segment: Segment, place: int, piece: memoryview, sizes: list[int]
+    ) -> Iterator[tuple[memoryview, int]]:
         """The parts of a piece where each record is as long as the index says."""
         at = start = good = 0
-        for size in islice(sizes, count):
-            if _length(piece, at)[0] != size:
+        for size in sizes:
+            if not are_whole(piece[at : at + size], [size]):
                 if not self._skip:
                     raise LogDamagedError(
                         f"{segment.path}, place {place + at}: no record of {size} "
@@ -200,10 +205,10 @@ class Fetcher:
 
 
 def grouped(
-    extents: list[tuple[int, int, int]],
-) -> list[tuple[int, int, list[tuple[int, int, int]]]]:
+    extents: list[Extent],
+) -> list[tuple[int, int, list[Extent]]]:
     """Extents that are near each other, to be fetched at once: place, size, extents."""
-    groups: list[tuple[int, int, list[tuple[int, int, int]]]] = []
+    groups: list[tuple[int, int, list[Extent]]] = []
     for extent in extents:
         place, size, _ = extent
         if groups:

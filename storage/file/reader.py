@@ -146,24 +146,18 @@ class Reader:
             entries = self._entries(
                 segment, partition.ordinal, at, left if tags is None else looks, warm
             )
-            pick = picking.pick(
-                entries,
-                at,
-                left,
-                max_bytes - used if records else max_bytes,
-                tags,
-                forced=not records,
+            extents, sizes, offset, looked, full = picking.pick(
+                entries, at, left, max_bytes - used, tags, not records
             )
-            pieces = self._fetcher.records(segment, pick, warm)
+            pieces = self._fetcher.records(segment, extents, sizes, warm)
             if accept is not None:
                 pieces = accepted(pieces, accept)
             for piece, count in pieces:
                 data.append(piece)
                 records += count
                 used += len(piece)
-            offset = pick.next_offset
-            looks -= pick.looked
-            if pick.full and not pick.sizes:
+            looks -= looked
+            if full and not sizes:
                 break
         return Chunk(data, records, offset)
 
