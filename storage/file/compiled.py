@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import zlib
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -33,3 +34,7 @@ def may_be_compiled(function: F) -> F:
     if twin is None or os.environ.get("ROPEWAY_PURE"):
         return function
     return cast("F", twin)
+
+
+crc32 = may_be_compiled(zlib.crc32)
+"""For megabytes: several times faster than zlib's, and as it lets others run."""

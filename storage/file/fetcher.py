@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 GAP_BYTES = 4096
 """Records so near to each other are fetched at once: a page costs less than a call."""
 
+AHEAD_BYTES = 1 << 20
+"""What the kernel is asked to read ahead for those who read a segment on."""
+
+PIECE_BYTES = 128 * 1024
+"""What the kernel reads ahead by itself, and always when it is asked to."""
+
 Warm = dict[tuple[str, int, int], bytes]
 """What a thread has fetched: file, place, size."""
 
@@ -84,19 +90,19 @@ class Fetcher:
         if isinstance(missing, UncheckedError):
             await self._check(missing.segment)
             return
-        path = missing.path
+        path, segment = missing.path, missing.segment
         loop = asyncio.get_running_loop()
         try:
             descriptor, found = await loop.run_in_executor(
-                self._threads, fetch, path, missing.ranges
+                self._threads, fetch, path, missing.ranges, _read_ahead(missing)
             )
         except OSError as error:
-            if missing.segment.gone:  # retention was faster; try what comes after it
+            if segment.gone:  # retention was faster; try what comes after it
                 return
             raise LogUnavailableError(
                 f"cannot read {path}: {error.strerror or error}"
             ) from error
-        if missing.segment.gone:
+        if segment.gone:
             os.close(descriptor)
         else:
             self._files.keep(path, descriptor)
@@ -221,8 +227,31 @@ def grouped(
     return groups
 
 
-def fetch(path: Path, ranges: list[tuple[int, int]]) -> tuple[int, Warm]:
+def _read_ahead(missing: ColdError) -> int:
+    """How much is worth reading behind what is missing.
+
+    Nothing, where it is not about there that the segment was read from the disk before:
+    who reads here and there would have all that read for nothing.
+    """
+    segment = missing.segment
+    if missing.path != segment.path:
+        return 0
+    start = missing.ranges[0][0]
+    end = sum(missing.ranges[-1])
+    ahead = AHEAD_BYTES if abs(start - segment.fetched_to) <= AHEAD_BYTES else 0
+    segment.fetched_to = end + ahead
+    return ahead
+
+
+def fetch(
+    path: Path, ranges: list[tuple[int, int]], ahead_bytes: int
+) -> tuple[int, Warm]:
     """Read from a file, waiting for the disk. In a reader's thread.
+
+    Args:
+        path: The file.
+        ranges: Place and size of each piece.
+        ahead_bytes: How much the kernel is to have in memory soon, behind them.
 
     Returns:
         A descriptor to keep, and what was read.
@@ -233,6 +262,14 @@ def fetch(path: Path, ranges: list[tuple[int, int]]) -> tuple[int, Warm]:
     descriptor = os.open(path, os.O_RDONLY)
     found: Warm = {}
     try:
+        if ahead_bytes:
+            start = ranges[0][0]
+            end = sum(ranges[-1]) + ahead_bytes
+            # Piecewise: of one long piece the kernel reads what suits the device.
+            for place in range(start, end, PIECE_BYTES):
+                os.posix_fadvise(
+                    descriptor, place, PIECE_BYTES, os.POSIX_FADV_WILLNEED
+                )
         for place, size in ranges:
             data = os.pread(descriptor, size, place)
             # Short where the file is: zeros fail the check of each record's size.
