@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from storage.api import LogDamagedError, LogUnavailableError
-from storage.file.picking import are_whole
+from storage.file.picking import are_whole, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from storage.file.tail import Tail
 
     Checker = Callable[[Segment], Awaitable[None]]
-
-GAP_BYTES = 4096
-"""Records so near to each other are fetched at once: a page costs less than a call."""
 
 AHEAD_BYTES = 1 << 20
 """What the kernel is asked to read ahead for those who read a segment on."""
@@ -94,7 +91,7 @@ class Fetcher:
         loop = asyncio.get_running_loop()
         try:
             descriptor, found = await loop.run_in_executor(
-                self._threads, fetch, path, missing.ranges, _read_ahead(missing)
+                self._threads, fetch, path, missing.ranges, read_ahead(missing)
             )
         except OSError as error:
             if segment.gone:  # retention was faster; try what comes after it
@@ -210,24 +207,7 @@ class Fetcher:
             yield piece[start:at], good
 
 
-def grouped(
-    extents: list[Extent],
-) -> list[tuple[int, int, list[Extent]]]:
-    """Extents that are near each other, to be fetched at once: place, size, extents."""
-    groups: list[tuple[int, int, list[Extent]]] = []
-    for extent in extents:
-        place, size, _ = extent
-        if groups:
-            start, length, members = groups[-1]
-            if 0 <= place - (start + length) <= GAP_BYTES:
-                members.append(extent)
-                groups[-1] = (start, place + size - start, members)
-                continue
-        groups.append((place, size, [extent]))
-    return groups
-
-
-def _read_ahead(missing: ColdError) -> int:
+def read_ahead(missing: ColdError) -> int:
     """How much is worth reading behind what is missing.
 
     Nothing, where it is not about there that the segment was read from the disk before:
@@ -267,9 +247,7 @@ def fetch(
             end = sum(ranges[-1]) + ahead_bytes
             # Piecewise: of one long piece the kernel reads what suits the device.
             for place in range(start, end, PIECE_BYTES):
-                os.posix_fadvise(
-                    descriptor, place, PIECE_BYTES, os.POSIX_FADV_WILLNEED
-                )
+                os.posix_fadvise(descriptor, place, PIECE_BYTES, os.POSIX_FADV_WILLNEED)
         for place, size in ranges:
             data = os.pread(descriptor, size, place)
             # Short where the file is: zeros fail the check of each record's size.

@@ -18,6 +18,9 @@ Pick = tuple[list[Extent], list[int], int, int, bool]
 """Extents, the size of each record, the next offset, how many entries were looked at,
 and whether it stopped because of the limit in bytes."""
 
+GAP_BYTES = 4096
+"""Records so near to each other are fetched at once: a page costs less than a call."""
+
 _ENTRY_WORDS = ENTRY.size // 4
 _length = LENGTH.unpack_from
 
@@ -29,7 +32,7 @@ def pick(
     max_count: int,
     max_bytes: int,
     tags: Collection[int] | None,
-    forced: bool,  # noqa: FBT001 - the compiled form's calls have no names
+    forced: bool,
     /,
 ) -> Pick:
     """Choose records of one segment.
@@ -86,6 +89,23 @@ def _adjacent(
     if total > max_bytes or total != sum(sizes) or 0 in sizes:
         return None
     return [(start, total, len(sizes))], sizes, offset + len(sizes), len(sizes), False
+
+
+def grouped(
+    extents: list[Extent],
+) -> list[tuple[int, int, list[Extent]]]:
+    """Extents that are near each other, to be fetched at once: place, size, extents."""
+    groups: list[tuple[int, int, list[Extent]]] = []
+    for extent in extents:
+        place, size, _ = extent
+        if groups:
+            start, length, members = groups[-1]
+            if 0 <= place - (start + length) <= GAP_BYTES:
+                members.append(extent)
+                groups[-1] = (start, place + size - start, members)
+                continue
+        groups.append((place, size, [extent]))
+    return groups
 
 
 @may_be_compiled
