@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from storage.api import Chunk, Done, Filter, RecordParts
     from storage.file.block import Run
+    from storage.file.index import Span
     from storage.file.reader import Reader
     from storage.file.segment import Segment
     from storage.file.writer import Writer
@@ -83,8 +84,8 @@ class FilePartition:
         self._bases.append(base_offset)
         self._segments.append(segment)
 
-    def locate(self, offset: int) -> tuple[int, Segment] | None:
-        """The segment that has an offset, or the next one there is, and that offset."""
+    def locate(self, offset: int) -> tuple[int, Segment, Span] | None:
+        """An offset, or the next one there is; the segment that has it; its span."""
         at = max(bisect_right(self._bases, offset) - 1, 0)
         while at < len(self._segments):
             segment = self._segments[at]
@@ -92,7 +93,7 @@ class FilePartition:
                 span = segment.index.span(self.ordinal)
                 assert span is not None
                 if offset < span.base_offset + span.records:
-                    return max(offset, span.base_offset), segment
+                    return max(offset, span.base_offset), segment, span
             at += 1
         return None
 
