@@ -93,6 +93,7 @@ class App:
         await self.node.routes.put_broker(
             Broker(
                 name=config.broker,
+                node=config.broker,
                 cluster=config.cluster,
                 addresses=addresses,
                 pid=os.getpid(),
@@ -102,7 +103,9 @@ class App:
     async def _withdraw(self) -> None:
         # Before the server closes: clients go elsewhere, if there is anywhere.
         try:
-            await self.node.routes.remove_broker(self._config.broker)
+            await self.node.routes.remove_broker(
+                self._config.broker, self._config.broker
+            )
         except RouteError as error:
             log.warning(
                 "clients are told for seconds of a broker that ends",
@@ -127,6 +130,7 @@ class App:
         if config.routes is not None:
             routes.follow()
         topics = Topics(config, routes, message_log)
+        await topics.serve()
         await topics.create_system_topics(len(levels_ms))
         await _take_back(offsets, topics)
         holds = Holds(config.limits.held_pulls)

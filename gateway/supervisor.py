@@ -183,7 +183,7 @@ class _Keeper:
         try:
             routes = open_routes(self._orders.config)
             try:
-                await routes.remove_broker(self._name)
+                await routes.remove_broker(self._name, self._name)
             finally:
                 await routes.close()
         except RouteError as error:

@@ -91,7 +91,7 @@ class LogContract:
 
         async def main() -> None:
             async with contextlib.aclosing(Held(await open_log())) as held:
-                held.log.create(TOPIC, [0, 1])
+                await held.log.create(TOPIC, [0, 1])
                 await test(held.log)
 
         asyncio.run(main())
@@ -265,7 +265,7 @@ class LogContract:
 
     def test_keys_find_records_newest_first(self, open_log: Opener) -> None:
         async def test(log: Log) -> None:
-            log.create("other", [0])
+            await log.create("other", [0])
             await begin(log.partition("other", 0), record("x", 0, ["k"]))
             for i, number in enumerate([0, 1, 0]):
                 partition = log.partition(TOPIC, number)
@@ -289,8 +289,8 @@ class LogContract:
         async def test(log: Log) -> None:
             old = log.partition(TOPIC, 0)
             await begin(old, record("a", 0, ["k"]))
-            log.delete(TOPIC)
-            log.delete(TOPIC)
+            await log.delete(TOPIC)
+            await log.delete(TOPIC)
             assert log.topics() == {}
             with pytest.raises(NoSuchPartitionError):
                 log.partition(TOPIC, 0)
@@ -298,7 +298,7 @@ class LogContract:
                 begin(old, record("b"))
             with pytest.raises(NoSuchPartitionError):
                 old.read_now(0, 1, 1)
-            log.create(TOPIC, [0])
+            await log.create(TOPIC, [0])
             new = log.partition(TOPIC, 0)
             assert (new.first, new.end) == (0, 0)
             assert await begin(new, record("c")) == 0
@@ -309,14 +309,14 @@ class LogContract:
 
     def test_partitions_are_known_by_their_numbers(self, open_log: Opener) -> None:
         async def test(log: Log) -> None:
-            log.create(TOPIC, [1, 1023])
+            await log.create(TOPIC, [1, 1023])
             assert log.topics() == {TOPIC: frozenset({0, 1, 1023})}
             assert log.partition(TOPIC, 1023) is log.partition(TOPIC, 1023)
             with pytest.raises(NoSuchPartitionError, match="2"):
                 log.partition(TOPIC, 2)
             for number in (-1, 1024):
                 with pytest.raises(LogLimitError, match=str(number)):
-                    log.create(TOPIC, [number])
+                    await log.create(TOPIC, [number])
 
         self.run(test, open_log)
 
@@ -330,7 +330,7 @@ class LogContract:
             with pytest.raises(LogUnavailableError, match="closed"):
                 begin(partition, record("b"))
             with pytest.raises(LogUnavailableError, match="closed"):
-                log.create("another", [0])
+                await log.create("another", [0])
             with pytest.raises(LogUnavailableError, match="closed"):
                 partition.read_now(0, 1, 1)
             with pytest.raises(LogUnavailableError, match="closed"):

@@ -23,7 +23,7 @@ ORDERS = Topic(
 )
 KITCHEN = Group(name="kitchen", consume_message_orderly=True, retry_max_times=-1)
 BROKER = Broker(
-    name="broker-0", cluster="c", addresses=("127.0.0.1:1", "[::1]:2"), pid=1
+    name="broker-0", node="n", cluster="c", addresses=("127.0.0.1:1", "[::1]:2"), pid=1
 )
 
 
@@ -168,9 +168,9 @@ class RoutesContract:
         async def main() -> None:
             routes = open_routes()
             await routes.put_broker(BROKER)
-            assert routes.brokers == {"broker-0": BROKER}
+            assert routes.brokers == {"broker-0": (BROKER,)}
             for _ in range(2):
-                await routes.remove_broker("broker-0")
+                await routes.remove_broker("broker-0", "n")
                 assert routes.brokers == {}
             await routes.close()
 

@@ -123,8 +123,8 @@ def test_who_catches_up_has_what_others_changed_and_its_watchers_hear_of_it(
             assert (second.topics, heard) == ({"orders": ORDERS}, ["orders"])
             assert second.groups == {"kitchen": Group(name="kitchen")}
             assert second.settings == {("n", "k"): "v"}
-            assert second.brokers == {"broker-0": BROKER}
-            await first.remove_broker("broker-0")
+            assert second.brokers == {"broker-0": (BROKER,)}
+            await first.remove_broker("broker-0", "n")
             await second.catch_up()
             assert second.brokers == {}
 
