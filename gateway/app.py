@@ -13,10 +13,13 @@ import structlog
 import gateway.processors.all  # noqa: F401 - registers every processor
 from gateway.config import ConfigError
 from gateway.node.clients import Clients
+from gateway.node.forwarder import Forwarder
 from gateway.node.groups import Groups
 from gateway.node.holds import Holds
+from gateway.node.leadership import Leadership
 from gateway.node.locks import QueueLocks
 from gateway.node.node import Node, now_ms
+from gateway.node.progress import TakenBack
 from gateway.node.schedule import Schedule, parse_levels
 from gateway.node.topics import Topics
 from gateway.node.unique_keys import UniqueKeys
@@ -34,12 +37,13 @@ if TYPE_CHECKING:
 
     from gateway.config import Config
     from gateway.node.topics import ServedTopic
+    from routing.api import RouteStore
     from storage.file.recovery import Recovery
-    from storage.offsets import Offsets
 
 log = structlog.get_logger(__name__)
 
 _EXPIRE_EVERY_S = 10.0
+_KNOW_OTHERS_EVERY_S = 1.0
 _DISK_READS = 64
 """Pulls, of up to 4 MiB each, that may wait for the disk at the same time."""
 
@@ -75,6 +79,8 @@ class App:
                 self._tls(),
                 tls_required=tls is not None and tls.required,
             )
+            stack.push_async_callback(self.node.leadership.close)
+            await self.node.leadership.lead()
             await self.server.open()
             stack.push_async_callback(
                 self.server.close, self._config.shutdown_ms / 1000
@@ -129,10 +135,7 @@ class App:
         stack.push_async_callback(routes.close)
         if config.routes is not None:
             routes.follow()
-        topics = Topics(config, routes, message_log)
-        await topics.serve()
-        await topics.create_system_topics(len(levels_ms))
-        await _take_back(offsets, topics)
+        topics = Topics(config, routes, message_log, len(levels_ms))
         holds = Holds(config.limits.held_pulls)
 
         def forget(topic: ServedTopic) -> None:
@@ -141,13 +144,26 @@ class App:
             offsets.forget(topic=topic.name)
 
         topics.watch_deleted(forget)
-        schedule = Schedule(levels_ms, topics, offsets)
-        schedule.start()
-        stack.push_async_callback(schedule.close)
+        schedule = Schedule(levels_ms, topics, offsets, message_log)
+        leadership = Leadership(
+            config.broker,
+            config.broker,
+            routes,
+            [topics, TakenBack(offsets, topics), holds, schedule],
+        )
+        forwarder = Forwarder(config.limits.frame_bytes, None)
+        stack.push_async_callback(forwarder.close)
+        if config.routes is not None:
+            watching = asyncio.get_running_loop().create_task(
+                _know_others(forwarder, routes, config.broker)
+            )
+            stack.callback(watching.cancel)
         expiry = asyncio.get_running_loop().create_task(_expire(message_log))
         stack.callback(expiry.cancel)
         return Node(
             config=config,
+            leadership=leadership,
+            forwarder=forwarder,
             log=message_log,
             offsets=offsets,
             routes=routes,
@@ -195,30 +211,6 @@ def open_routes(config: Config) -> EmbeddedRoutes:
     return EmbeddedRoutes(path)
 
 
-async def _take_back(offsets: Offsets, topics: Topics) -> None:
-    """Point groups that are ahead of the log at its end.
-
-    A power cut can take messages that were not synced yet and leave offsets behind
-    them. New messages get the same offsets again, and nobody may pass over those.
-    """
-    for group in offsets.groups():
-        for name in offsets.topics(group):
-            topic = topics.get(name)
-            ends = [one.end for one in topic.partitions] if topic else []
-            for queue_id, offset in offsets.queues(group, name).items():
-                if queue_id < len(ends) and offset > ends[queue_id]:
-                    log.warning(
-                        "group was ahead of the log",
-                        group=group,
-                        topic=name,
-                        queue_id=queue_id,
-                        offset=offset,
-                        end=ends[queue_id],
-                    )
-                    offsets.commit(group, name, queue_id, ends[queue_id])
-    await offsets.flush()
-
-
 def _log_settings(config: Config) -> FileLogSettings:
     given = config.log
     limits = config.limits
@@ -235,6 +227,20 @@ def _log_settings(config: Config) -> FileLogSettings:
         )
     except ValueError as error:
         raise ConfigError(f"log: {error}") from error
+
+
+async def _know_others(forwarder: Forwarder, routes: RouteStore, ours: str) -> None:
+    """Keep at hand who leads the other brokers.
+
+    Requests that name them come here from clients whose routes are old, or that know
+    one address for several nodes.
+    """
+    while True:
+        brokers = routes.brokers
+        forwarder.others = {
+            name: nodes[0] for name, nodes in brokers.items() if name != ours
+        }
+        await asyncio.sleep(_KNOW_OTHERS_EVERY_S)
 
 
 async def _expire(message_log: FileLog) -> None:

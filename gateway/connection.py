@@ -88,6 +88,8 @@ class Connection(asyncio.Protocol):
         "version",
     )
 
+    forwarded = False
+
     def __init__(
         self,
         node: Node,

@@ -72,8 +72,11 @@ class _ChangedMeanwhileError(Exception):
 class Topics:
     """Every topic that this node serves, kept in step with the route store."""
 
-    def __init__(self, config: Config, routes: RouteStore, log: Log) -> None:
+    def __init__(
+        self, config: Config, routes: RouteStore, log: Log, delay_levels: int
+    ) -> None:
         self._config = config
+        self._delay_levels = delay_levels
         self._routes = routes
         self._log = log
         self._serving = False
@@ -87,11 +90,12 @@ class Topics:
         self.get = self._served.get
         """The topic of a name, or None."""
 
-    async def serve(self) -> None:
+    async def take_over(self) -> None:
         """Serve the topics of this node's broker from now on.
 
         Raises:
             LogError: A topic's partitions are missing and cannot be made.
+            RouteError: System topics are missing and cannot be made.
         """
         broker = self._config.broker
         ours = {
@@ -103,10 +107,11 @@ class Topics:
         for name, numbers in ours.items():
             await self._log.create(name, numbers)
         self._serving = True
-        for name in self._routes.topics:
+        for name in ours:
             self._refresh(name)
+        await self._create_system_topics()
 
-    def stop_serving(self) -> None:
+    async def give_up(self) -> None:
         """Serve none, because another node does."""
         self._serving = False
         self._served.clear()
@@ -130,10 +135,11 @@ class Topics:
             if name.startswith(names.RETRY_PREFIX) == retry
         ]
 
-    async def create_system_topics(self, delay_levels: int) -> None:
+    async def _create_system_topics(self) -> None:
         """Make what clients and the node itself expect to be there."""
         config = self._config
-        await self._ensure(names.SCHEDULE_TOPIC, delay_levels, PERM_READ | PERM_WRITE)
+        perm = PERM_READ | PERM_WRITE
+        await self._ensure(names.SCHEDULE_TOPIC, self._delay_levels, perm)
         # Admin clients ask for routes of topics named like the cluster and the
         # broker, before they create others.
         for name in (config.cluster, config.broker):

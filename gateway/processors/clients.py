@@ -26,7 +26,7 @@ _WHOLE_NEXT_TIME = Answer(
 """We keep no fingerprints of heartbeats, so none can be short."""
 
 
-@handles(HeartBeat)
+@handles(HeartBeat, anywhere=True)
 async def heart_beat(_: HeartBeat, context: Context) -> Answer:
     """A client lives, and has these producers and consumers."""
     node = context.node
@@ -64,7 +64,13 @@ async def _register(
             names.group_complaint(consumer.group_name)
             or f"subscription group not exist, {consumer.group_name:.200}",
         )
-    if group.retry_queue_nums > 0 and not consumer.is_broadcasting:
+    # Slaves know of clients too, so that they need not come again after a take-over;
+    # what is made for them, the master makes.
+    if (
+        group.retry_queue_nums > 0
+        and not consumer.is_broadcasting
+        and node.leadership.leads
+    ):
         retry_topic = names.retry_topic(consumer.group_name)
         await node.topics.ensure_derived(retry_topic, group.retry_queue_nums)
     if not context.peer.closed:
@@ -76,7 +82,7 @@ async def _register(
         )
 
 
-@handles(UnregisterClient)
+@handles(UnregisterClient, anywhere=True)
 def unregister_client(request: UnregisterClient, context: Context) -> Answer:
     """A producer or a consumer stops."""
     if request.producer_group:
@@ -86,7 +92,7 @@ def unregister_client(request: UnregisterClient, context: Context) -> Answer:
     return Answer(fields={})
 
 
-@handles(CheckClientConfig)
+@handles(CheckClientConfig, anywhere=True)
 def check_client_config(_: CheckClientConfig, context: Context) -> Answer:
     """Whether a subscription's expression can be used here."""
     asked = bodies.decode(bodies.CheckClientBody, context.body).subscription_data

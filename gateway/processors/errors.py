@@ -7,6 +7,8 @@ SYSTEM_ERROR, SYSTEM_BUSY and SERVICE_NOT_AVAILABLE, and give up after others.
 from __future__ import annotations
 
 from gateway.node.attributes import BadAttributeError
+from gateway.node.forwarder import ForwardingError
+from gateway.node.leadership import NoLeaderError
 from gateway.node.subscriptions import SubscriptionError
 from gateway.node.topics import TopicError
 from gateway.wire.codes import ResponseCode
@@ -27,6 +29,9 @@ CODES: dict[type[Exception], ResponseCode] = {
     SubscriptionError: ResponseCode.SUBSCRIPTION_PARSE_FAILED,
     BadAttributeError: ResponseCode.INVALID_PARAMETER,
     TopicError: ResponseCode.INVALID_PARAMETER,
+    NoLeaderError: ResponseCode.SERVICE_NOT_AVAILABLE,
+    # The other node may have done it, like a log that does not answer.
+    ForwardingError: ResponseCode.SYSTEM_ERROR,
     RouteError: ResponseCode.SERVICE_NOT_AVAILABLE,
     LogBusyError: ResponseCode.SYSTEM_BUSY,
     LogUnavailableError: ResponseCode.SERVICE_NOT_AVAILABLE,

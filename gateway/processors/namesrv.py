@@ -44,7 +44,7 @@ ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
 """Settings here say which queues an ordered topic has, for clients that ask."""
 
 
-@handles(GetRouteInfo)
+@handles(GetRouteInfo, anywhere=True)
 async def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
     """Which brokers have a topic's queues, of those that run."""
     routes = await _caught_up(context)
@@ -138,7 +138,7 @@ def _broker(name: str, cluster: str, addresses: list[str]) -> bodies.BrokerData:
     )
 
 
-@handles(GetBrokerClusterInfo)
+@handles(GetBrokerClusterInfo, anywhere=True)
 async def get_broker_cluster_info(_: GetBrokerClusterInfo, context: Context) -> Answer:
     """Every broker that runs, and the brokers of every cluster."""
     routes = await _caught_up(context)
@@ -150,14 +150,14 @@ async def get_broker_cluster_info(_: GetBrokerClusterInfo, context: Context) -> 
     return Answer(body=bodies.encode(info))
 
 
-@handles(GetAllTopicList)
+@handles(GetAllTopicList, anywhere=True)
 async def get_all_topic_list(_: GetAllTopicList, context: Context) -> Answer:
     """The names of all topics."""
     topics = sorted((await _caught_up(context)).topics)
     return Answer(body=bodies.encode(bodies.TopicList(topic_list=topics)))
 
 
-@handles(GetTopicsByCluster)
+@handles(GetTopicsByCluster, anywhere=True)
 async def get_topics_by_cluster(
     request: GetTopicsByCluster, context: Context
 ) -> Answer:
@@ -176,7 +176,7 @@ async def get_topics_by_cluster(
     return Answer(body=bodies.encode(bodies.TopicList(topic_list=topics)))
 
 
-@handles(GetSystemTopicListFromNamesrv)
+@handles(GetSystemTopicListFromNamesrv, anywhere=True)
 async def get_system_topics(
     _: GetSystemTopicListFromNamesrv, context: Context
 ) -> Answer:
@@ -189,7 +189,7 @@ async def get_system_topics(
     return Answer(body=bodies.encode(topics))
 
 
-@handles(DeleteTopicInNamesrv)
+@handles(DeleteTopicInNamesrv, anywhere=True)
 def delete_topic_route(_: DeleteTopicInNamesrv, __: Context) -> Answer:
     """Forget a topic's route until its brokers register again.
 
@@ -198,14 +198,14 @@ def delete_topic_route(_: DeleteTopicInNamesrv, __: Context) -> Answer:
     return Answer()
 
 
-@handles(PutKvConfig)
+@handles(PutKvConfig, anywhere=True)
 async def put_kv_config(request: PutKvConfig, context: Context) -> Answer:
     """Set a setting."""
     await context.node.routes.put_setting(request.namespace, request.key, request.value)
     return Answer()
 
 
-@handles(GetKvConfig)
+@handles(GetKvConfig, anywhere=True)
 async def get_kv_config(request: GetKvConfig, context: Context) -> Header:
     """A setting's value."""
     settings = (await _caught_up(context)).settings
@@ -219,14 +219,14 @@ async def get_kv_config(request: GetKvConfig, context: Context) -> Header:
     return KvValue(value=value)
 
 
-@handles(DeleteKvConfig)
+@handles(DeleteKvConfig, anywhere=True)
 async def delete_kv_config(request: DeleteKvConfig, context: Context) -> Answer:
     """Remove a setting."""
     await context.node.routes.put_setting(request.namespace, request.key, None)
     return Answer()
 
 
-@handles(GetKvList)
+@handles(GetKvList, anywhere=True)
 async def get_kv_list(request: GetKvList, context: Context) -> Answer:
     """All settings of a namespace."""
     settings = (await _caught_up(context)).settings
