@@ -34,6 +34,7 @@ HOMES = {
     "rocksdict": ["gateway/pop/*", "storage/file/*"],
     "ssl": [
         "gateway/app.py",
+        "gateway/node/forwarder.py",
         "gateway/server.py",
         "gateway/tls.py",
         "ropeway/client/*",

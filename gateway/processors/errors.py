@@ -20,6 +20,7 @@ from storage.api import (
     LogLimitError,
     LogUnavailableError,
     NoSuchPartitionError,
+    NotReadyError,
     OutcomeUnknownError,
 )
 
@@ -34,6 +35,7 @@ CODES: dict[type[Exception], ResponseCode] = {
     ForwardingError: ResponseCode.SYSTEM_ERROR,
     RouteError: ResponseCode.SERVICE_NOT_AVAILABLE,
     LogBusyError: ResponseCode.SYSTEM_BUSY,
+    NotReadyError: ResponseCode.SERVICE_NOT_AVAILABLE,
     LogUnavailableError: ResponseCode.SERVICE_NOT_AVAILABLE,
     # Not a success, and not a reason to think that nothing was stored.
     OutcomeUnknownError: ResponseCode.SYSTEM_ERROR,
