@@ -72,7 +72,8 @@ def _worker(config: Config, number: int) -> Config:
         config,
         broker=name,
         data=config.data / name,
-        routes=config.routes or config.data / "routes.db",
+        routes=config.routes or str(config.data / "routes.db"),
+        node=f"{config.node}-{number}" if config.node else None,
         listeners=tuple(_moved(one, number) for one in config.listeners),
     )
 
