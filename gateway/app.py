@@ -179,7 +179,7 @@ class App:
             topics=topics,
             groups=Groups(config, routes),
             clients=Clients(now_ms, notify_consumer_ids_changed),
-            locks=QueueLocks(now_ms),
+            locks=QueueLocks(now_ms, state),
             holds=holds,
             schedule=schedule,
             unique_keys=UniqueKeys(),
@@ -196,7 +196,8 @@ class App:
             started_ms=now_ms(),
         )
 
-    def _deposed(self) -> None:
+    def _deposed(self, reason: str) -> None:
+        log.warning("another node has taken over", reason=reason)
         self.node.leadership.deposed()
 
     def _tls(self) -> ssl.SSLContext | None:

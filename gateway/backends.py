@@ -18,10 +18,9 @@ from storage.api import LogError
 from storage.file import FileLog, FileLogSettings, open_log, open_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextlib import AsyncExitStack
 
-    from storage.state import State
+    from storage.state import Deposed, State
 
     from gateway.config import Config
     from routing.api import RouteStore
@@ -89,14 +88,14 @@ async def open_routes(config: Config) -> RouteStore:
 
 
 async def open_storage(
-    config: Config, stack: AsyncExitStack, deposed: Callable[[], None]
+    config: Config, stack: AsyncExitStack, deposed: Deposed
 ) -> Storage:
     """Open the log and the offsets of a configuration.
 
     Args:
         config: Says where they are.
         stack: What ends them goes on it.
-        deposed: Called when another node has taken this one's place.
+        deposed: Called with why, when another node has taken this one's place.
 
     Raises:
         ConfigError: A setting cannot be used.

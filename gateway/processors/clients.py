@@ -6,6 +6,8 @@ AdminBrokerProcessor.lockBatchMQ, RocketMQ 5.3.4.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gateway.node import names, subscriptions
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
@@ -19,6 +21,9 @@ from gateway.wire.commands.clients import (
     UnlockBatchMq,
     UnregisterClient,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
 
 _WHOLE_NEXT_TIME = Answer(
     fields={"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true"}
@@ -116,13 +121,23 @@ def get_consumer_list(request: GetConsumerListByGroup, context: Context) -> Answ
 
 
 @handles(LockBatchMq)
-def lock_queues(_: LockBatchMq, context: Context) -> Answer:
+def lock_queues(
+    _: LockBatchMq, context: Context
+) -> Answer | Coroutine[None, None, Answer]:
     """Take queues for one client of a group."""
     asked = bodies.decode(bodies.LockBatchBody, context.body)
     queues = {(queue.topic, queue.queue_id): queue for queue in asked.mq_set}
     held = context.node.locks.lock(asked.consumer_group, asked.client_id, queues)
     locked = bodies.LockedQueues(lock_ok_mq_set=[queues[queue] for queue in held])
-    return Answer(body=bodies.encode(locked))
+    answer = Answer(body=bodies.encode(locked))
+    if context.node.locks.shared:
+        return _when_kept(answer, context)
+    return answer
+
+
+async def _when_kept(answer: Answer, context: Context) -> Answer:
+    await context.node.locks.kept()
+    return answer
 
 
 @handles(UnlockBatchMq)
