@@ -28,7 +28,7 @@ OPENS_SOCKETS = {"listen", "create_server", "start_server", "create_unix_server"
 
 HOMES = {
     "click": ["gateway/cli/*"],
-    "kazoo": ["routing/zookeeper.py"],
+    "kazoo": ["routing/zookeeper/*"],
     "pulsar": ["storage/pulsar/*"],
     "pytest": ["ropeway/testing.py"],
     "rocksdict": ["gateway/pop/*", "storage/file/*"],

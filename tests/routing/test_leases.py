@@ -15,7 +15,8 @@ import pytest
 from routing.api import Broker, RouteError
 from routing.embedded import EmbeddedRoutes
 from routing.leases import LEASE_MS, RENEW_MS
-from tests.routing.test_embedded import sharing, until
+from tests.contracts.routes import until
+from tests.routing.test_embedded import sharing
 
 if TYPE_CHECKING:
     from pathlib import Path

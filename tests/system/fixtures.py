@@ -1,0 +1,25 @@
+"""Fixtures: foreign servers that tests share, each with a place of its own there."""
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from tests.system.zookeeper import ZooKeeper
+
+numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
+    """A ZooKeeper server; who stops it starts it again."""
+    server = ZooKeeper(tmp_path_factory.mktemp("zookeeper"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def chroot(zookeeper: ZooKeeper) -> str:
+    """The URL of a route store on it that nobody else uses."""
+    return f"zookeeper://{zookeeper.address}/tests/{next(numbers)}"
