@@ -95,6 +95,7 @@ class Producer:
         partition_key: str | None = None,
         event_ms: int = 0,
         highest_sequence_id: int | None = None,
+        batch: int | None = None,
     ) -> None:
         """Append an entry; never blocks, and never calls `done` before it returns.
 
@@ -112,6 +113,7 @@ class Producer:
             partition_key: what compaction goes by.
             event_ms: the time that the application gave it.
             highest_sequence_id: where one entry takes up several sequence ids.
+            batch: the payload is a batch of Pulsar's own, of so many messages.
 
         Raises:
             ValueError: the sequence id is not larger, or the entry is too long;
@@ -131,6 +133,7 @@ class Producer:
             partition_key=partition_key,
             event_ms=event_ms,
             highest_sequence_id=highest_sequence_id,
+            batch=batch,
         )
         payload_bytes = size_of(payload)
         if len(metadata) + payload_bytes > self.max_message_bytes:
@@ -144,7 +147,7 @@ class Producer:
         self._highest_sent = highest
         self._sent += 1
         one = Pending(
-            *(sequence_id, highest, num_messages, metadata),
+            *(sequence_id, highest, batch or num_messages, metadata),
             *(payload, payload_bytes, done),
         )
         self._pending.append(one)

@@ -27,6 +27,7 @@ SEQUENCE_ID = key(2, VARINT)
 PUBLISH_TIME = key(3, VARINT)
 PROPERTIES = key(4, LENGTH)
 PARTITION_KEY = key(6, LENGTH)
+NUM_MESSAGES_IN_BATCH = key(11, VARINT)
 EVENT_TIME = key(12, VARINT)
 HIGHEST_SEQUENCE_ID = key(24, VARINT)
 
@@ -59,6 +60,7 @@ def entry_metadata(
     partition_key: str | None,
     event_ms: int,
     highest_sequence_id: int | None,
+    batch: int | None,
 ) -> bytes:
     """The metadata of an entry, encoded; written out, for it is on the way of each."""
     parts = [head, SEQUENCE_ID, varint(sequence_id), PUBLISH_TIME, varint(publish_ms)]
@@ -67,6 +69,8 @@ def entry_metadata(
         parts += PROPERTIES, varint(len(pair)), pair
     if partition_key is not None:
         parts += PARTITION_KEY, _text(partition_key)
+    if batch is not None:
+        parts += NUM_MESSAGES_IN_BATCH, varint(batch)
     if event_ms:
         parts += EVENT_TIME, varint(event_ms)
     if highest_sequence_id is not None:
