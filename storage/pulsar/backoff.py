@@ -46,11 +46,12 @@ class Reopener:
         for delay_s in delays():
             try:
                 await self._open_once()
-                return
             except RETRYABLE:
                 if asyncio.get_running_loop().time() + delay_s > give_up:
                     raise
-            await asyncio.sleep(delay_s)
+                await asyncio.sleep(delay_s)
+            else:
+                return
 
     def again(self) -> None:
         """Open again until it succeeds or is refused; does nothing while it tries."""
@@ -67,9 +68,10 @@ class Reopener:
         for delay_s in delays():
             try:
                 await self._open_once()
-                return
             except RETRYABLE:
                 await asyncio.sleep(delay_s)
             except PulsarError as error:
                 self._lost(error)
+                return
+            else:
                 return

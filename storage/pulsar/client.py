@@ -153,12 +153,13 @@ class PulsarClient:
         if not url:
             kind = "pulsar+ssl" if self._tls else "pulsar"
             raise PulsarError(f"the broker of {topic} has no {kind} address")
-        if answer.proxy_through_service_url:
-            return Route(self._address, url.partition("://")[2])
         try:
-            return Route(ServiceUrl.parse(url).addresses[0])
+            broker = ServiceUrl.parse(url).addresses[0]
         except ValueError as error:
             raise PulsarError(f"the broker of {topic} has a bad address") from error
+        if answer.proxy_through_service_url and broker != self._address:
+            return Route(self._address, f"{broker.host}:{broker.port}")
+        return Route(broker)
 
     async def _any_broker(self) -> Connection:
         error: PulsarError | None = None
