@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.system.pulsar import Pulsar
 from tests.system.zookeeper import ZooKeeper
 
 numbers = itertools.count(1)
@@ -23,3 +24,22 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
 def chroot(zookeeper: ZooKeeper) -> str:
     """The URL of a route store on it that nobody else uses."""
     return f"zookeeper://{zookeeper.address}/tests/{next(numbers)}"
+
+
+@pytest.fixture(scope="session")
+def pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
+    """A Pulsar 4.0.8 that tests share which leave it running."""
+    server = Pulsar(tmp_path_factory.mktemp("pulsar"))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
+
+
+@pytest.fixture
+def pulsar_namespace(pulsar: Pulsar) -> str:
+    """A namespace that no other test uses, which keeps all and drops repeats."""
+    namespace = f"public/test-{next(numbers)}"
+    pulsar.make_namespace(namespace)
+    return namespace
