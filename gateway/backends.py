@@ -6,8 +6,9 @@ The only file that knows which logs and route stores there are.
 from __future__ import annotations
 
 import asyncio
+import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from storage.state import Deposed, State
 
-    from gateway.config import Config
+    from gateway.config import Config, PulsarConfig
     from routing.api import RouteStore
     from storage.api import Log
     from storage.offsets import Offsets
@@ -87,6 +88,41 @@ async def open_routes(config: Config) -> RouteStore:
     return routes
 
 
+async def _open_zookeeper(url: str, config: Config) -> RouteStore:
+    zookeeper = _extra("routing.zookeeper", "zookeeper")
+    given = config.zookeeper
+    tls = None
+    if given.ca_certificate is not None:
+        tls = zookeeper.Tls(
+            ca=given.ca_certificate, certificate=given.certificate, key=given.key
+        )
+    password = given.password_file.read_text().strip() if given.password_file else ""
+    routes: RouteStore = await zookeeper.open_routes(
+        url,
+        zookeeper.ZooKeeperSettings(
+            session_s=given.session_ms / 1000,
+            user=given.user,
+            password=password,
+            tls=tls,
+        ),
+    )
+    return routes
+
+
+def _extra(module: str, name: str) -> Any:
+    """What needs packages that not everybody has.
+
+    Raises:
+        ConfigError: They are not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ConfigError(
+            f"{error.name} is not installed; it comes with: pip install ropeway[{name}]"
+        ) from error
+
+
 async def open_storage(
     config: Config, stack: AsyncExitStack, deposed: Deposed
 ) -> Storage:
@@ -103,7 +139,7 @@ async def open_storage(
         OSError: A file cannot be read, or a directory cannot be made.
     """
     if config.pulsar is not None:
-        return await _open_pulsar(config, stack, deposed)
+        return await _open_pulsar(config, config.pulsar, stack, deposed)
     return _open_files(config, stack)
 
 
@@ -121,6 +157,29 @@ def _open_files(config: Config, stack: AsyncExitStack) -> Storage:
         for dropped in message_log.recovery.dropped
     ]
     return Storage(message_log, offsets, found)
+
+
+async def _open_pulsar(
+    config: Config, given: PulsarConfig, stack: AsyncExitStack, deposed: Deposed
+) -> Storage:
+    pulsar = _extra("storage.pulsar", "pulsar")
+    ca, token = given.ca_certificate, given.token_file
+    settings = pulsar.PulsarLogSettings(
+        service_url=given.service_url,
+        admin_url=given.admin_url,
+        token_file=str(token) if token else None,
+        tls_ca_file=str(ca) if ca else None,
+        tenant=given.tenant,
+        namespace=given.namespace,
+        namespaces=given.namespaces,
+        tail_bytes=config.log.tail_cache_bytes,
+        waiting_bytes=config.limits.waiting_bytes,
+    )
+    message_log = await pulsar.open_log(settings, prepare=given.prepare)
+    stack.push_async_callback(message_log.close)
+    state = await pulsar.open_state(settings, config.broker, deposed)
+    stack.push_async_callback(state.close)
+    return Storage(message_log, pulsar.PulsarOffsets(state), [], state)
 
 
 def _file_settings(config: Config) -> FileLogSettings:
