@@ -15,7 +15,9 @@ def _zlib(data: memoryview, size_bytes: int) -> bytes:
 
 
 def _lz4(data: memoryview, size_bytes: int) -> bytes:
-    return bytes(cramjam.lz4.decompress_block(data, output_len=size_bytes))
+    out = bytearray(size_bytes)
+    written = cramjam.lz4.decompress_block_into(data, out, output_len=size_bytes)
+    return bytes(out[:written])
 
 
 def _zstd(data: memoryview, size_bytes: int) -> bytes:

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from storage.pulsar.commands import (
     PROTOCOL_VERSION,
@@ -203,8 +203,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to send and to watch."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports have the methods, but not the class.
+        self._transport = cast("asyncio.Transport", transport)
         self._keep_alive = self._loop.call_later(KEEP_ALIVE_S, self._watch)
 
     def data_received(self, data: bytes) -> None:

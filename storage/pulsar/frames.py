@@ -64,6 +64,8 @@ class Deframer:
             at += len(part)
             if self._completed(part):
                 yield self._take()
+        if self._parts:
+            return
         while end - at >= SIZE.size:
             whole = self._whole_bytes(data, at)
             if end - at < whole:
