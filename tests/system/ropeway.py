@@ -60,6 +60,11 @@ class Ropeway:
         return self._process.pid
 
     @property
+    def runs(self) -> bool:
+        """Whether it was started, and not stopped since."""
+        return self._process is not None
+
+    @property
     def log_files(self) -> Path:
         """The folder of the files with all messages."""
         return self._directory / "data" / "log"
