@@ -13,6 +13,7 @@ import structlog
 import gateway.processors.all  # noqa: F401 - registers every processor
 from gateway import backends
 from gateway.config import ConfigError
+from gateway.node import membership
 from gateway.node.clients import Clients
 from gateway.node.forwarder import Forwarder
 from gateway.node.groups import Groups
@@ -140,10 +141,17 @@ class App:
             levels_ms = parse_levels(config.delay_levels)
         except ValueError as error:
             raise ConfigError(f"delay_levels: {error}") from error
-        storage = await backends.open_storage(config, stack, self._deposed)
-        message_log, offsets, self.found, state = storage
         routes = await backends.open_routes(config)
         stack.push_async_callback(routes.close)
+        if config.replication_num is not None:
+            broker = await membership.join(
+                routes, self._node_name, config.broker, config.replication_num
+            )
+            self._config = config = msgspec.structs.replace(config, broker=broker)
+        storage = await backends.open_storage(
+            config, self._node_name, stack, self._deposed
+        )
+        message_log, offsets, self.found, state = storage
         topics = Topics(config, routes, message_log, len(levels_ms))
         holds = Holds(config.limits.held_pulls)
 

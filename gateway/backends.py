@@ -57,6 +57,11 @@ def node_name(config: Config) -> str:
         ConfigError: Nothing gives it a name that is its own.
     """
     if not is_shared(config):
+        if config.replication_num not in (None, 1):
+            raise ConfigError(
+                f"replication_num is {config.replication_num}; allowed where messages "
+                "are kept on Pulsar: the embedded log has one node"
+            )
         return config.broker
     if config.node:
         return config.node
@@ -124,12 +129,13 @@ def _extra(module: str, name: str) -> Any:
 
 
 async def open_storage(
-    config: Config, stack: AsyncExitStack, deposed: Deposed
+    config: Config, node: str, stack: AsyncExitStack, deposed: Deposed
 ) -> Storage:
     """Open the log and the offsets of a configuration.
 
     Args:
         config: Says where they are.
+        node: Which node of its broker this is.
         stack: What ends them goes on it.
         deposed: Called with why, when another node has taken this one's place.
 
@@ -139,7 +145,7 @@ async def open_storage(
         OSError: A file cannot be read, or a directory cannot be made.
     """
     if config.pulsar is not None:
-        return await _open_pulsar(config, config.pulsar, stack, deposed)
+        return await _open_pulsar(config, config.pulsar, node, stack, deposed)
     return _open_files(config, stack)
 
 
@@ -160,7 +166,11 @@ def _open_files(config: Config, stack: AsyncExitStack) -> Storage:
 
 
 async def _open_pulsar(
-    config: Config, given: PulsarConfig, stack: AsyncExitStack, deposed: Deposed
+    config: Config,
+    given: PulsarConfig,
+    node: str,
+    stack: AsyncExitStack,
+    deposed: Deposed,
 ) -> Storage:
     pulsar = _extra("storage.pulsar", "pulsar")
     ca, token = given.ca_certificate, given.token_file
@@ -177,7 +187,7 @@ async def _open_pulsar(
     )
     message_log = await pulsar.open_log(settings, prepare=given.prepare)
     stack.push_async_callback(message_log.close)
-    state = await pulsar.open_state(settings, config.broker, deposed)
+    state = await message_log.open_state(config.broker, node, deposed)
     stack.push_async_callback(state.close)
     return Storage(message_log, pulsar.PulsarOffsets(state), [], state)
 

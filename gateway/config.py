@@ -152,6 +152,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     node: str | None = None
     """Which of the broker's nodes this is, and the same again after a restart; its
     first listener's advertised address where it is not given."""
+    replication_num: Positive | None = None
+    """Nodes that a broker is to have: this one joins the first broker with fewer, of
+    those named like `broker`. Where it is not given, it serves `broker` itself."""
     region: str = "DefaultRegion"
     tls: TlsConfig | None = None
     limits: LimitsConfig = LimitsConfig()

@@ -31,6 +31,11 @@ def split(config: Config, count: int) -> list[Config]:
     Raises:
         ConfigError: Ports collide or run out, or the directory is that of one node.
     """
+    if config.replication_num is not None:
+        raise ConfigError(
+            "replication_num is for single nodes; with workers, give the nodes that "
+            "are to share brokers the same `broker`"
+        )
     data = config.data
     if (data / "log").exists():
         first = data / broker_name(config, 0)

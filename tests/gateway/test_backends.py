@@ -25,7 +25,7 @@ def on_pulsar(port: int = 9876, **changes: object) -> Config:
 @looped
 async def test_messages_are_kept_in_files_where_nothing_else_is_said(tmp_path: Path):
     async with AsyncExitStack() as stack:
-        storage = await backends.open_storage(config(tmp_path), stack, lambda: None)
+        storage = await backends.open_storage(config(tmp_path), "n", stack, print)
         assert isinstance(storage.log, FileLog)
         assert (storage.found, storage.state) == ([], None)
         routes = await backends.open_routes(config(tmp_path))
@@ -51,3 +51,8 @@ def test_a_node_that_nothing_names_is_an_error():
 def test_only_what_pulsar_keeps_can_be_shared():
     assert backends.is_shared(on_pulsar())
     assert not backends.is_shared(Config())
+
+
+def test_the_embedded_log_has_one_node():
+    with pytest.raises(ConfigError, match="replication_num is 2; allowed where"):
+        backends.node_name(Config(replication_num=2))
