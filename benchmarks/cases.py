@@ -82,8 +82,15 @@ CASES = (
         fill=160,
     ),
     Case(f"{_PULL}, page cache", "load", "pull", _PULLED, fill=160, bury=960),
-    # One pass over all there is, so that nothing is read twice.
-    Case(f"{_PULL}, cold", "load", "pull count=1984", fill=640, bury=960, cold=True),
+    # One pass over all queues, each on a connection, so that nothing is read twice.
+    Case(
+        f"{_PULL}, cold, 8 connections",
+        "load",
+        "pull connections=8 count=1984",
+        fill=640,
+        bury=960,
+        cold=True,
+    ),
     *(
         Case(
             f"push consumers 1 KiB, Java, {clients} client{'s' * (clients > 1)}",

@@ -19,11 +19,12 @@ import structlog
 
 from gateway.processors.dispatch import dispatch
 from gateway.processors.late import refuse_sends
+from gateway.processors.plain import send_plain
 from gateway.turns import TURN_REQUESTS
 from gateway.wire import host_port, message
 from gateway.wire.codes import RESPONSE_FLAG, Language
 from gateway.wire.errors import FrameError
-from gateway.wire.frame import FrameReader, decode_envelope
+from gateway.wire.frame import JSON, FrameReader, decode_envelope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -150,6 +151,8 @@ class Connection(asyncio.Protocol):
                 return
             rest = iter(frames)
             self._begin(rest)
+            # After the log's write of what has just begun, which may answer it.
+            self._outbox.expect()
             if self._paused:
                 self._keep([*rest])
         except FrameError as error:
@@ -158,13 +161,19 @@ class Connection(asyncio.Protocol):
     def _begin(self, frames: Iterable[RawFrame]) -> None:
         limit = self._limits.requests_in_flight
         for serialize_type, header, body in frames:
-            envelope = decode_envelope(serialize_type, header)
-            if envelope.flag & RESPONSE_FLAG:
-                continue
-            if not self.version:
-                self._introduce(envelope)
+            if (
+                not self.version
+                or serialize_type != JSON
+                or not send_plain(self._node, self, header, body)
+            ):
+                envelope = decode_envelope(serialize_type, header)
+                if envelope.flag & RESPONSE_FLAG:
+                    continue
+                if not self.version:
+                    self._introduce(envelope)
+                dispatch(self._node, self, envelope, body)
+            # One that was answered at once is discounted already.
             self._in_flight += 1
-            dispatch(self._node, self, envelope, body)
             if self._in_flight >= limit or self.congested:
                 self._pause_or_resume()
                 return

@@ -27,15 +27,22 @@ class Outbox:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self._expecting = False
         self._connections: list[Connection] = []
+
+    def expect(self) -> None:
+        """Write when all has been called that is due by now, and has answered."""
+        if not self._expecting:
+            self._expecting = True
+            self._loop.call_soon(self._flush)
 
     def add(self, connection: Connection) -> None:
         """Write this connection's answers when the tick ends."""
-        if not self._connections:
-            self._loop.call_soon(self._flush)
         self._connections.append(connection)
+        self.expect()
 
     def _flush(self) -> None:
+        self._expecting = False
         connections, self._connections = self._connections, []
         for connection in connections:
             connection.flush()

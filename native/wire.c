@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "crc32.h"
+#include "send.h"
 
 #define CRC_MASK 0x7FFFFFFFu
 #define BORN_HOST_V6 0x10
@@ -480,25 +481,58 @@ static char *put_hex(char *at, uint64_t value)
     return at;
 }
 
+/* Text as it stands in JSON. */
+static char *put_escaped(char *at, const char *text, size_t size)
+{
+    static const char names[] = "btn?fr";
+    for (const char *end = text + size; text < end; text++) {
+        uint8_t byte = (uint8_t)*text;
+        if (byte >= ' ' && byte != '"' && byte != '\\') {
+            *at++ = *text;
+            continue;
+        }
+        *at++ = '\\';
+        if (byte >= ' ')
+            *at++ = *text;
+        else if (byte >= '\b' && byte <= '\r' && byte != '\v')
+            *at++ = names[byte - '\b'];
+        else {
+            at = put(at, "u00", 3);
+            *at++ = "0123456789abcdef"[byte >> 4];
+            *at++ = "0123456789abcdef"[byte & 15];
+        }
+    }
+    return at;
+}
+
 #define PUT(at, literal) put(at, literal, sizeof literal - 1)
 #define NUMBERS_BYTES 160
 #define LITERALS_BYTES 240
+#define ID_BYTES 17
+#define ESCAPE_BYTES 6
 
 static PyObject *sent_frame(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     (void)module;
-    enum { QUEUE_ID, UNIQUE, ID_PREFIX, LAST_ID, REGION, OFFSET, OPAQUE, VERSION, COUNT };
-    if (!has_arguments(given, COUNT, "sent_frame") || !is_bytes(args[UNIQUE], "key")
+    enum {
+        QUEUE_ID, UNIQUE, ID_PREFIX, FIRST_ID, IDS, REGION, OFFSET, OPAQUE, VERSION, COUNT
+    };
+    if (!has_arguments(given, COUNT, "sent_frame")
         || !is_bytes(args[ID_PREFIX], "id_prefix") || !is_bytes(args[REGION], "region"))
         return NULL;
-    static const int places[] = {QUEUE_ID, LAST_ID, OFFSET, OPAQUE, VERSION};
+    static const int places[] = {QUEUE_ID, FIRST_ID, IDS, OFFSET, OPAQUE, VERSION};
     long long numbers[COUNT];
     if (!READ_NUMBERS(args, places, numbers))
         return NULL;
-    size_t unique = (size_t)PyBytes_GET_SIZE(args[UNIQUE]);
+    Py_ssize_t unique;
+    const char *key = PyUnicode_AsUTF8AndSize(args[UNIQUE], &unique);
+    if (key == NULL)
+        return NULL;
     size_t prefix = (size_t)PyBytes_GET_SIZE(args[ID_PREFIX]);
     size_t region = (size_t)PyBytes_GET_SIZE(args[REGION]);
-    size_t most = LITERALS_BYTES + NUMBERS_BYTES + unique + prefix + region;
+    size_t ids = numbers[IDS] > 0 ? (size_t)numbers[IDS] : 0;
+    size_t most = LITERALS_BYTES + NUMBERS_BYTES + ESCAPE_BYTES * (size_t)unique
+                + ids * (prefix + ID_BYTES) + region;
     char small[1024];
     char *buffer = most <= sizeof small ? small : PyMem_Malloc(most);
     if (buffer == NULL)
@@ -506,11 +540,15 @@ static PyObject *sent_frame(PyObject *module, PyObject *const *args, Py_ssize_t 
     char *at = buffer + 8;
     at = PUT(at, "{\"code\":0,\"extFields\":{\"queueId\":\"");
     at = put_number(at, numbers[QUEUE_ID]);
-    at = PUT(at, "\",\"transactionId\":");
-    at = put(at, PyBytes_AS_STRING(args[UNIQUE]), unique);
-    at = PUT(at, ",\"msgId\":\"");
-    at = put(at, PyBytes_AS_STRING(args[ID_PREFIX]), prefix);
-    at = put_hex(at, (uint64_t)numbers[LAST_ID]);
+    at = PUT(at, "\",\"transactionId\":\"");
+    at = put_escaped(at, key, (size_t)unique);
+    at = PUT(at, "\",\"msgId\":\"");
+    for (size_t index = 0; index < ids; index++) {
+        if (index > 0)
+            *at++ = ',';
+        at = put(at, PyBytes_AS_STRING(args[ID_PREFIX]), prefix);
+        at = put_hex(at, (uint64_t)numbers[FIRST_ID] + index);
+    }
     at = PUT(at, "\",\"TRACE_ON\":\"true\",\"MSG_REGION\":");
     at = put(at, PyBytes_AS_STRING(args[REGION]), region);
     at = PUT(at, ",\"queueOffset\":\"");
@@ -534,6 +572,7 @@ static PyMethodDef functions[] = {
     {"cut", (PyCFunction)(void (*)(void))cut, METH_FASTCALL, NULL},
     {"plain_batch", (PyCFunction)(void (*)(void))plain_batch, METH_FASTCALL, NULL},
     {"plain_record", (PyCFunction)(void (*)(void))plain_record, METH_FASTCALL, NULL},
+    {"plain_send", plain_send, METH_O, NULL},
     {"sent_frame", (PyCFunction)(void (*)(void))sent_frame, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };

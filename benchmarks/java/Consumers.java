@@ -2,6 +2,8 @@
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
@@ -16,6 +18,7 @@ final class Consumers {
     private static int instances;
 
     private final List<DefaultMQPushConsumer> running = new ArrayList<>();
+    private final Map<DefaultMQPushConsumer, Integer> shares = new ConcurrentHashMap<>();
     private final LongAdder received = new LongAdder();
     private CountDownLatch gate;
 
@@ -34,6 +37,10 @@ final class Consumers {
             // While nothing is consumed, one pull a queue is all that is cached.
             consumer.setPullThresholdForQueue(1);
             consumer.subscribe(topic, "*");
+            // A consumer also has its share of the group's retry topic, which is not meant.
+            consumer.setMessageQueueListener((changed, all, share) -> {
+                if (changed.equals(topic)) shares.put(consumer, share.size());
+            });
             consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
                 try {
                     opened.await();
@@ -46,9 +53,13 @@ final class Consumers {
             consumer.start();
             running.add(consumer);
         }
-        waitUntil(() -> shared(topic, queues), "each consumer has its queues");
-        // A consumer whose share has changed says so by a heartbeat, but gives up where
-        // another heartbeat is under way; its pulls are then refused for half a minute.
+        waitUntil(
+            () -> running.stream().allMatch(
+                one -> shares.getOrDefault(one, 0) == queues / clients),
+            "each consumer has its queues");
+        // A consumer whose share has changed says so by a heartbeat before it tells us,
+        // but gives up where another heartbeat is under way; its pulls are then refused
+        // for half a minute.
         for (var one : running) {
             var client = one.getDefaultMQPushConsumerImpl().getmQClientFactory();
             waitUntil(client::sendHeartbeatToAllBrokerWithLock, "a heartbeat is sent");
@@ -77,16 +88,8 @@ final class Consumers {
     void end() {
         running.parallelStream().forEach(DefaultMQPushConsumer::shutdown);
         running.clear();
+        shares.clear();
         Load.say("{\"event\":\"stopped\"}");
-    }
-
-    // A consumer also has its share of the group's retry topic, which is not meant.
-    private boolean shared(String topic, int queues) {
-        return running.stream().allMatch(
-            one -> one.getDefaultMQPushConsumerImpl().getRebalanceImpl()
-                .getProcessQueueTable().keySet().stream()
-                .filter(queue -> queue.getTopic().equals(topic))
-                .count() == queues / running.size());
     }
 
     private interface Condition {

@@ -42,6 +42,7 @@ class ServedTopic:
         "name",
         "name_field",
         "partitions",
+        "plain",
         "readable",
         "setup",
         "writable",
@@ -63,6 +64,10 @@ class ServedTopic:
         ]
         self.readable = bool(setup.perm & PERM_READ)
         self.writable = bool(setup.perm & PERM_WRITE)
+        self.plain = (
+            self.writable and not retry and setup.name not in names.NOT_FOR_SENDING
+        )
+        """Whether what is sent to it is stored, and nothing else done."""
 
 
 class _ChangedMeanwhileError(Exception):

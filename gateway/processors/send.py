@@ -6,27 +6,23 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from gateway.node import names, storing
 from gateway.node.node import now_ms
 from gateway.processors import retry
 from gateway.processors.context import LATER, Context, Later, Refusal
 from gateway.processors.dispatch import handles
-from gateway.processors.errors import code_of
+from gateway.processors.plain import store_plain, stored
 from gateway.wire import message, properties
 from gateway.wire.batch import decode_batch
-from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
+from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.send import SendBatchMessage, SendMessage, SendMessageV2
-from gateway.wire.plain import plain_batch, plain_record, sent_frame
+from gateway.wire.plain import plain_batch
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
     from gateway.node.topics import ServedTopic
-    from storage.api import LogError, RecordParts
-
-_encode_json = msgspec.json.Encoder().encode
+    from storage.api import RecordParts
 
 _NOT_YET = {
     properties.TRANSACTION_PREPARED: "transactional messages are",
@@ -131,37 +127,20 @@ def _send(
     *,
     delayed: bool = True,
 ) -> None:
-    node = context.node
-    peer = context.peer
-    partition = topic.partitions[queue_id]
-    offset = partition.next_offset
-    store_ms = now_ms()
-    record = plain_record(
-        topic.magic,
-        topic.name_field,
+    if not store_plain(
+        context,
+        topic,
         queue_id,
+        asked_queue_id,
         request.sys_flag,
         request.born_timestamp,
-        peer.packed_address,
-        store_ms,
-        peer.packed_advertised,
-        request.reconsume_times or 0,
-        node.property_suffix,
-        offset,
-        topic.id_bases[queue_id] | offset,
         request.flag,
-        context.body,
+        request.reconsume_times or 0,
         request.properties,
-    )
-    if record is None:
+    ):
         _send_with_care(
             request, context, topic, queue_id, asked_queue_id, delayed=delayed
         )
-        return
-    done = partial(
-        _stored, context, asked_queue_id, record[2][-1], topic.id_bases[queue_id], 1
-    )
-    partition.append([record], store_ms, done)
 
 
 def _send_with_care(
@@ -204,7 +183,7 @@ def _send_with_care(
         reconsume_times=request.reconsume_times or 0,
     )
     id_base = topic.id_bases[queue_id]
-    done = partial(_stored, context, asked_queue_id, unique_key, id_base, 1)
+    done = partial(stored, context, asked_queue_id, unique_key, id_base, 1)
     partition.append([record], store_ms, done)
 
 
@@ -237,7 +216,7 @@ def _send_batch(
         context.body,
     ) or _batch_with_care(request, context, topic, queue_id, store_ms)
     unique_key = properties.parse(request.properties).get(properties.UNIQ_KEY, "")
-    done = partial(_stored, context, queue_id, unique_key, id_base, len(records))
+    done = partial(stored, context, queue_id, unique_key, id_base, len(records))
     partition.append(records, store_ms, done)
 
 
@@ -293,39 +272,3 @@ def _refuse_not_yet(pairs: dict[str, str]) -> None:
         raise Refusal(
             ResponseCode.MESSAGE_ILLEGAL, f"{_NOT_YET[name]} not supported yet ({name})"
         )
-
-
-def _stored(
-    context: Context,
-    queue_id: int,
-    unique_key: str,
-    id_base: int,
-    count: int,
-    offset: int,
-    error: LogError | None,
-) -> None:
-    peer = context.peer
-    if error is not None:
-        context.refuse(code_of(error) or ResponseCode.SYSTEM_ERROR, str(error))
-        return
-    if context.one_way:
-        peer.respond()
-        return
-    last_id = id_base | offset
-    id_prefix = peer.id_prefix
-    if count > 1:
-        ids = range(last_id, last_id + count - 1)
-        last_id += count - 1
-        id_prefix = b"".join(b"%b%016X," % (id_prefix, one) for one in ids) + id_prefix
-    peer.respond(
-        sent_frame(
-            queue_id,
-            _encode_json(unique_key),
-            id_prefix,
-            last_id,
-            context.node.region_json,
-            offset,
-            context.opaque,
-            ROPEWAY_VERSION,
-        )
-    )

@@ -1,4 +1,4 @@
-"""Plain messages: what nearly every send stores, and its answer, in one step each.
+"""Plain messages: what nearly every send says, stores and answers, in one step each.
 
 A message is plain when it names its unique key and has no property that makes a broker
 do more than store it. All others take the longer way through `properties` and
@@ -7,20 +7,68 @@ do more than store it. All others take the longer way through `properties` and
 
 from __future__ import annotations
 
+import msgspec
+
 from gateway.wire import message, properties
 from gateway.wire.batch import decode_batch
+from gateway.wire.codes import ONE_WAY_FLAG, RESPONSE_FLAG, RequestCode
+from gateway.wire.commands.send import SendMessage, SendMessageV2
 from gateway.wire.compiled import may_be_compiled
-from gateway.wire.errors import MessageError
-from gateway.wire.frame import PREFIX
+from gateway.wire.errors import FrameError, HeaderError, MessageError
+from gateway.wire.frame import JSON, PREFIX, decode_envelope
+from gateway.wire.header import decode_request, row_of
+
+_encode_json = msgspec.json.Encoder().encode
 
 _HOST_FLAGS = message.BORN_HOST_V6_FLAG | message.STORE_HOST_V6_FLAG
 
+_SEND_STARTS = b'{"code":%d,' % RequestCode.SEND_MESSAGE_V2
+_SEND = row_of(SendMessageV2)
+
 # A `SendReply` as `encode_frame` would make it, with room for what differs.
 _SENT = (
-    b'{"code":0,"extFields":{"queueId":"%d","transactionId":%b,"msgId":"%b%016X",'
+    b'{"code":0,"extFields":{"queueId":"%d","transactionId":%b,"msgId":"%b",'
     b'"TRACE_ON":"true","MSG_REGION":%b,"queueOffset":"%d"},"flag":1,'
     b'"language":"JAVA","opaque":%d,"serializeTypeCurrentRPC":"JSON","version":%d}'
 )
+
+
+@may_be_compiled
+def plain_send(
+    header: bytes, /
+) -> tuple[int, bool, str, int, int, int, int, int, str] | None:
+    """Read the JSON header of a send as clients make it.
+
+    None where it is another request, a batch, or anything else to be looked at with
+    more care. The compiled form also leaves those that no client makes: with spaces,
+    fields that are twice there, or numbers that are not text; and text beyond ASCII.
+
+    Returns:
+        Its opaque and whether it is one-way, then topic, queue, system flags, when it
+        was made, the application's flag, how often it was sent back, and properties.
+    """
+    if not header.startswith(_SEND_STARTS):
+        return None
+    try:
+        envelope = decode_envelope(JSON, header)
+        if envelope.code != _SEND.code or envelope.flag & RESPONSE_FLAG:
+            return None
+        send: SendMessage = decode_request(_SEND, envelope.ext_fields)
+    except (FrameError, HeaderError):
+        return None
+    if send.batch:
+        return None
+    return (
+        envelope.opaque,
+        bool(envelope.flag & ONE_WAY_FLAG),
+        send.topic,
+        send.queue_id,
+        send.sys_flag,
+        send.born_timestamp,
+        send.flag,
+        send.reconsume_times or 0,
+        send.properties,
+    )
 
 
 @may_be_compiled
@@ -168,9 +216,10 @@ def plain_batch(
 @may_be_compiled
 def sent_frame(
     queue_id: int,
-    unique_key: bytes,
+    unique_key: str,
     id_prefix: bytes,
-    last_id: int,
+    first_id: int,
+    count: int,
     region: bytes,
     queue_offset: int,
     opaque: int,
@@ -181,17 +230,20 @@ def sent_frame(
 
     Args:
         queue_id: Where the message went, as it was asked for.
-        unique_key: Its unique key in JSON.
-        id_prefix: What comes before the last message id's 16 digits: of a batch all
-            earlier ids.
-        last_id: The (last) message id.
+        unique_key: Its unique key.
+        id_prefix: What comes before the 16 digits of a message id.
+        first_id: The (first) message id.
+        count: How many messages it was.
         region: The broker's region in JSON.
         queue_offset: The (first) offset.
         opaque: The request's.
         version: MQVersion's number.
     """
+    ids = b",".join(
+        b"%b%016X" % (id_prefix, one) for one in range(first_id, first_id + count)
+    )
     header = _SENT % (
-        *(queue_id, unique_key, id_prefix, last_id, region, queue_offset, opaque),
+        *(queue_id, _encode_json(unique_key), ids, region, queue_offset, opaque),
         version,
     )
     size = len(header)

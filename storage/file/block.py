@@ -28,7 +28,7 @@ import importlib
 import os
 import struct
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from storage.api import LogError
@@ -45,6 +45,9 @@ HEADER = struct.Struct("<4sIHHIQQQqIIII")
 RUN = struct.Struct("<IIQ")
 ENTRY = struct.Struct("<IIiq")
 KEY_BYTES = 8
+_SIZE = struct.Struct(">I")
+"""How a record begins."""
+_size_at = _SIZE.unpack_from
 CHECKED_FROM = 8
 """Where the checksum begins: after the magic and itself."""
 
@@ -64,6 +67,7 @@ class Run:
 LayOut = Callable[
     [Sequence[Run], int, int, int, int, int], tuple[bytes, bytes, bytes, bytes, int]
 ]
+AddUp = Callable[["Sequence[RecordParts]", int], int]
 
 
 class Encoded(NamedTuple):
@@ -154,19 +158,33 @@ def _lay_out(
     return header, body, packed_entries, packed_keys, at - start
 
 
-def _compiled() -> LayOut | None:
+def _add_up(records: Sequence[RecordParts], most: int) -> int:
+    """The bytes of all records; -1 where one is too long or has another size first."""
+    total = 0
+    for data, _, _ in records:
+        size = len(data)
+        if not _SIZE.size <= size <= most or _size_at(data)[0] != size:
+            return -1
+        total += size
+    return total
+
+
+def _compiled(name: str) -> Any:
     try:
-        native = importlib.import_module("storage.file._native")
+        return getattr(importlib.import_module("storage.file._native"), name)
     except ImportError:  # not built here
         return None
-    found: LayOut = native.lay_out
-    return found
 
 
-LAY_OUTS = [_lay_out, _compiled()]
+LAY_OUTS: list[LayOut | None] = [_lay_out, _compiled("lay_out")]
 """Python's form, and that of `native/block.c` where it was built on installation."""
 
-lay_out = (not os.environ.get("ROPEWAY_PURE") and LAY_OUTS[1]) or _lay_out
+ADD_UPS: list[AddUp | None] = [_add_up, _compiled("add_up")]
+"""Likewise."""
+
+_is_pure = os.environ.get("ROPEWAY_PURE")
+lay_out = (not _is_pure and LAY_OUTS[1]) or _lay_out
+add_up = (not _is_pure and ADD_UPS[1]) or _add_up
 
 
 def decode(  # noqa: PLR0911 - each reason to distrust a block is a line

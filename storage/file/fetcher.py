@@ -8,32 +8,32 @@ from __future__ import annotations
 
 import asyncio
 import os
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from storage.api import LogDamagedError, LogUnavailableError
-from storage.file.partition import LENGTH
+from storage.file.picking import are_whole, grouped
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
     from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
 
     from storage.api import LogError
     from storage.file.files import OpenFiles
-    from storage.file.picking import Pick
+    from storage.file.picking import Extent
     from storage.file.segment import Segment
     from storage.file.tail import Tail
 
     Checker = Callable[[Segment], Awaitable[None]]
 
-GAP_BYTES = 4096
-"""Records so near to each other are fetched at once: a page costs less than a call."""
+AHEAD_BYTES = 1 << 20
+"""What the kernel is asked to read ahead for those who read a segment on."""
+
+PIECE_BYTES = 128 * 1024
+"""What the kernel reads ahead by itself, and always when it is asked to."""
 
 Warm = dict[tuple[str, int, int], bytes]
 """What a thread has fetched: file, place, size."""
-
-_length = LENGTH.unpack_from
 
 
 class ColdError(Exception):
@@ -87,19 +87,19 @@ class Fetcher:
         if isinstance(missing, UncheckedError):
             await self._check(missing.segment)
             return
-        path = missing.path
+        path, segment = missing.path, missing.segment
         loop = asyncio.get_running_loop()
         try:
             descriptor, found = await loop.run_in_executor(
-                self._threads, fetch, path, missing.ranges
+                self._threads, fetch, path, missing.ranges, read_ahead(missing)
             )
         except OSError as error:
-            if missing.segment.gone:  # retention was faster; try what comes after it
+            if segment.gone:  # retention was faster; try what comes after it
                 return
             raise LogUnavailableError(
                 f"cannot read {path}: {error.strerror or error}"
             ) from error
-        if missing.segment.gone:
+        if segment.gone:
             os.close(descriptor)
         else:
             self._files.keep(path, descriptor)
@@ -134,22 +134,30 @@ class Fetcher:
         return memoryview(buffer)
 
     def records(
-        self, segment: Segment, pick: Pick, warm: Warm | None
+        self,
+        segment: Segment,
+        extents: list[Extent],
+        sizes: list[int],
+        warm: Warm | None,
     ) -> list[tuple[bytes | memoryview, int]]:
         """The bytes of the records that were picked, with how many a piece holds."""
         pieces: list[tuple[bytes | memoryview, int]] = []
         base = segment.base
-        for place, size, count in pick.extents:
+        for place, size, count in extents:
             piece = self._tail.get(base + place, size)
             if piece is None:
-                return self._fetch_from_file(segment, pick, warm)
+                return self._fetch_from_file(segment, extents, sizes, warm)
             pieces.append((piece, count))
         return pieces
 
     def _fetch_from_file(
-        self, segment: Segment, pick: Pick, warm: Warm | None
+        self,
+        segment: Segment,
+        extents: list[Extent],
+        sizes: list[int],
+        warm: Warm | None,
     ) -> list[tuple[bytes | memoryview, int]]:
-        groups = grouped(pick.extents)
+        groups = grouped(extents)
         got: list[bytes | memoryview] = []
         missing: list[tuple[int, int]] = []
         for place, size, _ in groups:
@@ -164,26 +172,26 @@ class Fetcher:
         if missing:
             raise ColdError(segment, segment.path, missing)
         pieces: list[tuple[bytes | memoryview, int]] = []
-        sizes = iter(pick.sizes)
-        for (start, _, extents), data in zip(groups, got, strict=True):
+        done = 0
+        for (start, _, members), data in zip(groups, got, strict=True):
             view = memoryview(data)
-            for place, size, count in extents:
+            for place, size, count in members:
                 piece = view[place - start : place - start + size]
-                pieces += self._trusted(segment, place, piece, count, sizes)
+                its_sizes = sizes[done : done + count]
+                done += count
+                if are_whole(piece, its_sizes):
+                    pieces.append((piece, count))
+                else:
+                    pieces += self._whole_ones(segment, place, piece, its_sizes)
         return pieces
 
-    def _trusted(
-        self,
-        segment: Segment,
-        place: int,
-        piece: memoryview,
-        count: int,
-        sizes: Iterator[int],
-    ) -> Iterable[tuple[memoryview, int]]:
+    def _whole_ones(
+        self, segment: Segment, place: int, piece: memoryview, sizes: list[int]
+    ) -> Iterator[tuple[memoryview, int]]:
         """The parts of a piece where each record is as long as the index says."""
         at = start = good = 0
-        for size in islice(sizes, count):
-            if _length(piece, at)[0] != size:
+        for size in sizes:
+            if not are_whole(piece[at : at + size], [size]):
                 if not self._skip:
                     raise LogDamagedError(
                         f"{segment.path}, place {place + at}: no record of {size} "
@@ -199,25 +207,31 @@ class Fetcher:
             yield piece[start:at], good
 
 
-def grouped(
-    extents: list[tuple[int, int, int]],
-) -> list[tuple[int, int, list[tuple[int, int, int]]]]:
-    """Extents that are near each other, to be fetched at once: place, size, extents."""
-    groups: list[tuple[int, int, list[tuple[int, int, int]]]] = []
-    for extent in extents:
-        place, size, _ = extent
-        if groups:
-            start, length, members = groups[-1]
-            if 0 <= place - (start + length) <= GAP_BYTES:
-                members.append(extent)
-                groups[-1] = (start, place + size - start, members)
-                continue
-        groups.append((place, size, [extent]))
-    return groups
+def read_ahead(missing: ColdError) -> int:
+    """How much is worth reading behind what is missing.
+
+    Nothing, where it is not about there that the segment was read from the disk before:
+    who reads here and there would have all that read for nothing.
+    """
+    segment = missing.segment
+    if missing.path != segment.path:
+        return 0
+    start = missing.ranges[0][0]
+    end = sum(missing.ranges[-1])
+    ahead = AHEAD_BYTES if abs(start - segment.fetched_to) <= AHEAD_BYTES else 0
+    segment.fetched_to = end + ahead
+    return ahead
 
 
-def fetch(path: Path, ranges: list[tuple[int, int]]) -> tuple[int, Warm]:
+def fetch(
+    path: Path, ranges: list[tuple[int, int]], ahead_bytes: int
+) -> tuple[int, Warm]:
     """Read from a file, waiting for the disk. In a reader's thread.
+
+    Args:
+        path: The file.
+        ranges: Place and size of each piece.
+        ahead_bytes: How much the kernel is to have in memory soon, behind them.
 
     Returns:
         A descriptor to keep, and what was read.
@@ -228,6 +242,12 @@ def fetch(path: Path, ranges: list[tuple[int, int]]) -> tuple[int, Warm]:
     descriptor = os.open(path, os.O_RDONLY)
     found: Warm = {}
     try:
+        if ahead_bytes:
+            start = ranges[0][0]
+            end = sum(ranges[-1]) + ahead_bytes
+            # Piecewise: of one long piece the kernel reads what suits the device.
+            for place in range(start, end, PIECE_BYTES):
+                os.posix_fadvise(descriptor, place, PIECE_BYTES, os.POSIX_FADV_WILLNEED)
         for place, size in ranges:
             data = os.pread(descriptor, size, place)
             # Short where the file is: zeros fail the check of each record's size.

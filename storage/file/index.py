@@ -29,9 +29,9 @@ from array import array
 from bisect import bisect_left
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
-from zlib import crc32
 
 from storage.file.block import CHECKED_FROM, ENTRY, KEY_BYTES
+from storage.file.compiled import crc32
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -13,6 +13,7 @@ from storage.api import (
     LogLimitError,
     NoSuchPartitionError,
 )
+from storage.file.block import add_up
 from storage.file.settings import BLOCK_BYTES, MAX_RECORD_BYTES
 
 if TYPE_CHECKING:
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 
     from storage.api import Chunk, Done, Filter, RecordParts
     from storage.file.block import Run
+    from storage.file.index import Span
     from storage.file.reader import Reader
     from storage.file.segment import Segment
     from storage.file.writer import Writer
 
 LENGTH = Struct(">i")
 """How a stored message begins: its own size."""
-_length = LENGTH.unpack_from
 
 
 class FilePartition:
@@ -83,8 +84,8 @@ class FilePartition:
         self._bases.append(base_offset)
         self._segments.append(segment)
 
-    def locate(self, offset: int) -> tuple[int, Segment] | None:
-        """The segment that has an offset, or the next one there is, and that offset."""
+    def locate(self, offset: int) -> tuple[int, Segment, Span] | None:
+        """An offset, or the next one there is; the segment that has it; its span."""
         at = max(bisect_right(self._bases, offset) - 1, 0)
         while at < len(self._segments):
             segment = self._segments[at]
@@ -92,7 +93,7 @@ class FilePartition:
                 span = segment.index.span(self.ordinal)
                 assert span is not None
                 if offset < span.base_offset + span.records:
-                    return max(offset, span.base_offset), segment
+                    return max(offset, span.base_offset), segment, span
             at += 1
         return None
 
@@ -101,13 +102,9 @@ class FilePartition:
         writer = self._writer
         if writer.refusal is not None or self.gone:
             self._refuse()
-        size = 0
-        for record in records:
-            data = record[0]
-            length = len(data)
-            if not 4 <= length <= MAX_RECORD_BYTES or _length(data)[0] != length:  # noqa: PLR2004 - LENGTH
-                _refuse_record(data)
-            size += length
+        size = add_up(records, MAX_RECORD_BYTES)
+        if size < 0:
+            _refuse_records(records)
         base = self.next_offset
         after = base + len(records)
         if after > MAX_OFFSET + 1:
@@ -194,12 +191,15 @@ def key_seed(topic: str) -> int:
     return crc32(topic.encode())
 
 
-def _refuse_record(data: bytes) -> None:
-    if not LENGTH.size <= len(data) <= MAX_RECORD_BYTES:
-        raise LogLimitError(
-            f"record of {len(data)} bytes; allowed: {LENGTH.size} to {MAX_RECORD_BYTES}"
-        )
-    raise LogLimitError(
-        f"record of {len(data)} bytes says it has {_length(data)[0]}; "
-        "a stored message begins with its own size"
-    )
+def _refuse_records(records: Sequence[RecordParts]) -> None:
+    for data, _, _ in records:
+        size = len(data)
+        if not LENGTH.size <= size <= MAX_RECORD_BYTES:
+            raise LogLimitError(
+                f"record of {size} bytes; allowed: {LENGTH.size} to {MAX_RECORD_BYTES}"
+            )
+        if LENGTH.unpack_from(data)[0] != size:
+            raise LogLimitError(
+                f"record of {size} bytes says it has {LENGTH.unpack_from(data)[0]}; "
+                "a stored message begins with its own size"
+            )

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from storage.file.block import ENTRY
+from storage.file.compiled import may_be_compiled
+from storage.file.partition import LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+Extent = tuple[int, int, int]
+"""Place in the segment, bytes, records; adjacent records are one extent."""
 
-class Pick(NamedTuple):
-    """Records chosen from an index."""
+Pick = tuple[list[Extent], list[int], int, int, bool]
+"""Extents, the size of each record, the next offset, how many entries were looked at,
+and whether it stopped because of the limit in bytes."""
 
-    extents: list[tuple[int, int, int]]
-    """Place in the segment, bytes, records; adjacent records are one extent."""
-    sizes: list[int]
-    next_offset: int
-    looked: int
-    full: bool
-    """Whether it stopped because of the limit in bytes."""
+GAP_BYTES = 4096
+"""Records so near to each other are fetched at once: a page costs less than a call."""
+
+_ENTRY_WORDS = ENTRY.size // 4
+_length = LENGTH.unpack_from
 
 
+@may_be_compiled
 def pick(
     entries: bytes | bytearray | memoryview,
     offset: int,
     max_count: int,
     max_bytes: int,
     tags: Collection[int] | None,
-    *,
     forced: bool,
+    /,
 ) -> Pick:
     """Choose records of one segment.
 
@@ -44,9 +46,9 @@ def pick(
         tags: Only records with one of these hashes; None for all.
         forced: Take the first record that matches, however long it is.
     """
-    if tags is None and (found := adjacent(entries, offset, max_bytes)):
+    if tags is None and (found := _adjacent(entries, offset, max_bytes)):
         return found
-    extents: list[tuple[int, int, int]] = []
+    extents: list[Extent] = []
     sizes: list[int] = []
     start = stop = began = 0
     total = seen = 0
@@ -69,26 +71,53 @@ def pick(
             break
     if stop:
         extents.append((start, stop - start, len(sizes) - began))
-    return Pick(extents, sizes, offset + seen, max(seen, 1), full)
+    return extents, sizes, offset + seen, max(seen, 1), full
 
 
-def adjacent(
+def _adjacent(
     entries: bytes | bytearray | memoryview, offset: int, max_bytes: int
 ) -> Pick | None:
     """All of these records, where they stand back to back and fit the limit.
 
     So they do after a batch, and it is found out without a look at each of them.
     """
-    count = len(entries) // ENTRY.size
-    fields = _entries_of(count).unpack(entries)
-    sizes = fields[1::4]
-    start, last, last_bytes = fields[0], fields[-4], fields[-3]
-    total = last + last_bytes - start
+    words = memoryview(entries).cast("I")
+    sizes = words[1::_ENTRY_WORDS].tolist()
+    start = words[0]
+    last = (len(sizes) - 1) * _ENTRY_WORDS
+    total = words[last] + words[last + 1] - start
     if total > max_bytes or total != sum(sizes) or 0 in sizes:
         return None
-    return Pick([(start, total, count)], list(sizes), offset + count, count, False)
+    return [(start, total, len(sizes))], sizes, offset + len(sizes), len(sizes), False
 
 
-@lru_cache(maxsize=32)
-def _entries_of(count: int) -> Struct:
-    return Struct("<" + ENTRY.format.removeprefix("<") * count)
+def grouped(
+    extents: list[Extent],
+) -> list[tuple[int, int, list[Extent]]]:
+    """Extents that are near each other, to be fetched at once: place, size, extents."""
+    groups: list[tuple[int, int, list[Extent]]] = []
+    for extent in extents:
+        place, size, _ = extent
+        if groups:
+            start, length, members = groups[-1]
+            if 0 <= place - (start + length) <= GAP_BYTES:
+                members.append(extent)
+                groups[-1] = (start, place + size - start, members)
+                continue
+        groups.append((place, size, [extent]))
+    return groups
+
+
+@may_be_compiled
+def are_whole(records: bytes | memoryview, sizes: list[int], /) -> bool:
+    """Whether records of these sizes stand there back to back, by what they say."""
+    at = 0
+    for size in sizes:
+        if (
+            size < LENGTH.size
+            or at + size > len(records)
+            or _length(records, at)[0] != size
+        ):
+            return False
+        at += size
+    return True

@@ -15,12 +15,14 @@ from storage.file.block import ENTRY
 from storage.file.fetcher import ColdError, UncheckedError
 from storage.file.index import ActiveIndex
 from storage.file.partition import LENGTH
+from storage.file.windows import WINDOW, Windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from storage.api import Filter
     from storage.file.fetcher import Fetcher, Warm
+    from storage.file.index import Span
     from storage.file.partition import FilePartition
     from storage.file.segment import Segment
 
@@ -37,6 +39,7 @@ class Reader:
 
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
+        self._windows = Windows()
 
     def read_now(
         self,
@@ -106,9 +109,9 @@ class Reader:
             found = partition.locate(offset)
             if found is None:
                 return None
-            at, segment = found
+            at, segment, span = found
             try:
-                data = self._entries(segment, partition.ordinal, at, 1, warm)
+                data = self._entries(segment, span, partition.ordinal, at, 1, warm)
             except (ColdError, UncheckedError) as cold:
                 missing = cold
             else:
@@ -139,37 +142,37 @@ class Reader:
             found = partition.locate(offset)
             if found is None:
                 return Chunk(data, records, end)
-            at, segment = found
+            at, segment, span = found
             if records and accept is None:
                 break
             left = max_count - records
             entries = self._entries(
-                segment, partition.ordinal, at, left if tags is None else looks, warm
-            )
-            pick = picking.pick(
-                entries,
+                segment,
+                span,
+                partition.ordinal,
                 at,
-                left,
-                max_bytes - used if records else max_bytes,
-                tags,
-                forced=not records,
+                left if tags is None else looks,
+                warm,
             )
-            pieces = self._fetcher.records(segment, pick, warm)
+            extents, sizes, offset, looked, full = picking.pick(
+                entries, at, left, max_bytes - used, tags, not records
+            )
+            pieces = self._fetcher.records(segment, extents, sizes, warm)
             if accept is not None:
                 pieces = accepted(pieces, accept)
             for piece, count in pieces:
                 data.append(piece)
                 records += count
                 used += len(piece)
-            offset = pick.next_offset
-            looks -= pick.looked
-            if pick.full and not pick.sizes:
+            looks -= looked
+            if full and not sizes:
                 break
         return Chunk(data, records, offset)
 
     def _entries(
         self,
         segment: Segment,
+        span: Span,
         ordinal: int,
         offset: int,
         wanted: int,
@@ -177,21 +180,23 @@ class Reader:
     ) -> bytes | bytearray | memoryview:
         """Up to so many entries of a partition from an offset on."""
         index = segment.index
+        first = offset - span.base_offset
         if isinstance(index, ActiveIndex):
-            part = index.parts[ordinal]
-            begin = (offset - part.base_offset) * ENTRY.size
-            return part.data[begin : begin + wanted * ENTRY.size]
+            begin = first * ENTRY.size
+            return index.parts[ordinal].data[begin : begin + wanted * ENTRY.size]
         if not index.checked:
             raise UncheckedError(segment)
-        span = index.span(ordinal)
-        assert span is not None
-        skipped = offset - span.base_offset
-        count = min(wanted, span.records - skipped)
-        place = index.body_at + (span.entry + skipped) * ENTRY.size
-        size = count * ENTRY.size
-        return self._fetcher.bytes_of(
-            segment, segment.index_path, -1, place, size, warm
+        count = min(wanted, span.records - first)
+        found = self._windows.get(segment, ordinal, first, count)
+        if found is not None:
+            return found
+        place = index.body_at + (span.entry + first) * ENTRY.size
+        size = min(max(count, WINDOW), span.records - first) * ENTRY.size
+        data = memoryview(
+            self._fetcher.bytes_of(segment, segment.index_path, -1, place, size, warm)
         )
+        self._windows.keep(segment, ordinal, first, data)
+        return data[: count * ENTRY.size]
 
 
 def accepted(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 from typing import TYPE_CHECKING
-from zlib import crc32
 
+from storage.file.compiled import crc32
 from storage.file.index import HEADER as INDEX_HEADER
 from storage.file.index import ActiveIndex, SealedIndex, directory_bytes, load
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SUFFIX = ".log"
-PIECE_BYTES = 1 << 20
+PIECE_BYTES = 1 << 18
 """How much of an index file is checked at a time."""
 
 
@@ -25,6 +25,7 @@ class Segment:
         "base",
         "capacity",
         "descriptor",
+        "fetched_to",
         "gone",
         "index",
         "index_path",
@@ -45,6 +46,8 @@ class Segment:
         self.descriptor = -1
         """Open for writing; -1 when it is sealed."""
         self.index: ActiveIndex | SealedIndex = ActiveIndex()
+        self.fetched_to = 0
+        """Where the last read from the disk ended, with what was read ahead."""
         self.gone = False
         """Whether retention has dropped it."""
 
@@ -156,8 +159,10 @@ def index_is_whole(path: Path, index: SealedIndex) -> bool:
         OSError: The file cannot be read.
     """
     checksum = 0
-    with path.open("rb") as file:
+    # One piece of memory for all: new ones would have to be cleared by the kernel.
+    piece = memoryview(bytearray(PIECE_BYTES))
+    with path.open("rb", buffering=0) as file:
         file.seek(index.body_at)
-        while piece := file.read(PIECE_BYTES):
-            checksum = crc32(piece, checksum)
+        while got := file.readinto(piece):
+            checksum = crc32(piece[:got], checksum)
     return checksum == index.body_crc

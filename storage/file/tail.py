@@ -17,12 +17,13 @@ class Tail:
         self._limit = limit_bytes
         self._size = 0
         self._starts: list[int] = []
-        self._bodies: list[memoryview] = []
+        self._bodies: list[bytes] = []
+        # Not views, of which each full garbage collection would look at every one.
 
     def add(self, position: int, body: bytes) -> None:
         """Keep a body that begins at a position after all earlier ones."""
         self._starts.append(position)
-        self._bodies.append(memoryview(body))
+        self._bodies.append(body)
         self._size += len(body) + OVERHEAD_BYTES
         if self._size > self._limit:
             self._shrink()
@@ -36,7 +37,7 @@ class Tail:
         body = self._bodies[at]
         if begin + size > len(body):
             return None
-        return body[begin : begin + size]
+        return memoryview(body)[begin : begin + size]
 
     def _shrink(self) -> None:
         """Drop the oldest eighth at once, for dropping moves all that stay."""

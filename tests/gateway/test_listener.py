@@ -140,3 +140,18 @@ def test_answers_are_written_once_a_tick():
     assert (one.done, two.done) == (["flush"], ["flush"])
     outbox.add(one)
     assert len(loop.soon) == 1
+
+
+def test_a_tick_that_expects_answers_writes_what_comes_before_its_end():
+    loop = Loop()
+    outbox = Outbox(loop)
+    outbox.expect()
+    outbox.expect()
+    connection = Connection()
+    outbox.add(connection)
+    assert len(loop.soon) == 1
+    loop.soon.pop()()
+    assert connection.done == ["flush"]
+    outbox.expect()
+    loop.soon.pop()()
+    assert connection.done == ["flush"]

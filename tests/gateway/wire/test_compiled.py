@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import zlib
@@ -18,6 +19,8 @@ from gateway.wire.frame import RawFrame
 from tests.compiler import needs_compiled_forms
 
 assert frame, plain  # they declare what may be compiled
+
+NAMES_OF_ALL = ("cut", "plain_batch", "plain_record", "plain_send", "sent_frame")
 
 I32 = st.integers(-(1 << 31), (1 << 31) - 1)
 I64 = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -64,12 +67,92 @@ BROKEN_BATCHES = st.builds(
 BATCH = st.tuples(*COMMON, I64, I64, BATCHES | BROKEN_BATCHES | st.binary(max_size=60))
 SENT = st.tuples(
     I32,
-    st.binary(max_size=40),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=40),
     st.binary(max_size=40) | st.just(b"7F" * 2000),
-    st.integers(0, (1 << 63) - 1),
+    st.integers(0, (1 << 63) - 200),
+    st.sampled_from([1, 2, 100]),
     st.binary(max_size=20),
     *(I64, I32, I32),
 )
+FIELDS = {
+    **dict.fromkeys("abc", "orders"),
+    **dict.fromkeys("defghjl", "8"),
+    "i": "UNIQ_KEY\1k\2TAGS\1a/b\2",
+    **dict.fromkeys("km", "false"),
+    "n": "broker-a",
+}
+ENVELOPE = {
+    "code": 310,
+    "extFields": FIELDS,
+    "flag": 0,
+    "language": "JAVA",
+    "opaque": 7,
+    "serializeTypeCurrentRPC": "JSON",
+    "version": 479,
+}
+ODD_NUMBERS = [
+    *(0, -1, 10, 1 << 31, 1 << 63, 10**18, 10**19, -(1 << 31), 1.5, None, True),
+]
+ODD_WORDS = st.sampled_from(
+    [
+        *map(str, ODD_NUMBERS),
+        *("-0", "00", "01", "+1", " 1", "1 ", "-", "", "1e3", "true", "false"),
+        *("\x00", '"', "\\", "\\n", "\b\f\n\r\t", "\x7f", "\x80", "é", "\U0001f980"),
+    ]
+)
+ODD_FIELDS = st.dictionaries(
+    st.sampled_from([*FIELDS, "o", "A", "", "aa", "queueId"]),
+    ODD_WORDS | st.text(max_size=5) | st.sampled_from(ODD_NUMBERS),
+    max_size=2,
+)
+ODD_ENVELOPE = st.dictionaries(
+    st.sampled_from([*ENVELOPE, "remark", "x", ""]),
+    ODD_WORDS | st.sampled_from(ODD_NUMBERS),
+    max_size=1,
+)
+HEADERS = st.builds(
+    lambda envelope, fields, without, ascii_only, escape: escape(
+        dump(
+            {
+                "code": 310,
+                "extFields": {
+                    name: value
+                    for name, value in {**FIELDS, **fields}.items()
+                    if name not in without
+                },
+                **{name: value for name, value in ENVELOPE.items() if name > "e"},
+                **envelope,
+            },
+            ascii_only,
+        )
+    ),
+    ODD_ENVELOPE,
+    ODD_FIELDS,
+    st.sets(st.sampled_from([*FIELDS]), max_size=1),
+    st.booleans(),
+    st.sampled_from(
+        [
+            lambda text: text,
+            lambda text: text.replace("/", "\\/"),
+            lambda text: text.replace("u0001", "u0041").replace("u0002", "u00e9"),
+            lambda text: text.replace("u0001", "u00g1"),
+            lambda text: text.replace("u0001", "ud800"),
+            lambda text: text.replace(":", ": "),
+            lambda text: text.replace('"opaque"', '"flag":2,"opaque"'),
+            lambda text: text.replace('"a":', '"b":"twice","a":'),
+        ]
+    ),
+).map(lambda text: text.encode(errors="surrogatepass"))
+BROKEN_HEADERS = st.builds(
+    lambda data, at, byte: data[:at] + byte + data[at + len(byte) :],
+    HEADERS,
+    st.integers(0, 400),
+    st.binary(max_size=2) | st.sampled_from([b'"', b"\\", b"}", b",", b"}}", b"0"]),
+)
+
+
+def dump(header: object, ascii_only: bool = True) -> str:
+    return json.dumps(header, ensure_ascii=ascii_only, separators=(",", ":"))
 
 
 def both(name: str, *arguments: Any) -> tuple[Any, Any]:
@@ -80,7 +163,7 @@ def both(name: str, *arguments: Any) -> tuple[Any, Any]:
 
 @needs_compiled_forms
 def test_every_function_that_may_be_compiled_is():
-    assert TWINS.keys() == {"cut", "plain_batch", "plain_record", "sent_frame"}
+    assert TWINS.keys() == {*NAMES_OF_ALL}
     assert all(twin for _, twin in TWINS.values())
 
 
@@ -133,6 +216,27 @@ def test_checksums_of_all_lengths_are_zlibs(size):
 
 
 @needs_compiled_forms
+@given(HEADERS | BROKEN_HEADERS)
+def test_a_header_is_read_alike_or_left_to_the_long_way(header):
+    expected, got = both("plain_send", header)
+    assert got is None or (got, [*map(type, got)]) == (expected, [*map(type, got)])
+
+
+@needs_compiled_forms
+@pytest.mark.parametrize("without", ["", "jkln", "il", "jklmn"])
+@pytest.mark.parametrize("order", [1, -1])
+def test_headers_as_clients_make_them_are_not_left(without, order):
+    fields = {name: FIELDS[name] for name in [*FIELDS][::order] if name not in without}
+    header = dump({**ENVELOPE, "flag": 2, "extFields": fields}).encode()
+    expected, got = both("plain_send", header)
+    assert got == expected
+    assert got == (
+        *(7, True, "orders", 8, 8, 8, 8, 0 if "j" in without else 8),
+        fields.get("i", ""),
+    )
+
+
+@needs_compiled_forms
 @given(SENT)
 def test_answers_are_written_alike(arguments):
     expected, got = both("sent_frame", *arguments)
@@ -140,11 +244,12 @@ def test_answers_are_written_alike(arguments):
 
 
 @needs_compiled_forms
-@pytest.mark.parametrize("name", ["cut", "plain_batch", "plain_record", "sent_frame"])
+@pytest.mark.parametrize("name", NAMES_OF_ALL)
 def test_wrong_arguments_are_refused_and_not_followed(name):
     pure, twin = TWINS[name]
     count = pure.__code__.co_argcount
-    for arguments in [(), (None,) * count, (1,) * count, (b"",) * count]:
+    wrong: list[Any] = [None, 1, *([b""] if count > 1 else [""])]
+    for arguments in [(), *((one,) * count for one in wrong)]:
         with pytest.raises(TypeError):
             twin(*arguments)
 

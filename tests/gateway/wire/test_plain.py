@@ -6,8 +6,13 @@ import msgspec
 import pytest
 
 from gateway.wire import message, message_id, properties
-from gateway.wire.codes import RESPONSE_FLAG, ROPEWAY_VERSION
-from gateway.wire.commands.send import SendReply
+from gateway.wire.codes import (
+    ONE_WAY_FLAG,
+    RESPONSE_FLAG,
+    ROPEWAY_VERSION,
+    RequestCode,
+)
+from gateway.wire.commands.send import SendMessageV2, SendReply
 from gateway.wire.compiled import TWINS
 from gateway.wire.frame import encode_frame
 from gateway.wire.header import to_fields
@@ -92,8 +97,57 @@ def test_the_answer_is_the_one_that_any_command_would_get(form):
         ),
     )
     got = form("sent_frame")(
-        *(3, rb'"u\"k"', prefix.encode(), 77, b'"DefaultRegion"', 12, 9),
+        *(3, 'u"k', prefix.encode(), 77, 1, b'"DefaultRegion"', 12, 9),
         ROPEWAY_VERSION,
     )
     assert got[:8] == expected[:8]
     assert msgspec.json.decode(got[8:]) == msgspec.json.decode(expected[8:])
+
+
+def test_of_a_batch_all_ids_are_answered(form):
+    got = form("sent_frame")(0, "u", b"7F", 0xFF, 3, b'"r"', 1, 2, 3)
+    assert msgspec.json.decode(got[8:])["extFields"]["msgId"] == (
+        "7F00000000000000FF,7F0000000000000100,7F0000000000000101"
+    )
+
+
+def header_of(code: int = RequestCode.SEND_MESSAGE_V2, flag: int = 0, **changes):
+    send = SendMessageV2(
+        producer_group="g",
+        topic="orders",
+        default_topic="TBW102",
+        default_topic_queue_nums=8,
+        queue_id=3,
+        sys_flag=1,
+        born_timestamp=1795248367175,
+        flag=5,
+        properties="UNIQ_KEY\1u\2",
+    )
+    fields = to_fields(msgspec.structs.replace(send, **changes))
+    frame = encode_frame(code, 9, flag=flag, fields=fields)
+    return frame[8:]
+
+
+@pytest.mark.parametrize("one_way", [False, True])
+def test_the_header_of_a_send_is_read_at_once(form, one_way):
+    read = form("plain_send")(header_of(flag=one_way * ONE_WAY_FLAG))
+    assert read == (
+        *(9, one_way, "orders", 3, 1, 1795248367175, 5, 0),
+        "UNIQ_KEY\1u\2",
+    )
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        header_of(batch=True),
+        header_of(flag=RESPONSE_FLAG),
+        header_of(RequestCode.SEND_MESSAGE),
+        header_of(RequestCode.SEND_BATCH_MESSAGE),
+        header_of().replace(b'"3"', b'"three"'),
+        header_of()[:-1],
+        b"",
+    ],
+)
+def test_other_headers_are_left_to_whoever_can_complain(form, header):
+    assert form("plain_send")(header) is None

@@ -187,13 +187,14 @@ async def test_what_was_acknowledged_arrives_in_order_over_a_restart_and_a_kill(
     async with producer(own_server.name_server) as sender:
         await sender.send(Message(topic, b"first", sharding_key="k"))
         async with reader, asyncio.TaskGroup() as tasks:
-            tasks.create_task(produce(sender))
+            producing = tasks.create_task(produce(sender))
             await until(lambda: len(stored) > 50)
             await asyncio.to_thread(getattr(own_server, end))
             await asyncio.to_thread(own_server.start)
             before = len(stored)
             await until(lambda: len(stored) > before + 50)
             stop.set()
+            await producing
             await inbox.wait_for(b"first", *stored)
     # What was sent or handed out twice stands behind its first time.
     first_times = [one for one in dict.fromkeys(inbox.bodies) if one in set(stored)]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.api import LogError, Record
-from storage.file.block import ENTRY, HEADER, LAY_OUTS, Run, decode, encode
+from storage.file.block import ADD_UPS, ENTRY, HEADER, LAY_OUTS, Run, decode, encode
 from tests.compiler import needs_compiled_forms
 
 RECORDS = st.lists(
@@ -101,3 +101,20 @@ def test_the_compiled_form_refuses_what_is_no_record(append):
     run.appends = [append]
     with pytest.raises(TypeError):
         LAY_OUTS[1]([run], 0, 0, 0, 0, 0)
+
+
+@needs_compiled_forms
+@given(RECORDS, st.sets(st.integers(0, 2)), st.sampled_from([3, 60, 1 << 20]))
+def test_the_compiled_form_adds_records_up_alike(records, true_ones, most):
+    for at in true_ones & {*range(len(records))}:
+        data = records[at].data
+        records[at] = records[at]._replace(data=len(data).to_bytes(4, "big") + data[4:])
+    python, compiled = ADD_UPS
+    assert compiled(records, most) == python(records, most)
+
+
+@needs_compiled_forms
+@pytest.mark.parametrize("given", [(), ([], None), ([b"abcd"], 9), (None, 9)])
+def test_the_compiled_form_adds_nothing_else_up(given):
+    with pytest.raises(TypeError):
+        ADD_UPS[1](*given)

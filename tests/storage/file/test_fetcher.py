@@ -1,24 +1,37 @@
-"""Fetching: how extents are put together."""
+"""Fetching: what is read from the disk, and ahead."""
 
 from __future__ import annotations
 
-import pytest
+import os
+from typing import TYPE_CHECKING
 
-from storage.file.fetcher import grouped
+from storage.file.fetcher import AHEAD_BYTES, ColdError, fetch, read_ahead
+from storage.file.segment import Segment
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
-@pytest.mark.parametrize(
-    ("extents", "groups"),
-    [
-        ([], []),
-        ([(0, 10, 1), (50, 10, 1)], [(0, 60)]),
-        ([(0, 10, 1), (5000, 10, 1)], [(0, 10), (5000, 10)]),
-        ([(5000, 10, 1), (0, 10, 1)], [(5000, 10), (0, 10)]),
-    ],
-)
-def test_extents_near_each_other_are_fetched_at_once(
-    extents: list[tuple[int, int, int]], groups: list[tuple[int, int]]
-) -> None:
-    found = grouped(extents)
-    assert [(place, size) for place, size, _ in found] == groups
-    assert [one for _, _, members in found for one in members] == extents
+def test_who_reads_a_segment_on_has_it_read_ahead(tmp_path: Path) -> None:
+    segment = Segment(tmp_path, 0, 1 << 30)
+
+    def ahead_of(*ranges: tuple[int, int]) -> int:
+        return read_ahead(ColdError(segment, segment.path, list(ranges)))
+
+    assert ahead_of((0, 4096)) == AHEAD_BYTES
+    after = 4096 + AHEAD_BYTES
+    assert ahead_of((after, 10), (after + 20, 10)) == AHEAD_BYTES
+    far = 100 * AHEAD_BYTES
+    assert ahead_of((far, 10)) == 0
+    assert ahead_of((far + 10, 10)) == AHEAD_BYTES
+    assert ahead_of((0, 10)) == 0
+    assert read_ahead(ColdError(segment, segment.index_path, [(10, 10)])) == 0
+
+
+def test_what_is_fetched_is_the_same_with_more_read_ahead(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(range(100)))
+    for ahead_bytes in (0, AHEAD_BYTES):
+        descriptor, found = fetch(path, [(5, 3), (98, 4)], ahead_bytes)
+        os.close(descriptor)
+        assert found == {("file", 5, 3): b"\5\6\7", ("file", 98, 4): b"bc\0\0"}

@@ -1,47 +1,107 @@
 """Choosing records by their entries: neighbours at once, others one by one."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import pytest
 
 from storage.file.block import ENTRY
-from storage.file.picking import Pick, adjacent, pick
+from storage.file.compiled import TWINS
+from storage.file.picking import are_whole, grouped, pick
+from tests.compiler import needs_compiled_forms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FORMS = [
+    pytest.param(0, id="Python"),
+    pytest.param(1, id="compiled", marks=needs_compiled_forms),
+]
+
+
+@pytest.fixture(params=FORMS)
+def form(request: pytest.FixtureRequest) -> Callable[..., object]:
+    """Each form of `pick`."""
+    found = TWINS[pick.__name__][request.param]
+    assert found is not None
+    return found
 
 
 def entries_of(*records: tuple[int, int]) -> bytes:
     return b"".join(ENTRY.pack(place, size, 0, 0) for place, size in records)
 
 
-def test_neighbours_are_one_extent_without_a_look_at_each() -> None:
-    found = adjacent(entries_of((64, 100), (164, 50), (214, 7)), 9, 157)
-    assert found == Pick([(64, 157, 3)], [100, 50, 7], 12, 3, full=False)
+def test_neighbours_are_one_extent(form: Callable[..., object]) -> None:
+    entries = entries_of((64, 100), (164, 50), (214, 7))
+    found = form(entries, 9, 3, 157, None, True)
+    assert found == ([(64, 157, 3)], [100, 50, 7], 12, 3, False)
 
 
 @pytest.mark.parametrize(
-    "records",
+    ("records", "found"),
     [
-        ((64, 100), (165, 50)),
-        ((64, 100), (164, 50), (164, 0), (214, 7)),
-        ((64, 100), (164, 58)),
+        (((64, 100), (165, 50)), ([(64, 100, 1), (165, 50, 1)], [100, 50], 11, 2, 0)),
+        (
+            ((64, 100), (164, 50), (164, 0), (214, 7)),
+            ([(64, 157, 3)], [100, 50, 7], 13, 4, 0),
+        ),
+        (((64, 100), (164, 58)), ([(64, 100, 1)], [100], 10, 1, 1)),
+        (((64, 0),), ([], [], 10, 1, 0)),
     ],
-    ids=["a gap", "a lost record", "over the limit"],
+    ids=["a gap", "a lost record", "over the limit", "nothing but lost ones"],
 )
-def test_what_is_not_whole_or_too_long_is_looked_at_one_by_one(
+def test_what_is_not_whole_or_too_long_ends_an_extent(
+    form: Callable[..., object],
     records: tuple[tuple[int, int], ...],
+    found: tuple[object, ...],
 ) -> None:
-    assert adjacent(entries_of(*records), 9, 157) is None
+    assert form(entries_of(*records), 9, 4, 157, None, True) == found
 
 
-def test_records_that_match_a_tag_are_extents_of_neighbours() -> None:
+def test_records_that_match_a_tag_are_extents_of_neighbours(
+    form: Callable[..., tuple[object, ...]],
+) -> None:
     entries = b"".join(
         ENTRY.pack(place, 10, tag_hash, 0)
-        for place, tag_hash in ((0, 1), (10, 1), (20, 2), (30, 1))
+        for place, tag_hash in ((0, -1), (10, -1), (20, 2), (30, -1))
     )
-    found = pick(entries, 5, 9, 100, {1}, forced=True)
-    assert found == Pick([(0, 20, 2), (30, 10, 1)], [10, 10, 10], 9, 4, full=False)
-    assert pick(entries, 5, 2, 100, {1}, forced=True).next_offset == 7
-    assert pick(entries, 5, 9, 25, {1}, forced=True).full
+    extents = [(0, 20, 2), (30, 10, 1)]
+    assert form(entries, 5, 9, 100, {-1}, True) == (extents, [10] * 3, 9, 4, False)
+    assert form(entries, 5, 2, 100, {-1}, True)[2] == 7
+    assert form(entries, 5, 9, 25, {-1}, True)[4] is True
 
 
-def test_only_a_forced_pick_takes_a_record_over_the_limit() -> None:
+def test_only_a_forced_pick_takes_a_record_over_the_limit(
+    form: Callable[..., tuple[object, ...]],
+) -> None:
     entries = entries_of((64, 100))
-    assert pick(entries, 0, 1, 50, None, forced=True).sizes == [100]
-    assert pick(entries, 0, 1, 50, None, forced=False).sizes == []
+    assert form(entries, 0, 1, 50, None, True)[1] == [100]
+    assert form(entries, 0, 1, 50, None, False) == ([], [], 0, 1, True)
+
+
+def test_records_are_whole_where_each_says_its_own_size() -> None:
+    records = b"\0\0\0\5a" + b"\0\0\0\6bc"
+    assert are_whole(records, [5, 6])
+    assert are_whole(memoryview(records), [5])
+    assert not are_whole(records, [5, 7])
+    assert not are_whole(records, [6, 5])
+    assert not are_whole(records[:-1], [5, 6])
+    assert not are_whole(b"\0\0\0\3", [3])
+
+
+@pytest.mark.parametrize(
+    ("extents", "groups"),
+    [
+        ([], []),
+        ([(0, 10, 1), (50, 10, 1)], [(0, 60)]),
+        ([(0, 10, 1), (5000, 10, 1)], [(0, 10), (5000, 10)]),
+        ([(5000, 10, 1), (0, 10, 1)], [(5000, 10), (0, 10)]),
+    ],
+)
+def test_extents_near_each_other_are_fetched_at_once(
+    extents: list[tuple[int, int, int]], groups: list[tuple[int, int]]
+) -> None:
+    found = grouped(extents)
+    assert [(place, size) for place, size, _ in found] == groups
+    assert [one for _, _, members in found for one in members] == extents

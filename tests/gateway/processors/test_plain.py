@@ -1,0 +1,85 @@
+"""Plain sends: the short way stores, answers and refuses what the long way does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gateway.config import LimitsConfig
+from gateway.processors import plain
+from gateway.wire import message, properties
+from gateway.wire.commands.send import SendReply
+from tests.remoting import looped, pulling, running, sending
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Ways:
+    """Counts the requests that took the short way, and the others."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.short = self.long = 0
+        send = plain.send_plain
+
+        def counted(*arguments) -> bool:
+            is_plain = send(*arguments)
+            self.short += is_plain
+            self.long += not is_plain
+            return is_plain
+
+        monkeypatch.setattr("gateway.connection.send_plain", counted)
+
+
+@looped
+async def test_both_ways_store_and_answer_alike(tmp_path: Path, monkeypatch):
+    ways = Ways(monkeypatch)
+    async with running(tmp_path) as (_, client):
+        pairs = {"TAGS": "t", "KEYS": "a b"}
+        asked = sending("orders", queue_id=2, flag=7, sys_flag=1, pairs=pairs)
+        first = (await client.ask(asked, b"body")).read(SendReply)
+        assert ways.short == 0
+        second = (await client.ask(asked, b"body")).read(SendReply)
+        assert ways.short == 1
+        assert (first.queue_offset, second.queue_offset) == (0, 1)
+        assert first.transaction_id == second.transaction_id
+        assert (first.queue_id, second.queue_id) == (2, 2)
+        pulled = await client.ask(pulling("orders", queue_id=2))
+        one, two = pulled.messages()
+        alike = ("body", "flag", "sys_flag", "born_ms", "born_host", "store_host")
+        for name in (*alike, "properties", "reconsume_times", "topic", "queue_id"):
+            assert getattr(one, name) == getattr(two, name)
+
+
+@looped
+@pytest.mark.parametrize(
+    "asked",
+    [
+        sending("unknown"),
+        sending("orders", queue_id=99),
+        sending("orders", sys_flag=message.TRANSACTION_MASK),
+        sending("SCHEDULE_TOPIC_XXXX"),
+        sending("%RETRY%g"),
+        sending("orders", pairs={properties.DELAY: "1"}),
+        sending("orders", pairs={"UNIQ_KEY": ""}),
+    ],
+)
+async def test_what_needs_more_takes_the_long_way(tmp_path: Path, monkeypatch, asked):
+    ways = Ways(monkeypatch)
+    async with running(tmp_path) as (_, client):
+        await client.ask(sending("orders"), b"x")
+        await client.ask(asked, b"x")
+        assert (ways.short, ways.long) == (0, 1)
+
+
+@looped
+async def test_a_full_log_refuses_as_on_the_long_way(tmp_path: Path, monkeypatch):
+    ways = Ways(monkeypatch)
+    limits = LimitsConfig(waiting_bytes=1000)
+    async with running(tmp_path, limits=limits) as (_, client):
+        await client.ask(sending("orders"), b"x")
+        refused = await client.ask(sending("orders"), bytes(1000))
+        assert refused.code
+        assert "bytes wait for the disk; allowed: 1000" in refused.remark
+        assert ways.short == 1
