@@ -191,6 +191,7 @@ class App:
             holds=holds,
             schedule=schedule,
             unique_keys=UniqueKeys(),
+            our_name=b'"n":' + msgspec.json.encode(config.broker),
             property_suffix=properties.dump(
                 {
                     properties.MSG_REGION: config.region,

@@ -47,6 +47,8 @@ class Node:
     holds: Holds
     schedule: Schedule
     unique_keys: UniqueKeys
+    our_name: bytes
+    """How the headers of plain sends say that they mean our broker."""
     property_suffix: str
     """What this broker adds to the properties of every message that is sent to it."""
     region_json: bytes
