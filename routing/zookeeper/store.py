@@ -286,6 +286,4 @@ class ZooKeeperRoutes:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._changes.close()
-        await self._copy.close()
         await self._session.close()
