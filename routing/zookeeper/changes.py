@@ -139,7 +139,7 @@ class Changes:
         """Forget old changes, now and then."""
         number = codec.number_of(entry)
         idle = self._trimming is None or self._trimming.done()
-        if idle and number % TRIM_EVERY == 0:
+        if idle and number % TRIM_EVERY == 0 and number >= KEPT_CHANGES:
             self._trimming = asyncio.create_task(
                 self._forget_until(number - KEPT_CHANGES)
             )
