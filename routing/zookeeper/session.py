@@ -32,7 +32,7 @@ from kazoo.exceptions import (
     SystemZookeeperError,
     ThrottledOpError,
 )
-from kazoo.protocol.states import KazooState
+from kazoo.protocol.states import KazooState, KeeperState
 
 from routing.api import RouteStoreUnavailableError
 from routing.zookeeper.connection import make_client
@@ -209,6 +209,9 @@ class Session:
         if over:
             self._held_until_s = -math.inf
         self._told_disconnected(over)
+        if self._client.client_state == KeeperState.CLOSED:
+            # kazoo's thread came upon what it did not expect, and ended.
+            threading.Thread(target=self._client.start_async, daemon=True).start()
 
     async def _probe(self) -> None:
         """Learn again and again that the servers know us.

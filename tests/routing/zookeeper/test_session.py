@@ -106,3 +106,26 @@ def test_what_was_stored_with_a_user_is_for_that_user_alone(chroot: str):
                 await open_routes(chroot, other)
 
     asyncio.run(main())
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_an_answer_that_nobody_understands_ends_the_session_and_not_the_store(
+    chroot: str,
+):
+    async def main():
+        async with opened(chroot, 2) as (first, second):
+            connection = first._session._client._connection
+            read = connection._read_socket
+
+            def confused(read_timeout):
+                connection._read_socket = read
+                raise RuntimeError("xids do not match")
+
+            connection._read_socket = confused
+            await put_topic(second, ORDERS)
+            await put_topic(first, ORDERS)
+            await first.put_setting("a", "b", "c")
+            await until(lambda: second.settings == {("a", "b"): "c"})
+            assert first.topics == {"orders": ORDERS}
+
+    asyncio.run(main())
