@@ -141,7 +141,9 @@ class RouteStore(Protocol):
                 is passed on.
 
         Raises:
-            RouteStoreUnavailableError: Nothing was changed.
+            RouteStoreUnavailableError: Nothing was changed; or, of a store on other
+                machines that was lost meanwhile, nobody knows.
+            RouteError: What the store has of the topic is damaged.
         """
 
     async def change_group(
@@ -153,7 +155,7 @@ class RouteStore(Protocol):
         """Set a setting, or remove it where the value is None.
 
         Raises:
-            RouteStoreUnavailableError: Nothing was changed.
+            RouteStoreUnavailableError: As of `change_topic`.
         """
 
     async def put_broker(self, broker: Broker) -> None:

@@ -124,7 +124,7 @@ class Changes:
                 await self._copy.refresh()
             except LostError:
                 continue
-            if change_id in self._copy.change_ids:
+            if self._copy.lists(change_id):
                 return True
             if self._copy.listed_from <= before + 1:
                 return False
@@ -137,26 +137,19 @@ class Changes:
 
     def _trim(self, entry: str) -> None:
         """Forget old changes, now and then."""
-        change = codec.parse_change(entry.rpartition("/")[2])
+        number = codec.number_of(entry)
         idle = self._trimming is None or self._trimming.done()
-        if idle and change and change.sequence % TRIM_EVERY == 0:
+        if idle and number % TRIM_EVERY == 0 and number >= KEPT_CHANGES:
             self._trimming = asyncio.create_task(
-                self._forget_until(change.sequence - KEPT_CHANGES)
+                self._forget_until(number - KEPT_CHANGES)
             )
 
-    async def _forget_until(self, sequence: int) -> None:
+    async def _forget_until(self, number: int) -> None:
         # Where it fails, or somebody else does the same, a later change does it. All at
         # once, so that all who watch the list are woken once.
         with suppress(LostError, KazooException):
             transaction = self._session.transaction()
             for name in await self._session.children(self._layout.changes):
-                change = codec.parse_change(name)
-                if change and change.sequence <= sequence:
+                if codec.number_of(name) <= number:
                     transaction.delete(f"{self._layout.changes}/{name}")
             await self._session.commit(transaction)
-
-    async def close(self) -> None:
-        """End what goes on in the background."""
-        if self._trimming is not None:
-            self._trimming.cancel()
-            await asyncio.wait([self._trimming])

@@ -20,25 +20,12 @@ Value: TypeAlias = Topic | Group | str
 _EMPTY = "%"
 """Stands for a name without characters; else a % has two digits after it."""
 _DOTS = {".": "%2E", "..": "%2E%2E"}
-_CHANGE_FIELDS = 4
-_ANNOUNCEMENT_FIELDS = 2
 _TYPES: dict[Kind, type[Value]] = {"topics": Topic, "groups": Group, "settings": str}
 _PARTS: dict[Kind, int] = {"topics": 1, "groups": 1, "settings": 2}
 
 
 class DamagedError(Exception):
     """A node does not hold what it should; the text says what it holds."""
-
-
-class Change(Struct, frozen=True, order=True):
-    """A change as the list of changes has it, in the name of a node."""
-
-    sequence: int
-    kind: str
-    node: str
-    """Name of the node that was changed, in the folder of its kind."""
-    change_id: str
-    """Nobody else's; who does not know whether it was made looks for it."""
 
 
 class Announcement(Struct, frozen=True, order=True):
@@ -102,26 +89,29 @@ def change_prefix(kind: Kind, node: str, change_id: str) -> str:
     return node_name(kind, node, change_id) + ","
 
 
-def parse_change(name: str) -> Change | None:
-    """A change from its node's name; None where it is none."""
+def number_of(name: str) -> int:
+    """The number that ZooKeeper added to a name; -1 where there is none."""
+    number = name.rpartition(",")[2]
+    return int(number) if number.isdecimal() else -1
+
+
+def parse_change(name: str) -> tuple[Kind, str] | None:
+    """What a change in the list of changes was of; None for what we know nothing of."""
     try:
-        parts = parts_of(name)
-    except DamagedError:
+        kind, node, _, _ = parts_of(name)
+    except (DamagedError, ValueError):
         return None
-    if len(parts) != _CHANGE_FIELDS or not parts[3].isdecimal():
-        return None
-    return Change(int(parts[3]), *parts[:3])
+    return next(((one, node) for one in KINDS if one == kind), None)
 
 
 def parse_announcement(name: str) -> Announcement | None:
     """A node of a broker from its name in the folder; None where it is none."""
     try:
-        parts = parts_of(name)
-    except DamagedError:
+        node, _ = parts_of(name)
+    except (DamagedError, ValueError):
         return None
-    if len(parts) != _ANNOUNCEMENT_FIELDS or not parts[1].isdecimal():
-        return None
-    return Announcement(int(parts[1]), parts[0], name)
+    number = number_of(name)
+    return None if number < 0 else Announcement(number, node, name)
 
 
 # Contents.

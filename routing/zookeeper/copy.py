@@ -60,15 +60,14 @@ class RouteCopy:
         self.watchers: list[Callable[[str], None]] = []
         self.sequence = -1
         self.deletions = -1
-        self.change_ids: set[str] = set()
-        """Of the changes that the list had at the last refresh."""
         self.listed_from = 0
-        """The number of the first one of them."""
+        """The number of the first change that the list had at the last refresh."""
         self._session = session
         self._layout = layout
         self._wake = session.watcher(wake)
         self._held: dict[tuple[Kind, str], Held] = {}
         self._damaged: dict[tuple[Kind, str], str] = {}
+        self._listed: list[str] = []
         self._is_whole = False
         self._running: asyncio.Task[None] | None = None
         self._next: asyncio.Task[None] | None = None
@@ -188,32 +187,28 @@ class RouteCopy:
             session.get(layout.deletions),
             session.children(layout.changes, self._wake),
         )
-        changes = sorted(filter(None, map(codec.parse_change, names)))
-        newest = changes[-1].sequence if changes else -1
-        listed_from = changes[0].sequence if changes else 0
+        listed = sorted(
+            (number, name) for name in names if (number := codec.number_of(name)) >= 0
+        )
+        newest = listed[-1][0] if listed else -1
+        listed_from = listed[0][0] if listed else 0
         # Of a store that was put back from a backup, nothing is known.
         if self._is_whole and listed_from - 1 <= self.sequence <= newest:
-            changed = {
-                (kind, change.node)
-                for change in changes
-                for kind in KINDS
-                if change.sequence > self.sequence and change.kind == kind
-            }
-            await asyncio.gather(*(self.read(kind, node) for kind, node in changed))
+            new = (name for number, name in listed if number > self.sequence)
+            changed = {codec.parse_change(name) for name in new} - {None}
+            await asyncio.gather(*(self.read(*one) for one in changed if one))
         else:
             await self._read_all()
         self._is_whole = True
         self.sequence = newest
         self.deletions = deletions.version
         self.listed_from = listed_from
-        self.change_ids = {change.change_id for change in changes}
+        self._listed = names
 
-    async def close(self) -> None:
-        """Read no more."""
-        for task in (self._running, self._next):
-            if task is not None:
-                task.cancel()
-                await asyncio.wait([task])
+    def lists(self, change_id: str) -> bool:
+        """Whether the list of changes had a change at the last refresh."""
+        part = f",{change_id},"
+        return any(part in name for name in self._listed)
 
     async def _read_all(self) -> None:
         for kind in KINDS:

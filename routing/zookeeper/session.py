@@ -32,7 +32,7 @@ from kazoo.exceptions import (
     SystemZookeeperError,
     ThrottledOpError,
 )
-from kazoo.protocol.states import KazooState
+from kazoo.protocol.states import KazooState, KeeperState
 
 from routing.api import RouteStoreUnavailableError
 from routing.zookeeper.connection import make_client
@@ -95,6 +95,7 @@ class Session:
         self._told_disconnected = disconnected
         self._connected = asyncio.Event()
         self._closed = False
+        self._asked: set[asyncio.Future[Any]] = set()
         self._prober: asyncio.Task[None] | None = None
         self.id = 0
         """The session's number at the servers."""
@@ -138,21 +139,24 @@ class Session:
         if self._prober is not None:
             self._prober.cancel()
             await asyncio.gather(self._prober, return_exceptions=True)
-        ended = self._loop.create_future()
+        for future in self._asked:
+            if not future.done():
+                future.set_exception(LostError("the session was closed"))
+        ended = asyncio.Event()
 
         def end() -> None:
             # It waits for threads that may wait for a server which says nothing.
             with suppress(KazooException, OSError):
                 self._client.stop()
                 self._client.close()
-            self._post(_settle, ended, None)
+            self._post(ended.set)
 
         threading.Thread(
             target=end, name="end of ZooKeeper session", daemon=True
         ).start()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
-                await ended
+                await ended.wait()
 
     @property
     def held_until_s(self) -> float:
@@ -205,6 +209,9 @@ class Session:
         if over:
             self._held_until_s = -math.inf
         self._told_disconnected(over)
+        if self._client.client_state == KeeperState.CLOSED:
+            # kazoo's thread came upon what it did not expect, and ended.
+            threading.Thread(target=self._client.start_async, daemon=True).start()
 
     async def _probe(self) -> None:
         """Learn again and again that the servers know us.
@@ -294,21 +301,20 @@ class Session:
     ) -> asyncio.Future[Any]:
         future = self._loop.create_future()
         if self.is_connected:
-            result = request(*arguments)
-            result.rawlink(partial(self._post, _settle, future))
+            self._asked.add(future)
+            request(*arguments).rawlink(partial(self._post, self._settle, future))
         else:
             future.set_exception(LostError("there is no connection"))
         return future
 
-
-def _settle(future: asyncio.Future[Any], result: AsyncResult | None) -> None:
-    if future.done():
-        return
-    if result is None:
-        future.set_result(None)
-    elif isinstance(result.exception, _LOSSES):
-        future.set_exception(LostError(type(result.exception).__name__))
-    elif result.exception is not None:
-        future.set_exception(result.exception)
-    else:
-        future.set_result(result.value)
+    def _settle(self, future: asyncio.Future[Any], result: AsyncResult) -> None:
+        self._asked.discard(future)
+        if future.done():
+            # Nobody waits any more.
+            return
+        if isinstance(result.exception, _LOSSES):
+            future.set_exception(LostError(type(result.exception).__name__))
+        elif result.exception is not None:
+            future.set_exception(result.exception)
+        else:
+            future.set_result(result.value)

@@ -87,14 +87,25 @@ class ZooKeeperRoutes:
         """
         await self._session.open()
         try:
-            async with self._bounded("cannot be read"):
+            async with self._bounded("it cannot be opened"):
                 await self._patiently(lambda: prepare(self._session, self._layout))
-                await self._patiently(self._follow_once)
+            await self._read_all()
         except BaseException:
             await self._session.close()
             raise
         self._follower = asyncio.get_running_loop().create_task(self._follow())
         return self
+
+    async def _read_all(self) -> None:
+        """Read for as long as it takes, but not while no server answers."""
+        reading = asyncio.create_task(self._patiently(self._follow_once))
+        try:
+            while not (await asyncio.wait([reading], timeout=self._wait_s))[0]:
+                if not self._session.is_connected:
+                    raise self._unavailable("it cannot be read")
+            await reading
+        finally:
+            reading.cancel()
 
     # Reading.
 
@@ -197,10 +208,13 @@ class ZooKeeperRoutes:
         except TimeoutError:
             if not bound.expired():
                 raise
-            raise RouteStoreUnavailableError(
-                f"{trouble}: no ZooKeeper server of {self._place.hosts} answered "
-                f"within {self._wait_s:g} s"
-            ) from None
+            raise self._unavailable(trouble) from None
+
+    def _unavailable(self, trouble: str) -> RouteStoreUnavailableError:
+        return RouteStoreUnavailableError(
+            f"{trouble}: no ZooKeeper server of {self._place.hosts} answered "
+            f"within {self._wait_s:g} s"
+        )
 
     async def _patiently(self, step: Callable[[], Awaitable[None]]) -> None:
         """Take a step that may be taken again, until it was taken."""
@@ -286,6 +300,4 @@ class ZooKeeperRoutes:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._changes.close()
-        await self._copy.close()
         await self._session.close()

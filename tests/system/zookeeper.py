@@ -35,7 +35,7 @@ maxClientCnxns=0
 minSessionTimeout=1000
 maxSessionTimeout=30000
 preAllocSize=4096
-{members}
+{settings}
 """
 
 
@@ -46,17 +46,17 @@ class ZooKeeper:
         directory: for data, settings and the log.
         port: where clients connect.
         number: which server of an ensemble it is, from 1; 0 where it is alone.
-        members: the ensemble's servers, as lines of the configuration.
+        settings: more lines of its configuration.
     """
 
     name = "ZooKeeper 3.9.5"
 
     def __init__(
-        self, directory: Path, port: int = 0, number: int = 0, members: str = ""
+        self, directory: Path, port: int = 0, number: int = 0, settings: str = ""
     ) -> None:
         self._directory = directory
         self._number = number
-        self._members = members
+        self._settings = settings
         self.port = port or free_ports(1)[0]
         self._process: ServerProcess | None = None
 
@@ -93,7 +93,7 @@ class ZooKeeper:
                 tick_ms=TICK_MS,
                 directory=self._directory,
                 port=self.port,
-                members=self._members,
+                settings=self._settings,
             )
         )
         (self._directory / "myid").write_text(str(self._number))
