@@ -32,7 +32,7 @@ USER 10876:10876
 WORKDIR /data
 VOLUME /data
 EXPOSE 9876
-HEALTHCHECK --interval=10s --timeout=8s --start-period=60s --retries=3 \
+HEALTHCHECK --interval=15s --timeout=10s --start-period=60s --retries=3 \
     CMD ["ropeway", "topic", "list", "--name-server", "127.0.0.1:9876"]
 ENTRYPOINT ["ropeway"]
 CMD ["serve", "--data", "/data", "--listen", "0.0.0.0:9876=localhost:9876"]

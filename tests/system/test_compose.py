@@ -172,6 +172,12 @@ def test_pulsar_is_set_up_as_the_gateway_needs_it(project) -> None:
     assert settings["journalSyncData"] == "true"
 
 
+def test_the_bookie_in_pulsar_is_the_same_after_a_restart(project) -> None:
+    environment = project["services"]["pulsar"]["environment"]
+    assert environment["PULSAR_PREFIX_listeningInterface"] == "lo"
+    assert environment["PULSAR_PREFIX_allowEphemeralPorts"] == "true"
+
+
 @pytest.mark.parametrize(
     ("right", "wrong", "complaint"),
     [
