@@ -27,6 +27,7 @@ WITHOUT_TEST_FILE = {
 OPENS_SOCKETS = {"listen", "create_server", "start_server", "create_unix_server"}
 
 HOMES = {
+    "aiohttp": ["storage/pulsar/admin.py"],
     "click": ["gateway/cli/*"],
     "kazoo": ["routing/zookeeper.py"],
     "cramjam": ["storage/pulsar/compression.py"],
@@ -39,7 +40,9 @@ HOMES = {
         "gateway/server.py",
         "gateway/tls.py",
         "ropeway/client/*",
+        "storage/pulsar/admin.py",
         "storage/pulsar/client.py",
+        "storage/pulsar/log.py",
     ],
     "sqlite3": ["routing/database.py", "routing/embedded.py", "storage/file/*"],
 }
