@@ -20,6 +20,7 @@ WITHOUT_TEST_FILE = {
     "*/__init__.py": "says what a package is for and what it offers",
     "*/api.py": "a contract; tests/contracts holds every implementation to it",
     "storage/offsets.py": "a contract, likewise",
+    "storage/state.py": "a contract, likewise",
     "gateway/processors/all.py": "a list of imports; tests of dispatch need it whole",
     "gateway/wire/commands/*.py": "declarations; test_commands.py goes through all",
 }
