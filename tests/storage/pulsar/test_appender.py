@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import deque
-from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -30,6 +29,7 @@ from storage.pulsar.pack import peel
 from storage.pulsar.settings import PulsarLogSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
     from storage.api import RecordParts
 
 Told = list[tuple[str, int, LogError | None]]
