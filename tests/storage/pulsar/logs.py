@@ -11,6 +11,7 @@ from tests.contracts.log import TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
+
     from tests.system.pulsar import Pulsar
 
 PATIENCE_S = 300.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 import pytest
 from aiohttp import web
@@ -12,7 +13,6 @@ from storage.api import LogUnavailableError
 from storage.pulsar.admin import Admin, AdminRefusedError, NotPermittedError
 from storage.pulsar.names import PulsarName
 from tests.system.process import free_ports
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -30,6 +30,7 @@ from storage.pulsar.settings import PulsarLogSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+
     from storage.api import RecordParts
 
 Told = list[tuple[str, int, LogError | None]]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from storage.api import LogLimitError, LogUnavailableError
 from storage.pulsar.catalog import Catalog
 from storage.pulsar.settings import PulsarLogSettings
 from tests.storage.pulsar.test_admin import Rest, run
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from storage.pulsar.admin import Admin
