@@ -14,16 +14,15 @@ from urllib.parse import quote
 
 import structlog
 
-from storage.api import LogError, LogUnavailableError
+from storage.api import LogUnavailableError
 from storage.pulsar.errors import FencedError, PulsarError
 from storage.pulsar.names import PARTITION
+from storage.pulsar.state_compaction import Compaction, now_ms
 from storage.pulsar.state_entry import LEADER, MAX_FACT_BYTES, TERM
 from storage.pulsar.state_replica import Replica
 from storage.pulsar.state_term import Term
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from storage.pulsar.admin import Admin
     from storage.pulsar.client import PulsarClient
     from storage.pulsar.entry import Entry
@@ -39,11 +38,8 @@ FLUSH_INTERVAL_S = 0.5
 """What a crash may take back. RocketMQ's brokers write offsets every 5 s."""
 CLOCKS = 1.01
 """Clocks of two machines may differ in pace by less than that."""
-MARKS_KEPT_MS = 7 * 24 * 3600 * 1000
-"""A follower that has heard nothing for so long may miss that a key was deleted."""
 LEAST_RECORDS = 100_000
-MOST_RECORDS_PER_KEY = 10
-"""Compaction is asked for when a start would read more records than both allow."""
+"""A start that reads so many takes less than a second."""
 MISSING = object()
 
 _log = structlog.get_logger()
@@ -110,7 +106,7 @@ class PulsarState:
         self._deposed = deposed
         self._lease_s = lease_s
         self._interval_s = flush_interval_s
-        self._compact_after = compact_after
+        self._compaction = Compaction(admin, topic, compact_after)
         self._replica = Replica(client, topic, self._claim, self._tell)
         self._term: Term | None = None
         """Open from before this node leads until after."""
@@ -122,7 +118,7 @@ class PulsarState:
         self._lost_puts = False
         self._watchers: list[tuple[str, Changed]] = []
         self._turn = asyncio.Lock()
-        self._chores: set[asyncio.Task[None]] = set()
+        self._ends: set[asyncio.Task[None]] = set()
         self._closed = False
 
     async def open(self) -> None:
@@ -177,7 +173,7 @@ class PulsarState:
             )
         if size > MAX_FACT_BYTES:
             raise ValueError(f"fact of {size} bytes; allowed: {MAX_FACT_BYTES}")
-        term.put(key, _now_ms() if value is None else value)
+        term.put(key, now_ms() if value is None else value)
 
     def watch(self, prefix: str, changed: Changed) -> None:
         """Call `changed` for each change that this node did not put."""
@@ -229,7 +225,7 @@ class PulsarState:
                 before=self._before.node if self._before else None,
                 seconds=round(time.monotonic() - begun_s, 3),
             )
-            self._tidy(term)
+            self._compaction.begin(self._replica.facts, term)
 
     async def give_up(self) -> None:
         """Flush, and follow; see `storage.state`."""
@@ -255,7 +251,8 @@ class PulsarState:
             await self.give_up()
         finally:
             await self._replica.close()
-            await asyncio.gather(*self._chores, return_exceptions=True)
+            await self._compaction.close()
+            await asyncio.gather(*self._ends)
 
     async def _begin(self, term: Term) -> None:
         if not self._replica.is_settled:
@@ -280,28 +277,9 @@ class PulsarState:
         if entry.sequence_id == term.begins_at:
             self._before, self._announced = self._replica.leader, True
         changes = term.landed(entry)
-        facts = self._replica.facts
-        if self._leading and facts.records > max(
-            self._compact_after, MOST_RECORDS_PER_KEY * len(facts.values)
-        ):
-            self._tidy(term)
+        if self._leading and self._compaction.is_due(self._replica.facts):
+            self._compaction.begin(self._replica.facts, term)
         return changes or None
-
-    def _tidy(self, term: Term) -> None:
-        """Have Pulsar leave out what was replaced or deleted."""
-        facts = self._replica.facts
-        old_ms = _now_ms() - MARKS_KEPT_MS
-        for key in [key for key, at_ms in facts.marks.items() if at_ms < old_ms]:
-            term.put(key, None)
-        term.repeat()
-        facts.records = len(facts.values)
-        self._do(self._compact())
-
-    async def _compact(self) -> None:
-        try:
-            await self._admin.compact(self.topic)
-        except LogError as error:
-            _log.warning("state is not compacted", topic=self.topic, reason=str(error))
 
     def _tell(self, key: str, value: str | None) -> None:
         """Tell watchers of a change in the topic that no put of ours hides."""
@@ -327,7 +305,9 @@ class PulsarState:
             return
         self._leading = False
         self._drop(term)
-        self._do(term.close())
+        end = asyncio.ensure_future(term.close())
+        self._ends.add(end)
+        end.add_done_callback(self._ends.discard)
         reason = str(self._unavailable(error))
         _log.warning("state is led by this node no more", reason=reason)
         self._deposed(reason)
@@ -339,14 +319,5 @@ class PulsarState:
         for key in term.ahead:
             self._tell(key, self._replica.facts.values.get(key))
 
-    def _do(self, work: Coroutine[None, None, None]) -> None:
-        chore = asyncio.ensure_future(work)
-        self._chores.add(chore)
-        chore.add_done_callback(self._chores.discard)
-
     def _unavailable(self, error: PulsarError) -> LogUnavailableError:
         return LogUnavailableError(f"{self.topic}: {error}")
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

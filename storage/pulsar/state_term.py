@@ -15,6 +15,7 @@ waits for a whole lease before leading.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 import uuid
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from storage.pulsar.errors import PulsarError, PulsarUnavailableError
+from storage.pulsar.state_compaction import now_ms
 from storage.pulsar.state_entry import (
     LEADER,
     PROPERTY,
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from storage.pulsar.entry import Entry, Position
     from storage.pulsar.producer import Producer
 
+KEYS_AT_ONCE = 1000
+"""What is encoded in a millisecond or two, in which nothing else runs."""
 PRODUCER_NAME = "ropeway-state"
 EPOCH_SHIFT = 32
 """A term may write so many entries, 2 to that power; Pulsar counts the epochs."""
@@ -87,6 +91,8 @@ class Term:
         self._sequence_id = -1
         self._flights: dict[int, Changes] = {}
         """By sequence id, what was sent and has not been read back."""
+        self._sent_in: dict[str, int] = {}
+        """The last of those that changes a key."""
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -115,8 +121,7 @@ class Term:
         """Change a key; in memory at once, on its way within the interval."""
         self.ahead[key] = self._dirty[key] = change
         if self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._interval_s, self._tick)
+            self._schedule()
 
     def landed(self, entry: Entry) -> dict[str, Change]:
         """What an entry of ours changes, as it is read back."""
@@ -125,8 +130,10 @@ class Term:
         for number in [one for one in self._flights if one <= entry.sequence_id]:
             landed |= self._flights.pop(number)
         for key in landed:
-            if key not in self._dirty and not self._flies(key):
-                self.ahead.pop(key, None)
+            if self._sent_in.get(key, -1) <= entry.sequence_id:
+                self._sent_in.pop(key, None)
+                if key not in self._dirty:
+                    self.ahead.pop(key, None)
         while self._waiters and self._waiters[0][0] <= entry.sequence_id:
             _, waiter = self._waiters.pop(0)
             if not waiter.done():
@@ -139,7 +146,9 @@ class Term:
         Raises:
             PulsarError: that is not so in time, or can never be.
         """
-        self._send()
+        while self._dirty and self._error is None:
+            self._send()
+            await asyncio.sleep(0)
         if self._error is not None:
             raise self._error
         if not self._flights:
@@ -188,40 +197,46 @@ class Term:
         self._lost(error)
 
     def repeat(self) -> None:
-        """Write with the next entry who leads: so no compaction leaves it out."""
+        """Write with the next entry who leads: so no compaction leaves that out."""
         self._dirty[LEADER] = encode_leader(self._leader)
 
     def _send(self) -> None:
-        dirty, self._dirty = self._dirty, {}
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        """Send a part of what was put, small enough for the loop not to notice."""
         if self._producer is None or self._error is not None:
             return
-        now_ms = time.time_ns() // 1_000_000
+        keys = list(itertools.islice(self._dirty, KEYS_AT_ONCE))
+        dirty = {key: self._dirty.pop(key) for key in keys}
         for changes, payload in encode(dirty):
             self._sequence_id += 1
             self._flights[self._sequence_id] = changes
+            self._sent_in |= dict.fromkeys(changes, self._sequence_id)
             self._producer.send(
                 [payload],
                 self._sequence_id,
                 _acknowledged,
-                publish_ms=now_ms,
+                publish_ms=now_ms(),
                 properties=[(PROPERTY, VERSION), (TERM, self.id)],
                 batch=len(changes),
             )
 
     def _tick(self) -> None:
         self._timer = None
+        if self._error is not None:
+            return
         if self._flights:
-            # Pulsar is slow: the next entry will hold all that comes meanwhile.
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._interval_s, self._tick)
+            # Pulsar is slow: the next entries will hold all that comes meanwhile.
+            self._schedule()
         else:
-            self._send()
+            self._send_on()
 
-    def _flies(self, key: str) -> bool:
-        return any(key in changes for changes in self._flights.values())
+    def _send_on(self) -> None:
+        self._send()
+        if self._dirty and self._error is None:
+            asyncio.get_running_loop().call_soon(self._send_on)
+
+    def _schedule(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._interval_s, self._tick)
 
     async def _keep(self) -> None:
         assert self._producer is not None
@@ -234,6 +249,8 @@ class Term:
             except PulsarError:
                 return  # `end` is told.
             else:
+                if self._error is not None:
+                    return
                 self.held_until_s = asked_s + self._leader.lease_s
             next_s = asked_s + self._leader.lease_s / CONFIRMATIONS
             await asyncio.sleep(max(0, next_s - time.monotonic()))

@@ -8,68 +8,33 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 import structlog
 
 from storage.api import LogUnavailableError
-from storage.pulsar.admin import Admin
-from storage.pulsar.client import PulsarClient
-from storage.pulsar.state import open_state, state_topic
-from tests.contracts.state import OpenState, StateContract, ignore, until
+from storage.pulsar.state import state_topic
+from tests.contracts.state import OpenState, StateContract, until
+from tests.storage.pulsar.states import (
+    Cluster,
+    cluster,
+    compacted,
+    horizon,
+    until_compacted,
+)
 from tests.system.pulsar import Pulsar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
-    from storage.pulsar.state import PulsarState
-    from storage.state import Deposed
-
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
-
-
-class Cluster:
-    """Opens states on one Pulsar, each node with a client of its own."""
-
-    def __init__(self, pulsar: Pulsar, topic: str) -> None:
-        self.pulsar = pulsar
-        self.topic = topic
-        self.admin = Admin(pulsar.admin_url)
-        self._clients: list[PulsarClient] = []
-
-    def client(self) -> PulsarClient:
-        self._clients.append(PulsarClient(self.pulsar.service_url))
-        return self._clients[-1]
-
-    async def open(
-        self, node: str, deposed: Deposed = ignore, **settings: float
-    ) -> PulsarState:
-        return await open_state(
-            *(self.client(), self.admin, self.topic, node, deposed),
-            **settings,  # type: ignore[arg-type]
-        )
-
-    async def close(self) -> None:
-        for client in self._clients:
-            await client.close()
-        await self.admin.close()
 
 
 @pytest.fixture
 def topic(pulsar_namespace: str) -> str:
     return state_topic(pulsar_namespace, "broker-0")
-
-
-@asynccontextmanager
-async def cluster(pulsar: Pulsar, topic: str) -> AsyncIterator[Cluster]:
-    one = Cluster(pulsar, topic)
-    try:
-        yield one
-    finally:
-        await one.close()
 
 
 class TestPulsarState(StateContract):
@@ -337,7 +302,7 @@ def test_marks_of_deletion_are_forgotten_when_they_are_old(
             await state.flush()
             assert list(state._replica.facts.marks) == ["gone"]
             await state.give_up()
-            monkeypatch.setattr("storage.pulsar.state.MARKS_KEPT_MS", -1)
+            monkeypatch.setattr("storage.pulsar.state_compaction.MARKS_KEPT_MS", -1)
             await state.take_over()
             await state.flush()
             assert state._replica.facts.marks == {}
@@ -413,32 +378,6 @@ def test_a_topic_deleted_behind_our_back_deposes_and_can_be_led_again(
             await state.close()
 
     asyncio.run(main())
-
-
-def horizon(one: Cluster) -> object:
-    """How far the topic is compacted."""
-    path = one.topic.removeprefix("persistent://")
-    stats = one.pulsar.admin("GET", f"persistent/{path}/internalStats")
-    return stats["compactedLedger"]["ledgerId"]
-
-
-async def until_compacted(one: Cluster) -> None:
-    """Return when no compaction is under way and there was one."""
-    path = one.topic.removeprefix("persistent://")
-
-    def done() -> bool:
-        status = one.pulsar.admin("GET", f"persistent/{path}/compaction")
-        assert status["status"] != "ERROR", status
-        return status["status"] == "SUCCESS" and horizon(one) != -1
-
-    await until(done)
-
-
-async def compacted(one: Cluster) -> None:
-    """Have the topic compacted from here on."""
-    await until_compacted(one)
-    await one.admin.compact(one.topic)
-    await until_compacted(one)
 
 
 class TestOverARestart:
