@@ -14,7 +14,14 @@ from storage.api import (
     NotReadyError,
 )
 from storage.pulsar import PulsarLog, open_log
-from tests.contracts.log import LogContract, begin, opened, read_all, record
+from tests.contracts.log import (
+    LogContract,
+    begin,
+    opened,
+    read_all,
+    record,
+    texts,
+)
 from tests.storage.pulsar.logs import log_of, settings_for, until
 from tests.system.pulsar import Pulsar
 
@@ -68,6 +75,29 @@ class TestPulsarLogOnNewerPulsar(LogContract):
         async def main() -> None:
             log = await open_log()
             await names_are_taken(log)
+            await log.close()
+
+        asyncio.run(main())
+
+    def test_the_broker_tells_where_an_offset_is(
+        self, open_log: Callable[[], Awaitable[PulsarLog]]
+    ) -> None:
+        async def main() -> None:
+            log = await open_log()
+            await log.create("orders", [0])
+            partition = await opened(log, 0, "orders")
+            for number in range(60):
+                await begin(partition, record(f"{number}.0"), record(f"{number}.1"))
+            await log.close()
+            log = await open_log()
+            partition = await opened(log, 0, "orders")
+            found = await log._admin.position(partition.name, 0, 61)
+            assert found is not None
+            assert found[1] == 30
+            chunk = await partition.read(61, 1, 99)
+            assert texts(chunk) == ["30.1"]
+            # The oldest, the newest, and the one that the broker named.
+            assert len(partition.positions) <= 4
             await log.close()
 
         asyncio.run(main())
