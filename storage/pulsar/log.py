@@ -129,8 +129,10 @@ class PulsarLog:
             partition.gone = True
         try:
             # First, lest a producer that reconnects makes it anew.
-            for partition in partitions:
-                await self._ownership.shut(partition, "the topic is being deleted")
+            shut = self._ownership.shut
+            await asyncio.gather(
+                *(shut(one, "the topic is being deleted") for one in partitions)
+            )
             await self._catalog.delete(topic)
         except BaseException:
             for partition in partitions:

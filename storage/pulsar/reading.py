@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 LOOK_AGAIN_S = 2.0
 """When nothing has come for so long, retention may have deleted what is waited for."""
 
-GIVE_UP_S = 20.0
+GIVE_UP_S = 8.0
 """And after so long the storage does not answer."""
 
 FIRST_PERMITS = 2
@@ -141,6 +141,12 @@ class Session:
     def lost(self, error: PulsarError) -> None:
         """The reader is gone."""
         self._fail(unavailable(self.partition, error))
+
+    def close(self) -> Awaitable[None]:
+        """End it for who waits here; what this returns closes the reader."""
+        assert self.reader is not None
+        self._fail(LogUnavailableError(f"{self.partition.full_name} was closed"))
+        return self.reader.close()
 
     def _fail(self, error: LogError) -> None:
         self._error = error
@@ -280,8 +286,7 @@ class Readers:
         if not sessions:
             del self._sessions[session.partition]
         self._count -= 1
-        assert session.reader is not None
-        closing = asyncio.ensure_future(session.reader.close())
+        closing = asyncio.ensure_future(session.close())
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from storage.api import LogDamagedError
+from storage.api import LogDamagedError, LogUnavailableError
 from storage.pulsar.pack import encode
+from storage.pulsar.reading import Session
 from tests.contracts.log import TOPIC, begin, opened, read_all, record, texts
 from tests.storage.pulsar.logs import log_of, settings_for, truncate, until
 from tests.storage.pulsar.test_opening import write
@@ -18,6 +19,8 @@ from tests.storage.pulsar.test_opening import write
 if TYPE_CHECKING:
     from storage.api import Partition
     from storage.pulsar import PulsarLog
+    from storage.pulsar.partition import PulsarPartition
+    from storage.pulsar.reader import Reader
     from tests.system.pulsar import Pulsar
 
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
@@ -183,6 +186,31 @@ def test_a_hole_is_told(pulsar: Pulsar, pulsar_namespace: str) -> None:
                 await partition.read(6, 1, 99)
 
     asyncio.run(main())
+
+
+def test_who_waits_for_a_pack_is_told_when_the_partition_closes() -> None:
+    async def main() -> None:
+        session = Session(cast("PulsarPartition", Named()), 5, 1000)
+        session.reader = cast("Reader", Named())
+        waiting = asyncio.ensure_future(session.pack_at(5, 60))
+        await asyncio.sleep(0)
+        await session.close()
+        with pytest.raises(LogUnavailableError, match="orders-partition-0 was closed"):
+            await waiting
+
+    asyncio.run(main())
+
+
+class Named:
+    """What a session needs of a partition and of a reader that brings nothing."""
+
+    full_name = "orders-partition-0"
+
+    def more(self, entries: int) -> None:
+        assert entries > 0
+
+    async def close(self) -> None:
+        pass
 
 
 def test_a_cold_read_is_fast(pulsar: Pulsar, pulsar_namespace: str) -> None:
