@@ -67,15 +67,17 @@ def test_a_put_is_ahead_until_its_last_value_was_read_back(
                 node.term.put(value, value)
                 flush = asyncio.create_task(node.term.flush())
                 await asyncio.sleep(0)
-            node.term.put("l", 77)
-            assert node.term.ahead == {"k": "1", "1": "1", "2": "2", "l": 77}
-            while not flush.done():
-                assert (
-                    node.term.ahead.get("k", node.replica.facts.values.get("k")) == "1"
-                )
+            # The three flushes have sent what there is, and wait.
+            for _ in range(10):
                 await asyncio.sleep(0)
-            await until(lambda: not node.term.ahead)
-            assert node.replica.facts.values == {"k": "1", "1": "1", "2": "2"}
+            node.term.put("k", "3")
+            node.term.put("l", 77)
+            assert node.term.ahead == {"k": "3", "1": "1", "2": "2", "l": 77}
+            values = node.replica.facts.values
+            while not flush.done() or node.term.ahead:
+                assert node.term.ahead.get("k", values.get("k")) == "3"
+                await asyncio.sleep(0)
+            assert values == {"k": "3", "1": "1", "2": "2"}
             await node.close()
 
     asyncio.run(main())
@@ -109,28 +111,31 @@ def test_a_lease_counts_from_when_it_was_asked_for(pulsar: Pulsar, topic: str) -
     async def main() -> None:
         async with cluster(pulsar, topic) as one:
             await one.admin.create_plain(topic)
-            node = Node(one, lease_s=3)
-            began_s = time.monotonic()
+            node = Node(one, lease_s=1)
             await node.open()
-            assert began_s + 3 < node.term.held_until_s < node.term.fenced_s + 3
-            producer = node.term._producer
+            term, producer = node.term, node.term._producer
             assert producer is not None
-            answered = asyncio.Event()
+            answer = asyncio.Event()
+            asked_s: list[float] = []
+            held_until_s: list[float] = []
             confirm = producer.confirm
 
             async def slow() -> None:
                 """Confirm, and answer late."""
+                held_until_s.append(term.held_until_s)
+                asked_s.append(time.monotonic())
                 await confirm()
-                await answered.wait()
+                await answer.wait()
 
             producer.confirm = slow  # type: ignore[method-assign]
-            # One that was on its way before may still come.
-            await until(lambda: time.monotonic() > node.term.held_until_s)
-            released_s = time.monotonic()
-            answered.set()
-            await until(lambda: node.term.held_until_s > released_s)
+            await until(lambda: len(asked_s) == 1)
+            await until(lambda: time.monotonic() > term.held_until_s)
+            answer.set()
+            await until(lambda: len(asked_s) == 2)
+            assert asked_s[0] + 0.5 < held_until_s[1] <= asked_s[0] + 1
+            await until(lambda: term.held_until_s > time.monotonic())
             await node.close()
-            assert node.term.held_until_s == 0
+            assert term.held_until_s == 0
             assert node.lost == []
 
     asyncio.run(main())
