@@ -20,6 +20,7 @@ WITHOUT_TEST_FILE = {
     "*/__init__.py": "says what a package is for and what it offers",
     "*/api.py": "a contract; tests/contracts holds every implementation to it",
     "storage/offsets.py": "a contract, likewise",
+    "storage/state.py": "a contract, likewise",
     "gateway/processors/all.py": "a list of imports; tests of dispatch need it whole",
     "gateway/wire/commands/*.py": "declarations; test_commands.py goes through all",
 }
@@ -27,6 +28,7 @@ WITHOUT_TEST_FILE = {
 OPENS_SOCKETS = {"listen", "create_server", "start_server", "create_unix_server"}
 
 HOMES = {
+    "aiohttp": ["storage/pulsar/admin.py"],
     "click": ["gateway/cli/*"],
     "cramjam": ["storage/pulsar/compression.py"],
     "google_crc32c": ["storage/pulsar/frames.py"],
@@ -40,7 +42,9 @@ HOMES = {
         "gateway/server.py",
         "gateway/tls.py",
         "ropeway/client/*",
+        "storage/pulsar/admin.py",
         "storage/pulsar/client.py",
+        "storage/pulsar/log.py",
     ],
     "sqlite3": ["routing/database.py", "routing/embedded.py", "storage/file/*"],
 }

@@ -102,6 +102,7 @@ class Appender:
         "_unknown",
         "_wait_s",
         "_waiting",
+        "_whole",
         "next_offset",
         "producer",
         "refusal",
@@ -134,7 +135,7 @@ class Appender:
         self._scheduled = False
         self._unknown = False
         """Whether what is in flight was answered as of unknown outcome."""
-        self._next_base = self.next_offset = next_offset
+        self._next_base = self._whole = self.next_offset = next_offset
         self.refusal: LogError | None = None
         """Why appends are refused, where they are."""
 
@@ -241,14 +242,15 @@ class Appender:
         base = self._next_base
         records, store_ms, done, size = appends[0]
         end = base + len(records)
-        visible = end if done is not None else base
+        if done is not None:
+            self._whole = end
         while waiting and size + waiting[0][3] <= self._pack_bytes:
             one = waiting.popleft()
             appends.append(one)
             size += one[3]
             end += len(one[0])
             if one[2] is not None:
-                visible = end
+                self._whole = end
         pack = encode(appends, base)
         self._next_base = end
         now = _now()
@@ -257,7 +259,7 @@ class Appender:
             if not traffic.appenders:
                 traffic.heard_at = now
             traffic.appenders[self] = None
-        flight = Flight(pack, base, end, visible, appends, size, now)
+        flight = Flight(pack, base, end, self._whole, appends, size, now)
         self._flights.append(flight)
         self.producer.send(
             [pack],
@@ -320,6 +322,9 @@ class Appender:
         )
         _log.warning("appends of unknown outcome", partition=self._name)
         self._answer_all("Pulsar did not answer in time")
+        # Of an append that was sent in part no more will come: what is there shows.
+        last = self._flights.pop()
+        self._flights.append(last._replace(visible_end=last.end))
 
     def fail(self, reason: str) -> None:
         """Answer all that is on its way, for it will never be acknowledged."""
@@ -339,14 +344,14 @@ class Appender:
             traffic.waiting_bytes -= flight.bytes
             answers += [(one[2], unknown) for one in flight.appends if one[2]]
         # The rest of an append of which a part was sent is of unknown outcome, too.
-        cut = bool(self._flights) and self._flights[-1].visible_end < self._next_base
+        cut = self._whole < self._next_base
         for _, _, done, size in self._waiting:
             traffic.waiting_bytes -= size
             if done is not None:
                 answers.append((done, unknown if cut else unsent))
                 cut = False
         self._waiting.clear()
-        self.next_offset = self._next_base
+        self.next_offset = self._whole = self._next_base
         for done, error in answers:
             _answer(done, -1, error)
         drains, self._drains = self._drains, []

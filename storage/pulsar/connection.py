@@ -46,8 +46,9 @@ from storage.pulsar.protobuf import Message
 CLIENT_VERSION = "Ropeway"
 KEEP_ALIVE_S = 30
 """Between two PINGs, as brokers do it (keepAliveIntervalSeconds)."""
-SILENT_INTERVALS = 2
-"""After so many of them without a byte a connection is dead."""
+SILENT_INTERVALS = 1.5
+"""After so many of them without a byte a connection is dead: one PING had no answer,
+as brokers count it."""
 HANDSHAKE = -1
 """The request id of what belongs to CONNECT."""
 MIGRATED_PRODUCER = 0

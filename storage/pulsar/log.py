@@ -15,12 +15,10 @@ from storage.api import LogError, LogUnavailableError, NoSuchPartitionError
 from storage.pulsar import query as queries
 from storage.pulsar import selftest
 from storage.pulsar.admin import Admin
-from storage.pulsar.appender import Appender, Traffic
 from storage.pulsar.catalog import Catalog
 from storage.pulsar.client import PulsarClient
-from storage.pulsar.errors import FencedError, PulsarError, TopicNotFoundError
 from storage.pulsar.finding import Finder
-from storage.pulsar.opening import open_partition
+from storage.pulsar.ownership import Ownership
 from storage.pulsar.partition import PulsarPartition
 from storage.pulsar.reading import Readers
 from storage.pulsar.settings import PulsarLogSettings
@@ -29,13 +27,10 @@ from storage.pulsar.times import Times
 from storage.pulsar.upkeep import Upkeep, refresh_first
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Coroutine
+    from collections.abc import Collection
 
     from storage.api import Found, Numbering
-    from storage.pulsar.opening import Opened
-
-OPENING_AT_ONCE = 16
-"""Partitions that are opened side by side; a broker serves many gateways."""
+    from storage.pulsar.appender import Appender
 
 LostOwnership = Callable[[str, int], None]
 """Called with topic and number when another node has taken a partition over."""
@@ -106,18 +101,18 @@ class PulsarLog:
         self._client = client
         self._catalog = catalog
         self._lost_ownership = lost_ownership
-        self._traffic = Traffic(settings.waiting_bytes)
         self._tail = Tail(settings.tail_bytes)
         finder = Finder(client, admin)
         self._readers = Readers(client, finder, settings, self._refresh)
         self._times = Times(finder, self._readers)
+        self._ownership = Ownership(
+            client, admin, self._readers, settings, self._taken, self._deleted
+        )
+        self._traffic = self._ownership.traffic
         self._upkeep = Upkeep(
             settings, self._traffic, self._readers, self._open_ones, self._refresh
         )
         self._partitions: dict[str, dict[int, PulsarPartition]] = {}
-        self._openings: dict[PulsarPartition, asyncio.Task[None]] = {}
-        self._turns = asyncio.Semaphore(OPENING_AT_ONCE)
-        self._chores: set[asyncio.Task[None]] = set()
         self._closing: asyncio.Task[None] | None = None
 
     async def create(self, topic: str, partitions: Collection[int]) -> None:
@@ -134,8 +129,10 @@ class PulsarLog:
             partition.gone = True
         try:
             # First, lest a producer that reconnects makes it anew.
-            for partition in partitions:
-                await self._shut(partition, "the topic is being deleted")
+            shut = self._ownership.shut
+            await asyncio.gather(
+                *(shut(one, "the topic is being deleted") for one in partitions)
+            )
             await self._catalog.delete(topic)
         except BaseException:
             for partition in partitions:
@@ -179,115 +176,29 @@ class PulsarLog:
         topic = self._catalog.names.canonical(topic)
         if topic not in self._catalog.topics:
             raise NoSuchPartitionError(f"no topic {topic}")
-        openings = []
-        for partition in self._partitions.get(topic, {}).values():
-            if partition.appender is None:
-                opening = self._openings.get(partition)
-                if opening is None:
-                    opening = asyncio.ensure_future(self._open(partition))
-                    self._openings[partition] = opening
-                openings.append(opening)
-        if openings:
-            await asyncio.wait(openings)
-            for opening in openings:
-                opening.result()
+        await self._ownership.open(self._partitions.get(topic, {}).values())
 
-    async def _open(self, partition: PulsarPartition) -> None:
-        try:
-            async with self._turns:
-                await self._open_now(partition)
-        except LogError as error:
-            _log.warning(
-                "partition cannot be opened",
-                partition=partition.full_name,
-                reason=str(error),
-            )
-            raise
-        finally:
-            del self._openings[partition]
-
-    async def _open_now(self, partition: PulsarPartition) -> None:
-        lost_early: list[PulsarError] = []
-
-        def lost(error: PulsarError) -> None:
-            if partition.appender is None:
-                lost_early.append(error)
-            else:
-                self._lost(partition, error)
-
-        opened = await open_partition(
-            self._client, self._admin, partition, self._settings, lost
-        )
-        if lost_early or partition.gone or self._closing is not None:
-            await opened.producer.close()
-            raise LogUnavailableError(f"{partition.full_name} was lost while it opened")
-        if opened.end < partition.end_offset:
-            # Made again behind our back: whoever holds the old one must not go on.
-            await opened.producer.close()
-            self._forget(partition.topic)
-            raise NoSuchPartitionError(
-                f"{partition.full_name} ended at {partition.end_offset} and now ends "
-                f"at {opened.end}: it was deleted and made again"
-            )
-        self._join(partition, opened)
-
-    def _join(self, partition: PulsarPartition, opened: Opened) -> None:
-        """Connect an opened partition's parts."""
-        for found in (opened.oldest, opened.newest):
-            if found is not None:
-                partition.positions.add(*found.spot)
-        appender = Appender(
-            partition.full_name,
-            opened.producer,
-            opened.end,
-            opened.producer.max_message_bytes,
-            self._settings,
-            self._traffic,
-            partition.stored,
-            partition.grown,
-        )
-        ledger = opened.oldest.position.ledger if opened.oldest else -1
-        partition.open(appender, opened.first, opened.end, ledger)
-        _log.info(
-            "partition open",
-            partition=partition.full_name,
-            first=opened.first,
-            end=opened.end,
-        )
-
-    def _lost(self, partition: PulsarPartition, error: PulsarError) -> None:
-        """The producer of an open partition is gone for good."""
-        _log.warning("partition lost", partition=partition.full_name, reason=str(error))
-        partition.shut(str(error))
-        self._readers.forget(partition)
-        if partition.gone or partition.closed:
-            return
-        if isinstance(error, TopicNotFoundError):
-            self._do(self._forget_if_gone(partition.topic))
-        elif isinstance(error, FencedError) and self._lost_ownership is not None:
+    def _taken(self, partition: PulsarPartition) -> None:
+        if self._lost_ownership is not None:
             self._lost_ownership(partition.topic, partition.number)
 
-    async def _forget_if_gone(self, topic: str) -> None:
+    def _deleted(self, partition: PulsarPartition) -> None:
+        """A topic is not what it was: gone, or another one of the same name."""
+        self._forget(partition.topic)
+        self._ownership.do(self._look_for(partition.topic))
+
+    async def _look_for(self, topic: str) -> None:
         try:
             if not await self._catalog.exists(topic):
                 self._catalog.topics.pop(topic, None)
-                self._forget(topic)
         except LogError as error:
             _log.warning("cannot tell whether a topic is gone", reason=str(error))
 
     def _forget(self, topic: str) -> None:
         for partition in self._partitions.pop(topic, {}).values():
             partition.gone = True
-            partition.shut("the topic was deleted")
-            self._readers.forget(partition)
+            self._ownership.do(self._ownership.shut(partition, "the topic was deleted"))
             partition.watchers.clear()
-
-    async def _shut(self, partition: PulsarPartition, reason: str) -> None:
-        appender = partition.appender
-        self._readers.forget(partition)
-        partition.shut(reason)
-        if appender is not None:
-            await appender.producer.close()
 
     def topics(self) -> dict[str, frozenset[int]]:
         """Every topic with the numbers of its partitions."""
@@ -352,22 +263,11 @@ class PulsarLog:
             _log.warning("appends were not acknowledged", reason=str(error))
         for appender in appenders:
             appender.fail("the log was closed")
-        for opening in self._openings.values():
-            opening.cancel()
-        await asyncio.gather(
-            *(one.producer.close() for one in appenders),
-            *self._openings.values(),
-            *self._chores,
-            return_exceptions=True,
-        )
+        await asyncio.gather(*(one.producer.close() for one in appenders))
+        await self._ownership.close()
         await self._readers.close()
         await self._client.close()
         await self._admin.close()
-
-    def _do(self, work: Coroutine[None, None, None]) -> None:
-        chore = asyncio.ensure_future(work)
-        self._chores.add(chore)
-        chore.add_done_callback(self._chores.discard)
 
     async def _refresh(self, partition: PulsarPartition) -> None:
         await refresh_first(self._client, self._admin, partition)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from storage.api import LogUnavailableError, NoSuchPartitionError, NotReadyError
 from storage.pulsar.gathering import Gathering
@@ -102,7 +102,6 @@ class PulsarPartition:
         """The offset that the next `append` will get."""
         if self.appender is None:
             self._refuse()
-        assert self.appender is not None
         return self.appender.next_offset
 
     def append(self, records: Sequence[RecordParts], store_ms: int, done: Done) -> None:
@@ -110,11 +109,10 @@ class PulsarPartition:
         appender = self.appender
         if appender is None:
             self._refuse()
-        assert appender is not None
         appender.append(records, store_ms, done)
 
     def stored(self, flight: Flight, position: Position | None) -> None:
-        """A pack is in Pulsar; its position is unknown where it had to be sent again."""
+        """A pack is in Pulsar; where is not known if it had to be sent again."""
         base = flight.base_offset
         self._tail.add(self._cached, base, flight.pack)
         if position is not None:
@@ -225,7 +223,7 @@ class PulsarPartition:
         self.oldest_ledger = oldest_ledger
         self.positions.trim(self.first_offset)
 
-    def _refuse(self) -> None:
+    def _refuse(self) -> NoReturn:
         if self.closed:
             raise LogUnavailableError("the log on Pulsar is closed")
         if self.gone:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 WINDOW = 4096
 """Records that are read forward at a time, going back from the newest."""
 
-MAX_LOOKED_BYTES = 256 * 1024 * 1024
-"""A query reads no more of each partition: about two seconds' work."""
+MAX_LOOKED_BYTES = 64 * 1024 * 1024
+"""A query reads no more of each partition: about a second's work."""
 
 
 async def query(

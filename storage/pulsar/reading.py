@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 LOOK_AGAIN_S = 2.0
 """When nothing has come for so long, retention may have deleted what is waited for."""
 
-GIVE_UP_S = 20.0
+GIVE_UP_S = 8.0
 """And after so long the storage does not answer."""
 
 FIRST_PERMITS = 2
@@ -62,17 +62,18 @@ class Session:
         self._largest = 1
         self._granted = FIRST_PERMITS
         """Packs that were asked for and have not come."""
-        self._expected = offset
-        """Where the next pack that comes has to begin, or before."""
+        self._reached = offset
+        """Where a consumer may go on when all packs here are used up."""
+        self._next: int | None = None
+        """Where the next pack that comes has to begin; None before the first."""
         self._error: LogError | None = None
         self._came = asyncio.Event()
 
     def covers(self, offset: int) -> bool:
         """Whether it can go on at an offset."""
-        if self._error is not None:
-            return False
-        low = self._packs[0].base_offset if self._packs else self._expected
-        return low <= offset <= self._expected
+        low = self._packs[0].base_offset if self._packs else self._reached
+        high = self._reached if self._error is None else self._reached - 1
+        return low <= offset <= high
 
     def has(self, offset: int) -> bool:
         """Whether the pack with an offset is there."""
@@ -121,24 +122,31 @@ class Session:
             self._fail(error)
             return
         self.partition.positions.add(pack.base_offset, pack.times[0], *entry.position)
-        if self._packs and pack.base_offset < self._expected:
+        if self._next is not None and pack.base_offset < self._next:
             ledger, number = entry.position
             self._fail(
                 LogDamagedError(
                     f"{self.partition.full_name}: the pack in entry {ledger}:{number} "
-                    f"begins with offset {pack.base_offset}; allowed: {self._expected}"
+                    f"begins with offset {pack.base_offset}; allowed: {self._next}"
                 )
             )
             return
         self._packs.append(pack)
         self._bytes += pack.length
         self._largest = max(self._largest, pack.length)
-        self._expected = max(self._expected, pack.end)
+        self._next = pack.end
+        self._reached = max(self._reached, pack.end)
         self._came.set()
 
     def lost(self, error: PulsarError) -> None:
         """The reader is gone."""
         self._fail(unavailable(self.partition, error))
+
+    def close(self) -> Awaitable[None]:
+        """End it for who waits here; what this returns closes the reader."""
+        assert self.reader is not None
+        self._fail(LogUnavailableError(f"{self.partition.full_name} was closed"))
+        return self.reader.close()
 
     def _fail(self, error: LogError) -> None:
         self._error = error
@@ -278,8 +286,7 @@ class Readers:
         if not sessions:
             del self._sessions[session.partition]
         self._count -= 1
-        assert session.reader is not None
-        closing = asyncio.ensure_future(session.reader.close())
+        closing = asyncio.ensure_future(session.close())
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 

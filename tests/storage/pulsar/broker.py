@@ -27,6 +27,7 @@ from storage.pulsar.commands import (
     Subscribe,
     Success,
 )
+from storage.pulsar.errors import WireError
 from storage.pulsar.frames import Deframer, command_frame, decode_frame
 
 if TYPE_CHECKING:
@@ -50,10 +51,11 @@ class Peer(asyncio.Protocol):
         self.broker.peers.append(self)
 
     def data_received(self, data: bytes) -> None:
-        for frame in self.deframer.feed(data):
-            command, _ = decode_frame(frame)
-            if command is not None:
-                self.broker.came(self, command)
+        with contextlib.suppress(WireError):  # it then says nothing
+            for frame in self.deframer.feed(data):
+                command, _ = decode_frame(frame)
+                if command is not None:
+                    self.broker.came(self, command)
 
     def tell(self, command: Message) -> None:
         self.transport.write(command_frame(command))
@@ -71,14 +73,14 @@ class FakeBroker:
         self.seen: list[Message] = []
         self.url = ""
         self.entries = 0
+        self.last_sequence_id = -1
         self.answers: dict[type, Callable[[Peer, Any], Message | None]] = {
             Connect: lambda _, __: Connected("fake", 21, 1000),
             Lookup: lambda _, asked: LookupAnswer(
                 self.url, response=LookupType.CONNECT, request_id=asked.request_id
             ),
             OpenProducer: lambda _, asked: ProducerSuccess(
-                asked.request_id,
-                asked.producer_name,
+                *(asked.request_id, asked.producer_name, self.last_sequence_id),
                 topic_epoch=asked.topic_epoch or 3,
             ),
             Send: self.store,
@@ -90,6 +92,7 @@ class FakeBroker:
     def store(self, _peer: Peer, send: Send) -> SendReceipt:
         """Acknowledge an entry."""
         self.entries += 1
+        self.last_sequence_id = send.sequence_id
         where = MessageId(7, self.entries - 1)
         return SendReceipt(send.producer_id, send.sequence_id, where)
 
