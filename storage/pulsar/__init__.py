@@ -6,7 +6,14 @@ FORMAT.md has every byte.
 """
 
 from storage.pulsar.log import PulsarLog, open_log
+from storage.pulsar.offsets import PulsarOffsets
 from storage.pulsar.selftest import PulsarUnfitError
 from storage.pulsar.settings import PulsarLogSettings
 
-__all__ = ["PulsarLog", "PulsarLogSettings", "PulsarUnfitError", "open_log"]
+__all__ = [
+    "PulsarLog",
+    "PulsarLogSettings",
+    "PulsarOffsets",
+    "PulsarUnfitError",
+    "open_log",
+]

@@ -22,6 +22,7 @@ from storage.pulsar.ownership import Ownership
 from storage.pulsar.partition import PulsarPartition
 from storage.pulsar.reading import Readers
 from storage.pulsar.settings import PulsarLogSettings
+from storage.pulsar.state import PulsarState, open_state, state_topic
 from storage.pulsar.tail import Tail
 from storage.pulsar.times import Times
 from storage.pulsar.upkeep import Upkeep, refresh_first
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from storage.api import Found, Numbering
     from storage.pulsar.appender import Appender
+    from storage.state import Deposed
 
 LostOwnership = Callable[[str, int], None]
 """Called with topic and number when another node has taken a partition over."""
@@ -119,6 +121,22 @@ class PulsarLog:
         """Make partitions of a topic, and all before them; see `storage.api`."""
         self._refuse_when_closed()
         await self._catalog.create(self._catalog.names.canonical(topic), partitions)
+
+    async def open_state(self, broker: str, node: str, deposed: Deposed) -> PulsarState:
+        """Open what the nodes of a broker share, beside the topics without a tenant.
+
+        Args:
+            broker: The broker's name.
+            node: Who we are, among its nodes.
+            deposed: Called when another node has taken the lead from this one.
+
+        Raises:
+            LogUnavailableError: Pulsar does not answer, or refuses.
+        """
+        topic = state_topic(
+            f"{self._settings.tenant}/{self._settings.namespace}", broker
+        )
+        return await open_state(self._client, self._admin, topic, node, deposed)
 
     async def delete(self, topic: str) -> None:
         """Forget a topic; see `storage.api`."""
