@@ -33,6 +33,8 @@ ROUTES_MS = 1000
 that is measured."""
 PROBE_S = 0.02
 TRY_S = 1.0
+TEMPLATE = "TBW102"
+"""The topic of which there is always a route, to each master."""
 
 
 class Load:
@@ -190,9 +192,11 @@ class Probe:
         for address in self._addresses:
             try:
                 async with _reach(address) as client:
-                    answer = await client.ask(GetRouteInfo(topic=self._topic))
+                    answer = await client.ask(GetRouteInfo(topic=TEMPLATE))
             except OSError:
                 continue
+            if answer.code:
+                raise LookupError(answer.remark)
             route = msgspec.json.decode(answer.body, type=bodies.TopicRoute)
             master = route.broker_datas[0].broker_addrs["0"]
             async with _reach(master) as client:
