@@ -129,15 +129,44 @@ async def test_an_entry_that_is_too_long_is_refused_before_it_is_sent():
 
 
 @looped
-async def test_what_was_stored_by_an_earlier_try_is_done_without_a_position():
+async def test_what_an_earlier_try_stored_is_done_without_a_position():
     async with sending() as one:
-        one.broker.answers[Send] = lambda _, send: SendReceipt(
-            send.producer_id, send.sequence_id, None
-        )
+        usual = one.broker.answers[Send]
+
+        def stores_and_dies(peer, send):
+            one.broker.answers[Send] = usual
+            usual(peer, send)
+            peer.transport.abort()
+
+        one.broker.answers[Send] = stores_and_dies
         await one.open()
         one.send(1)
         await one.finished(1)
-        assert one.done == [(1, None, None)]
+        one.send(2)
+        await one.finished(2)
+        assert one.done == [(1, None, None), (2, Position(7, 1), None)]
+
+
+@looped
+async def test_a_repeat_that_we_never_sent_is_the_entry_of_somebody_else():
+    async with sending() as one:
+        await one.open()
+        one.broker.last_sequence_id = 5
+        one.send(3)
+        await one.finished(1)
+        assert [type(error) for _, _, error in one.done] == [FencedError]
+        assert str(await one.loss()) == f"{TOPIC} has sequence id 3 of another w"
+
+
+@looped
+async def test_a_topic_with_entries_of_another_by_our_name_is_not_written_to():
+    async with sending() as one:
+        await one.open()
+        one.send(3)
+        await one.finished(1)
+        one.broker.last_sequence_id = 4
+        one.broker.peers[0].tell(CloseProducer(1, -1))
+        assert str(await one.loss()) == f"{TOPIC} has sequence id 4 of another w"
 
 
 @looped
@@ -283,8 +312,9 @@ async def test_a_receipt_that_came_before_is_passed_over():
         usual = one.broker.answers[Send]
 
         def twice(peer, send):
-            peer.tell(SendReceipt(send.producer_id, send.sequence_id))
-            return SendReceipt(send.producer_id, send.sequence_id)
+            receipt = usual(peer, send)
+            peer.tell(receipt)
+            return receipt
 
         one.broker.answers[Send] = twice
         await one.open()
