@@ -288,6 +288,38 @@ def test_a_leader_has_a_long_topic_compacted(pulsar: Pulsar, topic: str) -> None
     asyncio.run(main())
 
 
+def test_facts_outlive_the_retention_of_the_namespace(
+    pulsar: Pulsar, pulsar_namespace: str, topic: str
+) -> None:
+    keep = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+    pulsar.admin("POST", f"namespaces/{pulsar_namespace}/retention", keep)
+
+    async def main() -> None:
+        async with cluster(pulsar, topic) as one:
+            state = await one.open("a")
+            await state.take_over()
+            facts = {f"k{number}": "v" * 1000 for number in range(100)}
+            for key, value in facts.items():
+                state.put(key, value)
+            await state.close()
+            # The ledger is closed, and nobody reads the topic: now it would go.
+            path = topic.removeprefix("persistent://")
+            await asyncio.to_thread(pulsar.admin, "PUT", f"persistent/{path}/unload")
+            again = await one.open("a")
+            assert dict(again.items("")) == facts
+            await again.take_over()
+            again.put("k0", "1")
+            await again.flush()
+            await compacted(one)
+            await again.close()
+            await asyncio.to_thread(pulsar.admin, "PUT", f"persistent/{path}/unload")
+            last = await one.open("a")
+            assert dict(last.items("")) == facts | {"k0": "1"}
+            await last.close()
+
+    asyncio.run(main())
+
+
 def test_marks_of_deletion_are_forgotten_when_they_are_old(
     pulsar: Pulsar, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -417,3 +449,22 @@ class TestOverARestart:
             asyncio.run(main())
         finally:
             server.kill()
+
+
+@pytest.fixture(scope="module")
+def newer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
+    server = Pulsar(tmp_path_factory.mktemp("newer"), version="4.2.4")
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
+
+
+@pytest.mark.slow
+class TestOnPulsar42(TestPulsarState):
+    """The same on a newer one."""
+
+    @pytest.fixture
+    def pulsar(self, newer: Pulsar) -> Pulsar:
+        return newer
