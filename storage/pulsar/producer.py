@@ -260,9 +260,12 @@ class Producer:
 
     async def _probe(self, place: Place) -> bool:
         try:
-            await place.connection.request(
+            answer = await place.connection.request(
                 self._opening(place), ProducerSuccess, self._client.request_timeout_s
             )
+            if answer.topic_epoch is not None:
+                # We had been put out, and are in again: others may have written.
+                self._check(answer)
         except RETRYABLE as error:
             place.closed(error)
             raise PulsarUnavailableError(f"{self._topic}: {error}") from error

@@ -393,6 +393,18 @@ async def test_confirming_finds_out_that_the_producer_is_fenced():
 
 
 @looped
+async def test_confirming_finds_what_another_wrote_while_we_were_out():
+    async with sending() as one:
+        producer = await one.open()
+        one.send(3)
+        await one.finished(1)
+        one.broker.last_sequence_id = 4
+        with pytest.raises(FencedError, match="has sequence id 4 of another w"):
+            await producer.confirm()
+        assert [type(error) for error in one.lost] == [FencedError]
+
+
+@looped
 async def test_confirming_ends_in_time_where_no_broker_answers():
     async with sending(timeout_s=0.2) as one:
         producer = await one.open()
