@@ -70,7 +70,7 @@ class Admin:
 
     async def version(self) -> str:
         """The brokers' version, like `4.0.8`."""
-        return (await self._call("GET", "brokers/version")).decode().strip()
+        return (await self._call("GET", "brokers/version")).decode().strip('" \n')
 
     async def configuration(self) -> dict[str, str] | None:
         """The broker's settings; None where only its owner may see them."""

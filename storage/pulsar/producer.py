@@ -20,6 +20,7 @@ from storage.pulsar.commands import (
 from storage.pulsar.entry import Position
 from storage.pulsar.errors import (
     RETRYABLE,
+    FencedError,
     PulsarError,
     PulsarUnavailableError,
     TopicNotFoundError,
@@ -63,9 +64,13 @@ class Producer:
         self._name = name
         self._metadata_head = metadata_head(name)
         self._access = access
+        self._is_alone = access is not Access.SHARED
         self._lost = lost
         self._pending: deque[Pending] = deque()
         self._highest_sent = self._highest_stored = -1
+        self._known = -1
+        """The highest that the broker knew when we opened last."""
+        self._was_open = False
         self._sent = self._stored = 0
         """How many entries `send` took, and how many of them are acknowledged."""
         self._place: Place | None = None
@@ -103,8 +108,8 @@ class Producer:
             payload: the parts of the payload; they may not change until it is done.
             sequence_id: larger than that of all entries before, also of those that
                 an earlier producer of this name sent: a broker drops repeats.
-            done: called with where the entry is stored; with (None, None) when it was
-                stored by an earlier try, so that the place is not known; or with
+            done: called with where the entry is stored; with (None, None) when an
+                earlier try of ours stored it, so that the place is not known; or with
                 (None, error) when it will not be sent again: whether it is stored is
                 then not known.
             num_messages: by how much the topic's index grows.
@@ -207,9 +212,11 @@ class Producer:
             raise
         if place.is_closed:
             raise PulsarUnavailableError(f"{self._topic}: closed while it was opened")
-        if self._sent == 0:
+        if not self._was_open:
+            self._was_open = True
             self.last_sequence_id = answer.last_sequence_id
             self._highest_sent = self._highest_stored = answer.last_sequence_id
+        self._known = answer.last_sequence_id
         self.topic_epoch = answer.topic_epoch
         self.max_message_bytes = connection.max_message_bytes
         self._place = place
@@ -228,20 +235,37 @@ class Producer:
         )
 
     def _check(self, answer: ProducerSuccess) -> None:
-        """See that the topic still has all that it acknowledged."""
+        """See that the topic has what it acknowledged, and nobody else's entries.
+
+        A broker can let an old producer in again while it notes the epoch of a new one
+        (`AbstractTopic.handleTopicEpochForExclusiveProducer`, 4.0.8): epochs alone do
+        not tell which is which.
+        """
         known = answer.last_sequence_id
-        if self._access is not Access.SHARED and known < self._highest_stored:
+        if not (self._is_alone and self._was_open):
+            return
+        if known < self._highest_stored:
             raise TopicNotFoundError(
                 f"{self._topic} knows sequence id {known} as the last of {self._name},"
                 f" and acknowledged {self._highest_stored}: it was deleted and made"
                 " again, or deduplication is off"
             )
+        if known > self._highest_sent:
+            raise self._foreign(known)
+
+    def _foreign(self, sequence_id: int) -> FencedError:
+        return FencedError(
+            f"{self._topic} has sequence id {sequence_id} of another {self._name}"
+        )
 
     async def _probe(self, place: Place) -> bool:
         try:
-            await place.connection.request(
+            answer = await place.connection.request(
                 self._opening(place), ProducerSuccess, self._client.request_timeout_s
             )
+            if answer.topic_epoch is not None:
+                # We had been put out, and are in again: others may have written.
+                self._check(answer)
         except RETRYABLE as error:
             place.closed(error)
             raise PulsarUnavailableError(f"{self._topic}: {error}") from error
@@ -263,14 +287,19 @@ class Producer:
                 )
             )
             return
+        where = receipt.message_id
+        is_repeat = where is None or where.ledger < 0
+        if is_repeat and head.sequence_id > self._known and self._is_alone:
+            # We sent it for the first time: what the broker has is not ours.
+            self._lose(self._foreign(head.sequence_id))
+            return
         self._pending.popleft()
         self.pending_bytes -= head.payload_bytes
         self._stored += 1
         self._highest_stored = head.highest_sequence_id
         if self._watchers:
             self._changed()
-        where = receipt.message_id
-        if where is None or where.ledger < 0:
+        if where is None or is_repeat:
             head.done(None, None)
         else:
             head.done(Position(where.ledger, where.entry), None)

@@ -15,7 +15,7 @@ Source: protobuf.dev/programming-guides/encoding.
 
 from collections.abc import Callable
 from types import NoneType
-from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
+from typing import Any, Self, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -32,8 +32,6 @@ Write = Callable[[Any], bytes]
 
 class Message(msgspec.Struct, frozen=True):
     """A message; its subclass says which fields it has."""
-
-    _fields: ClassVar["_Table"]
 
     @classmethod
     def decode(cls, data: bytes, at: int = 0, end: int | None = None) -> Self:
@@ -59,10 +57,10 @@ class Message(msgspec.Struct, frozen=True):
             index, read, repeated = field
             value, at = read(data, at, end)
             values[index] = (*values[index], value) if repeated else value
-        if _MISSING in values:
-            names = cls.__struct_fields__
-            missing = [n for n, v in zip(names, values, strict=True) if v is _MISSING]
-            raise WireError(f"{cls.__name__} without {', '.join(missing)}")
+        for index in table.required:
+            if values[index] is _MISSING:
+                name = cls.__struct_fields__[index]
+                raise WireError(f"{cls.__name__} without {name}")
         return cls(*values)
 
     def encode(self) -> bytes:
@@ -81,6 +79,7 @@ class Message(msgspec.Struct, frozen=True):
 
 class _Table(msgspec.Struct, frozen=True):
     defaults: list[Any]
+    required: list[int]
     by_tag: dict[int, tuple[int, Read, bool]]
     writers: list[tuple[str, bytes, Write, Any]]
 
@@ -115,6 +114,8 @@ def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     Raises:
         WireError: it goes on past `end`, or for more than 10 bytes.
     """
+    if at < end and data[at] < 128:  # noqa: PLR2004 - most are that short
+        return data[at], at + 1
     value = shift = 0
     for place in range(at, min(end, at + VARINT_BYTES)):
         byte = data[place]
@@ -178,16 +179,19 @@ def _nested(kind: type[Message]) -> tuple[int, Read, Write]:
 
 
 def _table(kind: type[Message]) -> _Table:
-    table = kind.__dict__.get("_fields")
+    table = _TABLES.get(kind)
     if table is None:
-        table = kind._fields = _make_table(kind)
-    assert isinstance(table, _Table)
+        table = _TABLES[kind] = _make_table(kind)
     return table
+
+
+_TABLES: dict[type[Message], _Table] = {}
+"""Made when a message is first encoded or decoded."""
 
 
 def _make_table(kind: type[Message]) -> _Table:
     hints = get_type_hints(kind, include_extras=True)
-    table = _Table([], {}, [])
+    table = _Table([], [], {}, [])
     for index, field in enumerate(msgspec.structs.fields(kind)):
         declared, number = get_args(hints[field.name])
         plain = next((a for a in get_args(declared) if a is not NoneType), declared)
@@ -196,6 +200,8 @@ def _make_table(kind: type[Message]) -> _Table:
         wire_type, read, write = scalar or _nested(plain)
         default = _MISSING if field.default is msgspec.NODEFAULT else field.default
         table.defaults.append(default)
+        if default is _MISSING:
+            table.required.append(index)
         table.by_tag[number << 3 | wire_type] = index, read, repeated
         table.writers.append((field.name, key(number, wire_type), write, default))
     return table

@@ -29,7 +29,7 @@ class PulsarLogSettings(Struct, frozen=True, kw_only=True):
     """Of every producer: by it Pulsar knows repeats, so it must never change."""
     pack_bytes: int = 1 * MIB
     """Records that wait together are sent together, up to so many bytes."""
-    packs_in_flight: int = 4
+    packs_in_flight: int = 2
     """A partition's packs that Pulsar has not acknowledged; what comes then waits."""
     waiting_bytes: int = 64 * MIB
     """Appends that are not done; beyond that an append is refused as busy."""

@@ -123,7 +123,7 @@ class PulsarState:
 
     async def open(self) -> None:
         """Make the topic where there is none, and read it; see `open_state`."""
-        await self._admin.create_plain(self.topic)
+        await self._make_topic()
         try:
             await self._replica.open()
         except PulsarError as error:
@@ -254,10 +254,18 @@ class PulsarState:
             await self._compaction.close()
             await asyncio.gather(*self._ends)
 
+    async def _make_topic(self) -> None:
+        """Make it, with the subscription that keeps what is not compacted.
+
+        Without it, the namespace's retention would delete facts that are still true.
+        """
+        await self._admin.create_plain(self.topic)
+        await self._admin.compact(self.topic)
+
     async def _begin(self, term: Term) -> None:
         if not self._replica.is_settled:
             # The topic may have been deleted.
-            await self._admin.create_plain(self.topic)
+            await self._make_topic()
             await self._replica.settled()
         self._before, self._announced = None, False
         await term.open()

@@ -26,9 +26,6 @@ _log = structlog.get_logger()
 class Compaction:
     """Has a topic compacted when its leader begins, and each time it has grown.
 
-    The first time makes the subscription for which Pulsar keeps what is not compacted,
-    whatever the namespace's retention is.
-
     Args:
         admin: the cluster's.
         topic: its full name.

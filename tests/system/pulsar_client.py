@@ -54,12 +54,22 @@ async def client_of(server: Pulsar | str, **more: Any) -> AsyncIterator[PulsarCl
         await client.close()
 
 
+TERM = 1 << 44
+"""Sequence ids of a later owner of a topic are larger than all of an earlier one."""
+MARKER = b"marker"
+
+
 class Writer:
-    """A producer that writes its numbers, one an entry, and knows their outcome."""
+    """A producer that writes its numbers, one an entry, and knows their outcome.
+
+    Its term is larger than that of all before it, and stands in its sequence ids: once
+    an entry of it is stored, the broker takes those of earlier terms for repeats.
+    """
 
     def __init__(self, producer: Producer, lost: list[PulsarError]) -> None:
         self.producer = producer
-        self.next = producer.last_sequence_id + 1
+        self.term = producer.last_sequence_id // TERM + 1
+        self.next = 0
         self.acknowledged: dict[int, Position | None] = {}
         self.errors: list[PulsarError] = []
         self.lost = lost
@@ -72,13 +82,32 @@ class Writer:
 
     def send(self, count: int = 1) -> None:
         for number in range(self.next, self.next + count):
-            self.producer.send(
-                [b"%d" % number],
-                number,
-                functools.partial(self._done, number),
-                publish_ms=int(time.time() * 1000),
-            )
+            self._send(b"%d" % number, number)
         self.next += count
+
+    def _send(self, payload: bytes, number: int) -> None:
+        self.producer.send(
+            [payload],
+            self.term * TERM + number + 1,
+            functools.partial(self._done, number),
+            publish_ms=int(time.time() * 1000),
+        )
+
+    @classmethod
+    async def take_over(cls, client: PulsarClient, topic: str) -> Writer:
+        """Be the only one who writes, and go on behind what is stored.
+
+        What another does in the meantime is either stored before our marker, or never.
+        """
+        while True:
+            one = await cls.open(client, topic)
+            one._send(MARKER, -1)
+            await one.settled()
+            await asyncio.sleep(0)
+            if -1 in one.acknowledged:
+                del one.acknowledged[-1]
+                one.next = len(numbers(await read_all(client, topic)))
+                return one
 
     def _done(
         self, number: int, where: Position | None, error: PulsarError | None
@@ -141,4 +170,5 @@ async def read_all(client: PulsarClient, topic: str, **more: Any) -> list[Entry]
 
 def numbers(entries: list[Entry]) -> list[int]:
     """What a writer wrote into entries."""
-    return [int(bytes(entry.payload)) for entry in entries]
+    payloads = [bytes(entry.payload) for entry in entries]
+    return [int(payload) for payload in payloads if payload != MARKER]

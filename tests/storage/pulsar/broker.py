@@ -90,7 +90,9 @@ class FakeBroker:
         self._changed: dict[type, asyncio.Event] = defaultdict(asyncio.Event)
 
     def store(self, _peer: Peer, send: Send) -> SendReceipt:
-        """Acknowledge an entry."""
+        """Acknowledge an entry; repeats are dropped, as deduplication does."""
+        if send.sequence_id <= self.last_sequence_id:
+            return SendReceipt(send.producer_id, send.sequence_id)
         self.entries += 1
         self.last_sequence_id = send.sequence_id
         where = MessageId(7, self.entries - 1)

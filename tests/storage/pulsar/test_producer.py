@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storage.pulsar.client import PulsarClient
 from storage.pulsar.commands import (
     Access,
     CloseProducer,
@@ -30,65 +27,8 @@ from storage.pulsar.errors import (
 )
 from storage.pulsar.frames import command_frame
 from tests.remoting import looped
-from tests.storage.pulsar.broker import TOPIC, FakeBroker, running
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from storage.pulsar.producer import Producer
-
-TIMEOUT_S = 20
-
-
-class Sending:
-    """A producer on a broker that does what it is told, and what came of each entry."""
-
-    def __init__(self, broker: FakeBroker, client: PulsarClient) -> None:
-        self.broker = broker
-        self.client = client
-        self.done: list[tuple[int, Position | None, PulsarError | None]] = []
-        self.lost: list[PulsarError] = []
-        self.producer: Producer
-        self._changed = asyncio.Event()
-
-    async def open(self, **more: Any) -> Producer:
-        self.producer = await self.client.producer(TOPIC, "w", lost=self.lose, **more)
-        return self.producer
-
-    def lose(self, error: PulsarError) -> None:
-        self.lost.append(error)
-        self._changed.set()
-
-    def send(self, *numbers: int) -> None:
-        for number in numbers:
-
-            def done(where, error, number=number):
-                self.done.append((number, where, error))
-                self._changed.set()
-
-            self.producer.send([b"x" * 10], number, done, publish_ms=1)
-
-    async def loss(self) -> PulsarError:
-        while not self.lost:
-            self._changed.clear()
-            await self._changed.wait()
-        return self.lost[0]
-
-    async def finished(self, count: int) -> list[int]:
-        while len(self.done) < count:
-            self._changed.clear()
-            await self._changed.wait()
-        return [number for number, _, _ in self.done]
-
-
-@contextlib.asynccontextmanager
-async def sending(timeout_s: float = TIMEOUT_S) -> AsyncIterator[Sending]:
-    async with running() as broker:
-        client = PulsarClient(broker.url, request_timeout_s=timeout_s)
-        try:
-            yield Sending(broker, client)
-        finally:
-            await client.close()
+from tests.storage.pulsar.broker import TOPIC
+from tests.storage.pulsar.producing import sending
 
 
 @looped
@@ -129,15 +69,44 @@ async def test_an_entry_that_is_too_long_is_refused_before_it_is_sent():
 
 
 @looped
-async def test_what_was_stored_by_an_earlier_try_is_done_without_a_position():
+async def test_what_an_earlier_try_stored_is_done_without_a_position():
     async with sending() as one:
-        one.broker.answers[Send] = lambda _, send: SendReceipt(
-            send.producer_id, send.sequence_id, None
-        )
+        usual = one.broker.answers[Send]
+
+        def stores_and_dies(peer, send):
+            one.broker.answers[Send] = usual
+            usual(peer, send)
+            peer.transport.abort()
+
+        one.broker.answers[Send] = stores_and_dies
         await one.open()
         one.send(1)
         await one.finished(1)
-        assert one.done == [(1, None, None)]
+        one.send(2)
+        await one.finished(2)
+        assert one.done == [(1, None, None), (2, Position(7, 1), None)]
+
+
+@looped
+async def test_a_repeat_that_we_never_sent_is_the_entry_of_somebody_else():
+    async with sending() as one:
+        await one.open()
+        one.broker.last_sequence_id = 5
+        one.send(3)
+        await one.finished(1)
+        assert [type(error) for _, _, error in one.done] == [FencedError]
+        assert str(await one.loss()) == f"{TOPIC} has sequence id 3 of another w"
+
+
+@looped
+async def test_a_topic_with_entries_of_another_by_our_name_is_not_written_to():
+    async with sending() as one:
+        await one.open()
+        one.send(3)
+        await one.finished(1)
+        one.broker.last_sequence_id = 4
+        one.broker.peers[0].tell(CloseProducer(1, -1))
+        assert str(await one.loss()) == f"{TOPIC} has sequence id 4 of another w"
 
 
 @looped
@@ -283,8 +252,9 @@ async def test_a_receipt_that_came_before_is_passed_over():
         usual = one.broker.answers[Send]
 
         def twice(peer, send):
-            peer.tell(SendReceipt(send.producer_id, send.sequence_id))
-            return SendReceipt(send.producer_id, send.sequence_id)
+            receipt = usual(peer, send)
+            peer.tell(receipt)
+            return receipt
 
         one.broker.answers[Send] = twice
         await one.open()
@@ -358,6 +328,18 @@ async def test_confirming_finds_out_that_the_producer_is_fenced():
         producer = await one.open()
         one.broker.refuse(OpenProducer, 25)
         with pytest.raises(FencedError):
+            await producer.confirm()
+        assert [type(error) for error in one.lost] == [FencedError]
+
+
+@looped
+async def test_confirming_finds_what_another_wrote_while_we_were_out():
+    async with sending() as one:
+        producer = await one.open()
+        one.send(3)
+        await one.finished(1)
+        one.broker.last_sequence_id = 4
+        with pytest.raises(FencedError, match="has sequence id 4 of another w"):
             await producer.confirm()
         assert [type(error) for error in one.lost] == [FencedError]
 

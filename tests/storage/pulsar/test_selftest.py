@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from storage.pulsar.admin import Admin
 from storage.pulsar.selftest import (
     POLICIES,
     PulsarUnfitError,
     _check_size,
     _check_version,
+    check,
 )
+from tests.storage.pulsar.test_admin import Rest, run
+
+if TYPE_CHECKING:
+    from tests.system.pulsar import Pulsar
 
 GOOD = {
     "deduplicationEnabled": True,
@@ -97,3 +104,46 @@ def test_messages_of_full_size_must_fit() -> None:
     _check_size({})
     with pytest.raises(PulsarUnfitError, match=r"maxMessageSize is 1048576; allowed"):
         _check_size({"maxMessageSize": "1048576"})
+
+
+@pytest.mark.jvm
+@pytest.mark.server
+def test_a_real_namespace_is_refused_until_it_is_prepared(pulsar: Pulsar) -> None:
+    async def main() -> None:
+        space = "public/unprepared"
+        admin = Admin(pulsar.admin_url)
+        try:
+            with pytest.raises(PulsarUnfitError, match=f"namespaces create {space}"):
+                await check(admin, [space], prepare=False)
+            await admin.make_namespace(space)
+            with pytest.raises(
+                PulsarUnfitError, match="set-deduplication --enable pub"
+            ):
+                await check(admin, [space], prepare=False)
+            await admin.set_policy(space, "deduplication", value=True)
+            with pytest.raises(PulsarUnfitError, match="set-retention --time 72h"):
+                await check(admin, [space], prepare=False)
+            await check(admin, [space], prepare=True)
+            await check(admin, [space], prepare=False)
+        finally:
+            await admin.close()
+
+    asyncio.run(main())
+
+
+def test_who_may_not_set_a_policy_is_told_the_command() -> None:
+    async def test(admin: Admin, _: Rest) -> None:
+        with pytest.raises(
+            PulsarUnfitError, match="set: pulsar-admin namespaces set-de"
+        ):
+            await check(admin, ["public/x"], prepare=True)
+
+    run(
+        {
+            ("GET", "/admin/v2/brokers/version"): [(200, "4.0.8")],
+            ("GET", "/admin/v2/brokers/configuration/runtime"): [(403, None)],
+            ("GET", "/admin/v2/namespaces/public/x"): [(200, {})],
+            ("POST", "/admin/v2/namespaces/public/x/deduplication"): [(403, None)],
+        },
+        test,
+    )

@@ -1,4 +1,4 @@
-"""The state on a real Pulsar: the contract, crashes of every part, compaction."""
+"""The state on a real Pulsar: the contract, leases, and crashes of every part."""
 
 from __future__ import annotations
 
@@ -16,13 +16,7 @@ import structlog
 from storage.api import LogUnavailableError
 from storage.pulsar.state import state_topic
 from tests.contracts.state import OpenState, StateContract, until
-from tests.storage.pulsar.states import (
-    Cluster,
-    cluster,
-    compacted,
-    horizon,
-    until_compacted,
-)
+from tests.storage.pulsar.states import Cluster, cluster, until_compacted
 from tests.system.pulsar import Pulsar
 
 if TYPE_CHECKING:
@@ -229,93 +223,6 @@ def test_a_failed_take_over_leaves_a_follower(pulsar: Pulsar, topic: str) -> Non
     asyncio.run(main())
 
 
-def test_compaction_keeps_every_fact_and_nothing_else(
-    pulsar: Pulsar, topic: str
-) -> None:
-    async def main() -> None:
-        async with cluster(pulsar, topic) as one:
-            state = await one.open("a")
-            follower = await one.open("b")
-            await state.take_over()
-            for number in range(20):
-                for key in range(500):
-                    state.put(f"k{key}", f"{number} of {key}")
-                state.put(f"gone {number}", "1")
-                await state.flush()
-                state.put(f"gone {number}", None)
-            await state.flush()
-            before = state.items("")
-            assert len(before) == 500
-            await compacted(one)
-            late = await one.open("c")
-            assert late.items("") == before
-            read = late._replica.facts.records
-            assert read < 600, "compaction left what was replaced"
-            assert len(late._replica.facts.marks) == 20
-            state.put("k0", None)
-            state.put("k1", "after")
-            await state.flush()
-            after = state.items("")
-            for node in (follower, late):
-                await until(lambda node=node: node.get("k1") == "after")  # type: ignore[misc]
-                assert node.items("") == after
-            await state.close()
-            await late.take_over()
-            assert late.items("") == after
-            await late.close()
-            await follower.close()
-
-    asyncio.run(main())
-
-
-def test_a_leader_has_a_long_topic_compacted(pulsar: Pulsar, topic: str) -> None:
-    async def main() -> None:
-        async with cluster(pulsar, topic) as one:
-            state = await one.open("a", compact_after=1000)
-            await state.take_over()
-            await until_compacted(one)
-            first = horizon(one)
-            for number in range(30):
-                for key in range(100):
-                    state.put(f"k{key}", str(number))
-                await state.flush()
-            await until(lambda: horizon(one) != first)
-            late = await one.open("b")
-            assert late.items("") == state.items("")
-            await late.close()
-            await state.close()
-
-    asyncio.run(main())
-
-
-def test_marks_of_deletion_are_forgotten_when_they_are_old(
-    pulsar: Pulsar, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def main() -> None:
-        async with cluster(pulsar, topic) as one:
-            state = await one.open("a")
-            await state.take_over()
-            state.put("k", "1")
-            state.put("gone", "1")
-            await state.flush()
-            state.put("gone", None)
-            await state.flush()
-            assert list(state._replica.facts.marks) == ["gone"]
-            await state.give_up()
-            monkeypatch.setattr("storage.pulsar.state_compaction.MARKS_KEPT_MS", -1)
-            await state.take_over()
-            await state.flush()
-            assert state._replica.facts.marks == {}
-            await compacted(one)
-            late = await one.open("b")
-            assert late.items("") == [("k", "1")]
-            assert late._replica.facts.marks == {}
-            await late.close()
-            await state.close()
-
-    asyncio.run(main())
-
-
 def test_entries_that_are_not_ours_are_named_and_left_out(
     pulsar: Pulsar, topic: str
 ) -> None:
@@ -417,3 +324,22 @@ class TestOverARestart:
             asyncio.run(main())
         finally:
             server.kill()
+
+
+@pytest.fixture(scope="module")
+def newer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
+    server = Pulsar(tmp_path_factory.mktemp("newer"), version="4.2.4")
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
+
+
+@pytest.mark.slow
+class TestOnPulsar42(TestPulsarState):
+    """The same on a newer one."""
+
+    @pytest.fixture
+    def pulsar(self, newer: Pulsar) -> Pulsar:
+        return newer
