@@ -108,9 +108,8 @@ class Leadership:
         loop = asyncio.get_running_loop()
         give_up_s = loop.time() + SETTLE_S
         while not self.leads:
-            chosen = self._chosen()
-            if chosen is not None and chosen.node != self._node:
-                return chosen
+            if self._is_another_chosen():
+                return self._chosen()
             moved = loop.create_future()
             self._waiting.append(moved)
             try:
@@ -172,6 +171,11 @@ class Leadership:
         chosen = self._chosen()
         return chosen is not None and chosen.node == self._node
 
+    def _is_another_chosen(self) -> bool:
+        # Where nobody is, routes have lost sight of their nodes, and the log decides.
+        chosen = self._chosen()
+        return chosen is not None and chosen.node != self._node
+
     def _proven_until_s(self) -> float:
         return max((proof() for proof in self._proofs), default=math.inf)
 
@@ -179,7 +183,7 @@ class Leadership:
         while True:
             self._changed.clear()
             wait_s: float | None = None
-            if self._deposed or (self._on_duty and not self._is_chosen()):
+            if self._deposed or (self._on_duty and self._is_another_chosen()):
                 await self._give_up()
                 log.info("this node is a slave now", broker=self._broker)
                 # Where routes still choose this node, it takes its place back.

@@ -23,7 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--gateway",
         choices=SERVERS,
-        help="what the real clients talk to, instead of Ropeway on its embedded log and "
+        help="what real clients talk to, instead of Ropeway on its embedded log and "
         "then on Pulsar; rocketmq shows what a test should find",
     )
 

@@ -8,6 +8,7 @@ of each queue.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from types import SimpleNamespace
@@ -17,11 +18,12 @@ import msgspec
 
 from gateway.wire import bodies
 from gateway.wire.commands.namesrv import GetRouteInfo
-from tests.remoting import Remoting, connect, pulling, sending
+from tests.remoting import Frame, Remoting, connect, pulling, sending
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gateway.wire.header import Header
     from tests.clients.harness import Call, Event, Session
     from tests.system.cluster import Cluster
 
@@ -189,22 +191,37 @@ class Probe:
             await asyncio.sleep(PROBE_S)
 
     async def _send(self) -> None:
-        for address in self._addresses:
-            try:
-                async with _reach(address) as client:
-                    answer = await client.ask(GetRouteInfo(topic=TEMPLATE))
-            except OSError:
-                continue
-            if answer.code:
-                raise LookupError(answer.remark)
-            route = msgspec.json.decode(answer.body, type=bodies.TopicRoute)
-            master = route.broker_datas[0].broker_addrs["0"]
-            async with _reach(master) as client:
-                sent = await client.ask(sending(self._topic), b"probe")
-                if sent.code:
-                    raise LookupError(sent.remark)
-                return
+        answer = await self._ask_for_a_route()
+        route = msgspec.json.decode(answer.body, type=bodies.TopicRoute)
+        master = route.broker_datas[0].broker_addrs["0"]
+        async with _reach(master) as client:
+            sent = await client.ask(sending(self._topic), b"probe")
+            if sent.code:
+                raise LookupError(sent.remark)
+
+    async def _ask_for_a_route(self) -> Frame:
+        """The route that whoever answers first gives: a frozen node is no news."""
+        asking = [
+            asyncio.create_task(_ask(address, GetRouteInfo(topic=TEMPLATE)))
+            for address in self._addresses
+        ]
+        try:
+            for first in asyncio.as_completed(asking):
+                with contextlib.suppress(OSError, LookupError):
+                    return await first
+        finally:
+            for task in asking:
+                task.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
         raise LookupError("no node answers")
+
+
+async def _ask(address: str, header: Header) -> Frame:
+    async with _reach(address) as client:
+        answer = await client.ask(header)
+        if answer.code:
+            raise LookupError(answer.remark)
+        return answer
 
 
 def _reach(address: str) -> Remoting:

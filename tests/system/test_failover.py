@@ -78,6 +78,7 @@ def kill_all_zookeepers(place: Place, cluster: Cluster) -> None:
 
 def kill_both_nodes(_: Place, cluster: Cluster) -> None:
     cluster.kill()
+    cluster.start()
 
 
 FAULTS = [

@@ -92,6 +92,20 @@ async def test_who_is_chosen_takes_over_in_order_and_gives_up_in_reverse():
 
 
 @looped
+async def test_who_leads_goes_on_where_routes_have_lost_sight_of_all_nodes():
+    contest = Contest("us")
+    leadership = contest.leadership
+    await leadership.settle()
+    contest.routes.choose()
+    await asyncio.sleep(0.01)
+    assert leadership.leads
+    contest.routes.choose("us")
+    assert await leadership.settle() is None
+    assert contest.book == ["+a", "+b"]
+    await leadership.close()
+
+
+@looped
 async def test_a_duty_that_fails_puts_the_take_over_off(monkeypatch):
     monkeypatch.setattr(module, "_RETRY_S", 0.01)
     contest = Contest()
