@@ -1,6 +1,7 @@
 """Nodes of Ropeway as they are deployed: beside a Pulsar, with routes in ZooKeeper."""
 
 import itertools
+import json
 import os
 import signal
 from collections.abc import Iterator, Sequence
@@ -13,10 +14,12 @@ from tests.system.ropeway import Ropeway
 SESSION_MS = 3000
 """A dead node is found out in half the time that it takes by default."""
 SETTINGS = """\
+{replication_num}
 [pulsar]
 service_url = "{service_url}"
 admin_url = "{admin_url}"
 namespace = "{namespace}"
+namespaces = {namespaces}
 [zookeeper]
 session_ms = {session_ms}
 """
@@ -30,9 +33,12 @@ class Cluster:
         directory: for settings and logs.
         pulsar: where messages are kept.
         zookeeper: where routes are, host:port with commas in between.
-        brokers: for each node, the broker that it serves.
+        brokers: for each node, the broker that it serves; "" where it is to find one.
+        session_ms: how long a node that died is taken for alive.
         auto_create: make a topic when somebody sends to it.
         tls: certificate and key for clients that speak TLS.
+        namespaces: tenant/namespace of each further one that topics are in.
+        options: more of each node's command line.
     """
 
     name = "Ropeway on Pulsar"
@@ -47,6 +53,8 @@ class Cluster:
         session_ms: int = SESSION_MS,
         auto_create: bool = True,
         tls: tuple[Path, Path] | None = None,
+        namespaces: Sequence[str] = (),
+        options: Sequence[str] = (),
         **_: object,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -60,6 +68,8 @@ class Cluster:
                 admin_url=pulsar.admin_url,
                 namespace=self.namespace,
                 session_ms=session_ms,
+                namespaces=json.dumps(list(namespaces)),
+                replication_num="" if all(brokers) else "replication_num = 2",
             )
         )
         self.nodes = [
@@ -69,7 +79,9 @@ class Cluster:
                 tls=tls,
                 options=[
                     *["--config", str(settings), "--routes", self.routes],
-                    *["--broker", broker, "--node", f"node-{number}"],
+                    *["--node", f"node-{number}"],
+                    *(["--broker", broker] if broker else []),
+                    *options,
                 ],
             )
             for number, broker in enumerate(brokers)
