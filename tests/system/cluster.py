@@ -19,7 +19,7 @@ SETTINGS = """\
 service_url = "{service_url}"
 admin_url = "{admin_url}"
 namespace = "{namespace}"
-namespaces = {namespaces}
+{namespaces}
 [zookeeper]
 session_ms = {session_ms}
 """
@@ -68,7 +68,9 @@ class Cluster:
                 admin_url=pulsar.admin_url,
                 namespace=self.namespace,
                 session_ms=session_ms,
-                namespaces=json.dumps(list(namespaces)),
+                namespaces=(
+                    f"namespaces = {json.dumps(list(namespaces))}" if namespaces else ""
+                ),
                 replication_num="" if all(brokers) else "replication_num = 2",
             )
         )
