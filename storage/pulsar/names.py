@@ -1,12 +1,12 @@
 """Names: a RocketMQ topic's partition and its Pulsar topic, one to one. No I/O here.
 
     orders                     persistent://public/default/orders-partition-0
-    blue%orders                persistent://public/blue/orders-partition-0
     acme|blue%orders           persistent://acme/blue/orders-partition-0
     %RETRY%acme|blue%billing   persistent://acme/blue/%RETRY%billing-partition-0
+    blue%orders                persistent://public/default/blue%25orders-partition-0
 
 Tenant and namespace stand as RocketMQ's namespaces do: behind `%RETRY%` or `%DLQ%`,
-before the first `%` that is not at the beginning. Source: NamespaceUtil.java, RocketMQ
+before a `%`. A namespace without a tenant is RocketMQ's own, and part of the name. Source: NamespaceUtil.java, RocketMQ
 5.3.4; RocketMQTopic.java, RoP 0.3.
 """
 
@@ -66,13 +66,10 @@ class Names:
             LogLimitError: Pulsar cannot take that tenant or namespace.
         """
         prefix, rest = _split(topic)
-        space, found, local = rest.partition("%")
-        if not found or not space:
+        place = _place(rest)
+        if place is None:
             return self._name(topic, self.tenant, self.namespace, prefix, rest)
-        tenant, found, namespace = space.partition("|")
-        if not found or not tenant:
-            tenant, namespace = self.tenant, space
-        return self._name(topic, tenant, namespace, prefix, local)
+        return self._name(topic, *place[:2], prefix, place[2])
 
     def _name(
         self, topic: str, tenant: str, namespace: str, prefix: str, local: str
@@ -91,13 +88,10 @@ class Names:
         """The RocketMQ topic of a Pulsar topic, in the shortest form."""
         prefix, rest = _split(name.local)
         rest = unquote(rest)
-        if name.tenant != self.tenant or "%" in rest[1:]:
-            space = f"{name.tenant}|{name.namespace}%"
-        elif name.namespace != self.namespace:
-            space = f"{name.namespace}%"
-        else:
-            space = ""
-        return prefix + space + rest
+        ours = (name.tenant, name.namespace) == (self.tenant, self.namespace)
+        if ours and _place(rest) is None:
+            return prefix + rest
+        return f"{prefix}{name.tenant}|{name.namespace}%{rest}"
 
     def canonical(self, topic: str) -> str:
         """The one form among those that mean the same topic."""
@@ -121,6 +115,15 @@ def _split(name: str) -> tuple[str, str]:
         if name.startswith(prefix):
             return prefix, name[len(prefix) :]
     return "", name
+
+
+def _place(rest: str) -> tuple[str, str, str] | None:
+    """Tenant, namespace and name of `tenant|namespace%name`; None of anything else."""
+    space, found, local = rest.partition("%")
+    tenant, bar, namespace = space.partition("|")
+    if not (found and bar):
+        return None
+    return tenant, namespace, local
 
 
 def _encode(local: str) -> str:
