@@ -6,8 +6,8 @@
     blue%orders                persistent://public/default/blue%25orders-partition-0
 
 Tenant and namespace stand as RocketMQ's namespaces do: behind `%RETRY%` or `%DLQ%`,
-before a `%`. A namespace without a tenant is RocketMQ's own, and part of the name. Source: NamespaceUtil.java, RocketMQ
-5.3.4; RocketMQTopic.java, RoP 0.3.
+before a `%`. A namespace without a tenant is RocketMQ's own, and part of the name.
+Source: NamespaceUtil.java, RocketMQ 5.3.4; RocketMQTopic.java, RoP 0.3.
 """
 
 from __future__ import annotations
