@@ -72,7 +72,7 @@ class Appender:
 async def appends(
     log: FileLog, name: str, records: list[Record], a_tick: int, seconds: float
 ) -> None:
-    log.create("bench", range(16))
+    await log.create("bench", range(16))
     partitions = [log.partition("bench", number) for number in range(16)]
     appender = Appender(partitions, records, a_tick, time.monotonic() + seconds)
     cpu, start = time.process_time(), time.monotonic()

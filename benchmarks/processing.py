@@ -137,7 +137,7 @@ async def main(rounds: int) -> None:
         )
         async with App(config) as app:
             outbox = Outbox(asyncio.get_running_loop())
-            turns = Turns(config.limits, app.node.log)
+            turns = Turns(config.limits, app.node.log, app.node.leadership)
             (listener,) = app.server.listeners
             connections = [
                 Connection(

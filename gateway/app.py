@@ -11,12 +11,17 @@ import msgspec
 import structlog
 
 import gateway.processors.all  # noqa: F401 - registers every processor
+from gateway import backends
 from gateway.config import ConfigError
+from gateway.node import membership
 from gateway.node.clients import Clients
+from gateway.node.forwarder import Forwarder
 from gateway.node.groups import Groups
 from gateway.node.holds import Holds
+from gateway.node.leadership import Leadership, NoLeaderError
 from gateway.node.locks import QueueLocks
 from gateway.node.node import Node, now_ms
+from gateway.node.progress import TakenBack
 from gateway.node.schedule import Schedule, parse_levels
 from gateway.node.topics import Topics
 from gateway.node.unique_keys import UniqueKeys
@@ -25,21 +30,20 @@ from gateway.server import Server
 from gateway.tls import server_context
 from gateway.wire import properties
 from routing.api import Broker, RouteError
-from routing.embedded import EmbeddedRoutes
-from storage.api import LogError
-from storage.file import FileLog, FileLogSettings, open_log, open_offsets
+from storage.api import LogUnavailableError
 
 if TYPE_CHECKING:
     import ssl
 
     from gateway.config import Config
+    from gateway.node.leadership import Duty
     from gateway.node.topics import ServedTopic
-    from storage.file.recovery import Recovery
-    from storage.offsets import Offsets
+    from routing.api import RouteStore
 
 log = structlog.get_logger(__name__)
 
-_EXPIRE_EVERY_S = 10.0
+_SETTLE_ATTEMPTS = 3
+_KNOW_OTHERS_EVERY_S = 1.0
 _DISK_READS = 64
 """Pulls, of up to 4 MiB each, that may wait for the disk at the same time."""
 
@@ -52,40 +56,60 @@ class App:
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        self._node_name = backends.node_name(config)
         self._stack = AsyncExitStack()
         self.server: Server
         self.node: Node
-        self.recovery: Recovery
-        """What opening the log came upon."""
-
-    def recovered(self) -> list[str]:
+        self.found: list[str]
         """What opening the log came upon, a line for people each."""
-        return [
-            f"recovered: {dropped.bytes} bytes at the end of the log were not whole; "
-            f"they are kept in {dropped.file}"
-            for dropped in self.recovery.dropped
-        ]
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             self.node = await self._build(stack)
+            leadership = self.node.leadership
             tls = self._config.tls
             self.server = Server(
                 self.node,
                 self._tls(),
                 tls_required=tls is not None and tls.required,
             )
-            await self.server.open()
-            stack.push_async_callback(
-                self.server.close, self._config.shutdown_ms / 1000
-            )
-            await self._announce()
-            stack.push_async_callback(self._withdraw)
+            if backends.is_shared(self._config):
+                await self._open(stack)
+                # Before clients hear of it, and while requests still find their way.
+                stack.push_async_callback(leadership.close)
+                leadership.contest()
+                await self._settle()
+            else:
+                stack.push_async_callback(leadership.close)
+                await leadership.lead()
+                await self._open(stack)
             self._stack = stack.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
+
+    async def _open(self, stack: AsyncExitStack) -> None:
+        """Listen, and say so in the routes."""
+        await self.server.open()
+        stack.push_async_callback(self.server.close, self._config.shutdown_ms / 1000)
+        await self._announce()
+        stack.push_async_callback(self._withdraw)
+
+    async def _settle(self) -> None:
+        """Wait until it is known who leads the broker.
+
+        Raises:
+            LogError: Nobody does for long.
+        """
+        for attempt in reversed(range(_SETTLE_ATTEMPTS)):
+            try:
+                await self.node.leadership.settle()
+            except NoLeaderError as error:
+                if not attempt:
+                    raise LogUnavailableError(str(error)) from error
+            else:
+                return
 
     async def _announce(self) -> None:
         config = self._config
@@ -93,6 +117,7 @@ class App:
         await self.node.routes.put_broker(
             Broker(
                 name=config.broker,
+                node=self._node_name,
                 cluster=config.cluster,
                 addresses=addresses,
                 pid=os.getpid(),
@@ -102,7 +127,7 @@ class App:
     async def _withdraw(self) -> None:
         # Before the server closes: clients go elsewhere, if there is anywhere.
         try:
-            await self.node.routes.remove_broker(self._config.broker)
+            await self.node.routes.remove_broker(self._config.broker, self._node_name)
         except RouteError as error:
             log.warning(
                 "clients are told for seconds of a broker that ends",
@@ -116,19 +141,18 @@ class App:
             levels_ms = parse_levels(config.delay_levels)
         except ValueError as error:
             raise ConfigError(f"delay_levels: {error}") from error
-        config.data.mkdir(parents=True, exist_ok=True)
-        message_log = open_log(config.data / "log", _log_settings(config))
-        stack.push_async_callback(message_log.close)
-        self.recovery = message_log.recovery
-        offsets = open_offsets(config.data)
-        stack.push_async_callback(offsets.close)
-        routes = open_routes(config)
+        routes = await backends.open_routes(config)
         stack.push_async_callback(routes.close)
-        if config.routes is not None:
-            routes.follow()
-        topics = Topics(config, routes, message_log)
-        await topics.create_system_topics(len(levels_ms))
-        await _take_back(offsets, topics)
+        if config.replication_num is not None:
+            broker = await membership.join(
+                routes, self._node_name, config.broker, config.replication_num
+            )
+            self._config = config = msgspec.structs.replace(config, broker=broker)
+        storage = await backends.open_storage(
+            config, self._node_name, stack, self._deposed
+        )
+        message_log, offsets, self.found, state = storage
+        topics = Topics(config, routes, message_log, len(levels_ms))
         holds = Holds(config.limits.held_pulls)
 
         def forget(topic: ServedTopic) -> None:
@@ -137,23 +161,37 @@ class App:
             offsets.forget(topic=topic.name)
 
         topics.watch_deleted(forget)
-        schedule = Schedule(levels_ms, topics, offsets)
-        schedule.start()
-        stack.push_async_callback(schedule.close)
-        expiry = asyncio.get_running_loop().create_task(_expire(message_log))
-        stack.callback(expiry.cancel)
+        schedule = Schedule(levels_ms, topics, offsets, message_log)
+        duties: list[Duty] = [topics, holds, schedule]
+        proofs = []
+        if state is None:
+            duties.insert(1, TakenBack(offsets, topics))
+        else:
+            duties.insert(0, state)
+            proofs = [lambda: state.held_until_s, lambda: routes.held_until_s]
+        leadership = Leadership(config.broker, self._node_name, routes, duties, proofs)
+        forwarder = Forwarder(config.limits.frame_bytes, None)
+        stack.push_async_callback(forwarder.close)
+        if config.routes is not None:
+            watching = asyncio.get_running_loop().create_task(
+                _know_others(forwarder, routes, config.broker)
+            )
+            stack.callback(watching.cancel)
         return Node(
             config=config,
+            leadership=leadership,
+            forwarder=forwarder,
             log=message_log,
             offsets=offsets,
             routes=routes,
             topics=topics,
             groups=Groups(config, routes),
             clients=Clients(now_ms, notify_consumer_ids_changed),
-            locks=QueueLocks(now_ms),
+            locks=QueueLocks(now_ms, state),
             holds=holds,
             schedule=schedule,
             unique_keys=UniqueKeys(),
+            our_name=b'"n":' + msgspec.json.encode(config.broker),
             property_suffix=properties.dump(
                 {
                     properties.MSG_REGION: config.region,
@@ -167,6 +205,10 @@ class App:
             started_ms=now_ms(),
         )
 
+    def _deposed(self, reason: str) -> None:
+        log.warning("another node has taken over", reason=reason)
+        self.node.leadership.deposed()
+
     def _tls(self) -> ssl.SSLContext | None:
         tls = self._config.tls
         if tls is None:
@@ -179,65 +221,15 @@ class App:
             ) from error
 
 
-def open_routes(config: Config) -> EmbeddedRoutes:
-    """Open the route store of a configuration.
+async def _know_others(forwarder: Forwarder, routes: RouteStore, ours: str) -> None:
+    """Keep at hand who leads the other brokers.
 
-    Raises:
-        RouteError: It cannot be opened, or is none.
-        OSError: Its directory cannot be made.
+    Requests that name them come here from clients whose routes are old, or that know
+    one address for several nodes.
     """
-    path = config.routes or config.data / "routes.db"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return EmbeddedRoutes(path)
-
-
-async def _take_back(offsets: Offsets, topics: Topics) -> None:
-    """Point groups that are ahead of the log at its end.
-
-    A power cut can take messages that were not synced yet and leave offsets behind
-    them. New messages get the same offsets again, and nobody may pass over those.
-    """
-    for group in offsets.groups():
-        for name in offsets.topics(group):
-            topic = topics.get(name)
-            ends = [one.end for one in topic.partitions] if topic else []
-            for queue_id, offset in offsets.queues(group, name).items():
-                if queue_id < len(ends) and offset > ends[queue_id]:
-                    log.warning(
-                        "group was ahead of the log",
-                        group=group,
-                        topic=name,
-                        queue_id=queue_id,
-                        offset=offset,
-                        end=ends[queue_id],
-                    )
-                    offsets.commit(group, name, queue_id, ends[queue_id])
-    await offsets.flush()
-
-
-def _log_settings(config: Config) -> FileLogSettings:
-    given = config.log
-    limits = config.limits
-    try:
-        return FileLogSettings(
-            flush=given.flush,
-            segment_bytes=given.segment_bytes,
-            tail_bytes=given.tail_cache_bytes,
-            retention_ms=int(given.retention_hours * 3_600_000),
-            retention_bytes=given.retention_bytes,
-            on_damage=given.on_damage,
-            in_flight_bytes=limits.waiting_bytes,
-            wait_ms=limits.send_wait_ms,
-        )
-    except ValueError as error:
-        raise ConfigError(f"log: {error}") from error
-
-
-async def _expire(message_log: FileLog) -> None:
-    """Delete what retention has given up, now and then."""
     while True:
-        await asyncio.sleep(_EXPIRE_EVERY_S)
-        try:
-            await message_log.expire(now_ms())
-        except LogError as error:
-            log.warning("retention failed", reason=str(error))
+        brokers = routes.brokers
+        forwarder.others = {
+            name: nodes[0] for name, nodes in brokers.items() if name != ours
+        }
+        await asyncio.sleep(_KNOW_OTHERS_EVERY_S)

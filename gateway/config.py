@@ -91,6 +91,42 @@ class LogConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What to do at start when records in the middle of the log are unreadable."""
 
 
+class PulsarConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where messages are kept when Pulsar keeps them."""
+
+    service_url: str = "pulsar://127.0.0.1:6650"
+    """Brokers or proxies; pulsar+ssl:// for TLS; several with commas in between."""
+    admin_url: str = "http://127.0.0.1:8080"
+    """The same cluster's admin REST."""
+    token_file: Path | None = None
+    """The token to sign in with; read anew for each connection."""
+    ca_certificate: Path | None = None
+    """Who signed Pulsar's certificates; the system's own where it is not given."""
+    tenant: str = "public"
+    """Of topics whose names have none."""
+    namespace: str = "default"
+    """Of topics whose names have none."""
+    namespaces: tuple[str, ...] = ()
+    """Further ones that topics are served from, each `tenant/namespace`."""
+    prepare: bool = True
+    """Make the namespace, and set what it must have, where something is missing."""
+
+
+class ZooKeeperConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How ZooKeeper is reached where `routes` are there."""
+
+    session_ms: Positive = 6000
+    """How long after a node has died another takes over."""
+    user: str = ""
+    """For its digest scheme: what is stored with a user is for it alone."""
+    password_file: Path | None = None
+    ca_certificate: Path | None = None
+    """With it connections speak TLS: who signed the servers' certificates."""
+    certificate: Path | None = None
+    """Ours, where the servers ask for one."""
+    key: Path | None = None
+
+
 class TopicsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How topics and groups come to be."""
 
@@ -105,17 +141,27 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that a node is told."""
 
     data: Path = Path("ropeway-data")
-    routes: Path | None = None
-    """The file with topics, groups and settings where processes of this machine share
-    one, each as a broker of its own; `routes.db` in `data` where it is not given."""
+    routes: str | None = None
+    """Where topics, groups and settings are: zookeeper://host:port,host:port/path; or
+    the file where processes of this machine share one, each as a broker of its own;
+    `routes.db` in `data` where it is not given."""
     listeners: tuple[ListenerConfig, ...] = (ListenerConfig(),)
     cluster: Name = "DefaultCluster"
     broker: Name = "broker-0"
     """The broker's name in the route."""
+    node: str | None = None
+    """Which of the broker's nodes this is, and the same again after a restart; its
+    first listener's advertised address where it is not given."""
+    replication_num: Positive | None = None
+    """Nodes that a broker is to have: this one joins the first broker with fewer, of
+    those named like `broker`. Where it is not given, it serves `broker` itself."""
     region: str = "DefaultRegion"
     tls: TlsConfig | None = None
     limits: LimitsConfig = LimitsConfig()
     log: LogConfig = LogConfig()
+    pulsar: PulsarConfig | None = None
+    """Where it is given, messages and offsets are kept on Pulsar, not in `data`."""
+    zookeeper: ZooKeeperConfig = ZooKeeperConfig()
     topics: TopicsConfig = TopicsConfig()
     delay_levels: str = DEFAULT_DELAY_LEVELS
     shutdown_ms: Positive = 10_000

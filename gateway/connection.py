@@ -89,6 +89,8 @@ class Connection(asyncio.Protocol):
         "version",
     )
 
+    forwarded = False
+
     def __init__(
         self,
         node: Node,

@@ -57,7 +57,7 @@ class Server:
         self._arriving: set[socket.socket] = set()
         """Accepted, but not yet a listener's connection."""
         self._outbox = Outbox(asyncio.get_running_loop())
-        self._turns = Turns(self._limits, node.log)
+        self._turns = Turns(self._limits, node.log, node.leadership)
         self.listeners: list[Listener] = []
 
     async def open(self) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
-from gateway.app import open_routes
+from gateway.backends import node_name, open_routes
 from gateway.worker import Failed, Listening, Orders, dump_orders, load_report
 from routing.api import RouteError
 
@@ -53,7 +53,8 @@ async def supervise(
         WorkerError: One did not start at first, or not again after it had ended.
     """
     # Before the workers open it all at the same time.
-    await open_routes(orders[0].config).close()
+    routes = await open_routes(orders[0].config)
+    await routes.close()
     try:
         async with asyncio.TaskGroup() as group:
             loop = asyncio.get_running_loop()
@@ -181,9 +182,9 @@ class _Keeper:
     async def _withdraw(self) -> None:
         """See that clients are no longer sent to a worker that has ended."""
         try:
-            routes = open_routes(self._orders.config)
+            routes = await open_routes(self._orders.config)
             try:
-                await routes.remove_broker(self._name)
+                await routes.remove_broker(self._name, node_name(self._orders.config))
             finally:
                 await routes.close()
         except RouteError as error:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gateway.config import LimitsConfig
     from gateway.connection import Connection
+    from gateway.node.leadership import Leadership
     from storage.api import Log
 
 TURN_REQUESTS = 16
@@ -44,10 +45,12 @@ class Turns:
     Args:
         limits: How long sends, and how many bytes, may wait.
         log: Where sends go; while it is overdue, they are refused as they arrive.
+        leadership: Looked after before anything is begun.
     """
 
-    def __init__(self, limits: LimitsConfig, log: Log) -> None:
+    def __init__(self, limits: LimitsConfig, log: Log, leadership: Leadership) -> None:
         self._log = log
+        self._leadership = leadership
         self.wait_s = limits.send_wait_ms / 1000
         self._limit_bytes = limits.waiting_bytes
         self._loop = asyncio.get_running_loop()
@@ -96,7 +99,9 @@ class Turns:
 
     def _begin_tick(self) -> None:
         self._free = not self._log.overdue_ms
-        self._tick_over_at = time.monotonic() + _TICK_S
+        now = time.monotonic()
+        self._leadership.check(now)
+        self._tick_over_at = now + _TICK_S
         self._loop.call_soon(self._tick)
 
     def _tick(self) -> None:
@@ -107,6 +112,7 @@ class Turns:
             self._begun = 0
             return
         now = time.monotonic()
+        self._leadership.check(now)
         heard_s = now - self._worked_until if self._tick_began else 0.0
         if self._begun:
             each_s = (now - self._tick_began) / self._begun

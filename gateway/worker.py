@@ -107,7 +107,7 @@ async def _work(config: Config) -> None:
         endpoints = [
             Endpoint(one.host, one.port, one.advertised) for one in app.server.listeners
         ]
-        _report(Listening(endpoints, app.recovered()))
+        _report(Listening(endpoints, app.found))
         await stop.wait()
         log.info("stopping")
     log.info("stopped")

@@ -31,6 +31,11 @@ def split(config: Config, count: int) -> list[Config]:
     Raises:
         ConfigError: Ports collide or run out, or the directory is that of one node.
     """
+    if config.replication_num is not None:
+        raise ConfigError(
+            "replication_num is for single nodes; with workers, give the nodes that "
+            "are to share brokers the same `broker`"
+        )
     data = config.data
     if (data / "log").exists():
         first = data / broker_name(config, 0)
@@ -72,7 +77,8 @@ def _worker(config: Config, number: int) -> Config:
         config,
         broker=name,
         data=config.data / name,
-        routes=config.routes or config.data / "routes.db",
+        routes=config.routes or str(config.data / "routes.db"),
+        node=f"{config.node}-{number}" if config.node else None,
         listeners=tuple(_moved(one, number) for one in config.listeners),
     )
 

@@ -66,9 +66,11 @@ class Group(Struct, frozen=True, kw_only=True):
 
 
 class Broker(Struct, frozen=True, kw_only=True):
-    """A broker that runs."""
+    """A node that serves a broker, as its master or as one of its slaves."""
 
     name: str
+    node: str
+    """Which node; the same one again after a restart."""
     cluster: str
     addresses: tuple[str, ...]
     """Where clients reach it: host:port for each of its listeners, in their order.
@@ -77,6 +79,7 @@ class Broker(Struct, frozen=True, kw_only=True):
     told the second of the others.
     """
     pid: int
+    """Its process, for people, and for nodes on the same machine."""
 
 
 class RouteStore(Protocol):
@@ -95,14 +98,34 @@ class RouteStore(Protocol):
         """Every setting by its namespace and key; a live view likewise."""
 
     @property
-    def brokers(self) -> Mapping[str, Broker]:
-        """Every broker that runs, by its name; a broker that died, for seconds."""
+    def brokers(self) -> Mapping[str, tuple[Broker, ...]]:
+        """The nodes of every broker that runs, by the broker's name; one at least.
+
+        The first is the master, and the others take over in their order. That order is
+        the order of `put_broker`, so a node that comes back is the last. A node that
+        died is among them for seconds.
+        """
+
+    @property
+    def held_until_s(self) -> float:
+        """Until when nobody can have taken the place of this process' brokers.
+
+        In seconds of `time.monotonic`; infinite where nobody ever can. A process that
+        was stopped for longer than that finds it in the past.
+        """
 
     async def catch_up(self) -> None:
-        """Have in the copy all that others had changed when this was called.
+        """Have in the copy all that others on this machine had changed by now.
 
-        It costs little, and nothing where no others share the store. Where the store
-        cannot be read now, the copy stays as it is.
+        It never waits for another machine: what nodes there changed comes a moment
+        later. Where the store cannot be read now, the copy stays as it is.
+        """
+
+    async def find_topic(self, name: str) -> Topic | None:
+        """A topic that may have been made a moment ago, wherever.
+
+        It is answered from the copy where that has it. Otherwise the store is asked,
+        for a bounded time; None where it does not know the topic, or does not answer.
         """
 
     async def change_topic(
@@ -118,7 +141,9 @@ class RouteStore(Protocol):
                 is passed on.
 
         Raises:
-            RouteStoreUnavailableError: Nothing was changed.
+            RouteStoreUnavailableError: Nothing was changed; or, of a store on other
+                machines that was lost meanwhile, nobody knows.
+            RouteError: What the store has of the topic is damaged.
         """
 
     async def change_group(
@@ -130,21 +155,23 @@ class RouteStore(Protocol):
         """Set a setting, or remove it where the value is None.
 
         Raises:
-            RouteStoreUnavailableError: Nothing was changed.
+            RouteStoreUnavailableError: As of `change_topic`.
         """
 
     async def put_broker(self, broker: Broker) -> None:
-        """Announce a broker of this process.
+        """Announce this process as a node of a broker.
 
-        It is among the brokers until it is removed, the store is closed, or some
-        seconds after this process has ended.
+        It is among the broker's nodes until it is removed, the store is closed, or some
+        seconds after this process has ended. What the same node announced before it
+        ended is replaced.
 
         Raises:
             RouteStoreUnavailableError: It was not announced.
+            RouteError: The store has room for one node of a broker, and another runs.
         """
 
-    async def remove_broker(self, name: str) -> None:
-        """Remove a broker, of this process or of one that has ended.
+    async def remove_broker(self, name: str, node: str) -> None:
+        """Remove a node of a broker, this process or one that has ended.
 
         Raises:
             RouteStoreUnavailableError: It is still there.
@@ -154,6 +181,12 @@ class RouteStore(Protocol):
         """Call `changed` with a topic's name after it was changed, by whom ever.
 
         It must not change routes itself.
+        """
+
+    def watch_brokers(self, changed: Callable[[str], None]) -> None:
+        """Call `changed` with a broker's name after its nodes or their order changed.
+
+        It is called for the nodes of others; those of this process need not be told.
         """
 
     async def close(self) -> None:

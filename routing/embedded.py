@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sqlite3
 import time
 from contextlib import contextmanager, suppress
@@ -92,13 +93,21 @@ class EmbeddedRoutes:
         return self._settings
 
     @property
-    def brokers(self) -> Mapping[str, Broker]:
-        """Every broker that runs, by its name."""
+    def brokers(self) -> Mapping[str, tuple[Broker, ...]]:
+        """Every broker that runs, by its name; each has one node here."""
         return self._leases.running()
+
+    @property
+    def held_until_s(self) -> float:
+        """Nobody takes a broker's place: its data is on this machine."""
+        return math.inf
 
     def watch_topics(self, changed: Callable[[str], None]) -> None:
         """Call `changed` with a topic's name after it was changed."""
         self._watchers.append(changed)
+
+    def watch_brokers(self, changed: Callable[[str], None]) -> None:
+        """No broker has a node but the one that is its own."""
 
     # Changing.
 
@@ -186,8 +195,8 @@ class EmbeddedRoutes:
         with self._transaction():
             return self._leases.claim(broker)
 
-    async def remove_broker(self, name: str) -> None:
-        """Remove a broker, of this process or of one that has ended."""
+    async def remove_broker(self, name: str, node: str) -> None:  # noqa: ARG002 - the only one
+        """Remove a node of a broker, this process or one that has ended."""
         was_own = self._leases.drop(name)
         if was_own and self._follower is None:
             return
@@ -203,6 +212,11 @@ class EmbeddedRoutes:
             # Whoever follows tells of a file that cannot be read.
             with suppress(sqlite3.Error, msgspec.DecodeError):
                 self._take_over()
+
+    async def find_topic(self, name: str) -> Topic | None:
+        """A topic that may have been made a moment ago."""
+        await self.catch_up()
+        return self._topics.get(name)
 
     def follow(self) -> None:
         """Keep up with other processes from now on, and tell them of our brokers."""

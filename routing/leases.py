@@ -36,15 +36,15 @@ class Leases:
         self._own: dict[str, Broker] = {}
         self._renewed_ms = now_ms()
 
-    def running(self) -> Mapping[str, Broker]:
-        """Every broker that runs, by its name."""
+    def running(self) -> Mapping[str, tuple[Broker, ...]]:
+        """Every broker that runs, by its name; each has one node here."""
         since_ms = self._renewed_ms - LEASE_MS
         others = {
-            name: broker
+            name: (broker,)
             for name, (broker, renewed_ms) in self._others.items()
             if renewed_ms > since_ms
         }
-        return {**others, **self._own}
+        return {**others, **{name: (broker,) for name, broker in self._own.items()}}
 
     def load(self) -> None:
         """Read what others have said."""

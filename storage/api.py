@@ -32,6 +32,10 @@ MAX_OFFSET = (1 << 52) - 1
 
 Flush = Literal["async", "sync"]
 
+Numbering = Literal["dense", "rotating"]
+"""Dense: each topic's partitions are 0 to n-1. Rotating: numbers go round over all
+topics, so that message ids tell the first 1,024 queues of a node apart."""
+
 
 class LogError(Exception):
     """A log could not do what was asked. The subclasses say what happens next."""
@@ -39,6 +43,18 @@ class LogError(Exception):
 
 class LogUnavailableError(LogError):
     """Nothing was stored and asking again later may work: disk full, not the owner."""
+
+
+class NotReadyError(LogUnavailableError):
+    """A partition is not open yet; it is when `Log.ready` has returned for its topic.
+
+    Args:
+        topic: The topic.
+    """
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"topic {topic} is not open yet; try again")
+        self.topic = topic
 
 
 class LogBusyError(LogUnavailableError):
@@ -115,7 +131,9 @@ class Partition(Protocol):
     """One ordered sequence of records, held open by its log.
 
     A partition object stays the same one, and usable, until its topic is deleted;
-    after that every call raises `NoSuchPartitionError`.
+    after that every call raises `NoSuchPartitionError`. Where a log opens partitions
+    over a network, every call but `watch` and `unwatch` raises `NotReadyError` until
+    that is done, and again after another node took the partition over.
     """
 
     @property
@@ -220,7 +238,10 @@ class Partition(Protocol):
 class Log(Protocol):
     """An append-only log for many partitions."""
 
-    def create(self, topic: str, partitions: Collection[int]) -> None:
+    numbering: Numbering
+    """How partitions of this log are numbered best."""
+
+    async def create(self, topic: str, partitions: Collection[int]) -> None:
         """Make partitions of a topic; those that exist are left as they are.
 
         Raises:
@@ -228,14 +249,26 @@ class Log(Protocol):
             LogUnavailableError: The storage refused.
         """
 
-    def delete(self, topic: str) -> None:
-        """Forget a topic; made again, it starts at offset 0. Absent ones are fine."""
+    async def delete(self, topic: str) -> None:
+        """Forget a topic; made again, it starts at offset 0. Absent ones are fine.
+
+        Raises:
+            LogUnavailableError: The storage refused, and the topic is as it was.
+        """
 
     def partition(self, topic: str, number: int) -> Partition:
         """The partition of that name, without waiting.
 
         Raises:
             NoSuchPartitionError: It was never created, or was deleted.
+        """
+
+    async def ready(self, topic: str) -> None:
+        """Return when a topic's partitions are open, of those that were asked for.
+
+        Raises:
+            LogUnavailableError: They cannot be opened now; the text says why.
+            NoSuchPartitionError: There is none.
         """
 
     def topics(self) -> dict[str, frozenset[int]]:

@@ -8,6 +8,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import tarfile
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -47,6 +48,37 @@ def classpath(pom: Path, version: str = "") -> str:
         # Maven's own repository was emptied since.
         resolve(folder)
     return jars
+
+
+def unpacked(artifact: str) -> Path:
+    """The content of an archive that Maven has, downloaded.
+
+    Args:
+        artifact: `group:name:version:tar.gz:classifier`.
+    """
+
+    def unpack(folder: Path) -> None:
+        plugin = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
+        _run(
+            [
+                *["mvn", "-q", "-B", f"{plugin}:get", f"-Dartifact={artifact}"],
+                "-Dtransitive=false",
+            ],
+            folder,
+        )
+        _run(
+            [
+                *["mvn", "-q", "-B", f"{plugin}:copy", f"-Dartifact={artifact}"],
+                *[f"-DoutputDirectory={folder}", "-Dmdep.stripVersion=true"],
+            ],
+            folder,
+        )
+        (archive,) = folder.glob("*.tar.gz")
+        with tarfile.open(archive) as opened:
+            opened.extractall(folder, filter="data")
+        archive.unlink()
+
+    return _built("unpacked", [], artifact, unpack)
 
 
 def java_classes(sources: Path, jars: str) -> Path:

@@ -5,7 +5,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.compatibility", "tests.clients.fixtures"]
+pytest_plugins = [
+    "tests.compatibility",
+    "tests.clients.fixtures",
+    "tests.system.fixtures",
+]
 
 # The same examples each time, however slow the machine is.
 settings.register_profile(

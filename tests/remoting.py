@@ -23,6 +23,7 @@ from gateway.wire.commands.pull import (
     SUBSCRIPTION_FLAG,
     SUSPEND_FLAG,
     PullMessage,
+    PullReply,
 )
 from gateway.wire.commands.send import SendMessage, SendMessageV2
 from gateway.wire.frame import (
@@ -87,6 +88,10 @@ class Frame(NamedTuple):
     def read(self, header: type[H]) -> H:
         """The fields as a header."""
         return from_fields(header, msgspec.Raw(msgspec.json.encode(self.fields)))
+
+    def read_end(self) -> int:
+        """The end of the queue, as a pull's answer has it."""
+        return self.read(PullReply).max_offset
 
     def messages(self) -> list[message.Message]:
         """The body of a pull's answer."""

@@ -40,6 +40,9 @@ Point a client at name server {address}, for example
         "ropeway serve --data ./data --listen 127.0.0.1:9876",
         "ropeway serve --config ropeway.toml --flush sync",
         "ropeway serve --data ./data --listen 127.0.0.1:9876 --workers 4",
+        "ropeway serve --pulsar pulsar://127.0.0.1:6650 "
+        "--pulsar-admin http://127.0.0.1:8080 "
+        "--routes zookeeper://127.0.0.1:2181/ropeway",
     )
 )
 @click.option(
@@ -64,6 +67,18 @@ Point a client at name server {address}, for example
     help="Run N brokers, each a process with ports and data of its own.",
 )
 @click.option("--broker", help="The broker's name in routes.")
+@click.option("--node", help="This node's name among those of its broker.")
+@click.option(
+    "--pulsar",
+    metavar="URL",
+    help="Keep messages on Pulsar: pulsar://HOST:PORT; with --pulsar-admin.",
+)
+@click.option("--pulsar-admin", metavar="URL", help="Pulsar's admin REST.")
+@click.option(
+    "--routes",
+    metavar="URL",
+    help="Share routes: zookeeper://HOST:PORT,HOST:PORT/PATH, or a file.",
+)
 @click.option("--cluster", help="The cluster's name.")
 @click.option("--tls-cert", help="Certificate chain, PEM; with --tls-key.")
 @click.option("--tls-key", help="The certificate's private key, PEM.")
@@ -116,6 +131,10 @@ def _settings(
     listen: tuple[str, ...],
     flush: str | None,
     broker: str | None,
+    node: str | None,
+    pulsar: str | None,
+    pulsar_admin: str | None,
+    routes: str | None,
     cluster: str | None,
     tls_cert: str | None,
     tls_key: str | None,
@@ -125,7 +144,10 @@ def _settings(
     settings: dict[str, Any] = {
         "data": data,
         "broker": broker,
+        "node": node,
         "cluster": cluster,
+        "routes": routes,
+        "pulsar": _given({"service_url": pulsar, "admin_url": pulsar_admin}) or None,
         "listeners": [parse_listener(text) for text in listen] or None,
         "log": {"flush": flush} if flush else None,
         "topics": {"auto_create": False} if no_auto_create else None,
@@ -162,7 +184,7 @@ async def _serve(config: Config, ready_file: Path | None) -> None:
         endpoints = [
             Endpoint(one.host, one.port, one.advertised) for one in app.server.listeners
         ]
-        _announce([Listening(endpoints, app.recovered())], ready_file)
+        _announce([Listening(endpoints, app.found)], ready_file)
         await stop.wait()
         log.info("stopping")
     log.info("stopped")

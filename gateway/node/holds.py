@@ -116,6 +116,14 @@ class Holds:
             for hold in list(queue.holds):
                 self._timed_out(hold)
 
+    async def take_over(self) -> None:
+        """Nothing: pulls may wait as soon as they are begun."""
+
+    async def give_up(self) -> None:
+        """Answer every waiting pull as if its time were up."""
+        for partition in list(self._queues):
+            self.release(partition)
+
     def close(self) -> None:
         """Answer every waiting pull as if its time were up, and let none wait again."""
         self._limit = 0

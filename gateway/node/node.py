@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 
     from gateway.config import Config
     from gateway.node.clients import Clients
+    from gateway.node.forwarder import Forwarder
     from gateway.node.groups import Groups
     from gateway.node.holds import Holds
+    from gateway.node.leadership import Leadership
     from gateway.node.locks import QueueLocks
     from gateway.node.schedule import Schedule
     from gateway.node.topics import Topics
@@ -33,6 +35,8 @@ class Node:
     """One process' brokers: what it stores, knows and serves."""
 
     config: Config
+    leadership: Leadership
+    forwarder: Forwarder
     log: Log
     offsets: Offsets
     routes: RouteStore
@@ -43,6 +47,8 @@ class Node:
     holds: Holds
     schedule: Schedule
     unique_keys: UniqueKeys
+    our_name: bytes
+    """How the headers of plain sends say that they mean our broker."""
     property_suffix: str
     """What this broker adds to the properties of every message that is sent to it."""
     region_json: bytes

@@ -19,14 +19,14 @@ from gateway.node import names, storing
 from gateway.node.node import now_ms
 from gateway.wire import message, properties
 from gateway.wire.errors import WireError
-from storage.api import LogError
+from storage.api import LogError, NotReadyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from gateway.node.topics import ServedTopic, Topics
     from gateway.wire.message import Message
-    from storage.api import Partition
+    from storage.api import Log, Partition
     from storage.offsets import Offsets
 
 log = structlog.get_logger(__name__)
@@ -60,8 +60,11 @@ def parse_levels(text: str) -> list[int]:
 class Schedule:
     """Takes messages with a delay level in, and delivers them when they are due."""
 
-    def __init__(self, levels_ms: list[int], topics: Topics, offsets: Offsets) -> None:
+    def __init__(
+        self, levels_ms: list[int], topics: Topics, offsets: Offsets, message_log: Log
+    ) -> None:
         self.levels_ms = levels_ms
+        self._log = message_log
         self._topics = topics
         self._offsets = offsets
         self._readers: list[asyncio.Task[None]] = []
@@ -93,21 +96,26 @@ class Schedule:
         assert schedule is not None, "made at start"
         return schedule, level - 1, properties.dump(pairs)
 
-    def start(self) -> None:
-        """Begin to deliver."""
+    async def take_over(self) -> None:
+        """Begin to deliver.
+
+        Raises:
+            LogError: What waits cannot be read now.
+        """
+        await self._log.ready(names.SCHEDULE_TOPIC)
         schedule = self._topics.get(names.SCHEDULE_TOPIC)
-        assert schedule is not None, "made at start"
+        assert schedule is not None, "taken over before"
         loop = asyncio.get_running_loop()
         for index, partition in enumerate(schedule.partitions):
             # There may have been more levels before: what waits there must come out.
             delay_ms = self.levels_ms[min(index, len(self.levels_ms) - 1)]
             reader = _LevelReader(
-                index, delay_ms, partition, self._topics, self._offsets
+                index, delay_ms, partition, self._topics, self._offsets, self._log
             )
             self._readers.append(loop.create_task(reader.run()))
 
-    async def close(self) -> None:
-        """Stop delivering; what is due comes after the next start."""
+    async def give_up(self) -> None:
+        """Stop delivering; what is due comes after the next take-over."""
         for reader in self._readers:
             reader.cancel()
         await asyncio.gather(*self._readers, return_exceptions=True)
@@ -124,7 +132,9 @@ class _LevelReader:
         partition: Partition,
         topics: Topics,
         offsets: Offsets,
+        message_log: Log,
     ) -> None:
+        self._log = message_log
         self._queue_id = queue_id
         self._delay_ms = delay_ms
         self._partition = partition
@@ -138,6 +148,8 @@ class _LevelReader:
             while True:
                 try:
                     await self._deliver_due()
+                except NotReadyError as error:
+                    await self._open(error.topic)
                 except (LogError, WireError) as error:
                     log.warning(
                         "delayed delivery waits",
@@ -147,6 +159,13 @@ class _LevelReader:
                     await asyncio.sleep(_RETRY_S)
         finally:
             self._partition.unwatch(self._grown.set)
+
+    async def _open(self, topic: str) -> None:
+        try:
+            await self._log.ready(topic)
+        except LogError as error:
+            log.warning("delayed delivery waits", topic=topic, reason=str(error))
+            await asyncio.sleep(_RETRY_S)
 
     async def _deliver_due(self) -> None:
         """Deliver what is due; then wait for the next message, or for its time."""

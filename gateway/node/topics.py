@@ -6,14 +6,17 @@ has queues of; only it changes its own part of a route.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import msgspec
+import structlog
 
 from gateway.node import names
 from gateway.wire import message, message_id
 from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
-from storage.api import MAX_PARTITIONS
+from storage.api import MAX_PARTITIONS, LogError, NoSuchPartitionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
     from gateway.config import Config
     from routing.api import RouteStore
     from storage.api import Log, Partition
+
+
+_log = structlog.get_logger()
 
 
 class TopicError(Exception):
@@ -64,24 +70,57 @@ class ServedTopic:
         """Whether what is sent to it is stored, and nothing else done."""
 
 
-class Topics:
-    """Every topic of this node, kept in step with the route store."""
+class _ChangedMeanwhileError(Exception):
+    """A route changed on another node between a plan and its execution."""
 
-    def __init__(self, config: Config, routes: RouteStore, log: Log) -> None:
+
+class Topics:
+    """Every topic that this node serves, kept in step with the route store."""
+
+    def __init__(
+        self, config: Config, routes: RouteStore, log: Log, delay_levels: int
+    ) -> None:
         self._config = config
+        self._delay_levels = delay_levels
         self._routes = routes
         self._log = log
+        self._serving = False
         self._served: dict[str, ServedTopic] = {}
         self._by_partition: dict[int, set[str]] = {}
-        self._assigned = sum(
-            len(setup.route.get(config.broker, ())) for setup in routes.topics.values()
-        )
+        self._assigned = 0
         self._watchers: list[Callable[[ServedTopic], None]] = []
-        for name in routes.topics:
-            self._refresh(name)
+        self._changing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._mending: set[asyncio.Task[None]] = set()
         routes.watch_topics(self._refresh)
         self.get = self._served.get
         """The topic of a name, or None."""
+
+    async def take_over(self) -> None:
+        """Serve the topics of this node's broker from now on.
+
+        Raises:
+            LogError: A topic's partitions are missing and cannot be made.
+            RouteError: System topics are missing and cannot be made.
+        """
+        broker = self._config.broker
+        ours = {
+            name: setup.route[broker]
+            for name, setup in self._routes.topics.items()
+            if broker in setup.route
+        }
+        self._assigned = sum(map(len, ours.values()))
+        for name, numbers in ours.items():
+            await self._log.create(name, numbers)
+        self._serving = True
+        for name in ours:
+            self._refresh(name)
+        await self._create_system_topics()
+
+    async def give_up(self) -> None:
+        """Serve none, because another node does."""
+        self._serving = False
+        self._served.clear()
+        self._by_partition.clear()
 
     def __iter__(self) -> Iterator[ServedTopic]:
         return iter(list(self._served.values()))
@@ -89,7 +128,7 @@ class Topics:
     def watch_deleted(self, deleted: Callable[[ServedTopic], None]) -> None:
         """Call `deleted` with a topic that nobody gets any more, messages and all.
 
-        Its messages go right after that, within the same tick.
+        Its messages are gone by then.
         """
         self._watchers.append(deleted)
 
@@ -101,10 +140,11 @@ class Topics:
             if name.startswith(names.RETRY_PREFIX) == retry
         ]
 
-    async def create_system_topics(self, delay_levels: int) -> None:
+    async def _create_system_topics(self) -> None:
         """Make what clients and the node itself expect to be there."""
         config = self._config
-        await self._ensure(names.SCHEDULE_TOPIC, delay_levels, PERM_READ | PERM_WRITE)
+        perm = PERM_READ | PERM_WRITE
+        await self._ensure(names.SCHEDULE_TOPIC, self._delay_levels, perm)
         # Admin clients ask for routes of topics named like the cluster and the
         # broker, before they create others.
         for name in (config.cluster, config.broker):
@@ -186,37 +226,55 @@ class Topics:
     async def _change(
         self, name: str, wanted: Callable[[Topic | None], Topic]
     ) -> ServedTopic:
+        async with self._changing.setdefault(name, asyncio.Lock()):
+            while True:
+                try:
+                    await self._try_to_change(name, wanted)
+                except _ChangedMeanwhileError:
+                    continue
+                return self._served[name]
+
+    async def _try_to_change(
+        self, name: str, wanted: Callable[[Topic | None], Topic]
+    ) -> None:
+        """Make the partitions first: what the log refuses must not be in a route."""
+        known = self._routes.topics.get(name)
+        numbers = self._assign(wanted(known), known.route if known else {})
+        await self._log.create(name, numbers)
+        broker = self._config.broker
+
         def change(old: Topic | None) -> Topic:
             setup = wanted(old)
             route = dict(old.route) if old else {}
-            route[self._config.broker] = self._assign(setup, route)
-            # First here: what the log refuses must not be in a route.
-            self._log.create(name, route[self._config.broker])
-            return msgspec.structs.replace(setup, route=route)
+            ours = route.pop(broker, [])
+            if (
+                numbers[: len(ours)] != ours
+                or len(numbers) < _queues(setup)
+                or not _used(route).isdisjoint(numbers)
+            ):
+                raise _ChangedMeanwhileError
+            return msgspec.structs.replace(setup, route={**route, broker: numbers})
 
         await self._routes.change_topic(name, change)
-        return self._served[name]
 
     def _assign(self, setup: Topic, route: Mapping[str, list[int]]) -> list[int]:
-        """Partitions for queue ids: those that they have, then free ones.
-
-        New ones are taken in turn over all topics, so that message ids, which name a
-        partition and not a topic, stay unique among the first 1,024 queues.
-        """
+        """Partitions for queue ids: those that they have, then free ones."""
         partitions = list(route.get(self._config.broker, ()))
-        missing = max(setup.read_queue_nums, setup.write_queue_nums) - len(partitions)
-        used = {number for numbers in route.values() for number in numbers}
+        missing = _queues(setup) - len(partitions)
+        used = _used(route)
         if missing > MAX_PARTITIONS - len(used):
             raise TopicError(
                 f"topic {setup.name} would have {len(used) + missing} queues on its "
                 f"brokers together; allowed: {MAX_PARTITIONS}"
             )
-        while missing > 0:
-            number = self._assigned % MAX_PARTITIONS
-            self._assigned += 1
-            if number not in used:
-                partitions.append(number)
+        start = self._assigned if self._log.numbering == "rotating" else 0
+        for number in range(start, start + MAX_PARTITIONS):
+            if missing <= 0:
+                break
+            if number % MAX_PARTITIONS not in used:
+                partitions.append(number % MAX_PARTITIONS)
                 missing -= 1
+                self._assigned = number + 1
         return partitions
 
     async def delete(self, name: str) -> None:
@@ -224,23 +282,28 @@ class Topics:
 
         Nothing happens where there is none.
         """
-
-        def without_us(old: Topic | None) -> Topic | None:
-            if old is None or self._config.broker not in old.route:
-                return old
+        async with self._changing.setdefault(name, asyncio.Lock()):
+            known = self._routes.topics.get(name)
+            if known is None or self._config.broker not in known.route:
+                return
             # Its messages first: a kill in between leaves an empty topic, and not one
             # that has its old messages again when it is made anew.
-            self._log.delete(name)
-            route = {
-                broker: partitions
-                for broker, partitions in old.route.items()
-                if broker != self._config.broker
-            }
-            return msgspec.structs.replace(old, route=route) if route else None
+            await self._log.delete(name)
+            try:
+                await self._routes.change_topic(name, self._without_us)
+            finally:
+                self._refresh(name)
 
-        await self._routes.change_topic(name, without_us)
+    def _without_us(self, old: Topic | None) -> Topic | None:
+        if old is None or self._config.broker not in old.route:
+            return old
+        route = dict(old.route)
+        del route[self._config.broker]
+        return msgspec.structs.replace(old, route=route) if route else None
 
     def _refresh(self, name: str) -> None:
+        if not self._serving:
+            return
         setup = self._routes.topics.get(name)
         numbers = setup.route.get(self._config.broker) if setup else None
         gone = self._served.pop(name, None)
@@ -251,10 +314,35 @@ class Topics:
             if gone is not None:
                 for deleted in self._watchers:
                     deleted(gone)
-                self._log.delete(name)
             return
-        self._log.create(name, numbers)
-        partitions = [self._log.partition(name, number) for number in numbers]
+        try:
+            partitions = [self._log.partition(name, number) for number in numbers]
+        except NoSuchPartitionError:
+            self._mend(name, numbers)
+            return
         self._served[name] = ServedTopic(setup, partitions)
         for number in numbers:
             self._by_partition.setdefault(number, set()).add(name)
+
+    def _mend(self, name: str, numbers: list[int]) -> None:
+        """Make partitions that are in the route and not in the log."""
+
+        async def mend() -> None:
+            try:
+                await self._log.create(name, numbers)
+            except LogError as error:
+                _log.error("topic has no partitions", topic=name, reason=str(error))
+            else:
+                self._refresh(name)
+
+        task = asyncio.get_running_loop().create_task(mend())
+        self._mending.add(task)
+        task.add_done_callback(self._mending.discard)
+
+
+def _queues(setup: Topic) -> int:
+    return max(setup.read_queue_nums, setup.write_queue_nums)
+
+
+def _used(route: Mapping[str, list[int]]) -> set[int]:
+    return {number for numbers in route.values() for number in numbers}

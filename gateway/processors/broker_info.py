@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _FLUSH = {"async": "ASYNC_FLUSH", "sync": "SYNC_FLUSH"}
 
 
-@handles(GetBrokerRuntimeInfo)
+@handles(GetBrokerRuntimeInfo, anywhere=True)
 def get_runtime_info(_: GetBrokerRuntimeInfo, context: Context) -> Answer:
     """How the broker does."""
     node = context.node
@@ -58,7 +58,7 @@ def _gib(size: int) -> str:
     return f"{size / 2**30:.1f} GiB"
 
 
-@handles(GetBrokerConfig)
+@handles(GetBrokerConfig, anywhere=True)
 def get_broker_config(_: GetBrokerConfig, context: Context) -> Answer:
     """Our settings, as far as a real broker has the same under its own names."""
     config = context.node.config
@@ -85,7 +85,7 @@ def get_broker_config(_: GetBrokerConfig, context: Context) -> Answer:
     return Answer(header=BrokerConfigReply(version=data_version), body=_lines(settings))
 
 
-@handles(GetNamesrvConfig)
+@handles(GetNamesrvConfig, anywhere=True)
 def get_namesrv_config(_: GetNamesrvConfig, context: Context) -> Answer:
     """Our settings, as far as a real name server has the same."""
     host, __, port = context.peer.advertised.rpartition(":")

@@ -6,6 +6,8 @@ AdminBrokerProcessor.lockBatchMQ, RocketMQ 5.3.4.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gateway.node import names, subscriptions
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
@@ -20,13 +22,16 @@ from gateway.wire.commands.clients import (
     UnregisterClient,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
 _WHOLE_NEXT_TIME = Answer(
     fields={"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true"}
 )
 """We keep no fingerprints of heartbeats, so none can be short."""
 
 
-@handles(HeartBeat)
+@handles(HeartBeat, anywhere=True)
 async def heart_beat(_: HeartBeat, context: Context) -> Answer:
     """A client lives, and has these producers and consumers."""
     node = context.node
@@ -64,7 +69,13 @@ async def _register(
             names.group_complaint(consumer.group_name)
             or f"subscription group not exist, {consumer.group_name:.200}",
         )
-    if group.retry_queue_nums > 0 and not consumer.is_broadcasting:
+    # Slaves know of clients too, so that they need not come again after a take-over;
+    # what is made for them, the master makes.
+    if (
+        group.retry_queue_nums > 0
+        and not consumer.is_broadcasting
+        and node.leadership.leads
+    ):
         retry_topic = names.retry_topic(consumer.group_name)
         await node.topics.ensure_derived(retry_topic, group.retry_queue_nums)
     if not context.peer.closed:
@@ -76,7 +87,7 @@ async def _register(
         )
 
 
-@handles(UnregisterClient)
+@handles(UnregisterClient, anywhere=True)
 def unregister_client(request: UnregisterClient, context: Context) -> Answer:
     """A producer or a consumer stops."""
     if request.producer_group:
@@ -86,7 +97,7 @@ def unregister_client(request: UnregisterClient, context: Context) -> Answer:
     return Answer(fields={})
 
 
-@handles(CheckClientConfig)
+@handles(CheckClientConfig, anywhere=True)
 def check_client_config(_: CheckClientConfig, context: Context) -> Answer:
     """Whether a subscription's expression can be used here."""
     asked = bodies.decode(bodies.CheckClientBody, context.body).subscription_data
@@ -110,13 +121,23 @@ def get_consumer_list(request: GetConsumerListByGroup, context: Context) -> Answ
 
 
 @handles(LockBatchMq)
-def lock_queues(_: LockBatchMq, context: Context) -> Answer:
+def lock_queues(
+    _: LockBatchMq, context: Context
+) -> Answer | Coroutine[None, None, Answer]:
     """Take queues for one client of a group."""
     asked = bodies.decode(bodies.LockBatchBody, context.body)
     queues = {(queue.topic, queue.queue_id): queue for queue in asked.mq_set}
     held = context.node.locks.lock(asked.consumer_group, asked.client_id, queues)
     locked = bodies.LockedQueues(lock_ok_mq_set=[queues[queue] for queue in held])
-    return Answer(body=bodies.encode(locked))
+    answer = Answer(body=bodies.encode(locked))
+    if context.node.locks.shared:
+        return _when_kept(answer, context)
+    return answer
+
+
+async def _when_kept(answer: Answer, context: Context) -> Answer:
+    await context.node.locks.kept()
+    return answer
 
 
 @handles(UnlockBatchMq)

@@ -37,6 +37,8 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a fault
 class Peer(Link, Protocol):
     """The connection a request came on."""
 
+    forwarded: bool
+    """Whether another node sent the request on, from a client of its own."""
     packed_address: bytes
     """The client's address and port, as stored messages carry them."""
     packed_advertised: bytes

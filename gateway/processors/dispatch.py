@@ -1,19 +1,30 @@
-"""Finds the processor of a request and sees to it that every request is answered."""
+"""Finds the processor of a request and sees to it that every request is answered.
+
+Most requests are for a broker, and only the node that leads it works on them; what
+comes to another node is sent on to that one, once. Where a topic is not open yet, the
+request waits until it is.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from gateway.node.forwarder import ForwardingError
+from gateway.node.leadership import NoLeaderError
 from gateway.processors.context import LATER, Answer, Context, Later, request_name
 from gateway.processors.unsupported import REASONS
 from gateway.wire.codes import ONE_WAY_FLAG, ResponseCode
+from gateway.wire.frame import encode_frame
 from gateway.wire.header import ROWS, Header, decode_request, row_of
+from storage.api import NotReadyError
 
 if TYPE_CHECKING:
     from gateway.node.node import Node
     from gateway.processors.context import Peer
     from gateway.wire.frame import Envelope
+    from routing.api import Broker
 
 H = TypeVar("H", bound=Header)
 Result = Header | Answer | Later
@@ -23,15 +34,33 @@ P = TypeVar("P", bound=Processor)
 PROCESSORS: dict[int, Processor] = {}
 """Every processor by the code that it handles."""
 
+ANYWHERE: set[int] = set()
+"""Codes of requests that every node answers, whoever leads its broker."""
 
-def handles(header: type[Header]) -> Callable[[P], P]:
-    """Make a function the processor of the command that a header declared."""
+_NAMING_BROKER: set[int] = set()
+"""Codes of requests that may say which broker they are for."""
+
+_OPEN_S = 15.0
+"""How long a request waits for its topic to be opened."""
+
+
+def handles(header: type[Header], *, anywhere: bool = False) -> Callable[[P], P]:
+    """Make a function the processor of the command that a header declared.
+
+    Args:
+        header: What declared it.
+        anywhere: Whether a node works on it that does not lead its broker.
+    """
     code = row_of(header).code
 
     def register(processor: P) -> P:
         if code in PROCESSORS:
             raise ValueError(f"{code.name} has two processors")
         PROCESSORS[code] = processor
+        if anywhere:
+            ANYWHERE.add(code)
+        if "bname" in header.__struct_fields__:
+            _NAMING_BROKER.add(code)
         return processor
 
     return register
@@ -55,23 +84,88 @@ def dispatch(node: Node, peer: Peer, envelope: Envelope, body: bytes) -> None:
             remark = f"{remark}: {reason}"
         context.refuse(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
         return
+    if not node.leadership.leads and code not in ANYWHERE:
+        node.spawn(_find_leader(context, envelope))
+        return
     try:
         header = decode_request(ROWS[code], envelope.ext_fields)
+        if code in _NAMING_BROKER and (others := node.forwarder.others):
+            other = others.get(header.bname)
+            if other is not None:
+                node.spawn(_forward(context, other, envelope))
+                return
         result = processor(header, context)
         if result is LATER:
             return
         if isinstance(result, (Header, Answer)):
             context.answer(result)
         else:
-            node.spawn(_wait(context, result))
+            node.spawn(_wait(context, result, envelope))
+    except NotReadyError as error:
+        node.spawn(_work_when_open(context, error.topic, envelope))
     except Exception as error:  # noqa: BLE001 - turned into an answer
         context.fail(error)
 
 
-async def _wait(context: Context, result: Awaitable[Result]) -> None:
+async def _wait(
+    context: Context, result: Awaitable[Result], envelope: Envelope
+) -> None:
     try:
         outcome = await result
         if isinstance(outcome, (Header, Answer)):
             context.answer(outcome)
+    except NotReadyError as error:
+        await _work_when_open(context, error.topic, envelope)
     except Exception as error:  # noqa: BLE001 - turned into an answer
         context.fail(error)
+
+
+async def _work_when_open(context: Context, topic: str, envelope: Envelope) -> None:
+    try:
+        await asyncio.wait_for(context.node.log.ready(topic), _OPEN_S)
+    except TimeoutError:
+        context.fail(NotReadyError(topic))
+    except Exception as error:  # noqa: BLE001 - turned into an answer
+        context.fail(error)
+    else:
+        dispatch(context.node, context.peer, envelope, context.body)
+
+
+async def _find_leader(context: Context, envelope: Envelope) -> None:
+    try:
+        leader = await context.node.leadership.settle()
+    except NoLeaderError as error:
+        context.fail(error)
+        return
+    if leader is None:
+        dispatch(context.node, context.peer, envelope, context.body)
+    else:
+        await _forward(context, leader, envelope)
+
+
+async def _forward(context: Context, node: Broker, envelope: Envelope) -> None:
+    """Have the node that leads a broker work on the request, and pass its answer on."""
+    peer = context.peer
+    if peer.forwarded:
+        # Two nodes that take each other for the leader must not play ball with it.
+        context.refuse(
+            ResponseCode.SERVICE_NOT_AVAILABLE,
+            f"broker {node.name} has just moved to node {node.node}; try again",
+        )
+        return
+    frame = encode_frame(
+        envelope.code,
+        envelope.opaque,
+        flag=envelope.flag,
+        fields=envelope.ext_fields,
+        body=context.body,
+        version=envelope.version,
+    )
+    try:
+        answer = await context.node.forwarder.forward(
+            node.addresses[0], frame, peer.address
+        )
+    except ForwardingError as error:
+        context.fail(error)
+        return
+    context.respond(answer)

@@ -7,6 +7,8 @@ SYSTEM_ERROR, SYSTEM_BUSY and SERVICE_NOT_AVAILABLE, and give up after others.
 from __future__ import annotations
 
 from gateway.node.attributes import BadAttributeError
+from gateway.node.forwarder import ForwardingError
+from gateway.node.leadership import NoLeaderError
 from gateway.node.subscriptions import SubscriptionError
 from gateway.node.topics import TopicError
 from gateway.wire.codes import ResponseCode
@@ -18,6 +20,7 @@ from storage.api import (
     LogLimitError,
     LogUnavailableError,
     NoSuchPartitionError,
+    NotReadyError,
     OutcomeUnknownError,
 )
 
@@ -27,8 +30,12 @@ CODES: dict[type[Exception], ResponseCode] = {
     SubscriptionError: ResponseCode.SUBSCRIPTION_PARSE_FAILED,
     BadAttributeError: ResponseCode.INVALID_PARAMETER,
     TopicError: ResponseCode.INVALID_PARAMETER,
+    NoLeaderError: ResponseCode.SERVICE_NOT_AVAILABLE,
+    # The other node may have done it, like a log that does not answer.
+    ForwardingError: ResponseCode.SYSTEM_ERROR,
     RouteError: ResponseCode.SERVICE_NOT_AVAILABLE,
     LogBusyError: ResponseCode.SYSTEM_BUSY,
+    NotReadyError: ResponseCode.SERVICE_NOT_AVAILABLE,
     LogUnavailableError: ResponseCode.SERVICE_NOT_AVAILABLE,
     # Not a success, and not a reason to think that nothing was stored.
     OutcomeUnknownError: ResponseCode.SYSTEM_ERROR,

@@ -53,7 +53,8 @@ async def stored(
         identity: The 64-bit message id.
         topic: The topic that the client names; clients before 5.0 name none. Of a
             retried message they name the one that it was sent to first.
-        group: The group whose retry topic an id with the retry bit means.
+        group: The group whose retry topic an id with the retry bit means, and which
+            consumed the message.
 
     Raises:
         MessageError: The id is not one.
@@ -67,6 +68,8 @@ async def stored(
         candidates = [served] if served is not None else []
     else:
         candidates = node.topics.with_partition(partition, retry=retry)
+        if group is not None:
+            candidates = _consumed(node, group, candidates) or candidates
     found = [
         (one.name, data)
         for one in candidates
@@ -83,6 +86,15 @@ async def stored(
         f"message id {identity} is in {len(found)} topics, {found[0][0]} and "
         f"{found[1][0]} among them; ask with the topic",
     )
+
+
+def _consumed(
+    node: Node, group: str, candidates: list[ServedTopic]
+) -> list[ServedTopic]:
+    """Those topics that the members of a group have subscribed to."""
+    connected = node.clients.consumer_group(group)
+    wanted = connected.subscriptions if connected else {}
+    return [one for one in candidates if one.name in wanted]
 
 
 async def _read(topic: ServedTopic, number: int, offset: int) -> bytes | None:

@@ -43,15 +43,14 @@ if TYPE_CHECKING:
 ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
 """Settings here say which queues an ordered topic has, for clients that ask."""
 
-_MASTER = "0"
 
-
-@handles(GetRouteInfo)
+@handles(GetRouteInfo, anywhere=True)
 async def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
     """Which brokers have a topic's queues, of those that run."""
     routes = await _caught_up(context)
     brokers = _brokers(context, routes)
-    topic = routes.topics.get(request.topic) or _coming(request.topic, brokers, context)
+    found = await routes.find_topic(request.topic)
+    topic = found or _coming(request.topic, brokers, context)
     places = [
         (broker, len(partitions))
         for broker, partitions in (topic.route.items() if topic else ())
@@ -111,31 +110,35 @@ async def _caught_up(context: Context) -> RouteStore:
 def _brokers(context: Context, routes: RouteStore) -> dict[str, bodies.BrokerData]:
     """The brokers that run, by name, with the addresses for who asks.
 
-    Others are told by the listener that is the counterpart of the one asked. This one
+    Each is told by the listener that is the counterpart of the one asked. This one
     runs, whatever the route store knows of it.
     """
     config = context.node.config
     asked = context.peer.advertised
-    brokers = {config.broker: _broker(config.broker, config.cluster, asked)}
     known = routes.brokers
-    ours = known.get(config.broker)
-    index = ours.addresses.index(asked) if ours and asked in ours.addresses else 0
-    for name, other in known.items():
-        if name not in brokers:
-            address = other.addresses[min(index, len(other.addresses) - 1)]
-            brokers[name] = _broker(name, other.cluster, address)
+    us = next(
+        (one for one in known.get(config.broker, ()) if asked in one.addresses), None
+    )
+    index = us.addresses.index(asked) if us else 0
+    brokers = {config.broker: _broker(config.broker, config.cluster, [asked])}
+    for name, nodes in known.items():
+        addresses = [one.addresses[min(index, len(one.addresses) - 1)] for one in nodes]
+        if name != config.broker or us is not None:
+            brokers[name] = _broker(name, nodes[0].cluster, addresses)
     return brokers
 
 
-def _broker(name: str, cluster: str, address: str) -> bodies.BrokerData:
+def _broker(name: str, cluster: str, addresses: list[str]) -> bodies.BrokerData:
     # Broker ids are quoted: a real broker leaves the quotes out for Go and C++, and
     # every client reads quoted ones.
     return bodies.BrokerData(
-        broker_addrs={_MASTER: address}, broker_name=name, cluster=cluster
+        broker_addrs={str(rank): one for rank, one in enumerate(addresses)},
+        broker_name=name,
+        cluster=cluster,
     )
 
 
-@handles(GetBrokerClusterInfo)
+@handles(GetBrokerClusterInfo, anywhere=True)
 async def get_broker_cluster_info(_: GetBrokerClusterInfo, context: Context) -> Answer:
     """Every broker that runs, and the brokers of every cluster."""
     routes = await _caught_up(context)
@@ -147,14 +150,14 @@ async def get_broker_cluster_info(_: GetBrokerClusterInfo, context: Context) -> 
     return Answer(body=bodies.encode(info))
 
 
-@handles(GetAllTopicList)
+@handles(GetAllTopicList, anywhere=True)
 async def get_all_topic_list(_: GetAllTopicList, context: Context) -> Answer:
     """The names of all topics."""
     topics = sorted((await _caught_up(context)).topics)
     return Answer(body=bodies.encode(bodies.TopicList(topic_list=topics)))
 
 
-@handles(GetTopicsByCluster)
+@handles(GetTopicsByCluster, anywhere=True)
 async def get_topics_by_cluster(
     request: GetTopicsByCluster, context: Context
 ) -> Answer:
@@ -173,7 +176,7 @@ async def get_topics_by_cluster(
     return Answer(body=bodies.encode(bodies.TopicList(topic_list=topics)))
 
 
-@handles(GetSystemTopicListFromNamesrv)
+@handles(GetSystemTopicListFromNamesrv, anywhere=True)
 async def get_system_topics(
     _: GetSystemTopicListFromNamesrv, context: Context
 ) -> Answer:
@@ -186,7 +189,7 @@ async def get_system_topics(
     return Answer(body=bodies.encode(topics))
 
 
-@handles(DeleteTopicInNamesrv)
+@handles(DeleteTopicInNamesrv, anywhere=True)
 def delete_topic_route(_: DeleteTopicInNamesrv, __: Context) -> Answer:
     """Forget a topic's route until its brokers register again.
 
@@ -195,14 +198,14 @@ def delete_topic_route(_: DeleteTopicInNamesrv, __: Context) -> Answer:
     return Answer()
 
 
-@handles(PutKvConfig)
+@handles(PutKvConfig, anywhere=True)
 async def put_kv_config(request: PutKvConfig, context: Context) -> Answer:
     """Set a setting."""
     await context.node.routes.put_setting(request.namespace, request.key, request.value)
     return Answer()
 
 
-@handles(GetKvConfig)
+@handles(GetKvConfig, anywhere=True)
 async def get_kv_config(request: GetKvConfig, context: Context) -> Header:
     """A setting's value."""
     settings = (await _caught_up(context)).settings
@@ -216,14 +219,14 @@ async def get_kv_config(request: GetKvConfig, context: Context) -> Header:
     return KvValue(value=value)
 
 
-@handles(DeleteKvConfig)
+@handles(DeleteKvConfig, anywhere=True)
 async def delete_kv_config(request: DeleteKvConfig, context: Context) -> Answer:
     """Remove a setting."""
     await context.node.routes.put_setting(request.namespace, request.key, None)
     return Answer()
 
 
-@handles(GetKvList)
+@handles(GetKvList, anywhere=True)
 async def get_kv_list(request: GetKvList, context: Context) -> Answer:
     """All settings of a namespace."""
     settings = (await _caught_up(context)).settings

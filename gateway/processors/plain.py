@@ -11,18 +11,26 @@ from gateway.processors.errors import code_of
 from gateway.wire import message
 from gateway.wire.codes import ROPEWAY_VERSION, RequestCode, ResponseCode
 from gateway.wire.plain import plain_record, plain_send, sent_frame
+from storage.api import NotReadyError
 
 if TYPE_CHECKING:
     from gateway.node.node import Node
     from gateway.node.topics import ServedTopic
     from gateway.processors.context import Peer
     from storage.api import LogError
+
 _CODE = RequestCode.SEND_MESSAGE_V2
 _TRANSACTION = message.TRANSACTION_MASK
+_NAME = b'"n":"'
+"""How clients' headers begin to say which broker they mean."""
 
 
 def send_plain(node: Node, peer: Peer, header: bytes, body: bytes) -> bool:
     """Work on a request if it is plainly a send; if not, it is `dispatch`'s."""
+    if not node.leadership.leads or (
+        node.forwarder.others and not _is_ours(node, header)
+    ):
+        return False
     send = plain_send(header)
     if send is None:
         return False
@@ -49,9 +57,16 @@ def send_plain(node: Node, peer: Peer, header: bytes, body: bytes) -> bool:
             reconsumed,
             text,
         )
+    except NotReadyError:
+        return False
     except Exception as error:  # noqa: BLE001 - turned into an answer
         context.fail(error)
         return True
+
+
+def _is_ours(node: Node, header: bytes) -> bool:
+    """Whether a header cannot but mean this broker; where it may, it is looked into."""
+    return node.our_name in header or _NAME not in header
 
 
 def store_plain(

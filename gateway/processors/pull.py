@@ -300,15 +300,23 @@ class _Pull:
     def _wake(self) -> bool:
         """The queue has grown: answer if it has something that is wanted."""
         peer = self._context.peer
-        if self._is_outdated():
-            peer.unhold()
-            self._finish(self._empty("OFFSET_OVERFLOW_ONE", self._offset))
-            return True
+        again: Answer | None = None
+        chunk: Chunk | None = None
         try:
-            chunk = self._read_now()
+            if not self._context.node.leadership.is_certain():
+                code = ResponseCode.PULL_RETRY_IMMEDIATELY
+                again = self._empty("OFFSET_OVERFLOW_ONE", self._offset, code)
+            elif self._is_outdated():
+                again = self._empty("OFFSET_OVERFLOW_ONE", self._offset)
+            else:
+                chunk = self._read_now()
         except Exception as error:  # noqa: BLE001 - turned into an answer
             peer.unhold()
             self._context.fail(error)
+            return True
+        if again is not None:
+            peer.unhold()
+            self._finish(again)
             return True
         if chunk is None:
             peer.unhold()

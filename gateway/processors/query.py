@@ -30,6 +30,8 @@ async def query_message(request: QueryMessage, context: Context) -> Answer:
             ResponseCode.QUERY_NOT_FOUND,
             f"can not find message, topic[{request.topic:.200}] not exist",
         )
+    # A log may know only of partitions that are open, and find less without a word.
+    await context.node.log.ready(request.topic)
     found = await context.node.log.query(
         request.topic,
         request.key,

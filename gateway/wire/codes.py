@@ -181,6 +181,9 @@ class RequestCode(IntEnum):
     TRIGGER_LITE_DISPATCH = 200079
     BATCH_ACK_MESSAGE = 200151
 
+    ROPEWAY_FORWARD = 20_001
+    """Ours, between our nodes; far from all of RocketMQ's."""
+
 
 class ResponseCode(IntEnum):
     """How a request went."""

@@ -217,7 +217,7 @@ def encode_frame(
     opaque: int,
     *,
     flag: int = 0,
-    fields: Mapping[str, str] | None = None,
+    fields: Mapping[str, str] | msgspec.Raw | None = None,
     body: Buffer = b"",
     remark: str | None = None,
     language: Language = Language.JAVA,
@@ -230,7 +230,7 @@ def encode_frame(
         code: Request or response code.
         opaque: The number that ties an answer to its request.
         flag: Sum of `RESPONSE_FLAG` and `ONE_WAY_FLAG`.
-        fields: The command's own fields, values as text.
+        fields: The command's own fields, values as text; or as they came in JSON.
         body: What follows the header.
         remark: A sentence for people.
         language: Who speaks. An answer says JAVA, as there are clients that know
@@ -242,6 +242,7 @@ def encode_frame(
         HeaderError: The header is too long for its three length bytes.
     """
     if serialize_type == ROCKETMQ:
+        assert not isinstance(fields, msgspec.Raw), "JSON goes into JSON"
         fixed = rocketmq_header.Fixed(code, language, version, opaque, flag)
         header = rocketmq_header.encode(fixed, remark or "", fields or {})
     else:
@@ -262,7 +263,7 @@ def _encode_json_header(
     code: int,
     opaque: int,
     flag: int,
-    fields: Mapping[str, str] | None,
+    fields: Mapping[str, str] | msgspec.Raw | None,
     remark: str | None,
     language: Language,
     version: int,

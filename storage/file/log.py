@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
-    from storage.api import Found
+    from storage.api import Found, Numbering
     from storage.file.catalog import Catalog
     from storage.file.segment import Segment
 
@@ -95,6 +95,8 @@ def open_log(
 class FileLog:
     """A log in one directory; see `storage.api` for what it promises."""
 
+    numbering: Numbering = "rotating"
+
     def __init__(
         self,
         directory: Path,
@@ -145,7 +147,7 @@ class FileLog:
         self._partitions: dict[str, dict[int, FilePartition]] = {}
         self._closing: asyncio.Task[None] | None = None
 
-    def create(self, topic: str, partitions: Collection[int]) -> None:
+    async def create(self, topic: str, partitions: Collection[int]) -> None:
         """Make partitions of a topic; see `storage.api`."""
         self._refuse_when_closed()
         for number in partitions:
@@ -156,7 +158,7 @@ class FileLog:
                 )
         self._catalog.create(topic, partitions)
 
-    def delete(self, topic: str) -> None:
+    async def delete(self, topic: str) -> None:
         """Forget a topic; see `storage.api`."""
         self._refuse_when_closed()
         if topic not in self._catalog.topics:
@@ -172,6 +174,11 @@ class FileLog:
             return self._partitions[topic][number]
         except KeyError:
             return self._open_partition(topic, number)
+
+    async def ready(self, topic: str) -> None:
+        """Nothing to wait for; see `storage.api`."""
+        if topic not in self._catalog.topics:
+            raise NoSuchPartitionError(f"no topic {topic}")
 
     def _open_partition(self, topic: str, number: int) -> FilePartition:
         self._refuse_when_closed()

@@ -3,26 +3,37 @@
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.clients.harness import Agent, Session
 from tests.clients.programs import Client
+from tests.system.cluster import Cluster
 from tests.system.rocketmq import RocketMQ
 from tests.system.ropeway import Ropeway
 
-Server = Ropeway | RocketMQ
-SERVERS: dict[str, type[Server]] = {"ropeway": Ropeway, "rocketmq": RocketMQ}
+Server = Ropeway | RocketMQ | Cluster
+SERVERS = ["embedded", "pulsar", "rocketmq"]
+OURS = ["embedded", pytest.param("pulsar", marks=[pytest.mark.server])]
 numbers = itertools.count(1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--gateway",
-        choices=list(SERVERS),
-        default="ropeway",
-        help="what the real clients talk to; rocketmq shows what a test should find",
+        choices=SERVERS,
+        help="what real clients talk to, instead of Ropeway on its embedded log and "
+        "then on Pulsar; rocketmq shows what a test should find",
     )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Let real clients talk to Ropeway on each of its logs."""
+    if "start_server" in metafunc.fixturenames:
+        chosen = metafunc.config.getoption("--gateway")
+        kinds = [chosen] if chosen else OURS
+        metafunc.parametrize("start_server", kinds, indirect=True, scope="session")
 
 
 class Agents:
@@ -63,12 +74,20 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agents]:
 def start_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., Server]]:
-    """Start a server that `--gateway` chose, with settings; it ends with the run."""
-    kind = SERVERS[request.config.getoption("--gateway")]
+    """Start a server of one kind, with settings; it ends with the run."""
     started: list[Server] = []
 
-    def start(**settings: object) -> Server:
-        server = kind(tmp_path_factory.mktemp("server"), **settings)
+    def make(directory: Path, **settings: Any) -> Server:
+        if request.param == "embedded":
+            return Ropeway(directory, **settings)
+        if request.param == "rocketmq":
+            return RocketMQ(directory, **settings)
+        pulsar = request.getfixturevalue("pulsar")
+        zookeeper = request.getfixturevalue("zookeeper")
+        return Cluster(directory, pulsar, zookeeper.address, **settings)
+
+    def start(**settings: Any) -> Server:
+        server = make(tmp_path_factory.mktemp("server"), **settings)
         started.append(server)
         server.start()
         return server

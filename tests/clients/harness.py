@@ -162,6 +162,19 @@ class Call:
                 self._events.append(self.incoming.get(timeout=min(left, 1)))
         return found
 
+    def wait_long(self, until: Callable[[], bool]) -> "Call":
+        """Wait for what may take several times as long as one step.
+
+        Raises:
+            TimeoutError: it did not come.
+        """
+        give_up = time.monotonic() + 4 * WAIT_SECONDS
+        while not until():
+            if time.monotonic() > give_up or not self._agent.alive():
+                raise TimeoutError(f"{self._do}: {self._agent.tail()}")
+            time.sleep(0.05)
+        return self
+
     def wait_for(self, count: int, name: str = "received") -> list[Event]:
         """The events of one name, as soon as there are so many."""
         return self.wait(lambda events: len(events) >= count, name)

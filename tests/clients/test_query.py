@@ -5,8 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.clients.fixtures import Server
 from tests.clients.harness import AgentError, Event, Session, bodies, numbered
 from tests.clients.programs import CLIENTS, JAVA_4, JAVA_5, Client, each
+from tests.system.cluster import Cluster
 
 Open = Callable[[Client], Session]
 
@@ -27,12 +29,16 @@ def until_found(ask: Callable[[], list[Event]], count: int) -> list[Event]:
 @each(*CLIENTS)
 @pytest.mark.compatibility("query by message id, unique key and key")
 def test_a_message_is_found_by_each_of_its_names(
-    client: Client, session: Open, topic: str
+    client: Client, session: Open, topic: str, server: Server
 ) -> None:
     client.require("query")
     agent = session(client)
     sent = agent.produce(topic, [{"body": "one", "keys": "k1 k2"}, {"body": "two"}])[0]
-    for name in ("offset_msg_id", "msg_id"):
+    names = ["offset_msg_id", "msg_id"]
+    if client is JAVA_4 and isinstance(server, Cluster):
+        # It asks without the topic; on Pulsar an id means a message of each topic.
+        names.remove("offset_msg_id")
+    for name in names:
         found = until_found(
             lambda name=name: agent.ask(
                 "view", "received", topic=topic, message_id=sent[name]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from storage.offsets import Offsets
 
@@ -17,15 +17,15 @@ class OffsetsContract:
     """Laws of `storage.offsets.Offsets`. `open_offsets` opens the same ones again."""
 
     @pytest.fixture
-    def open_offsets(self) -> Callable[[], Offsets]:
-        """A function that opens the offsets; what was kept before is there."""
+    def open_offsets(self) -> Callable[[], Awaitable[Offsets]]:
+        """A coroutine function that opens the offsets; what was kept is there."""
         raise NotImplementedError
 
     def test_commits_are_seen_at_once_and_may_go_back(
-        self, open_offsets: Callable[[], Offsets]
+        self, open_offsets: Callable[[], Awaitable[Offsets]]
     ) -> None:
         async def main() -> None:
-            offsets = open_offsets()
+            offsets = await open_offsets()
             assert offsets.get("g", "t", 0) is None
             offsets.commit("g", "t", 0, 7)
             offsets.commit("g", "t", 1, 0)
@@ -38,16 +38,16 @@ class OffsetsContract:
         asyncio.run(main())
 
     def test_what_was_committed_outlives_a_close(
-        self, open_offsets: Callable[[], Offsets]
+        self, open_offsets: Callable[[], Awaitable[Offsets]]
     ) -> None:
         async def main() -> None:
-            offsets = open_offsets()
+            offsets = await open_offsets()
             for group in ("a", "b"):
                 for topic in ("y", "x"):
                     offsets.commit(group, topic, 0, 1 << 52)
             await offsets.close()
             await offsets.close()
-            again = open_offsets()
+            again = await open_offsets()
             assert sorted(again.groups()) == ["a", "b"]
             assert again.topics("a") == ["x", "y"]
             assert again.topics("absent") == []
@@ -67,7 +67,7 @@ class OffsetsContract:
     )
     def test_what_is_forgotten_stays_forgotten(
         self,
-        open_offsets: Callable[[], Offsets],
+        open_offsets: Callable[[], Awaitable[Offsets]],
         forgotten: dict[str, str],
         left: list[str],
     ) -> None:
@@ -77,7 +77,7 @@ class OffsetsContract:
             )
 
         async def main() -> None:
-            offsets = open_offsets()
+            offsets = await open_offsets()
             for group in ("a", "b"):
                 for topic in ("x", "y"):
                     offsets.commit(group, topic, 0, 5)
@@ -85,7 +85,7 @@ class OffsetsContract:
             offsets.forget(**forgotten)
             assert known(offsets) == left
             await offsets.close()
-            again = open_offsets()
+            again = await open_offsets()
             assert known(again) == left
             await again.close()
 

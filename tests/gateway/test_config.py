@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.config import Config
+from gateway.config import Config, PulsarConfig
 from gateway.config_file import is_struct, load
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "ropeway.toml"
@@ -45,12 +45,18 @@ def test_the_sample_loads_to_the_defaults():
 
 def test_the_sample_loads_with_every_setting_switched_on(tmp_path):
     switched_on = re.sub(
-        r"^# (?=\[tls\]|\w+ = )", "", SAMPLE.read_text(), flags=re.MULTILINE
+        r"^# (?=\[\w+\]$|\w+ = )", "", SAMPLE.read_text(), flags=re.MULTILINE
     )
     path = tmp_path / "all.toml"
     path.write_text(switched_on)
     config = load(path, {})
     assert config.tls is not None
+    assert config.pulsar == PulsarConfig(
+        token_file=Path("token"),
+        ca_certificate=Path("pulsar-ca.pem"),
+        namespaces=("sales/orders",),
+    )
+    assert config.zookeeper.key == Path("zookeeper-client.key")
     assert config.log.retention_bytes == 107374182400
     assert config.listeners[0].advertised_host == "mq.example.com"
 

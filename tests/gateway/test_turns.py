@@ -30,6 +30,11 @@ SHORT_TICK_S = 1e-6
 """Only the first to come in a tick is begun at once, however fast the machine is."""
 
 
+class Leadership:
+    def check(self, now_s: float) -> None:
+        """Certain for ever."""
+
+
 class Log:
     """A log that is as late as the test says."""
 
@@ -64,7 +69,7 @@ async def in_time(answer: Awaitable[Frame]) -> Frame:
 
 @looped
 async def test_who_asks_for_much_does_not_hold_up_who_asks_for_little():
-    turns = Turns(LimitsConfig(), Log())
+    turns = Turns(LimitsConfig(), Log(), Leadership())
     taken: list[str] = []
     Asking("much", turns, 4, taken)
     Asking("little", turns, 1, taken)
@@ -75,7 +80,7 @@ async def test_who_asks_for_much_does_not_hold_up_who_asks_for_little():
 
 @looped
 async def test_what_comes_is_begun_at_once_until_somebody_waits():
-    turns = Turns(LimitsConfig(), Log())
+    turns = Turns(LimitsConfig(), Log(), Leadership())
     assert turns.is_free()
     assert turns.is_free()
     taken: list[str] = []
@@ -88,7 +93,7 @@ async def test_what_comes_is_begun_at_once_until_somebody_waits():
 @looped
 async def test_sends_are_refused_when_half_of_the_wait_is_foreseen_or_the_log_is_late():
     log = Log()
-    turns = Turns(LimitsConfig(send_wait_ms=200), log)
+    turns = Turns(LimitsConfig(send_wait_ms=200), log, Leadership())
     turns.waiting = 4_000
     assert turns.delay_ms == 0
     turns.waiting = 6_000

@@ -36,7 +36,7 @@ def test_orders_come_over_whole(tmp_path):
         Config(),
         Config(
             data=tmp_path,
-            routes=tmp_path / "routes.db",
+            routes=str(tmp_path / "routes.db"),
             listeners=(ListenerConfig("::1", 1, "mq", 2), ListenerConfig()),
             tls=TlsConfig(tmp_path / "cert", tmp_path / "key"),
         ),

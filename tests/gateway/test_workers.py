@@ -18,7 +18,9 @@ def test_each_worker_has_a_name_a_directory_and_ports_of_its_own(tmp_path):
     )
     first, second = split(Config(data=tmp_path, listeners=listeners), 2)
     assert first == Config(
-        data=tmp_path / "broker-0", routes=tmp_path / "routes.db", listeners=listeners
+        data=tmp_path / "broker-0",
+        routes=str(tmp_path / "routes.db"),
+        listeners=listeners,
     )
     assert (second.broker, second.data) == ("broker-1", tmp_path / "broker-1")
     assert second.routes == first.routes
@@ -30,8 +32,8 @@ def test_each_worker_has_a_name_a_directory_and_ports_of_its_own(tmp_path):
 
 
 def test_routes_that_were_given_are_kept(tmp_path):
-    given = Config(data=tmp_path, routes=tmp_path / "other.db")
-    assert {one.routes for one in split(given, 3)} == {tmp_path / "other.db"}
+    given = Config(data=tmp_path, routes="other.db")
+    assert {one.routes for one in split(given, 3)} == {"other.db"}
 
 
 @pytest.mark.parametrize(("given", "second"), [("east", "east-1"), ("e-0", "e-1")])

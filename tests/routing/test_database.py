@@ -16,8 +16,8 @@ import pytest
 from routing.api import RouteError, RouteStoreUnavailableError
 from routing.database import SCHEMA_VERSION
 from routing.embedded import EmbeddedRoutes
-from tests.contracts.routes import ORDERS, put_topic
-from tests.routing.test_embedded import TIMEOUT_S, sharing, until
+from tests.contracts.routes import ORDERS, TIMEOUT_S, put_topic, until
+from tests.routing.test_embedded import sharing
 
 ROOT = Path(__file__).parents[2]
 

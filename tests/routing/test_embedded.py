@@ -13,18 +13,26 @@ from structlog.testing import capture_logs
 from routing import database, embedded
 from routing.api import Group, RouteStoreUnavailableError, Topic
 from routing.embedded import EmbeddedRoutes
-from tests.contracts.routes import BROKER, ORDERS, RoutesContract, put_group, put_topic
+from tests.contracts.routes import (
+    BROKER,
+    ORDERS,
+    RoutesContract,
+    put_group,
+    put_topic,
+    until,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-TIMEOUT_S = 20
 
 
 class TestEmbeddedRoutes(RoutesContract):
     @pytest.fixture
     def open_routes(self, tmp_path: Path):
-        return lambda: EmbeddedRoutes(tmp_path / "routes.db")
+        async def opened() -> EmbeddedRoutes:
+            return EmbeddedRoutes(tmp_path / "routes.db")
+
+        return opened
 
 
 @asynccontextmanager
@@ -38,12 +46,6 @@ async def sharing(path: Path, count: int = 2, **settings):
     finally:
         for one in stores:
             await one.close()
-
-
-async def until(condition) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        while not condition():  # noqa: ASYNC110 - whatever the condition is
-            await asyncio.sleep(0.005)
 
 
 def test_a_change_that_cannot_be_written_changes_nothing(tmp_path: Path):
@@ -123,8 +125,8 @@ def test_who_catches_up_has_what_others_changed_and_its_watchers_hear_of_it(
             assert (second.topics, heard) == ({"orders": ORDERS}, ["orders"])
             assert second.groups == {"kitchen": Group(name="kitchen")}
             assert second.settings == {("n", "k"): "v"}
-            assert second.brokers == {"broker-0": BROKER}
-            await first.remove_broker("broker-0")
+            assert second.brokers == {"broker-0": (BROKER,)}
+            await first.remove_broker("broker-0", "n")
             await second.catch_up()
             assert second.brokers == {}
 

@@ -15,7 +15,8 @@ import pytest
 from routing.api import Broker, RouteError
 from routing.embedded import EmbeddedRoutes
 from routing.leases import LEASE_MS, RENEW_MS
-from tests.routing.test_embedded import sharing, until
+from tests.contracts.routes import until
+from tests.routing.test_embedded import sharing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
 
 def broker(name: str, pid: int | None = None) -> Broker:
     return Broker(
-        name=name, cluster="c", addresses=("127.0.0.1:1",), pid=pid or os.getpid()
+        name=name,
+        node=name,
+        cluster="c",
+        addresses=("127.0.0.1:1",),
+        pid=pid or os.getpid(),
     )
 
 
@@ -32,11 +37,11 @@ def test_processes_see_each_others_brokers_until_they_are_removed(tmp_path: Path
         async with sharing(tmp_path / "routes.db") as (first, second):
             for store, name in ((first, "a"), (second, "b")):
                 await store.put_broker(broker(name))
-            both = {"a": broker("a"), "b": broker("b")}
+            both = {"a": (broker("a"),), "b": (broker("b"),)}
             await until(lambda: first.brokers == second.brokers == both)
-            await first.remove_broker("a")
-            assert first.brokers == {"b": broker("b")}
-            await until(lambda: second.brokers == {"b": broker("b")})
+            await first.remove_broker("a", "a")
+            assert first.brokers == {"b": (broker("b"),)}
+            await until(lambda: second.brokers == {"b": (broker("b"),)})
 
     asyncio.run(main())
 
@@ -58,7 +63,7 @@ def test_a_broker_that_is_not_renewed_is_given_up_after_its_lease(tmp_path: Path
                 expected = clock[0]
                 await until(lambda: first._leases._renewed_ms == expected)  # noqa: B023
             assert renewed * RENEW_MS == LEASE_MS
-            assert first.brokers == {"a": broker("a")}
+            assert first.brokers == {"a": (broker("a"),)}
 
     asyncio.run(main())
 
@@ -108,7 +113,7 @@ def test_a_name_of_a_process_that_has_died_is_free_at_once(tmp_path: Path):
         async with sharing(tmp_path / "routes.db") as (first, second):
             await first.put_broker(broker("a", pid=dead.pid))
             await second.put_broker(broker("a"))
-            assert second.brokers == {"a": broker("a")}
+            assert second.brokers == {"a": (broker("a"),)}
 
     asyncio.run(main())
 
@@ -123,7 +128,7 @@ def test_a_lease_that_ran_out_is_free_whoever_has_the_process_number(tmp_path: P
             await first.close()
             clock[0] += LEASE_MS
             await second.put_broker(broker("a"))
-            assert second.brokers == {"a": broker("a")}
+            assert second.brokers == {"a": (broker("a"),)}
 
     asyncio.run(main())
 
@@ -133,8 +138,11 @@ def test_a_store_of_one_process_keeps_its_broker_to_itself(tmp_path: Path):
         routes, other = (EmbeddedRoutes(tmp_path / "routes.db") for _ in range(2))
         await routes.put_broker(broker("a"))
         other.follow()
-        assert (dict(routes.brokers), dict(other.brokers)) == ({"a": broker("a")}, {})
-        await routes.remove_broker("a")
+        assert (dict(routes.brokers), dict(other.brokers)) == (
+            {"a": (broker("a"),)},
+            {},
+        )
+        await routes.remove_broker("a", "a")
         assert routes.brokers == {}
         for one in (routes, other):
             await one.close()

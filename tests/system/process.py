@@ -51,13 +51,15 @@ class ServerProcess:
         """The process id."""
         return self._process.pid
 
-    def wait_until(self, ready: Callable[[], bool]) -> None:
+    def wait_until(
+        self, ready: Callable[[], bool], seconds: float = START_SECONDS
+    ) -> None:
         """Return when the program is ready.
 
         Raises:
             RuntimeError: it ended, or was not ready in time; with the end of its log.
         """
-        give_up = time.monotonic() + START_SECONDS
+        give_up = time.monotonic() + seconds
         while not ready():
             if self._process.poll() is not None or time.monotonic() > give_up:
                 self.kill()

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.system.process import ServerProcess, free_ports, route_code
+from tests.system.process import ServerProcess, free_ports
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,6 +60,11 @@ class Ropeway:
         return self._process.pid
 
     @property
+    def runs(self) -> bool:
+        """Whether it was started, and not stopped since."""
+        return self._process is not None
+
+    @property
     def log_files(self) -> Path:
         """The folder of the files with all messages."""
         return self._directory / "data" / "log"
@@ -67,18 +72,21 @@ class Ropeway:
     def start(self) -> None:
         """Start it, on the same port and data as before, and return when it answers."""
         self._directory.mkdir(parents=True, exist_ok=True)
+        ready = self._directory / "ready"
+        ready.unlink(missing_ok=True)
         self._process = ServerProcess(
             "ropeway",
             [
                 *[*self._python, "-m", "gateway.cli.main", "serve"],
                 *["--listen", self.name_server],
                 *["--data", str(self._directory / "data")],
+                *["--ready-file", str(ready)],
                 *self._options,
             ],
             self._directory,
             {"PYTHONPATH": str(ROOT)},
         )
-        self._process.wait_until(lambda: route_code(self._port, "TBW102") is not None)
+        self._process.wait_until(ready.exists)
 
     def stop(self) -> None:
         """Stop it in order."""

@@ -36,6 +36,7 @@ class QueryConsumerOffset(Header, frozen=True):
     topic: str
     queue_id: I32
     set_zero_if_not_found: bool = True
+    bname: str | None = None
 
 
 @request(RequestCode.UPDATE_CONSUMER_OFFSET, access=Access.SUBSCRIBE)
@@ -49,6 +50,7 @@ class UpdateConsumerOffset(Header, frozen=True):
     topic: str
     queue_id: I32
     commit_offset: I64
+    bname: str | None = None
 
 
 @request(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, access=Access.READ, reply=Offset)
@@ -65,6 +67,7 @@ class SearchOffset(Header, frozen=True):
     boundary_type: str = "LOWER"
     """LOWER: the first at or after the time; UPPER: the last at or before it."""
     lite_topic: str | None = None
+    bname: str | None = None
 
 
 @request(RequestCode.GET_MAX_OFFSET, access=Access.READ, reply=Offset)
@@ -78,6 +81,7 @@ class GetMaxOffset(Header, frozen=True):
     queue_id: I32
     committed: bool = True
     """Count only messages a consumer can already see."""
+    bname: str | None = None
 
 
 @request(RequestCode.GET_MIN_OFFSET, access=Access.READ, reply=Offset)
@@ -89,6 +93,7 @@ class GetMinOffset(Header, frozen=True):
 
     topic: str
     queue_id: I32
+    bname: str | None = None
 
 
 @request(RequestCode.GET_EARLIEST_MSG_STORETIME, access=Access.READ, reply=StoreTime)
@@ -100,3 +105,4 @@ class GetEarliestMsgStoreTime(Header, frozen=True):
 
     topic: str
     queue_id: I32
+    bname: str | None = None

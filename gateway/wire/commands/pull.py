@@ -57,6 +57,7 @@ class PullMessage(Header, frozen=True):
         name="proxyFrowardClientId", default=None
     )
     lite_topic: str | None = None
+    bname: str | None = None
 
 
 @request(RequestCode.LITE_PULL_MESSAGE, access=Access.SUBSCRIBE, reply=PullReply)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,7 +60,7 @@ func (c *command) instance() string {
 }
 
 func (c *command) resolver() primitive.NsResolver {
-	return primitive.NewPassthroughResolver([]string{c.NameServer})
+	return primitive.NewPassthroughResolver(strings.Split(c.NameServer, ";"))
 }
 
 func (c *command) emit(event string, more fields) {

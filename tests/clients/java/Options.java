@@ -12,6 +12,9 @@ final class Options {
         if (command.has("namespace")) {
             client.setNamespace(command.text("namespace"));
         }
+        if (command.has("poll_routes_ms")) {
+            client.setPollNameServerInterval((int) command.number("poll_routes_ms", 0));
+        }
         if (command.has("unit")) {
             client.setUnitMode(true);
             client.setUnitName(command.text("unit"));
@@ -21,6 +24,6 @@ final class Options {
     /** The settings of a command, to tell clients with others apart. */
     static String describe(Command command) {
         return String.join("|", command.text("namespace", ""), command.text("unit", ""),
-            "" + command.flag("trace"));
+            command.text("poll_routes_ms", ""), "" + command.flag("trace"));
     }
 }

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gateway.node.locks import LOCK_MS, QueueLocks
+from tests.remoting import looped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 A, B = ("orders", 0), ("orders", 1)
 
@@ -40,3 +46,66 @@ def test_expired_locks_are_forgotten():
     assert not locks.is_ordered("g1")
     locks.unlock("g0", "one", [A])
     assert not locks._groups
+
+
+class State:
+    """What two nodes share: what one puts, the other hears of at once."""
+
+    def __init__(self, *, leading: bool) -> None:
+        self.leading = leading
+        self.facts: dict[str, str] = {}
+        self.others: list[Callable[[str, str | None], None]] = []
+        self.flushed = 0
+
+    def items(self, prefix):
+        return [(key, value) for key, value in self.facts.items() if prefix in key]
+
+    def watch(self, prefix, changed):
+        assert prefix == "lock/"
+        self._changed = changed
+
+    def put(self, key, value):
+        assert self.leading
+        if value is None:
+            del self.facts[key]
+        else:
+            self.facts[key] = value
+        for changed in self.others:
+            changed(key, value)
+
+    async def flush(self):
+        self.flushed += 1
+
+
+def test_who_takes_over_keeps_to_the_locks_that_were_given():
+    now = 0
+    ours, theirs = State(leading=True), State(leading=False)
+    locks = QueueLocks(lambda: now, ours)
+    others = QueueLocks(lambda: now, theirs)
+    ours.others.append(theirs._changed)
+    odd = ("%RETRY%g/h", 3)
+    locks.lock("a/b c", "10.0.0.1@1", [A, odd])
+    locks.lock("g", "one", [A, B])
+    locks.unlock("g", "one", [B])
+    late = State(leading=True)
+    late.facts = dict(ours.facts)
+    for taken_over in (others, QueueLocks(lambda: now, late)):
+        assert taken_over.lock("a/b c", "two", [A, odd, B]) == [B]
+        assert taken_over.lock("g", "two", [A, B]) == [B]
+    now = LOCK_MS
+    others.expire()
+    locks.expire()
+    assert ours.facts == {}
+    assert not others.is_ordered("g")
+
+
+@looped
+async def test_a_shared_lock_is_kept_before_its_client_hears_of_it():
+    state = State(leading=True)
+    locks = QueueLocks(lambda: 0, state)
+    assert locks.shared
+    await locks.kept()
+    assert state.flushed == 1
+    alone = QueueLocks(lambda: 0)
+    assert not alone.shared
+    await alone.kept()

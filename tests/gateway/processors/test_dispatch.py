@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -39,6 +40,8 @@ class Node:
 
     def __init__(self) -> None:
         self.tasks = []
+        self.leadership = SimpleNamespace(leads=True)
+        self.forwarder = SimpleNamespace(others={})
 
     def spawn(self, work):
         self.tasks.append(asyncio.get_running_loop().create_task(work))

@@ -53,7 +53,7 @@ def test_fields_are_read_as_their_types() -> None:
 
 
 def test_fields_that_nobody_declared_are_passed_over() -> None:
-    fields = {"topic": "T", "queueId": "3", "bname": "b", "ReqT": "0", "x": "y"}
+    fields = {"topic": "T", "queueId": "3", "ns": "b", "ReqT": "0", "x": "y"}
     assert read(GetMaxOffset, fields) == GetMaxOffset(topic="T", queue_id=3)
 
 

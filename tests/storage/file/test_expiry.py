@@ -27,7 +27,7 @@ def test_old_segments_go_and_offsets_go_on(tmp_path: Path) -> None:
         clock = Clock()
         settings = FileLogSettings(segment_bytes=1 << 16, retention_ms=1000)
         log = open_log(tmp_path, settings, clock)
-        log.create(TOPIC, [0, 1])
+        await log.create(TOPIC, [0, 1])
         busy, quiet = log.partition(TOPIC, 0), log.partition(TOPIC, 1)
         await begin(quiet, record("quiet", 0, ["k"]))
         for i in range(6):
@@ -59,7 +59,7 @@ def test_an_active_segment_that_is_too_old_goes_too(tmp_path: Path) -> None:
         clock = Clock()
         settings = FileLogSettings(segment_bytes=1 << 16, retention_ms=1000)
         log = open_log(tmp_path, settings, clock)
-        log.create(TOPIC, [0])
+        await log.create(TOPIC, [0])
         partition = log.partition(TOPIC, 0)
         await begin(partition, record("a"), record("b"))
         assert (await log.expire(clock.now_ms + 1000)).segments == 0
@@ -82,7 +82,7 @@ def test_the_size_of_all_segments_is_bounded(tmp_path: Path) -> None:
             segment_bytes=1 << 16, retention_ms=None, retention_bytes=140_000
         )
         log = open_log(tmp_path, settings)
-        log.create(TOPIC, [0])
+        await log.create(TOPIC, [0])
         partition = log.partition(TOPIC, 0)
         for i in range(10):
             await begin(partition, record(f"{i}" * 30_000))
@@ -103,7 +103,7 @@ def test_a_reader_that_was_waiting_goes_on_after_what_was_dropped(
             segment_bytes=1 << 16, retention_bytes=70_000, tail_bytes=0
         )
         log = open_log(tmp_path, settings)
-        log.create(TOPIC, [0])
+        await log.create(TOPIC, [0])
         for i in range(6):
             await begin(log.partition(TOPIC, 0), record(f"{i}" * 30_000))
         await log.close()

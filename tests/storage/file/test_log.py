@@ -40,7 +40,7 @@ def test_records_beyond_the_limits_are_refused(tmp_path: Path) -> None:
         log = open_log(
             tmp_path, FileLogSettings(segment_bytes=1 << 16, in_flight_bytes=1000)
         )
-        log.create(TOPIC, [0])
+        await log.create(TOPIC, [0])
         partition = log.partition(TOPIC, 0)
         with pytest.raises(LogLimitError, match="record of 3 bytes"):
             begin(partition, record("")._replace(data=b"abc"))
@@ -63,7 +63,7 @@ def test_a_block_larger_than_a_segment_gets_one_of_its_size(tmp_path: Path) -> N
     async def main() -> None:
         settings = FileLogSettings(segment_bytes=1 << 16, tail_bytes=0)
         log = open_log(tmp_path, settings)
-        log.create(TOPIC, [0])
+        await log.create(TOPIC, [0])
         partition = log.partition(TOPIC, 0)
         sizes = [10, 300_000, 20, 65_000, 100_000, 30]
         for size in sizes:

@@ -15,7 +15,7 @@ from storage.file import open_offsets
 from tests.contracts.offsets import OffsetsContract
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from storage.file.offsets import FileOffsets
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
 class TestFileOffsets(OffsetsContract):
     @pytest.fixture
-    def open_offsets(self, tmp_path: Path) -> Callable[[], FileOffsets]:
-        return lambda: open_offsets(tmp_path)
+    def open_offsets(self, tmp_path: Path) -> Callable[[], Awaitable[FileOffsets]]:
+        async def again() -> FileOffsets:
+            return open_offsets(tmp_path)
+
+        return again
 
 
 CHILD = """

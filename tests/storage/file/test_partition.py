@@ -46,7 +46,7 @@ def test_a_log_is_a_list_for_each_partition(steps, flush) -> None:
             open_files=2,
         )
         log = open_log(directory, options)
-        log.create(TOPIC, range(PARTITIONS))
+        await log.create(TOPIC, range(PARTITIONS))
         model: list[list[tuple[str, int]]] = [[] for _ in range(PARTITIONS)]
         waiting: list[asyncio.Future[int]] = []
         time_ms = 1000

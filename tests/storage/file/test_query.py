@@ -17,7 +17,7 @@ SETTINGS = FileLogSettings(segment_bytes=1 << 16)
 def test_newest_come_first_over_all_segments(tmp_path: Path) -> None:
     async def main() -> None:
         log = open_log(tmp_path, SETTINGS)
-        log.create(TOPIC, [0, 1])
+        await log.create(TOPIC, [0, 1])
         for i in range(40):
             partition = log.partition(TOPIC, i % 2)
             one = record(f"{i}:" + "x" * 5000, 0, ["k", f"k-{i}"])
@@ -40,7 +40,7 @@ def test_newest_come_first_over_all_segments(tmp_path: Path) -> None:
 def test_thousands_of_keys_are_each_found(tmp_path: Path) -> None:
     async def main() -> None:
         log = open_log(tmp_path, SETTINGS)
-        log.create(TOPIC, [0])
+        await log.create(TOPIC, [0])
         partition = log.partition(TOPIC, 0)
         count = 10_000
         for at in range(0, count, 500):
@@ -57,8 +57,8 @@ def test_thousands_of_keys_are_each_found(tmp_path: Path) -> None:
 def test_keys_of_other_topics_with_the_same_hash_do_not_count(tmp_path: Path) -> None:
     async def main() -> None:
         log = open_log(tmp_path, SETTINGS)
-        log.create(TOPIC, [0])
-        log.create("other", [0])
+        await log.create(TOPIC, [0])
+        await log.create("other", [0])
         other = log.partition("other", 0)
         other.key_seed = log.partition(TOPIC, 0).key_seed
         await begin(other, record("a", 0, ["k"]))

@@ -29,7 +29,7 @@ def forget_pages(directory: Path) -> None:
 def test_neighbours_of_one_tick_come_as_one_slice(tmp_path: Path) -> None:
     async def main() -> None:
         log = open_log(tmp_path, SETTINGS)
-        log.create(TOPIC, [0, 1])
+        await log.create(TOPIC, [0, 1])
         one, other = log.partition(TOPIC, 0), log.partition(TOPIC, 1)
         await asyncio.gather(
             *[begin(p, record(f"{i}")) for i in range(8) for p in (one, other)]
@@ -46,7 +46,7 @@ def test_neighbours_of_one_tick_come_as_one_slice(tmp_path: Path) -> None:
 def test_cold_records_are_read_by_a_thread_and_then_are_warm(tmp_path: Path) -> None:
     async def main() -> None:
         log = open_log(tmp_path, SETTINGS)
-        log.create(TOPIC, [0])
+        await log.create(TOPIC, [0])
         words = [f"{i:05}" + "x" * 2000 for i in range(100)]
         for i in range(0, 100, 10):
             await begin(
@@ -74,7 +74,7 @@ def test_cold_records_are_read_by_a_thread_and_then_are_warm(tmp_path: Path) -> 
 def test_a_filtered_read_looks_at_a_bounded_number_of_entries(tmp_path: Path) -> None:
     async def main() -> None:
         log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 20))
-        log.create(TOPIC, [0])
+        await log.create(TOPIC, [0])
         partition = log.partition(TOPIC, 0)
         await begin(partition, *[record("x", 1)] * (LOOKS + 10), record("y", 2))
         nothing = partition.read_now(0, 32, 1 << 20, Filter({2}))

@@ -30,7 +30,7 @@ def fill(directory: Path, settings: FileLogSettings, *blocks: int) -> list[list[
 
     async def main() -> None:
         log = open_log(directory, settings)
-        log.create(TOPIC, [0, 1])
+        await log.create(TOPIC, [0, 1])
         partition = log.partition(TOPIC, 0)
         for count in blocks:
             words = [f"{partition.next_offset + i:03}" for i in range(count)]
@@ -202,7 +202,7 @@ def test_bytes_of_a_block_inside_a_record_are_not_taken_for_one(tmp_path: Path) 
 
     async def main() -> None:
         log = open_log(tmp_path / "b", SMALL)
-        log.create(TOPIC, [0])
+        await log.create(TOPIC, [0])
         await begin(log.partition(TOPIC, 0), record("good"))
         await begin(log.partition(TOPIC, 0), record(inner))
         await log.close()
@@ -294,7 +294,7 @@ from storage.file import FileLogSettings, open_log
 async def main():
     settings = FileLogSettings(flush="sync", segment_bytes=1 << 16)
     log = open_log(pathlib.Path(sys.argv[1]), settings)
-    log.create("orders", [0])
+    await log.create("orders", [0])
     partition = log.partition("orders", 0)
 
     def more():

@@ -20,7 +20,7 @@ SETTINGS = FileLogSettings(segment_bytes=1 << 16, open_files=3)
 def test_sealed_segments_have_an_index_and_no_spare_bytes(tmp_path: Path) -> None:
     async def main() -> None:
         log = open_log(tmp_path, SETTINGS)
-        log.create(TOPIC, [0])
+        await log.create(TOPIC, [0])
         for _ in range(10):
             await begin(log.partition(TOPIC, 0), record("x" * 20_000))
         await log.close()
@@ -37,7 +37,7 @@ def test_sealed_segments_have_an_index_and_no_spare_bytes(tmp_path: Path) -> Non
 def test_open_descriptors_do_not_grow_with_segments(tmp_path: Path) -> None:
     async def main() -> None:
         log = open_log(tmp_path, SETTINGS)
-        log.create(TOPIC, [0])
+        await log.create(TOPIC, [0])
         partition = log.partition(TOPIC, 0)
         counts = []
         for _ in range(3):
@@ -59,7 +59,7 @@ def test_a_segment_that_cannot_be_synced_at_sealing_stops_appends(
 ) -> None:
     async def main() -> None:
         log = open_log(tmp_path, SETTINGS)
-        log.create(TOPIC, [0])
+        await log.create(TOPIC, [0])
         partition = log.partition(TOPIC, 0)
 
         def broken(_: int) -> None:

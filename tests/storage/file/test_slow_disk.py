@@ -60,11 +60,11 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     return Disk(monkeypatch)
 
 
-def opened(directory: Path, flush: Flush, wait_ms: int = 20) -> FileLog:
+async def opened(directory: Path, flush: Flush, wait_ms: int = 20) -> FileLog:
     log = open_log(
         directory, FileLogSettings(segment_bytes=1 << 16, flush=flush, wait_ms=wait_ms)
     )
-    log.create(TOPIC, [0])
+    await log.create(TOPIC, [0])
     return log
 
 
@@ -78,7 +78,7 @@ def test_appends_are_refused_while_the_disk_takes_too_long_and_not_after(
     tmp_path: Path, disk: Disk
 ) -> None:
     async def main() -> None:
-        log = opened(tmp_path, "sync")
+        log = await opened(tmp_path, "sync")
         partition = log.partition(TOPIC, 0)
         await begin(partition, record("before"))
         disk.goes_on.clear()
@@ -108,7 +108,7 @@ def test_a_log_that_is_closed_while_it_is_overdue_keeps_what_waits(
     tmp_path: Path, disk: Disk
 ) -> None:
     async def main() -> None:
-        log = opened(tmp_path, "sync")
+        log = await opened(tmp_path, "sync")
         disk.goes_on.clear()
         waiting = begin(log.partition(TOPIC, 0), record("waits"))
         await until(lambda: log.overdue_ms)
@@ -131,7 +131,7 @@ def test_the_loop_waits_for_one_slow_write_and_a_thread_for_the_next(
     monkeypatch.setattr(pace, "AWAY_S", 0.5)
 
     async def main() -> None:
-        log = opened(tmp_path, "async", wait_ms=10_000)
+        log = await opened(tmp_path, "async", wait_ms=10_000)
         partition = log.partition(TOPIC, 0)
         disk.write_s = 0.3
         await begin(partition, record("in the loop"))
@@ -157,7 +157,7 @@ def test_a_full_segment_waits_for_the_next_one_and_the_loop_goes_on(
     tmp_path: Path, disk: Disk, flush: Flush
 ) -> None:
     async def main() -> None:
-        log = opened(tmp_path, flush)
+        log = await opened(tmp_path, flush)
         partition = log.partition(TOPIC, 0)
         create = disk.create
         await begin(partition, record("x" * 30_000))

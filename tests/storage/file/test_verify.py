@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def fill(directory: Path) -> None:
     async def main() -> None:
         log = open_log(directory, FileLogSettings(segment_bytes=1 << 16))
-        log.create(TOPIC, [0])
+        await log.create(TOPIC, [0])
         for _ in range(5):
             await begin(log.partition(TOPIC, 0), record("x" * 20_000, 0, ["k"]))
         await log.close()

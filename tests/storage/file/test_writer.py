@@ -69,7 +69,7 @@ def test_a_full_disk_fails_the_block_and_later_ones_work(
 ) -> None:
     async def main() -> None:
         log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 16, flush=flush))
-        log.create(TOPIC, [0, 1])
+        await log.create(TOPIC, [0, 1])
         partitions = [log.partition(TOPIC, number) for number in (0, 1)]
         await begin(partitions[0], record("before"))
         disk.room = room
@@ -99,7 +99,7 @@ def test_a_failed_append_may_be_tried_again_from_its_callback(
 ) -> None:
     async def main() -> None:
         log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 16))
-        log.create(TOPIC, [0])
+        await log.create(TOPIC, [0])
         partition = log.partition(TOPIC, 0)
         again = asyncio.get_running_loop().create_future()
 
@@ -128,7 +128,7 @@ def test_a_failed_sync_makes_the_log_read_only(
             tmp_path,
             FileLogSettings(segment_bytes=1 << 16, flush=flush, flush_interval_ms=1),
         )
-        log.create(TOPIC, [0])
+        await log.create(TOPIC, [0])
         partition = log.partition(TOPIC, 0)
         await begin(partition, record("kept"))
         await log.flush()
@@ -157,7 +157,7 @@ from storage.file import FileLogSettings, open_log
 
 async def main():
     log = open_log(pathlib.Path(sys.argv[1]), FileLogSettings(segment_bytes=1 << 16))
-    log.create("orders", [0])
+    await log.create("orders", [0])
     partition = log.partition("orders", 0)
 
     async def append(size):
@@ -202,7 +202,7 @@ def test_a_callback_that_raises_does_not_reach_the_others(
 ) -> None:
     async def main() -> None:
         log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 16))
-        log.create(TOPIC, [0])
+        await log.create(TOPIC, [0])
         partition = log.partition(TOPIC, 0)
 
         def bad(offset: int, error: LogError | None) -> None:

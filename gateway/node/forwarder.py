@@ -1,0 +1,170 @@
+"""Requests for other nodes: sent on over one connection to each, and always answered.
+
+A request travels whole, as the body of a request of our own; so does its answer. What
+the client and the node that serves it say to each other is nobody's business here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import TYPE_CHECKING, cast
+
+import structlog
+
+from gateway.wire import host_port
+from gateway.wire.codes import RequestCode
+from gateway.wire.errors import WireError
+from gateway.wire.frame import FrameReader, decode_envelope, encode_frame
+
+if TYPE_CHECKING:
+    import ssl
+
+    from routing.api import Broker
+
+log = structlog.get_logger(__name__)
+
+CONNECT_S = 3.0
+ANSWER_S = 60.0
+"""Longer than any client lets a pull wait."""
+MAX_UNSENT_BYTES = 64 * 1024 * 1024
+MAX_OPAQUE = 0x7FFFFFFF
+
+
+class ForwardingError(Exception):
+    """A node did not answer; nobody knows what it did with the request."""
+
+
+class Forwarder:
+    """This node as a client of others.
+
+    Args:
+        max_frame_bytes: Longest answer that is accepted.
+        tls: How to speak to nodes that refuse plain text.
+    """
+
+    def __init__(self, max_frame_bytes: int, tls: ssl.SSLContext | None) -> None:
+        self._max_frame_bytes = max_frame_bytes
+        self._tls = tls
+        self._links: dict[str, asyncio.Task[_Link]] = {}
+        self.others: dict[str, Broker] = {}
+        """The masters of other brokers that run, by the brokers' names."""
+
+    async def forward(self, address: str, frame: bytes, client: str) -> bytes:
+        """Have another node work on a request.
+
+        Args:
+            address: The node, host:port.
+            frame: The request as a whole frame.
+            client: Who sent it, host:port.
+
+        Returns:
+            The answer as a whole frame; nothing where the request wants none.
+
+        Raises:
+            ForwardingError: It cannot be reached, or did not answer.
+        """
+        try:
+            link = await self._link(address)
+            return await asyncio.wait_for(link.ask(frame, client), ANSWER_S)
+        except (OSError, TimeoutError) as error:
+            reason = str(error) or "no answer in time"
+            raise ForwardingError(f"node {address} did not answer: {reason}") from error
+
+    async def _link(self, address: str) -> _Link:
+        task = self._links.get(address)
+        if task is None or (task.done() and not _is_usable(task)):
+            loop = asyncio.get_running_loop()
+            task = self._links[address] = loop.create_task(self._connect(address))
+        return await asyncio.shield(task)
+
+    async def _connect(self, address: str) -> _Link:
+        host, port = host_port.split(address)
+        loop = asyncio.get_running_loop()
+        _, link = await asyncio.wait_for(
+            loop.create_connection(
+                lambda: _Link(self._max_frame_bytes), host, port, ssl=self._tls
+            ),
+            CONNECT_S,
+        )
+        return link
+
+    async def close(self) -> None:
+        """Close every connection; who waits gets an error."""
+        links, self._links = self._links, {}
+        for task in links.values():
+            task.cancel()
+        for link in await asyncio.gather(*links.values(), return_exceptions=True):
+            if isinstance(link, _Link):
+                link.close()
+
+
+def _is_usable(task: asyncio.Task[_Link]) -> bool:
+    if task.cancelled() or task.exception() is not None:
+        return False
+    return not task.result().closed
+
+
+class _Link(asyncio.Protocol):
+    """A connection to another node."""
+
+    def __init__(self, max_frame_bytes: int) -> None:
+        self._reader = FrameReader(max_frame_bytes)
+        self._opaques = itertools.count()
+        self._asked: dict[int, asyncio.Future[bytes]] = {}
+        self._transport: asyncio.Transport | None = None
+        self.closed = False
+
+    async def ask(self, frame: bytes, client: str) -> bytes:
+        """Send a request on, and wait for what answers it."""
+        transport = self._transport
+        assert transport is not None, "it is used once it is connected"
+        if self.closed:
+            raise ConnectionResetError("the connection was lost")
+        if transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
+            raise ConnectionError("it takes requests too slowly")
+        opaque = next(self._opaques) & MAX_OPAQUE
+        answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._asked[opaque] = answered
+        transport.write(
+            encode_frame(
+                RequestCode.ROPEWAY_FORWARD,
+                opaque,
+                fields={"client": client},
+                body=frame,
+            )
+        )
+        try:
+            return await answered
+        finally:
+            self._asked.pop(opaque, None)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for serialize_type, header, body in self._reader.feed(data):
+                envelope = decode_envelope(serialize_type, header)
+                answered = self._asked.get(envelope.opaque)
+                if answered is None or answered.done():
+                    continue
+                if envelope.code:
+                    answered.set_exception(ConnectionRefusedError(envelope.remark))
+                else:
+                    answered.set_result(body)
+        except WireError as error:
+            log.warning("connection to a node closed", reason=str(error))
+            self.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.closed = True
+        for answered in self._asked.values():
+            if not answered.done():
+                answered.set_exception(
+                    ConnectionResetError(str(error or "the connection was lost"))
+                )
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()

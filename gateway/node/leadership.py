@@ -1,0 +1,229 @@
+"""Which node of a broker leads it: taking over, giving up, and being in doubt.
+
+Laws:
+
+* A node serves its broker while it leads, and it leads only while it is certain of it:
+  no longer than the route store, or the log itself, vouches that no other node can have
+  taken its place. A process that was stopped finds out before it answers anybody.
+* Duties are taken over in their order and given up in reverse; one that fails puts the
+  whole take-over off, and nothing is left half-done.
+* Appends do not rely on any of this: the log fences whoever was the leader before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from routing.api import RouteError
+from storage.api import LogError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from routing.api import Broker, RouteStore
+
+log = structlog.get_logger(__name__)
+
+SETTLE_S = 10.0
+"""How long a request waits for the broker to have a leader: less than clients wait for
+answers to sends and pulls, and longer than a take-over takes."""
+_RETRY_S = 1.0
+_DOUBT_POLL_S = 0.05
+
+
+class NoLeaderError(Exception):
+    """No node leads the broker now; asking again later may work."""
+
+
+class Duty(Protocol):
+    """What only the leader does."""
+
+    async def take_over(self) -> None:
+        """Begin; raises LogError or RouteError where that is not possible now."""
+
+    async def give_up(self) -> None:
+        """End, also when it has begun only in part. Twice is fine."""
+
+
+class Leadership:
+    """Whether this node leads its broker, and who does otherwise.
+
+    Args:
+        broker: The broker's name.
+        node: This node's name.
+        routes: Tells who is to lead.
+        duties: What the leader does.
+        proofs: Each tells until when nobody can have taken this node's place, in
+            seconds of `time.monotonic`; the latest counts. None where nobody ever can.
+    """
+
+    def __init__(
+        self,
+        broker: str,
+        node: str,
+        routes: RouteStore,
+        duties: Sequence[Duty],
+        proofs: Sequence[Callable[[], float]] = (),
+    ) -> None:
+        self.leads = False
+        """Whether requests are answered here. Looked at for each of them."""
+        self.certain_until_s = math.inf
+        self._broker = broker
+        self._node = node
+        self._routes = routes
+        self._duties = duties
+        self._proofs = proofs
+        self._on_duty = False
+        self._deposed = False
+        self._changed = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    # What requests ask.
+
+    def check(self, now_s: float) -> None:
+        """Stop leading where it is not certain any more; called once a tick."""
+        if now_s > self.certain_until_s and self.leads:
+            self.certain_until_s = self._proven_until_s()
+            if now_s > self.certain_until_s:
+                self.leads = False
+                self._changed.set()
+
+    def is_certain(self) -> bool:
+        """Whether this node leads, for answers to what no tick has just begun."""
+        self.check(time.monotonic())
+        return self.leads
+
+    async def settle(self) -> Broker | None:
+        """Wait until it is known who leads: another node, or None for this one.
+
+        Raises:
+            NoLeaderError: Nobody does, and it has taken too long.
+        """
+        loop = asyncio.get_running_loop()
+        give_up_s = loop.time() + SETTLE_S
+        while not self.leads:
+            if self._is_another_chosen():
+                return self._chosen()
+            moved = loop.create_future()
+            self._waiting.append(moved)
+            try:
+                await asyncio.wait_for(moved, give_up_s - loop.time())
+            except TimeoutError:
+                raise NoLeaderError(
+                    f"broker {self._broker} has no master now; try again"
+                ) from None
+        return None
+
+    # Who leads.
+
+    async def lead(self) -> None:
+        """Lead without being asked, where nobody else can.
+
+        Raises:
+            LogError: A duty cannot be taken over.
+            RouteError: Likewise.
+        """
+        for duty in self._duties:
+            await duty.take_over()
+        self.leads = True
+
+    def contest(self) -> None:
+        """Lead when the route store says so, from now on."""
+        self._routes.watch_brokers(self._routes_changed)
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def deposed(self) -> None:
+        """Another node has taken over, as the log knows; whatever routes say."""
+        self.leads = False
+        self._deposed = True
+        self._changed.set()
+
+    async def close(self) -> None:
+        """Give everything up."""
+        self.leads = False
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._give_up()
+
+    def _routes_changed(self, broker: str) -> None:
+        if broker == self._broker:
+            self._changed.set()
+            self._tell()
+
+    def _tell(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for moved in waiting:
+            if not moved.done():
+                moved.set_result(None)
+
+    def _chosen(self) -> Broker | None:
+        nodes = self._routes.brokers.get(self._broker, ())
+        return nodes[0] if nodes else None
+
+    def _is_chosen(self) -> bool:
+        chosen = self._chosen()
+        return chosen is not None and chosen.node == self._node
+
+    def _is_another_chosen(self) -> bool:
+        # Where nobody is, routes have lost sight of their nodes, and the log decides.
+        chosen = self._chosen()
+        return chosen is not None and chosen.node != self._node
+
+    def _proven_until_s(self) -> float:
+        return max((proof() for proof in self._proofs), default=math.inf)
+
+    async def _run(self) -> None:
+        while True:
+            self._changed.clear()
+            wait_s: float | None = None
+            if self._deposed or (self._on_duty and self._is_another_chosen()):
+                await self._give_up()
+                log.info("this node is a slave now", broker=self._broker)
+                # Where routes still choose this node, it takes its place back.
+                wait_s = _RETRY_S if self._deposed else None
+                self._deposed = False
+            elif self._is_chosen() and not self._on_duty:
+                wait_s = await self._take_over()
+            elif self._on_duty and not self.leads:
+                wait_s = self._look_again()
+            self._tell()
+            try:
+                await asyncio.wait_for(self._changed.wait(), wait_s)
+            except TimeoutError:
+                continue
+
+    async def _take_over(self) -> float | None:
+        began_s = time.monotonic()
+        try:
+            for duty in self._duties:
+                await duty.take_over()
+        except (LogError, RouteError) as error:
+            log.warning("cannot lead yet", broker=self._broker, reason=str(error))
+            await self._give_up()
+            return _RETRY_S
+        self._on_duty = True
+        log.info(
+            "this node is the master now",
+            broker=self._broker,
+            took_ms=round((time.monotonic() - began_s) * 1000),
+        )
+        return self._look_again()
+
+    def _look_again(self) -> float | None:
+        """Lead where that is certain; else say when to look again."""
+        self.certain_until_s = self._proven_until_s()
+        self.leads = self.certain_until_s > time.monotonic() and not self._deposed
+        return None if self.leads else _DOUBT_POLL_S
+
+    async def _give_up(self) -> None:
+        self.leads = False
+        self._on_duty = False
+        for duty in reversed(self._duties):
+            await duty.give_up()

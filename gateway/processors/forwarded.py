@@ -1,0 +1,102 @@
+"""Requests of clients of another node, which came here in that node's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.processors.context import LATER, Answer, Context, Later, Refusal
+from gateway.processors.dispatch import dispatch, handles
+from gateway.wire import host_port, message
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.forward import Forward
+from gateway.wire.errors import FrameError
+from gateway.wire.frame import FrameReader, decode_envelope
+
+if TYPE_CHECKING:
+    from gateway.wire.frame import Buffer
+
+
+@handles(Forward, anywhere=True)
+def forwarded(request: Forward, context: Context) -> Later:
+    """Work on a request as if its client had sent it here."""
+    _refuse_strangers(context)
+    try:
+        host, port = host_port.split(request.client)
+        packed_address = message.pack_host(host, port)
+    except ValueError as error:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"client is {request.client!r:.80}; allowed: an address as host:port",
+        ) from error
+    try:
+        (frame,) = FrameReader(context.node.config.limits.frame_bytes).feed(
+            context.body
+        )
+        envelope = decode_envelope(frame.serialize_type, frame.header)
+    except (FrameError, ValueError) as error:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"body of {len(context.body)} bytes; allowed: one whole request",
+        ) from error
+    peer = ForwardedPeer(context, request.client, packed_address)
+    dispatch(context.node, peer, envelope, frame.body)
+    return LATER
+
+
+def _refuse_strangers(context: Context) -> None:
+    """Believe only nodes what they say of a client."""
+    host, _ = host_port.split(context.peer.address)
+    for nodes in context.node.routes.brokers.values():
+        for node in nodes:
+            if any(host_port.split(one)[0] == host for one in node.addresses):
+                return
+    raise Refusal(
+        ResponseCode.NO_PERMISSION,
+        f"{context.peer.address} is no node of this cluster; "
+        "allowed: nodes, from an address that they advertise",
+    )
+
+
+class ForwardedPeer:
+    """A client of another node, behind the connection of that node: a `Peer`."""
+
+    forwarded = True
+
+    def __init__(self, context: Context, address: str, packed_address: bytes) -> None:
+        self._context = context
+        self._near = near = context.peer
+        self.address = address
+        self.packed_address = packed_address
+        self.packed_advertised = near.packed_advertised
+        self.id_prefix = near.id_prefix
+        self.advertised = near.advertised
+        self.language = near.language
+        self.version = near.version
+
+    @property
+    def closed(self) -> bool:
+        """Whether the node's connection has ended."""
+        return self._near.closed
+
+    @property
+    def congested(self) -> bool:
+        """Whether the node takes answers more slowly than it asks."""
+        return self._near.congested
+
+    def respond(self, *data: Buffer) -> None:
+        """Answer the node with the client's answer."""
+        self._context.answer(Answer(body=b"".join(data)))
+
+    def hold(self) -> None:
+        """The request waits."""
+        self._near.hold()
+
+    def unhold(self) -> None:
+        """The request goes on."""
+        self._near.unhold()
+
+    def push(self, *data: Buffer) -> None:
+        """Nothing: what clients are told unasked, they are told where they connect."""
+
+    def close(self) -> None:
+        """Nothing: the connection is another's."""

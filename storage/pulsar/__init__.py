@@ -1,0 +1,19 @@
+"""The log on Apache Pulsar: a Pulsar topic a partition, a pack of records a message.
+
+`pack` is what one message carries, `appender` sends packs, `reading` brings them back,
+`finding` knows where they are, `opening` makes a node the sole writer of a partition.
+FORMAT.md has every byte.
+"""
+
+from storage.pulsar.log import PulsarLog, open_log
+from storage.pulsar.offsets import PulsarOffsets
+from storage.pulsar.selftest import PulsarUnfitError
+from storage.pulsar.settings import PulsarLogSettings
+
+__all__ = [
+    "PulsarLog",
+    "PulsarLogSettings",
+    "PulsarOffsets",
+    "PulsarUnfitError",
+    "open_log",
+]

@@ -1,0 +1,234 @@
+"""The few calls of Pulsar's admin REST that the log needs; the only aiohttp code."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from storage.api import LogUnavailableError
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
+    from storage.pulsar.names import PulsarName
+
+TIMEOUT_S = 30.0
+"""As Pulsar's own admin client waits for (60 s), halved: a create is retried."""
+
+_REDIRECTS = 5
+
+
+class NotPermittedError(LogUnavailableError):
+    """Pulsar does not let us do this; names the request."""
+
+
+class AdminRefusedError(LogUnavailableError):
+    """Pulsar answered that it will not.
+
+    Args:
+        status: The HTTP status.
+        text: What was asked and what Pulsar said.
+    """
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Admin:
+    """A cluster's admin REST.
+
+    Args:
+        url: `http://host:port`, or several hosts with commas between.
+        token: Asked for the token at each request; None without.
+        tls: How to trust the server.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: Callable[[], str] | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        scheme, _, hosts = url.partition("://")
+        self._bases = [f"{scheme}://{host.strip('/')}" for host in hosts.split(",")]
+        self._token = token
+        self._tls = tls
+        self._session: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def version(self) -> str:
+        """The brokers' version, like `4.0.8`."""
+        return (await self._call("GET", "brokers/version")).decode().strip('" \n')
+
+    async def configuration(self) -> dict[str, str] | None:
+        """The broker's settings; None where only its owner may see them."""
+        try:
+            answer = await self._call("GET", "brokers/configuration/runtime")
+        except NotPermittedError:
+            return None
+        return msgspec.json.decode(answer, type=dict[str, str])
+
+    async def policies(self, space: str) -> dict[str, Any] | None:
+        """The policies of `tenant/namespace`; None where there is no such one."""
+        try:
+            answer = await self._call("GET", f"namespaces/{space}")
+        except AdminRefusedError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+        return msgspec.json.decode(answer, type=dict[str, Any])
+
+    async def make_namespace(self, space: str) -> None:
+        """Make `tenant/namespace`, in a tenant that exists."""
+        await self._call("PUT", f"namespaces/{space}", {})
+
+    async def set_policy(self, space: str, policy: str, value: object) -> None:
+        """Set one policy of a namespace, named as in the REST's path."""
+        await self._call("POST", f"namespaces/{space}/{policy}", value)
+
+    async def topics(self, space: str) -> list[str]:
+        """The full names of all topics of a namespace, partitions each by itself."""
+        answer = await self._call("GET", f"persistent/{space}")
+        return msgspec.json.decode(answer, type=list[str])
+
+    async def partitions(self, name: PulsarName) -> int:
+        """How many partitions a topic has; 0 where it is none."""
+        try:
+            answer = await self._call("GET", f"persistent/{name.path}/partitions")
+        except AdminRefusedError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return 0
+            raise
+        return int(msgspec.json.decode(answer)["partitions"])
+
+    async def create(self, name: PulsarName, partitions: int) -> None:
+        """Make a partitioned topic, or extend it, whoever else does so meanwhile."""
+        path = f"persistent/{name.path}/partitions"
+        known = await self.partitions(name)
+        if not known:
+            try:
+                await self._call("PUT", path, partitions)
+            except AdminRefusedError as error:
+                if error.status != HTTPStatus.CONFLICT:
+                    raise
+                known = await self.partitions(name)
+        if 0 < known < partitions:
+            try:
+                await self._call("POST", path, partitions)
+            except AdminRefusedError:
+                # Another node may have extended it further meanwhile.
+                if await self.partitions(name) < partitions:
+                    raise
+
+    async def delete(self, name: PulsarName) -> None:
+        """Delete a partitioned topic with all that is in it; absent ones are fine."""
+        path = f"persistent/{name.path}/partitions?force=true"
+        try:
+            await self._call("DELETE", path)
+        except AdminRefusedError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+
+    async def create_plain(self, full_name: str) -> None:
+        """Make a topic without partitions, named in full; one that exists is fine."""
+        try:
+            await self._call("PUT", _path(full_name), {})
+        except AdminRefusedError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+
+    async def compact(self, full_name: str) -> None:
+        """Have a topic compacted, named in full; not again while it is."""
+        try:
+            await self._call("PUT", f"{_path(full_name)}/compaction")
+        except AdminRefusedError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+
+    async def ledgers(self, name: PulsarName, number: int) -> list[tuple[int, int]]:
+        """A partition's ledgers from the oldest, each with how many entries it has."""
+        path = f"{_path(name.partition(number))}/internalStats"
+        stats = msgspec.json.decode(await self._call("GET", path))
+        found = [(one["ledgerId"], one["entries"]) for one in stats["ledgers"]]
+        if found and not found[-1][1]:
+            found[-1] = (found[-1][0], stats["currentLedgerEntries"])
+        return found
+
+    async def position(
+        self, name: PulsarName, number: int, index: int
+    ) -> tuple[int, int] | None:
+        """Ledger and entry of an index (PIP-70); None where the broker cannot tell."""
+        path = f"{_path(name.partition(number))}/getMessageIdByIndex?index={index}"
+        try:
+            answer = await self._call("GET", path)
+        except AdminRefusedError:
+            return None
+        found = msgspec.json.decode(answer)
+        return found["ledgerId"], found["entryId"]
+
+    async def _call(self, method: str, path: str, body: object = None) -> bytes:
+        """One request, at the first host that answers."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                timeout=aiohttp.ClientTimeout(total=TIMEOUT_S)
+            )
+        failure: Exception | None = None
+        for base in list(self._bases):
+            try:
+                return await self._ask(method, f"{base}/admin/v2/{path}", body)
+            except (aiohttp.ClientError, TimeoutError) as error:
+                failure = error
+                # The next call begins with a host that may be up.
+                self._bases.remove(base)
+                self._bases.append(base)
+        raise LogUnavailableError(
+            f"Pulsar's admin REST at {', '.join(self._bases)} does not answer: "
+            f"{failure or 'time-out'}"
+        ) from failure
+
+    async def _ask(self, method: str, url: str, body: object) -> bytes:
+        assert self._session is not None
+        headers = {"Content-Type": "application/json"}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token()}"
+        async with self._session.request(
+            method,
+            URL(url, encoded=True),
+            data=None if body is None else msgspec.json.encode(body),
+            headers=headers,
+            max_redirects=_REDIRECTS,
+            ssl=self._tls if self._tls is not None else True,
+        ) as response:
+            answer = await response.read()
+            status = response.status
+        if status < HTTPStatus.MULTIPLE_CHOICES:
+            return answer
+        text = f"{method} {URL(url, encoded=True).path}: {_reason(status, answer)}"
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            raise NotPermittedError(f"Pulsar does not permit {text}")
+        raise AdminRefusedError(status, f"Pulsar refused {text}")
+
+
+def _path(full_name: str) -> str:
+    """`persistent://tenant/namespace/topic` as it stands in a path."""
+    domain, _, rest = full_name.partition("://")
+    return f"{domain}/" + "/".join(quote(part, safe="") for part in rest.split("/", 2))
+
+
+def _reason(status: int, answer: bytes) -> str:
+    try:
+        return f"{status} {msgspec.json.decode(answer)['reason']}"
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return f"{status} {answer[:200].decode(errors='replace')}"

@@ -1,0 +1,208 @@
+"""A client of one Pulsar cluster: its connections, and who serves which topic."""
+
+import asyncio
+import contextlib
+import itertools
+import ssl
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from storage.pulsar.commands import Access, Lookup, LookupAnswer, LookupType
+from storage.pulsar.connection import Connection, Token
+from storage.pulsar.entry import Entry, Position
+from storage.pulsar.errors import PulsarError, PulsarUnavailableError, server_error
+from storage.pulsar.producer import Producer
+from storage.pulsar.reader import Reader
+from storage.pulsar.service_url import Address, ServiceUrl
+
+REDIRECTS = 20
+"""How often a look-up is sent on, as in Pulsar's own clients (maxLookupRedirects)."""
+CONNECT_TIMEOUT_S = 10
+
+
+class Route(NamedTuple):
+    """A connection that can be shared: to an address, and there perhaps on by proxy."""
+
+    address: Address
+    proxy_to: str | None = None
+
+
+class PulsarClient:
+    """Producers and readers of a cluster; one connection to each of its brokers.
+
+    Args:
+        service_url: where to ask, as in `ServiceUrl.parse`.
+        token: what tells the token to show; called for each connection.
+        tls: how certificates are checked, for `pulsar+ssl`; None: as Python does.
+        request_timeout_s: how long to wait for an answer, and for a first opening.
+
+    Raises:
+        ValueError: `service_url` is malformed.
+    """
+
+    def __init__(
+        self,
+        service_url: str,
+        *,
+        token: Token | None = None,
+        tls: ssl.SSLContext | None = None,
+        request_timeout_s: float = 30,
+    ) -> None:
+        self.request_timeout_s = request_timeout_s
+        self._service = ServiceUrl.parse(service_url)
+        self._next_address = itertools.cycle(self._service.addresses)
+        self._address = next(self._next_address)
+        self._token = token
+        self._tls = (tls or ssl.create_default_context()) if self._service.tls else None
+        self._connections: dict[Route, asyncio.Task[Connection]] = {}
+        self._open: set[Producer | Reader] = set()
+
+    async def producer(
+        self,
+        topic: str,
+        name: str,
+        *,
+        access: Access = Access.EXCLUSIVE_WITH_FENCING,
+        lost: Callable[[PulsarError], None],
+    ) -> Producer:
+        """Open a producer.
+
+        Args:
+            topic: `persistent://tenant/namespace/topic`, not partitioned.
+            name: the producer's; deduplication counts for each name.
+            access: who else may write.
+            lost: called once if the producer can never write again, after all its
+                pending entries got the same error.
+
+        Raises:
+            PulsarError: refused, or not possible within `request_timeout_s`.
+        """
+        producer = Producer(self, topic, name, access, lost)
+        await producer.open()
+        self._open.add(producer)
+        return producer
+
+    async def reader(
+        self,
+        topic: str,
+        start: Position | Literal["earliest", "latest"] | int,
+        *,
+        inclusive: bool = True,
+        compacted: bool = False,
+        received: Callable[[Entry], None],
+        lost: Callable[[PulsarError], None],
+        permits: int,
+    ) -> Reader:
+        """Open a reader.
+
+        Args:
+            topic: as for `producer`; it must exist.
+            start: a position, an end, or a publish time in milliseconds.
+            inclusive: whether the entry at a start position is given too.
+            compacted: give only the last of each key, where the topic is compacted.
+            received: called with each entry, in order.
+            lost: called once if the reader will never give an entry again.
+            permits: how many entries may come, until `Reader.more`.
+
+        Raises:
+            PulsarError: refused, or not possible within `request_timeout_s`.
+        """
+        reader = Reader(self, topic, compacted, received, lost)
+        await reader.open(start, inclusive=inclusive, permits=permits)
+        self._open.add(reader)
+        return reader
+
+    async def close(self) -> None:
+        """Close all producers, readers and connections."""
+        await asyncio.gather(*(one.close() for one in self._open))
+        tasks = list(self._connections.values())
+        for task in tasks:
+            task.cancel()
+            with contextlib.suppress(PulsarError, asyncio.CancelledError):
+                (await task).abort(PulsarUnavailableError("the client was closed"))
+
+    def forget(self, one: Producer | Reader) -> None:
+        """Let go of what was closed."""
+        self._open.discard(one)
+
+    async def broker_of(self, topic: str) -> Connection:
+        """A connection to the broker that serves a topic.
+
+        Raises:
+            PulsarError: refused, or no broker answers in time.
+        """
+        connection = await self._any_broker()
+        authoritative = False
+        for _ in range(REDIRECTS):
+            asked = authoritative
+            answer = await connection.request(
+                lambda number, asked=asked: Lookup(topic, number, asked),  # type: ignore[misc]
+                LookupAnswer,
+                self.request_timeout_s,
+            )
+            if answer.response == LookupType.CONNECT:
+                return await self._connected(self._route(topic, answer))
+            if answer.response != LookupType.REDIRECT:
+                raise server_error(answer.error or 0, answer.message)
+            connection = await self._connected(self._route(topic, answer))
+            authoritative = answer.authoritative
+        raise PulsarUnavailableError(f"{topic}: more than {REDIRECTS} redirects")
+
+    def _route(self, topic: str, answer: LookupAnswer) -> Route:
+        url = answer.broker_url_tls if self._tls else answer.broker_url
+        if not url:
+            kind = "pulsar+ssl" if self._tls else "pulsar"
+            raise PulsarError(f"the broker of {topic} has no {kind} address")
+        try:
+            broker = ServiceUrl.parse(url).addresses[0]
+        except ValueError as error:
+            raise PulsarError(f"the broker of {topic} has a bad address") from error
+        if answer.proxy_through_service_url and broker != self._address:
+            return Route(self._address, f"{broker.host}:{broker.port}")
+        return Route(broker)
+
+    async def _any_broker(self) -> Connection:
+        error: PulsarError | None = None
+        for _ in self._service.addresses:
+            try:
+                return await self._connected(Route(self._address))
+            except PulsarUnavailableError as unavailable:
+                error = unavailable
+                self._address = next(self._next_address)
+        assert error is not None
+        raise error
+
+    async def _connected(self, route: Route) -> Connection:
+        task = self._connections.get(route)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._connect(route))
+            self._connections[route] = task
+        # Others wait for the same connection: who gives up does not end it.
+        return await asyncio.shield(task)
+
+    async def _connect(self, route: Route) -> Connection:
+        def forget(_connection: Connection | None = None) -> None:
+            if self._connections.get(route) is task:
+                del self._connections[route]
+
+        task = asyncio.current_task()
+        host, port = route.address
+        connection: Connection | None = None
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    lambda: Connection(self._token, route.proxy_to, forget),
+                    host,
+                    port,
+                    ssl=self._tls,
+                )
+            await connection.handshake(self.request_timeout_s)
+        except OSError as error:  # as TimeoutError is
+            forget()
+            raise PulsarUnavailableError(f"{host}:{port}: {error!r}") from error
+        except BaseException:
+            forget()
+            if connection is not None:
+                connection.abort(PulsarUnavailableError("the handshake failed"))
+            raise
+        return connection

@@ -1,0 +1,327 @@
+"""One connection to a broker: commands in, commands out, requests and their answers."""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar, cast
+
+from storage.pulsar.commands import (
+    PROTOCOL_VERSION,
+    AuthChallenge,
+    AuthData,
+    AuthResponse,
+    CloseConsumer,
+    CloseProducer,
+    Connect,
+    Connected,
+    Delivery,
+    FeatureFlags,
+    LastMessageId,
+    LookupAnswer,
+    Ping,
+    Pong,
+    ProducerSuccess,
+    Refused,
+    SendError,
+    SendReceipt,
+    Success,
+    TopicMigrated,
+)
+from storage.pulsar.errors import (
+    PulsarError,
+    PulsarUnavailableError,
+    WireError,
+    server_error,
+)
+from storage.pulsar.frames import (
+    DEFAULT_MESSAGE_BYTES,
+    PADDING_BYTES,
+    Buffer,
+    Deframer,
+    command_frame,
+    decode_frame,
+)
+from storage.pulsar.protobuf import Message
+
+CLIENT_VERSION = "Ropeway"
+KEEP_ALIVE_S = 30
+"""Between two PINGs, as brokers do it (keepAliveIntervalSeconds)."""
+SILENT_INTERVALS = 1.5
+"""After so many of them without a byte a connection is dead: one PING had no answer,
+as brokers count it."""
+HANDSHAKE = -1
+"""The request id of what belongs to CONNECT."""
+MIGRATED_PRODUCER = 0
+
+Answer = TypeVar("Answer", bound=Message)
+Token = Callable[[], str]
+
+
+class End(Protocol):
+    """What a connection tells a producer or a consumer that is open on it."""
+
+    def closed(self, error: PulsarError) -> None:
+        """It is not open any more: the broker or the network closed it."""
+
+
+class ProducerEnd(End, Protocol):
+    """A producer."""
+
+    def receipt(self, receipt: SendReceipt) -> None:
+        """An entry is stored."""
+
+    def send_error(self, error: SendError) -> None:
+        """An entry is not stored, or not known to be."""
+
+
+class ConsumerEnd(End, Protocol):
+    """A consumer."""
+
+    def delivery(self, delivery: Delivery, frame: bytes, at: int) -> None:
+        """An entry came; its metadata begins at `at` in `frame`."""
+
+
+class Connection(asyncio.Protocol):
+    """A connection; `handshake` before anything else, then any number of requests.
+
+    Frames go out in the order of `write`, joined once in each turn of the event loop.
+    While the other side does not read, they wait here, not copied.
+
+    Args:
+        token: the token that is shown to the broker; asked anew whenever it is needed.
+        proxy_to: the broker that a proxy shall connect us to.
+        lost: called when the connection has ended.
+    """
+
+    def __init__(
+        self,
+        token: Token | None,
+        proxy_to: str | None,
+        lost: Callable[["Connection"], None],
+    ) -> None:
+        self.producers: dict[int, ProducerEnd] = {}
+        self.consumers: dict[int, ConsumerEnd] = {}
+        self.max_message_bytes = DEFAULT_MESSAGE_BYTES
+        self.ids = itertools.count(1)
+        """Of producers and of consumers: never used twice on a connection, so that
+        what still comes for a closed one finds nobody."""
+        self.broken: PulsarError | None = None
+        """Why the connection has ended."""
+        self._token = token
+        self._proxy_to = proxy_to
+        self._lost = lost
+        self._loop = asyncio.get_running_loop()
+        self._deframer = Deframer()
+        self._request_ids = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._outgoing: list[Buffer] = []
+        self._flush_due = self._paused = False
+        self._heard_s = self._loop.time()
+        self._transport: asyncio.Transport
+        self._keep_alive: asyncio.TimerHandle
+
+    async def handshake(self, timeout_s: float) -> None:
+        """Tell the broker who we are.
+
+        Raises:
+            PulsarError: refused, or no answer in time.
+        """
+        connect = Connect(
+            CLIENT_VERSION,
+            auth_data=self._token().encode() if self._token else None,
+            protocol_version=PROTOCOL_VERSION,
+            auth_method="token" if self._token else "none",
+            proxy_to_broker_url=self._proxy_to,
+            feature_flags=FeatureFlags(auth_refresh=True, broker_entry_metadata=True),
+        )
+        answer = await self._answered(HANDSHAKE, connect, Connected, timeout_s)
+        if answer.max_message_bytes:
+            self.max_message_bytes = answer.max_message_bytes
+            self._deframer.limit_bytes = answer.max_message_bytes + PADDING_BYTES
+
+    async def request(
+        self, make: Callable[[int], Message], kind: type[Answer], timeout_s: float
+    ) -> Answer:
+        """Send a request and wait for its answer.
+
+        Args:
+            make: makes the request of its id.
+            kind: what a success answers with.
+            timeout_s: how long to wait.
+
+        Raises:
+            PulsarError: refused; or no answer in time, or of another kind.
+        """
+        number = next(self._request_ids)
+        return await self._answered(number, make(number), kind, timeout_s)
+
+    async def _answered(
+        self, number: int, request: Message, kind: type[Answer], timeout_s: float
+    ) -> Answer:
+        if self.broken is not None:
+            raise self.broken
+        waiting = self._waiting[number] = self._loop.create_future()
+        self.tell(request)
+        what = type(request).__name__
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer = await waiting
+        except TimeoutError:
+            raise PulsarUnavailableError(f"no answer to {what} in {timeout_s} s") from (
+                None
+            )
+        finally:
+            del self._waiting[number]
+        if not isinstance(answer, kind):
+            got = type(answer).__name__
+            raise WireError(f"{got} for an answer to {what}; allowed: {kind.__name__}")
+        return answer
+
+    def tell(self, command: Message) -> None:
+        """Send a command that has no payload."""
+        self.write([command_frame(command)])
+
+    def write(self, frame: Sequence[Buffer]) -> None:
+        """Send a frame, given in parts that do not change any more."""
+        self._outgoing += frame
+        if not self._flush_due:
+            self._flush_due = True
+            self._loop.call_soon(self._flush)
+
+    def abort(self, error: PulsarError) -> None:
+        """End the connection at once, for a reason."""
+        if self.broken is None:
+            self.broken = error
+            self._transport.abort()
+
+    def _flush(self) -> None:
+        self._flush_due = False
+        if not self._paused and self._outgoing and self.broken is None:
+            outgoing, self._outgoing = self._outgoing, []
+            self._transport.writelines(outgoing)
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to send and to watch."""
+        # uvloop's transports have the methods, but not the class.
+        self._transport = cast("asyncio.Transport", transport)
+        self._keep_alive = self._loop.call_later(KEEP_ALIVE_S, self._watch)
+
+    def data_received(self, data: bytes) -> None:
+        """Do what the commands say that arrived."""
+        self._heard_s = self._loop.time()
+        try:
+            for frame in self._deframer.feed(data):
+                command, at = decode_frame(frame)
+                do = DOES.get(type(command))
+                if do is not None:
+                    do(self, command, frame, at)
+        except WireError as error:
+            self.abort(error)
+
+    def pause_writing(self) -> None:
+        """Hold frames back: the other side does not read."""
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        """Send what was held back."""
+        self._paused = False
+        self._flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell everybody who relied on it."""
+        error = self.broken = self.broken or PulsarUnavailableError(
+            f"the connection was lost: {exc or 'closed by the broker'}"
+        )
+        self._keep_alive.cancel()
+        self._outgoing.clear()
+        self._lost(self)
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(error)
+        ends: list[End] = [*self.producers.values(), *self.consumers.values()]
+        self.producers.clear()
+        self.consumers.clear()
+        for end in ends:
+            end.closed(error)
+
+    def _watch(self) -> None:
+        silent_s = self._loop.time() - self._heard_s
+        if silent_s > SILENT_INTERVALS * KEEP_ALIVE_S:
+            self.abort(PulsarUnavailableError(f"no byte came for {silent_s:.0f} s"))
+            return
+        self.tell(Ping())
+        self._keep_alive = self._loop.call_later(KEEP_ALIVE_S, self._watch)
+
+    # What commands do.
+
+    def _answer(self, answer: Any, _frame: bytes, _at: int) -> None:
+        waiting = self._waiting.get(getattr(answer, "request_id", HANDSHAKE))
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+
+    def _refused(self, refused: Refused, _frame: bytes, _at: int) -> None:
+        waiting = self._waiting.get(refused.request_id)
+        if waiting is not None and not waiting.done():
+            waiting.set_exception(server_error(refused.error, refused.message))
+
+    def _ping(self, _ping: Ping, _frame: bytes, _at: int) -> None:
+        self.tell(Pong())
+
+    def _challenge(self, _challenge: AuthChallenge, _frame: bytes, _at: int) -> None:
+        token = self._token().encode() if self._token else b""
+        proof = AuthData("token" if self._token else "none", token)
+        self.tell(AuthResponse(CLIENT_VERSION, proof, PROTOCOL_VERSION))
+
+    def _receipt(self, receipt: SendReceipt, _frame: bytes, _at: int) -> None:
+        producer = self.producers.get(receipt.producer_id)
+        if producer is not None:
+            producer.receipt(receipt)
+
+    def _send_error(self, error: SendError, _frame: bytes, _at: int) -> None:
+        producer = self.producers.get(error.producer_id)
+        if producer is not None:
+            producer.send_error(error)
+
+    def _delivery(self, delivery: Delivery, frame: bytes, at: int) -> None:
+        consumer = self.consumers.get(delivery.consumer_id)
+        if consumer is not None:
+            consumer.delivery(delivery, frame, at)
+
+    def _close_producer(self, close: CloseProducer, _frame: bytes, _at: int) -> None:
+        self._close(self.producers.pop(close.producer_id, None))
+
+    def _close_consumer(self, close: CloseConsumer, _frame: bytes, _at: int) -> None:
+        self._close(self.consumers.pop(close.consumer_id, None))
+
+    def _migrated(self, migrated: TopicMigrated, _frame: bytes, _at: int) -> None:
+        ends: dict[int, Any] = (
+            self.producers
+            if migrated.resource_type == MIGRATED_PRODUCER
+            else self.consumers
+        )
+        self._close(ends.pop(migrated.resource_id, None))
+
+    def _close(self, end: End | None) -> None:
+        if end is not None:
+            end.closed(PulsarUnavailableError("closed by the broker"))
+
+
+DOES: dict[type[Message] | type[None], Callable[[Connection, Any, bytes, int], None]]
+DOES = {
+    **dict.fromkeys(
+        (Connected, Success, ProducerSuccess, LookupAnswer, LastMessageId),
+        Connection._answer,  # noqa: SLF001 - this class's own table
+    ),
+    Refused: Connection._refused,  # noqa: SLF001
+    Ping: Connection._ping,  # noqa: SLF001
+    AuthChallenge: Connection._challenge,  # noqa: SLF001
+    SendReceipt: Connection._receipt,  # noqa: SLF001
+    SendError: Connection._send_error,  # noqa: SLF001
+    Delivery: Connection._delivery,  # noqa: SLF001
+    CloseProducer: Connection._close_producer,  # noqa: SLF001
+    CloseConsumer: Connection._close_consumer,  # noqa: SLF001
+    TopicMigrated: Connection._migrated,  # noqa: SLF001
+}
+"""What each command does that a broker may send; others do nothing."""

@@ -1,0 +1,303 @@
+"""The log on Pulsar: opening it, its topics, and joining its parts."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from storage.api import LogError, LogUnavailableError, NoSuchPartitionError
+from storage.pulsar import query as queries
+from storage.pulsar import selftest
+from storage.pulsar.admin import Admin
+from storage.pulsar.catalog import Catalog
+from storage.pulsar.client import PulsarClient
+from storage.pulsar.finding import Finder
+from storage.pulsar.ownership import Ownership
+from storage.pulsar.partition import PulsarPartition
+from storage.pulsar.reading import Readers
+from storage.pulsar.settings import PulsarLogSettings
+from storage.pulsar.state import PulsarState, open_state, state_topic
+from storage.pulsar.tail import Tail
+from storage.pulsar.times import Times
+from storage.pulsar.upkeep import Upkeep, refresh_first
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from storage.api import Found, Numbering
+    from storage.pulsar.appender import Appender
+    from storage.state import Deposed
+
+LostOwnership = Callable[[str, int], None]
+"""Called with topic and number when another node has taken a partition over."""
+
+_log = structlog.get_logger()
+
+
+async def open_log(
+    settings: PulsarLogSettings | None = None,
+    *,
+    prepare: bool = False,
+    lost_ownership: LostOwnership | None = None,
+) -> PulsarLog:
+    """Open the log that Pulsar keeps in the namespaces of the settings.
+
+    Args:
+        settings: The defaults, where it is None.
+        prepare: Make a missing namespace, and set its policies where they do not fit.
+        lost_ownership: Called with topic and number when another node has taken a
+            partition over.
+
+    Raises:
+        PulsarUnfitError: Pulsar lacks something; names the setting.
+        LogUnavailableError: It does not answer, or does not permit it.
+    """
+    settings = settings or PulsarLogSettings()
+    token = _token(settings.token_file)
+    tls = ssl.create_default_context(cafile=settings.tls_ca_file)
+    admin = Admin(settings.admin_url, token=token, tls=tls)
+    catalog = Catalog(admin, settings)
+    try:
+        await selftest.check(admin, catalog.spaces, prepare=prepare)
+        await catalog.load()
+    except BaseException:
+        await admin.close()
+        raise
+    client = PulsarClient(
+        settings.service_url,
+        token=token,
+        tls=tls,
+        request_timeout_s=settings.open_s,
+    )
+    return PulsarLog(settings, admin, client, catalog, lost_ownership)
+
+
+def _token(file: str | None) -> Callable[[], str] | None:
+    if file is None:
+        return None
+    path = Path(file)
+    return lambda: path.read_text(encoding="utf-8").strip()
+
+
+class PulsarLog:
+    """A log on Pulsar; see `storage.api` for what it promises."""
+
+    numbering: Numbering = "dense"
+
+    def __init__(
+        self,
+        settings: PulsarLogSettings,
+        admin: Admin,
+        client: PulsarClient,
+        catalog: Catalog,
+        lost_ownership: LostOwnership | None,
+    ) -> None:
+        self._settings = settings
+        self._admin = admin
+        self._client = client
+        self._catalog = catalog
+        self._lost_ownership = lost_ownership
+        self._tail = Tail(settings.tail_bytes)
+        finder = Finder(client, admin)
+        self._readers = Readers(client, finder, settings, self._refresh)
+        self._times = Times(finder, self._readers)
+        self._ownership = Ownership(
+            client, admin, self._readers, settings, self._taken, self._deleted
+        )
+        self._traffic = self._ownership.traffic
+        self._upkeep = Upkeep(
+            settings, self._traffic, self._readers, self._open_ones, self._refresh
+        )
+        self._partitions: dict[str, dict[int, PulsarPartition]] = {}
+        self._closing: asyncio.Task[None] | None = None
+
+    async def create(self, topic: str, partitions: Collection[int]) -> None:
+        """Make partitions of a topic, and all before them; see `storage.api`."""
+        self._refuse_when_closed()
+        await self._catalog.create(self._catalog.names.canonical(topic), partitions)
+
+    async def open_state(self, broker: str, node: str, deposed: Deposed) -> PulsarState:
+        """Open what the nodes of a broker share, beside the topics without a tenant.
+
+        Args:
+            broker: The broker's name.
+            node: Who we are, among its nodes.
+            deposed: Called when another node has taken the lead from this one.
+
+        Raises:
+            LogUnavailableError: Pulsar does not answer, or refuses.
+        """
+        topic = state_topic(
+            f"{self._settings.tenant}/{self._settings.namespace}", broker
+        )
+        return await open_state(self._client, self._admin, topic, node, deposed)
+
+    async def delete(self, topic: str) -> None:
+        """Forget a topic; see `storage.api`."""
+        self._refuse_when_closed()
+        topic = self._catalog.names.canonical(topic)
+        partitions = list(self._partitions.get(topic, {}).values())
+        for partition in partitions:
+            partition.gone = True
+        try:
+            # First, lest a producer that reconnects makes it anew.
+            shut = self._ownership.shut
+            await asyncio.gather(
+                *(shut(one, "the topic is being deleted") for one in partitions)
+            )
+            await self._catalog.delete(topic)
+        except BaseException:
+            for partition in partitions:
+                partition.gone = False
+            raise
+        self._forget(topic)
+
+    def partition(self, topic: str, number: int) -> PulsarPartition:
+        """The partition of that name; see `storage.api`."""
+        try:
+            return self._partitions[topic][number]
+        except KeyError:
+            return self._make_partition(topic, number)
+
+    def _make_partition(self, topic: str, number: int) -> PulsarPartition:
+        self._refuse_when_closed()
+        topic = self._catalog.names.canonical(topic)
+        known = self._partitions.get(topic, {}).get(number)
+        if known is not None:
+            return known
+        count = self._catalog.topics.get(topic, 0)
+        if not 0 <= number < count:
+            raise NoSuchPartitionError(
+                f"no partition {number} of topic {topic}; it has {count}"
+            )
+        partition = PulsarPartition(
+            topic,
+            number,
+            self._catalog.name(topic),
+            self._tail,
+            self._readers,
+            self._times,
+            self._settings.positions,
+        )
+        self._partitions.setdefault(topic, {})[number] = partition
+        return partition
+
+    async def ready(self, topic: str) -> None:
+        """Return when a topic's partitions are open; see `storage.api`."""
+        self._refuse_when_closed()
+        topic = self._catalog.names.canonical(topic)
+        if topic not in self._catalog.topics:
+            raise NoSuchPartitionError(f"no topic {topic}")
+        await self._ownership.open(self._partitions.get(topic, {}).values())
+
+    def _taken(self, partition: PulsarPartition) -> None:
+        if self._lost_ownership is not None:
+            self._lost_ownership(partition.topic, partition.number)
+
+    def _deleted(self, partition: PulsarPartition) -> None:
+        """A topic is not what it was: gone, or another one of the same name."""
+        self._forget(partition.topic)
+        self._ownership.do(self._look_for(partition.topic))
+
+    async def _look_for(self, topic: str) -> None:
+        try:
+            if not await self._catalog.exists(topic):
+                self._catalog.topics.pop(topic, None)
+        except LogError as error:
+            _log.warning("cannot tell whether a topic is gone", reason=str(error))
+
+    def _forget(self, topic: str) -> None:
+        for partition in self._partitions.pop(topic, {}).values():
+            partition.gone = True
+            self._ownership.do(self._ownership.shut(partition, "the topic was deleted"))
+            partition.watchers.clear()
+
+    def topics(self) -> dict[str, frozenset[int]]:
+        """Every topic with the numbers of its partitions."""
+        return {
+            topic: frozenset(range(count))
+            for topic, count in self._catalog.topics.items()
+        }
+
+    @property
+    def overdue_ms(self) -> int:
+        """For how long Pulsar has acknowledged nothing at all, if that is too long."""
+        traffic = self._traffic
+        if not traffic.appenders:
+            return 0
+        waited_ms = int((time.monotonic() - traffic.heard_at) * 1000)
+        return waited_ms if waited_ms > self._settings.wait_ms else 0
+
+    async def query(
+        self, topic: str, key: str, begin_ms: int, end_ms: int, max_count: int
+    ) -> list[Found]:
+        """Records of the topic's open partitions with a key; see `storage.api`."""
+        self._refuse_when_closed()
+        topic = self._catalog.names.canonical(topic)
+        partitions = [
+            one
+            for one in self._partitions.get(topic, {}).values()
+            if one.appender is not None
+        ]
+        return await queries.query(
+            partitions, self._readers, self._times, key, begin_ms, end_ms, max_count
+        )
+
+    async def flush(self) -> None:
+        """Return when all that was appended before has been acknowledged."""
+        self._refuse_when_closed()
+        await self._drain([one.appender for one in self._open_ones() if one.appender])
+
+    async def _drain(self, appenders: list[Appender]) -> None:
+        waits = [one.drained() for one in appenders if not one.is_idle]
+        if waits:
+            await asyncio.gather(*waits)
+
+    async def close(self) -> None:
+        """Wait for what is on its way, give everything up. Twice is fine."""
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        await self._upkeep.close()
+        appenders = []
+        for partitions in self._partitions.values():
+            for partition in partitions.values():
+                partition.closed = True
+                if partition.appender is not None:
+                    appenders.append(partition.appender)
+                    partition.appender = None
+        try:
+            async with asyncio.timeout(self._settings.outcome_s):
+                await self._drain(appenders)
+        except (TimeoutError, LogError) as error:
+            _log.warning("appends were not acknowledged", reason=str(error))
+        for appender in appenders:
+            appender.fail("the log was closed")
+        await asyncio.gather(*(one.producer.close() for one in appenders))
+        await self._ownership.close()
+        await self._readers.close()
+        await self._client.close()
+        await self._admin.close()
+
+    async def _refresh(self, partition: PulsarPartition) -> None:
+        await refresh_first(self._client, self._admin, partition)
+
+    def _open_ones(self) -> list[PulsarPartition]:
+        return [
+            one
+            for each in self._partitions.values()
+            for one in each.values()
+            if one.appender is not None
+        ]
+
+    def _refuse_when_closed(self) -> None:
+        if self._closing is not None:
+            raise LogUnavailableError("the log on Pulsar is closed")

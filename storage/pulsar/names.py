@@ -1,0 +1,131 @@
+"""Names: a RocketMQ topic's partition and its Pulsar topic, one to one. No I/O here.
+
+    orders                     persistent://public/default/orders-partition-0
+    acme|blue%orders           persistent://acme/blue/orders-partition-0
+    %RETRY%acme|blue%billing   persistent://acme/blue/%RETRY%billing-partition-0
+    blue%orders                persistent://public/default/blue%25orders-partition-0
+
+Tenant and namespace stand as RocketMQ's namespaces do: behind `%RETRY%` or `%DLQ%`,
+before a `%`. A namespace without a tenant is RocketMQ's own, and part of the name.
+Source: NamespaceUtil.java, RocketMQ 5.3.4; RocketMQTopic.java, RoP 0.3.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from storage.api import LogLimitError
+
+RETRY_PREFIX = "%RETRY%"
+DLQ_PREFIX = "%DLQ%"
+PARTITION = "-partition-"
+"""Pulsar's own mark between a topic and a partition's number."""
+
+_legal = re.compile(r"[-=:.\w]+", re.ASCII).fullmatch
+"""Source: NamedEntity.java, Pulsar 4.0.8."""
+
+
+class PulsarName(NamedTuple):
+    """A partitioned topic of Pulsar."""
+
+    tenant: str
+    namespace: str
+    local: str
+
+    def partition(self, number: int) -> str:
+        """The full name of one of its partitions."""
+        return (
+            f"persistent://{self.tenant}/{self.namespace}/{self.local}"
+            f"{PARTITION}{number}"
+        )
+
+    @property
+    def path(self) -> str:
+        """As the admin REST's paths have it."""
+        return f"{self.tenant}/{self.namespace}/{quote(self.local, safe='')}"
+
+
+class Names:
+    """The two ways between names.
+
+    Args:
+        tenant: Of topics that name none.
+        namespace: Of topics that name none.
+    """
+
+    def __init__(self, tenant: str, namespace: str) -> None:
+        self.tenant = tenant
+        self.namespace = namespace
+
+    def pulsar(self, topic: str) -> PulsarName:
+        """The Pulsar topic of a RocketMQ topic.
+
+        Raises:
+            LogLimitError: Pulsar cannot take that tenant or namespace.
+        """
+        prefix, rest = _split(topic)
+        place = _place(rest)
+        if place is None:
+            return self._name(topic, self.tenant, self.namespace, prefix, rest)
+        return self._name(topic, *place[:2], prefix, place[2])
+
+    def _name(
+        self, topic: str, tenant: str, namespace: str, prefix: str, local: str
+    ) -> PulsarName:
+        for part in (tenant, namespace):
+            if not _legal(part):
+                raise LogLimitError(
+                    f"topic {topic}: {part!r} cannot be a tenant or namespace of "
+                    "Pulsar; allowed: letters, digits and _ - = : ."
+                )
+        if not local:
+            raise LogLimitError(f"topic {topic} has a namespace and no name")
+        return PulsarName(tenant, namespace, prefix + _encode(local))
+
+    def rocketmq(self, name: PulsarName) -> str:
+        """The RocketMQ topic of a Pulsar topic, in the shortest form."""
+        prefix, rest = _split(name.local)
+        rest = unquote(rest)
+        ours = (name.tenant, name.namespace) == (self.tenant, self.namespace)
+        if ours and _place(rest) is None:
+            return prefix + rest
+        return f"{prefix}{name.tenant}|{name.namespace}%{rest}"
+
+    def canonical(self, topic: str) -> str:
+        """The one form among those that mean the same topic."""
+        return self.rocketmq(self.pulsar(topic))
+
+
+def parse_partition(full: str) -> tuple[PulsarName, int] | None:
+    """Take a partition's full name apart; None where it is no partition."""
+    scheme, found, rest = full.partition("://")
+    parts = rest.split("/", 2)
+    if scheme != "persistent" or not found or len(parts) != 3:  # noqa: PLR2004 - tenant, namespace, topic
+        return None
+    local, found, number = parts[2].rpartition(PARTITION)
+    if not found or not local or not number.isascii() or not number.isdigit():
+        return None
+    return PulsarName(parts[0], parts[1], local), int(number)
+
+
+def _split(name: str) -> tuple[str, str]:
+    for prefix in (RETRY_PREFIX, DLQ_PREFIX):
+        if name.startswith(prefix):
+            return prefix, name[len(prefix) :]
+    return "", name
+
+
+def _place(rest: str) -> tuple[str, str, str] | None:
+    """Tenant, namespace and name of `tenant|namespace%name`; None of anything else."""
+    space, found, local = rest.partition("%")
+    tenant, bar, namespace = space.partition("|")
+    if not (found and bar):
+        return None
+    return tenant, namespace, local
+
+
+def _encode(local: str) -> str:
+    """What Pulsar takes: no slashes, no mark of a partition, and nothing ambiguous."""
+    return quote(local, safe="|").replace(PARTITION, "%2Dpartition-")

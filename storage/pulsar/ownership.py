@@ -1,0 +1,185 @@
+"""Who owns a partition: this node from its opening until it is taken over or gone."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import structlog
+
+from storage.api import LogError, LogUnavailableError, NoSuchPartitionError
+from storage.pulsar.appender import Appender, Traffic
+from storage.pulsar.errors import FencedError, PulsarError, TopicNotFoundError
+from storage.pulsar.opening import open_partition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+
+    from storage.pulsar.admin import Admin
+    from storage.pulsar.client import PulsarClient
+    from storage.pulsar.opening import Opened
+    from storage.pulsar.partition import PulsarPartition
+    from storage.pulsar.reading import Readers
+    from storage.pulsar.settings import PulsarLogSettings
+
+OPENING_AT_ONCE = 16
+"""Partitions that are opened side by side; a broker serves many gateways."""
+
+_log = structlog.get_logger()
+
+
+class Ownership:
+    """Opens partitions and notices when they are lost.
+
+    Args:
+        client: Makes producers.
+        admin: Knows ledgers.
+        readers: Those of a partition are closed with it.
+        settings: Sizes and patience.
+        taken: Called with a partition that another node has taken over.
+        deleted: Called with a partition whose topic was, or seems to be, deleted.
+    """
+
+    def __init__(
+        self,
+        client: PulsarClient,
+        admin: Admin,
+        readers: Readers,
+        settings: PulsarLogSettings,
+        taken: Callable[[PulsarPartition], None],
+        deleted: Callable[[PulsarPartition], None],
+    ) -> None:
+        self.traffic = Traffic(settings.waiting_bytes)
+        """What is on its way, of all partitions."""
+        self._client = client
+        self._admin = admin
+        self._readers = readers
+        self._settings = settings
+        self._taken = taken
+        self._deleted = deleted
+        self._openings: dict[PulsarPartition, asyncio.Task[None]] = {}
+        self._turns = asyncio.Semaphore(OPENING_AT_ONCE)
+        self._chores: set[asyncio.Task[None]] = set()
+
+    async def open(self, partitions: Iterable[PulsarPartition]) -> None:
+        """Return when all of them are open; each is opened once, whoever asks.
+
+        Raises:
+            LogError: One of them cannot be.
+        """
+        openings = []
+        for partition in partitions:
+            if partition.appender is None:
+                opening = self._openings.get(partition)
+                if opening is None:
+                    opening = asyncio.ensure_future(self._open(partition))
+                    self._openings[partition] = opening
+                openings.append(opening)
+        if openings:
+            await asyncio.wait(openings)
+        for opening in openings:
+            if opening.cancelled():
+                raise LogUnavailableError("the log on Pulsar is closed")
+            error = opening.exception()
+            if error is not None:
+                raise error
+
+    async def _open(self, partition: PulsarPartition) -> None:
+        try:
+            async with self._turns:
+                await self._open_now(partition)
+        except LogError as error:
+            name = partition.full_name
+            _log.warning("partition not opened", partition=name, reason=str(error))
+            raise
+        finally:
+            del self._openings[partition]
+
+    async def _open_now(self, partition: PulsarPartition) -> None:
+        lost_early: list[PulsarError] = []
+
+        def lost(error: PulsarError) -> None:
+            if partition.appender is None:
+                lost_early.append(error)
+            else:
+                self._lost(partition, error)
+
+        opened = await open_partition(
+            self._client, self._admin, partition, self._settings, lost
+        )
+        if lost_early or partition.gone or partition.closed:
+            await opened.producer.close()
+            raise LogUnavailableError(f"{partition.full_name} was lost while it opened")
+        if opened.end < partition.end_offset:
+            # Made again behind our back: whoever holds the old one must not go on.
+            await opened.producer.close()
+            self._deleted(partition)
+            raise NoSuchPartitionError(
+                f"{partition.full_name} ended at {partition.end_offset} and now ends "
+                f"at {opened.end}: it was deleted and made again"
+            )
+        self._join(partition, opened)
+
+    def _join(self, partition: PulsarPartition, opened: Opened) -> None:
+        """Connect an opened partition's parts."""
+        for found in (opened.oldest, opened.newest):
+            if found is not None:
+                partition.positions.add(*found.spot)
+        appender = Appender(
+            partition.full_name,
+            opened.producer,
+            opened.end,
+            opened.producer.max_message_bytes,
+            self._settings,
+            self.traffic,
+            partition.stored,
+            partition.grown,
+        )
+        ledger = opened.oldest.position.ledger if opened.oldest else -1
+        partition.open(appender, opened.first, opened.end, ledger)
+        _log.info(
+            "partition open",
+            partition=partition.full_name,
+            first=opened.first,
+            end=opened.end,
+        )
+
+    def _lost(self, partition: PulsarPartition, error: PulsarError) -> None:
+        """The producer of an open partition is gone for good."""
+        name = partition.full_name
+        _log.warning("partition lost", partition=name, reason=str(error))
+        self.do(self.shut(partition, str(error)))
+        if partition.gone or partition.closed:
+            return
+        if isinstance(error, TopicNotFoundError):
+            self._deleted(partition)
+        elif isinstance(error, FencedError):
+            self._taken(partition)
+
+    def shut(
+        self, partition: PulsarPartition, reason: str
+    ) -> Coroutine[None, None, None]:
+        """Close a partition at once; what this returns closes its producer."""
+        appender = partition.appender
+        partition.shut(reason)
+        self._readers.forget(partition)
+        return _close(appender)
+
+    def do(self, work: Coroutine[None, None, None]) -> None:
+        """Have something done that nobody waits for, but for `close`."""
+        chore = asyncio.ensure_future(work)
+        self._chores.add(chore)
+        chore.add_done_callback(self._chores.discard)
+
+    async def close(self) -> None:
+        """Open nothing any more, and wait for what is being closed."""
+        for opening in self._openings.values():
+            opening.cancel()
+        await asyncio.gather(
+            *self._openings.values(), *self._chores, return_exceptions=True
+        )
+
+
+async def _close(appender: Appender | None) -> None:
+    if appender is not None:
+        await appender.producer.close()

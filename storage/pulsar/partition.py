@@ -1,0 +1,233 @@
+"""One partition of the log on Pulsar: closed, open as its sole writer, or gone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from storage.api import LogUnavailableError, NoSuchPartitionError, NotReadyError
+from storage.pulsar.gathering import Gathering
+from storage.pulsar.pack import peel
+from storage.pulsar.positions import Positions
+from storage.pulsar.tail import Cached
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from storage.api import Chunk, Done, Filter, RecordParts
+    from storage.pulsar.appender import Appender, Flight
+    from storage.pulsar.entry import Position
+    from storage.pulsar.names import PulsarName
+    from storage.pulsar.reading import Readers
+    from storage.pulsar.tail import Tail
+    from storage.pulsar.times import Times
+
+
+class PulsarPartition:
+    """A partition, made when it is first asked for, and opened by the log.
+
+    Args:
+        topic: As RocketMQ names it.
+        number: Within the topic.
+        name: The Pulsar topic's.
+        tail: The newest packs of all partitions.
+        readers: What reads from Pulsar.
+        times: What looks store times up.
+        positions: How many places of packs to know.
+    """
+
+    __slots__ = (
+        "_cached",
+        "_readers",
+        "_tail",
+        "_times",
+        "appender",
+        "closed",
+        "end_offset",
+        "first_offset",
+        "full_name",
+        "gone",
+        "name",
+        "number",
+        "oldest_ledger",
+        "positions",
+        "topic",
+        "watchers",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        number: int,
+        name: PulsarName,
+        tail: Tail,
+        readers: Readers,
+        times: Times,
+        positions: int,
+    ) -> None:
+        self.topic = topic
+        self.number = number
+        self.name = name
+        self.full_name = name.partition(number)
+        self._tail = tail
+        self._readers = readers
+        self._times = times
+        self._cached = Cached()
+        self.positions = Positions(positions)
+        self.watchers: dict[Callable[[], None], None] = {}
+        self.appender: Appender | None = None
+        """Its way in; None while it is not open."""
+        self.first_offset = 0
+        self.end_offset = 0
+        self.oldest_ledger = -1
+        """The ledger that `first_offset` was found in."""
+        self.gone = False
+        self.closed = False
+
+    @property
+    def first(self) -> int:
+        """The offset of the oldest record that is still there."""
+        if self.appender is None:
+            self._refuse()
+        return self.first_offset
+
+    @property
+    def end(self) -> int:
+        """One past the newest record that a reader can see."""
+        if self.appender is None:
+            self._refuse()
+        return self.end_offset
+
+    @property
+    def next_offset(self) -> int:
+        """The offset that the next `append` will get."""
+        if self.appender is None:
+            self._refuse()
+        return self.appender.next_offset
+
+    def append(self, records: Sequence[RecordParts], store_ms: int, done: Done) -> None:
+        """Store records after all earlier ones; see `storage.api`."""
+        appender = self.appender
+        if appender is None:
+            self._refuse()
+        appender.append(records, store_ms, done)
+
+    def stored(self, flight: Flight, position: Position | None) -> None:
+        """A pack is in Pulsar; where is not known if it had to be sent again."""
+        base = flight.base_offset
+        self._tail.add(self._cached, base, flight.pack)
+        if position is not None:
+            store_ms = flight.appends[0][1]
+            self.positions.add(base, store_ms, position.ledger, position.entry)
+        self.end_offset = max(self.end_offset, flight.visible_end)
+
+    def grown(self) -> None:
+        """Tell all who watch."""
+        if self.watchers:
+            for grown in tuple(self.watchers):
+                grown()
+
+    def read_now(
+        self,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        filter: Filter | None = None,  # noqa: A002 - the contract's name
+    ) -> Chunk | None:
+        """Read from memory alone; see `storage.api`."""
+        if self.appender is None:
+            self._refuse()
+        gathering = self.gather(offset, max_count, max_bytes, filter)
+        end = self.end_offset
+        if gathering.offset >= end:
+            return gathering.chunk()
+        cached = self._cached
+        at = cached.find(gathering.offset)
+        if at is None:
+            return None
+        while (pack := cached.get(at)) is not None and gathering.add(peel(pack)):
+            at += 1
+        return gathering.chunk()
+
+    async def read(
+        self,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        filter: Filter | None = None,  # noqa: A002 - the contract's name
+    ) -> Chunk:
+        """Read records from an offset on; see `storage.api`."""
+        chunk = self.read_now(offset, max_count, max_bytes, filter)
+        if chunk is not None:
+            return chunk
+        gathering = self.gather(offset, max_count, max_bytes, filter)
+        return await self._readers.read(self, gathering)
+
+    def gather(
+        self, offset: int, max_count: int, max_bytes: int, wanted: Filter | None
+    ) -> Gathering:
+        """Begin one read's answer."""
+        offset = max(offset, self.first_offset)
+        return Gathering(offset, self.end_offset, max_count, max_bytes, wanted)
+
+    async def offset_at(self, time_ms: int, *, upper: bool = False) -> int:
+        """Find an offset by store time; see `storage.api`."""
+        if self.appender is None:
+            self._refuse()
+        if upper:
+            after = await self._times.offset_at(self, time_ms + 1)
+            return max(after - 1, self.first_offset)
+        return await self._times.offset_at(self, time_ms)
+
+    async def store_time(self, offset: int) -> int | None:
+        """When a record was stored; see `storage.api`."""
+        if self.appender is None:
+            self._refuse()
+        if not self.first_offset <= offset < self.end_offset:
+            return None
+        return await self._times.store_time(self, offset)
+
+    def watch(self, grown: Callable[[], None]) -> None:
+        """Call `grown` each time `end` has moved."""
+        if self.gone:
+            self._refuse()
+        self.watchers[grown] = None
+
+    def unwatch(self, grown: Callable[[], None]) -> None:
+        """Stop calling it."""
+        self.watchers.pop(grown, None)
+
+    def cached_pack(self, offset: int) -> bytes | None:
+        """The pack in memory that has an offset."""
+        at = self._cached.find(offset)
+        return None if at is None else self._cached.get(at)
+
+    def open(
+        self, appender: Appender, first: int, end: int, oldest_ledger: int
+    ) -> None:
+        """Be open from now on."""
+        self._cached = Cached()
+        self.first_offset = first
+        self.end_offset = end
+        self.oldest_ledger = oldest_ledger
+        self.appender = appender
+
+    def shut(self, reason: str) -> None:
+        """Be closed from now on; what is on its way is answered."""
+        appender, self.appender = self.appender, None
+        if appender is not None:
+            appender.fail(reason)
+
+    def trim(self, first: int, oldest_ledger: int) -> None:
+        """Know that Pulsar has deleted what was before an offset."""
+        self.first_offset = max(self.first_offset, min(first, self.end_offset))
+        self.oldest_ledger = oldest_ledger
+        self.positions.trim(self.first_offset)
+
+    def _refuse(self) -> NoReturn:
+        if self.closed:
+            raise LogUnavailableError("the log on Pulsar is closed")
+        if self.gone:
+            raise NoSuchPartitionError(
+                f"partition {self.number} of topic {self.topic} was deleted"
+            )
+        raise NotReadyError(self.topic)

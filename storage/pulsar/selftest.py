@@ -1,0 +1,187 @@
+"""What Pulsar must have before a log may be kept there: checked at start, in words.
+
+Each check names the setting and how to set it. With `prepare` the policies of the
+namespace are set instead, and the log says so.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import structlog
+
+from storage.api import LogError
+from storage.pulsar.admin import NotPermittedError
+from storage.pulsar.settings import MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from storage.pulsar.admin import Admin
+
+OLDEST_VERSION = (3, 0)
+"""The first long-term release with `ExclusiveWithFencing`."""
+
+MIN_MESSAGE_BYTES = 4 * MIB + 128 * 1024
+"""RocketMQ's largest default body, its properties, and a pack's tables."""
+
+_log = structlog.get_logger()
+
+
+class PulsarUnfitError(LogError):
+    """Pulsar lacks something; the text says what, and how it is set."""
+
+
+class Policy(NamedTuple):
+    """One policy of a namespace that the log depends on."""
+
+    path: str
+    """In the admin REST."""
+    value: object
+    """What `prepare` sets."""
+    complaint: Callable[[Mapping[str, Any], Mapping[str, str]], str | None]
+    """Asked with the policies and the broker's settings; None where all is well."""
+    remedy: str
+    """Arguments of `pulsar-admin namespaces`."""
+
+
+def _deduplication(
+    policies: Mapping[str, Any], broker: Mapping[str, str]
+) -> str | None:
+    on = policies.get("deduplicationEnabled")
+    if on is None:
+        on = broker.get("brokerDeduplicationEnabled") == "true"
+    return None if on else "deduplication is off: a message sent again is stored twice"
+
+
+def _retention(policies: Mapping[str, Any], broker: Mapping[str, str]) -> str | None:
+    kept = policies.get("retention_policies") or {
+        "retentionTimeInMinutes": int(broker.get("defaultRetentionTimeInMinutes", 0)),
+        "retentionSizeInMB": int(broker.get("defaultRetentionSizeInMB", 0)),
+    }
+    if kept["retentionTimeInMinutes"] and kept["retentionSizeInMB"]:
+        return None
+    return "retention is 0: acknowledged messages are deleted when nobody has read them"
+
+
+def _deletion(policies: Mapping[str, Any], broker: Mapping[str, str]) -> str | None:
+    inactive = policies.get("inactive_topic_policies")
+    if inactive is None:
+        deletes = broker.get("brokerDeleteInactiveTopicsEnabled", "true") == "true"
+    else:
+        deletes = inactive["deleteWhileInactive"]
+    return "inactive topics are deleted" if deletes else None
+
+
+def _creation(policies: Mapping[str, Any], broker: Mapping[str, str]) -> str | None:
+    override = policies.get("autoTopicCreationOverride")
+    if override is None:
+        makes = broker.get("allowAutoTopicCreation", "true") == "true"
+    else:
+        makes = override["allowAutoTopicCreation"]
+    return "topics come back by themselves after they were deleted" if makes else None
+
+
+POLICIES = [
+    Policy(
+        "deduplication",
+        True,
+        _deduplication,
+        "set-deduplication --enable",
+    ),
+    Policy(
+        "retention",
+        {"retentionTimeInMinutes": 3 * 24 * 60, "retentionSizeInMB": -1},
+        _retention,
+        "set-retention --time 72h --size -1",
+    ),
+    Policy(
+        "inactiveTopicPolicies",
+        {
+            "inactiveTopicDeleteMode": "delete_when_no_subscriptions",
+            "maxInactiveDurationSeconds": 60,
+            "deleteWhileInactive": False,
+        },
+        _deletion,
+        "set-inactive-topic-policies --disable-delete-while-inactive "
+        "--max-inactive-duration 1m --delete-mode delete_when_no_subscriptions",
+    ),
+    Policy(
+        "autoTopicCreation",
+        {"allowAutoTopicCreation": False},
+        _creation,
+        "set-auto-topic-creation --disable",
+    ),
+]
+
+
+async def check(admin: Admin, spaces: list[str], *, prepare: bool) -> None:
+    """Refuse a Pulsar that cannot keep a log.
+
+    Args:
+        admin: Its admin REST.
+        spaces: The namespaces, each `tenant/namespace`.
+        prepare: Make what is missing, where we may.
+
+    Raises:
+        PulsarUnfitError: Something is missing.
+        LogUnavailableError: The admin REST does not answer, or does not permit it.
+    """
+    _check_version(await admin.version())
+    broker = await admin.configuration() or {}
+    _check_size(broker)
+    for space in spaces:
+        await _check_namespace(admin, space, broker, prepare=prepare)
+
+
+def _check_version(version: str) -> None:
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if numbers is None or tuple(map(int, numbers.groups())) < OLDEST_VERSION:
+        oldest = ".".join(map(str, OLDEST_VERSION))
+        raise PulsarUnfitError(
+            f"Pulsar is of version {version}; allowed: from {oldest}"
+        )
+
+
+def _check_size(broker: Mapping[str, str]) -> None:
+    largest = int(broker.get("maxMessageSize", MIN_MESSAGE_BYTES))
+    if largest < MIN_MESSAGE_BYTES:
+        raise PulsarUnfitError(
+            f"the brokers' maxMessageSize is {largest}; allowed: from "
+            f"{MIN_MESSAGE_BYTES}; set it in broker.conf, and the bookies' "
+            "nettyMaxFrameSizeBytes above it"
+        )
+
+
+async def _check_namespace(
+    admin: Admin, space: str, broker: Mapping[str, str], *, prepare: bool
+) -> None:
+    policies = await admin.policies(space)
+    if policies is None:
+        if not prepare:
+            raise PulsarUnfitError(
+                f"Pulsar has no namespace {space}; make it: "
+                f"pulsar-admin namespaces create {space}"
+            )
+        await admin.make_namespace(space)
+        _log.warning("namespace of Pulsar made", namespace=space)
+        policies = await admin.policies(space) or {}
+    for policy in POLICIES:
+        complaint = policy.complaint(policies, broker)
+        if complaint is None:
+            continue
+        remedy = f"pulsar-admin namespaces {policy.remedy} {space}"
+        text = f"namespace {space} of Pulsar: {complaint}; set: {remedy}"
+        if not prepare:
+            raise PulsarUnfitError(text)
+        try:
+            await admin.set_policy(space, policy.path, policy.value)
+        except NotPermittedError as error:
+            raise PulsarUnfitError(text) from error
+        _log.warning(
+            "policy of a namespace of Pulsar set",
+            namespace=space,
+            policy=policy.path,
+            reason=complaint,
+        )

@@ -1,0 +1,159 @@
+"""How entries go out: their metadata, and the place where their producer is open."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from storage.pulsar.commands import (
+    CloseProducer,
+    KeyValue,
+    Send,
+    SendError,
+    SendReceipt,
+    Success,
+    encode_command,
+)
+from storage.pulsar.connection import Connection
+from storage.pulsar.entry import Position
+from storage.pulsar.errors import PulsarError, server_error
+from storage.pulsar.frames import Buffer, payload_frame
+from storage.pulsar.protobuf import LENGTH, VARINT, key, varint
+
+CLOSE_TIMEOUT_S = 5
+
+# Keys of the fields of MessageMetadata; entry.Metadata reads them.
+PRODUCER_NAME = key(1, LENGTH)
+SEQUENCE_ID = key(2, VARINT)
+PUBLISH_TIME = key(3, VARINT)
+PROPERTIES = key(4, LENGTH)
+PARTITION_KEY = key(6, LENGTH)
+NUM_MESSAGES_IN_BATCH = key(11, VARINT)
+EVENT_TIME = key(12, VARINT)
+HIGHEST_SEQUENCE_ID = key(24, VARINT)
+
+Done = Callable[[Position | None, PulsarError | None], None]
+
+
+class Pending(NamedTuple):
+    """An entry that no broker has acknowledged yet."""
+
+    sequence_id: int
+    highest_sequence_id: int
+    num_messages: int
+    metadata: bytes
+    payload: Sequence[Buffer]
+    payload_bytes: int
+    done: Done
+
+
+def metadata_head(producer_name: str) -> bytes:
+    """What the metadata of all entries of a producer begins with."""
+    return PRODUCER_NAME + _text(producer_name)
+
+
+def entry_metadata(
+    head: bytes,
+    sequence_id: int,
+    publish_ms: int,
+    *,
+    properties: Sequence[tuple[str, str]],
+    partition_key: str | None,
+    event_ms: int,
+    highest_sequence_id: int | None,
+    batch: int | None,
+) -> bytes:
+    """The metadata of an entry, encoded; written out, for it is on the way of each."""
+    parts = [head, SEQUENCE_ID, varint(sequence_id), PUBLISH_TIME, varint(publish_ms)]
+    for name, value in properties:
+        pair = KeyValue(name, value).encode()
+        parts += PROPERTIES, varint(len(pair)), pair
+    if partition_key is not None:
+        parts += PARTITION_KEY, _text(partition_key)
+    if batch is not None:
+        parts += NUM_MESSAGES_IN_BATCH, varint(batch)
+    if event_ms:
+        parts += EVENT_TIME, varint(event_ms)
+    if highest_sequence_id is not None:
+        parts += HIGHEST_SEQUENCE_ID, varint(highest_sequence_id)
+    return b"".join(parts)
+
+
+def size_of(payload: Sequence[Buffer]) -> int:
+    """How many bytes the parts of a payload have."""
+    return sum(
+        len(part) if type(part) is bytes else memoryview(part).nbytes
+        for part in payload
+    )
+
+
+class Place:
+    """A producer that is open on a connection, or asked to be.
+
+    Args:
+        connection: to the broker.
+        receipt: called with each entry that is stored.
+        left: called once, when entries are not taken here any more.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        receipt: Callable[["Place", SendReceipt], None],
+        left: Callable[["Place", PulsarError], None],
+    ) -> None:
+        self.connection = connection
+        self.producer_id = next(connection.ids)
+        self.is_closed = False
+        self._receipt = receipt
+        self._left = left
+        connection.producers[self.producer_id] = self
+
+    def write(self, one: Pending) -> None:
+        """Send an entry."""
+        highest = one.highest_sequence_id
+        send = Send(
+            self.producer_id,
+            one.sequence_id,
+            one.num_messages,
+            0 if highest == one.sequence_id else highest,
+        )
+        frame = payload_frame(encode_command(send), one.metadata, one.payload)
+        self.connection.write(frame)
+
+    def receipt(self, receipt: SendReceipt) -> None:
+        """Pass on that an entry is stored."""
+        self._receipt(self, receipt)
+
+    def send_error(self, error: SendError) -> None:
+        """Leave: entries behind the one that failed must not overtake it."""
+        self.abandon()
+        self.closed(server_error(error.error, error.message))
+
+    def closed(self, error: PulsarError) -> None:
+        """Pass on that it is not open any more."""
+        self.connection.producers.pop(self.producer_id, None)
+        if not self.is_closed:
+            self.is_closed = True
+            self._left(self, error)
+
+    def abandon(self) -> None:
+        """Close it without waiting, if the connection still stands."""
+        self.connection.producers.pop(self.producer_id, None)
+        if self.connection.broken is None:
+            # Nobody waits for the answer: 0 is no request's id.
+            self.connection.tell(CloseProducer(self.producer_id, 0))
+
+    async def leave(self) -> None:
+        """Close it; what was sent before is acknowledged before this returns."""
+        with contextlib.suppress(PulsarError):
+            await self.connection.request(
+                lambda number: CloseProducer(self.producer_id, number),
+                Success,
+                CLOSE_TIMEOUT_S,
+            )
+        self.connection.producers.pop(self.producer_id, None)
+
+
+def _text(value: str) -> bytes:
+    encoded = value.encode()
+    return varint(len(encoded)) + encoded

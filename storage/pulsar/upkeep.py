@@ -1,0 +1,109 @@
+"""What is looked at from time to time: late packs, idle readers, retention."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+
+from storage.api import LogError
+from storage.pulsar.entry import Position
+from storage.pulsar.finding import probe
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from storage.pulsar.admin import Admin
+    from storage.pulsar.appender import Traffic
+    from storage.pulsar.client import PulsarClient
+    from storage.pulsar.partition import PulsarPartition
+    from storage.pulsar.reading import Readers
+    from storage.pulsar.settings import PulsarLogSettings
+
+LOOK_S = 0.25
+"""How often late packs are looked for."""
+
+_log = structlog.get_logger()
+
+
+async def refresh_first(
+    client: PulsarClient, admin: Admin, partition: PulsarPartition
+) -> None:
+    """Find the oldest record anew, after retention or somebody may have deleted some.
+
+    Raises:
+        LogError: Pulsar does not tell.
+    """
+    end = partition.end_offset
+    ledgers = await admin.ledgers(partition.name, partition.number)
+    oldest = next((ledger for ledger, entries in ledgers if entries), None)
+    if oldest is None:
+        partition.trim(end, -1)
+    elif oldest != partition.oldest_ledger:
+        found = await probe(client, partition, Position(oldest, 0))
+        partition.trim(found.pack.base_offset, found.position.ledger)
+
+
+class Upkeep:
+    """Two tasks of an open log.
+
+    Args:
+        settings: How patient to be.
+        traffic: What is on its way.
+        readers: Those that may be idle.
+        partitions: Tells which are open now.
+        refresh: Finds a partition's oldest record anew.
+    """
+
+    def __init__(
+        self,
+        settings: PulsarLogSettings,
+        traffic: Traffic,
+        readers: Readers,
+        partitions: Callable[[], list[PulsarPartition]],
+        refresh: Callable[[PulsarPartition], Awaitable[None]],
+    ) -> None:
+        self._settings = settings
+        self._traffic = traffic
+        self._readers = readers
+        self._partitions = partitions
+        self._refresh = refresh
+        self._tasks = [
+            asyncio.ensure_future(self._look()),
+            asyncio.ensure_future(self._follow_retention()),
+        ]
+
+    async def close(self) -> None:
+        """Stop."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            now = time.monotonic()
+            for appender in list(self._traffic.appenders):
+                if now - appender.oldest_at > self._settings.outcome_s:
+                    appender.give_up()
+            self._readers.close_idle(now)
+
+    async def _follow_retention(self) -> None:
+        """Go round all partitions in one interval, one at a time."""
+        while True:
+            partitions = self._partitions()
+            pause_s = self._settings.trim_check_s / (len(partitions) + 1)
+            await asyncio.sleep(pause_s)
+            for partition in partitions:
+                if partition.appender is not None:
+                    try:
+                        await self._refresh(partition)
+                    except LogError as error:
+                        _log.warning(
+                            "cannot tell what retention has deleted",
+                            partition=partition.full_name,
+                            reason=str(error),
+                        )
+                await asyncio.sleep(pause_s)

@@ -1,0 +1,170 @@
+"""A node leads while it is chosen and certain, and gives up whole."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+
+import pytest
+
+from gateway.node import leadership as module
+from gateway.node.leadership import Leadership, NoLeaderError
+from routing.api import Broker
+from storage.api import LogUnavailableError
+from tests.remoting import looped, until
+
+
+def node(name: str) -> Broker:
+    return Broker(
+        name="broker-0", node=name, cluster="c", addresses=("127.0.0.1:1",), pid=1
+    )
+
+
+class Routes:
+    """Who is to lead, as the test says."""
+
+    def __init__(self, *names: str) -> None:
+        self.brokers = {}
+        self._watchers = []
+        self.choose(*names)
+
+    def watch_brokers(self, changed) -> None:
+        self._watchers.append(changed)
+
+    def choose(self, *names: str) -> None:
+        self.brokers = {"broker-0": tuple(map(node, names))} if names else {}
+        for changed in self._watchers:
+            changed("broker-0")
+
+
+class Duty:
+    """A duty that writes down what is asked of it."""
+
+    def __init__(self, name: str, book: list[str]) -> None:
+        self._name = name
+        self._book = book
+        self.fails = False
+
+    async def take_over(self) -> None:
+        await asyncio.sleep(0)
+        if self.fails:
+            raise LogUnavailableError("not now")
+        self._book.append(f"+{self._name}")
+
+    async def give_up(self) -> None:
+        await asyncio.sleep(0)
+        self._book.append(f"-{self._name}")
+
+
+class Contest:
+    """A contender `us` with two duties."""
+
+    def __init__(self, *chosen: str, until_s: float = math.inf) -> None:
+        self.book: list[str] = []
+        self.first, self.second = Duty("a", self.book), Duty("b", self.book)
+        self.routes = Routes(*chosen)
+        self.until_s = until_s
+        self.leadership = Leadership(
+            "broker-0",
+            "us",
+            self.routes,
+            [self.first, self.second],
+            [lambda: self.until_s],
+        )
+        self.leadership.contest()
+
+
+@looped
+async def test_who_is_chosen_takes_over_in_order_and_gives_up_in_reverse():
+    contest = Contest("them", "us")
+    leadership = contest.leadership
+    assert (await leadership.settle()).node == "them"
+    assert contest.book == []
+    contest.routes.choose("us")
+    assert await leadership.settle() is None
+    assert contest.book == ["+a", "+b"]
+    contest.routes.choose("them")
+    await until(lambda: len(contest.book) == 4)
+    assert contest.book == ["+a", "+b", "-b", "-a"]
+    assert (await leadership.settle()).node == "them"
+    await leadership.close()
+
+
+@looped
+async def test_who_leads_goes_on_where_routes_have_lost_sight_of_all_nodes():
+    contest = Contest("us")
+    leadership = contest.leadership
+    await leadership.settle()
+    contest.routes.choose()
+    await asyncio.sleep(0.01)
+    assert leadership.leads
+    contest.routes.choose("us")
+    assert await leadership.settle() is None
+    assert contest.book == ["+a", "+b"]
+    await leadership.close()
+
+
+@looped
+async def test_a_duty_that_fails_puts_the_take_over_off(monkeypatch):
+    monkeypatch.setattr(module, "_RETRY_S", 0.01)
+    contest = Contest()
+    contest.second.fails = True
+    contest.routes.choose("us")
+    await until(lambda: len(contest.book) >= 6)
+    assert contest.book[:6] == ["+a", "-b", "-a"] * 2
+    assert not contest.leadership.leads
+    contest.second.fails = False
+    assert await contest.leadership.settle() is None
+    await contest.leadership.close()
+    assert contest.book[-4:] == ["+a", "+b", "-b", "-a"]
+
+
+@looped
+async def test_nobody_leads_in_doubt_and_leads_on_after_it():
+    contest = Contest("us")
+    leadership = contest.leadership
+    assert await leadership.settle() is None
+    contest.until_s = time.monotonic() - 1
+    leadership.check(time.monotonic())
+    assert leadership.leads, "what it was told last still holds"
+    leadership.certain_until_s = contest.until_s
+    assert not leadership.is_certain()
+    contest.until_s = math.inf
+    assert await leadership.settle() is None
+    assert contest.book == ["+a", "+b"], "no take-over for a doubt"
+    await leadership.close()
+
+
+@looped
+async def test_who_is_deposed_gives_up_at_once_and_takes_its_place_back(monkeypatch):
+    monkeypatch.setattr(module, "_RETRY_S", 0.01)
+    contest = Contest("us")
+    leadership = contest.leadership
+    await leadership.settle()
+    leadership.deposed()
+    assert not leadership.leads
+    assert await leadership.settle() is None
+    assert contest.book == ["+a", "+b", "-b", "-a", "+a", "+b"]
+    await leadership.close()
+
+
+@looped
+async def test_requests_wait_for_a_leader_and_not_for_ever(monkeypatch):
+    monkeypatch.setattr(module, "SETTLE_S", 0.05)
+    contest = Contest()
+    with pytest.raises(NoLeaderError, match="broker-0 has no master now"):
+        await contest.leadership.settle()
+    await contest.leadership.close()
+
+
+@looped
+async def test_who_is_alone_leads_without_being_chosen():
+    book: list[str] = []
+    leadership = Leadership("broker-0", "us", Routes(), [Duty("a", book)])
+    await leadership.lead()
+    leadership.check(time.monotonic())
+    assert leadership.leads
+    assert await leadership.settle() is None
+    await leadership.close()
+    assert book == ["+a", "-a"]

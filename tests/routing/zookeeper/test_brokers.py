@@ -1,0 +1,140 @@
+"""Nodes of brokers: through lost sessions, and seen by all in one order."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from structlog.testing import capture_logs
+
+from routing.zookeeper.session import LostError
+from tests.contracts.routes import node, until
+from tests.routing.zookeeper.helpers import expire, opened, raw
+
+if TYPE_CHECKING:
+    from tests.system.zookeeper import ZooKeeper
+
+pytestmark = [pytest.mark.jvm, pytest.mark.server]
+
+A, B = node("a"), node("b")
+
+
+def test_a_node_whose_session_has_ended_comes_back_as_the_last(chroot: str):
+    async def main():
+        async with opened(chroot, 2) as (first, second):
+            other = node("a", "broker-1")
+            await first.put_broker(A)
+            await first.put_broker(other)
+            await second.put_broker(B)
+            await until(lambda: first.brokers["broker-0"] == (A, B))
+            held = []
+            first.watch_brokers(
+                lambda name: held.append(
+                    (name, first.brokers.get(name), first.held_until_s)
+                )
+            )
+            await expire(first)
+            expected = {"broker-0": (B, A), "broker-1": (other,)}
+            await until(lambda: first.brokers == second.brokers == expected)
+            # It knew that it was no master before it knew of anything else.
+            assert held[:2] == [
+                ("broker-0", (B,), -math.inf),
+                ("broker-1", None, -math.inf),
+            ]
+            assert first.held_until_s > time.monotonic()
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_comes_back_in_time_changes_nothing(
+    chroot: str, zookeeper: ZooKeeper
+):
+    async def main():
+        async with opened(chroot, 2) as (first, second):
+            await first.put_broker(A)
+            await second.put_broker(B)
+            await until(lambda: first.brokers == {"broker-0": (A, B)})
+            told = []
+            first.watch_brokers(told.append)
+            second.watch_brokers(told.append)
+            connections = []
+            told_connected = first._session._told_connected
+
+            def connected(is_another: bool) -> None:
+                connections.append(is_another)
+                told_connected(is_another)
+
+            first._session._told_connected = connected
+            first._session._client._connection._socket.shutdown(2)
+            await until(lambda: connections == [False])
+            await first.put_broker(node("c", "broker-1"))
+            await until(lambda: "broker-1" in second.brokers)
+            assert first.brokers["broker-0"] == second.brokers["broker-0"] == (A, B)
+            assert set(told) == {"broker-1"}
+
+    asyncio.run(main())
+
+
+def test_a_node_that_others_removed_is_not_announced_again(chroot: str):
+    async def main():
+        async with opened(chroot, 2) as (first, second):
+            await first.put_broker(A)
+            with capture_logs() as logs:
+                await second.remove_broker("broker-0", "a")
+                assert second.brokers == {}
+                await until(lambda: first.brokers == {})
+                await expire(first)
+                await first.put_broker(node("a", "broker-1"))
+                await until(lambda: set(second.brokers) == {"broker-1"})
+            assert [one["broker"] for one in logs] == ["broker-0"]
+            assert logs[0]["event"] == "others removed this node"
+
+    asyncio.run(main())
+
+
+def test_an_announcement_whose_answer_was_lost_is_there_once(chroot: str):
+    async def main():
+        async with opened(chroot, 2) as (first, second):
+            await second.put_broker(B)
+            commit = first._session.commit
+
+            async def lossy(transaction):
+                first._session.commit = commit
+                await commit(transaction)
+                raise LostError("a fault of this test")
+
+            first._session.commit = lossy
+            await first.put_broker(A)
+            await until(lambda: second.brokers == {"broker-0": (B, A)})
+
+    asyncio.run(main())
+
+
+def test_damaged_announcements_are_left_out(chroot: str):
+    async def main():
+        async with opened(chroot) as (routes,), raw(chroot) as client:
+            await routes.put_broker(A)
+            with capture_logs() as logs:
+                client.create("/brokers/broker-0/x,", b"{", sequence=True)
+                client.create("/brokers/broker-0/no-number", b"{")
+                await routes.put_broker(B)
+            assert routes.brokers == {"broker-0": (A, B)}
+            assert [one["event"] for one in logs] == ["a damaged broker is left out"]
+
+    asyncio.run(main())
+
+
+def test_a_folder_that_is_gone_is_made_again(chroot: str):
+    async def main():
+        async with opened(chroot, 2) as (first, second), raw(chroot) as client:
+            await first.put_broker(A)
+            await until(lambda: second.brokers == {"broker-0": (A,)})
+            client.delete("/brokers/broker-0", recursive=True)
+            await until(lambda: first.brokers == second.brokers == {})
+            await second.put_broker(B)
+            await until(lambda: first.brokers == {"broker-0": (B,)})
+
+    asyncio.run(main())

@@ -1,0 +1,126 @@
+"""Changes whose answer was lost: made once, and never told wrongly."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+
+from routing.api import RouteStoreUnavailableError, Topic
+from routing.zookeeper import ZooKeeperRoutes, ZooKeeperSettings, changes
+from routing.zookeeper.session import LostError
+from tests.contracts.routes import ORDERS, grow, put_topic, until
+from tests.routing.zookeeper.helpers import opened, raw
+
+pytestmark = [pytest.mark.jvm, pytest.mark.server]
+
+
+def lose_answers(routes: ZooKeeperRoutes, *, is_made: bool, after=None) -> list[int]:
+    """Have the connection lost during each second change."""
+    commit = routes._session.commit
+    asked: list[int] = []
+
+    async def lossy(transaction):
+        asked.append(len(asked))
+        if len(asked) % 2 == 0:
+            return await commit(transaction)
+        if is_made:
+            await commit(transaction)
+        if after:
+            await after()
+        raise LostError("a fault of this test")
+
+    routes._session.commit = lossy
+    return asked
+
+
+@pytest.mark.parametrize("is_made", [True, False])
+def test_a_change_whose_answer_was_lost_is_made_once(chroot: str, *, is_made: bool):
+    async def main():
+        async with opened(chroot, 2) as (first, second):
+            asked = lose_answers(first, is_made=is_made)
+            await grow(first, 10)
+            assert len(asked) == (10 if is_made else 20)
+            assert first.topics["count"].read_queue_nums == 10
+            await until(lambda: second.topics == first.topics)
+
+    asyncio.run(main())
+
+
+def test_a_deletion_whose_answer_was_lost_is_not_made_on_what_came_after(chroot: str):
+    async def main():
+        async with opened(chroot, 2) as (first, second):
+            await put_topic(first, ORDERS)
+            lose_answers(first, is_made=True, after=lambda: put_topic(second, ORDERS))
+            given = []
+            await first.change_topic("orders", given.append)
+            assert given == [ORDERS]
+            await until(lambda: first.topics == second.topics == {"orders": ORDERS})
+
+    asyncio.run(main())
+
+
+def test_where_the_list_has_forgotten_nobody_says_what_became_of_it(
+    chroot: str, monkeypatch
+):
+    monkeypatch.setattr(changes, "KEPT_CHANGES", 1)
+    monkeypatch.setattr(changes, "TRIM_EVERY", 1)
+
+    async def main():
+        async with opened(chroot, 2) as (first, second):
+
+            async def others():
+                await grow(second, 5)
+                await until(second._changes._trimming.done)
+
+            lose_answers(first, is_made=True, after=others)
+            with pytest.raises(RouteStoreUnavailableError, match="not known whether"):
+                await put_topic(first, ORDERS)
+
+    asyncio.run(main())
+
+
+def test_the_list_of_changes_stays_short(chroot: str, monkeypatch):
+    monkeypatch.setattr(changes, "KEPT_CHANGES", 20)
+    monkeypatch.setattr(changes, "TRIM_EVERY", 10)
+
+    async def main():
+        async with opened(chroot, 2) as (first, second), raw(chroot) as client:
+            await grow(first, 95)
+            await until(first._changes._trimming.done)
+            assert 20 <= len(client.get_children("/changes")) <= 35
+            await until(lambda: second.topics == first.topics)
+
+    asyncio.run(main())
+
+
+def test_a_server_that_is_silent_makes_a_change_fail_in_time(chroot: str, zookeeper):
+    async def main():
+        settings = ZooKeeperSettings(session_s=2, wait_s=0.5)
+        async with opened(chroot, 1, settings) as (routes,):
+            await put_topic(routes, ORDERS)
+            with zookeeper.paused(), capture_logs():
+                for change in (
+                    routes.change_topic("orders", lambda _: None),
+                    routes.put_setting("a", "b", "c"),
+                    routes.remove_broker("a", "b"),
+                ):
+                    with pytest.raises(RouteStoreUnavailableError, match=r"0\.5 s"):
+                        await change
+                assert routes.topics == {"orders": ORDERS}
+                assert await routes.find_topic("none") is None
+
+    asyncio.run(main())
+
+
+def test_a_time_out_of_the_change_itself_is_passed_on(chroot: str):
+    def change(_: Topic | None) -> Topic | None:
+        raise TimeoutError("mine")
+
+    async def main():
+        async with opened(chroot) as (routes,):
+            with pytest.raises(TimeoutError, match="mine"):
+                await routes.change_topic("t", change)
+
+    asyncio.run(main())

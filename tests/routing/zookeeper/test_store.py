@@ -1,0 +1,61 @@
+"""The route store on ZooKeeper: the contract, on a real server, and its start."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from routing.api import RouteStoreUnavailableError
+from routing.zookeeper import ZooKeeperSettings
+from routing.zookeeper import open_routes as open_at
+from routing.zookeeper.copy import RouteCopy
+from tests.contracts.routes import ORDERS, SeveralNodesContract, put_topic
+from tests.routing.zookeeper.helpers import opened
+
+if TYPE_CHECKING:
+    from tests.system.zookeeper import ZooKeeper
+
+pytestmark = [pytest.mark.jvm, pytest.mark.server]
+
+IMPATIENT = ZooKeeperSettings(session_s=2.0, wait_s=1.0)
+real_read = RouteCopy._read_all
+
+
+class TestZooKeeperRoutes(SeveralNodesContract):
+    @pytest.fixture
+    def open_routes(self, chroot: str):
+        return lambda: open_at(chroot)
+
+
+def test_a_start_reads_for_as_long_as_it_takes(chroot: str, monkeypatch):
+    async def slow_read(copy: RouteCopy) -> None:
+        await asyncio.sleep(3 * IMPATIENT.wait_s)
+        await real_read(copy)
+
+    async def main():
+        async with opened(chroot) as (routes,):
+            await put_topic(routes, ORDERS)
+        monkeypatch.setattr(RouteCopy, "_read_all", slow_read)
+        async with opened(chroot, 1, IMPATIENT) as (routes,):
+            assert routes.topics == {"orders": ORDERS}
+
+    asyncio.run(main())
+
+
+def test_a_start_gives_up_when_the_servers_go_meanwhile(
+    chroot: str, zookeeper: ZooKeeper, monkeypatch
+):
+    async def interrupted_read(copy: RouteCopy) -> None:
+        stopped.enter_context(zookeeper.paused())
+        await real_read(copy)
+
+    async def main():
+        with pytest.raises(RouteStoreUnavailableError, match="cannot be read"):
+            await open_at(chroot, IMPATIENT)
+
+    with ExitStack() as stopped:
+        monkeypatch.setattr(RouteCopy, "_read_all", interrupted_read)
+        asyncio.run(main())

@@ -1,0 +1,64 @@
+"""Logs on a real Pulsar, for tests."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from storage.pulsar import PulsarLog, PulsarLogSettings, open_log
+from tests.contracts.log import TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from tests.system.pulsar import Pulsar
+
+PATIENCE_S = 300.0
+
+
+def settings_for(pulsar: Pulsar, namespace: str, **others: Any) -> PulsarLogSettings:
+    """Settings of a log in a test's own namespace."""
+    tenant, space = namespace.split("/")
+    return PulsarLogSettings(
+        service_url=pulsar.service_url,
+        admin_url=pulsar.admin_url,
+        tenant=tenant,
+        namespace=space,
+        **others,
+    )
+
+
+@contextlib.asynccontextmanager
+async def log_of(
+    settings: PulsarLogSettings,
+    lost_ownership: Callable[[str, int], None] | None = None,
+) -> AsyncIterator[PulsarLog]:
+    """A log that is closed in the end."""
+    log = await open_log(settings, prepare=True, lost_ownership=lost_ownership)
+    try:
+        yield log
+    finally:
+        await log.close()
+
+
+async def until(
+    condition: Callable[[], bool], again: Callable[[], Awaitable[object]] | None = None
+) -> None:
+    """Wait for a condition; `again` is called before each look."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            if again is not None:
+                await again()
+            if condition():
+                return
+            await asyncio.sleep(0.02)
+
+
+def truncate(pulsar: Pulsar, namespace: str) -> None:
+    """Have Pulsar delete all that the first partition of a test's topic holds."""
+    path = f"persistent/{namespace}/{TOPIC}-partition-0"
+    # The ledger that is being written is never deleted; an unload ends it.
+    pulsar.admin("PUT", f"{path}/unload")
+    pulsar.admin("GET", f"{path}/stats")
+    pulsar.admin("DELETE", f"{path}/truncate")

@@ -1,0 +1,178 @@
+"""The admin REST: what is refused is told, and who does not answer is passed over."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import pytest
+from aiohttp import web
+
+from storage.api import LogUnavailableError
+from storage.pulsar.admin import Admin, AdminRefusedError, NotPermittedError
+from storage.pulsar.names import PulsarName
+from tests.system.process import free_ports
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+ORDERS = PulsarName("public", "default", "%RETRY%orders")
+PATH = "/admin/v2/persistent/public/default/%25RETRY%25orders"
+
+Answers = dict[tuple[str, str], list[tuple[int, object]]]
+
+
+class Rest:
+    """A server that gives the answers it was told, and keeps what it was asked."""
+
+    def __init__(self, answers: Answers) -> None:
+        self.asked: list[tuple[str, str, str]] = []
+        self.tokens: list[str | None] = []
+        self._answers = answers
+
+    async def answer(self, request: web.Request) -> web.Response:
+        text = await request.text()
+        self.asked.append((request.method, request.raw_path, text))
+        self.tokens.append(request.headers.get("Authorization"))
+        status, body = self._answers[request.method, request.raw_path].pop(0)
+        return web.json_response(body, status=status)
+
+
+def run(
+    answers: Answers,
+    test: Callable[[Admin, Rest], Awaitable[None]],
+    *,
+    dead_first: bool = False,
+) -> None:
+    async def main() -> None:
+        rest = Rest(answers)
+        server = web.AppRunner(web.Application())
+        server.app.router.add_route("*", "/{path:.*}", rest.answer)
+        await server.setup()
+        dead, port = free_ports(2)
+        await web.TCPSite(server, "127.0.0.1", port).start()
+        hosts = f"127.0.0.1:{dead}," if dead_first else ""
+        admin = Admin(f"http://{hosts}127.0.0.1:{port}", token=lambda: "secret")
+        try:
+            await test(admin, rest)
+        finally:
+            await admin.close()
+            await server.cleanup()
+
+    asyncio.run(main())
+
+
+def test_a_topic_is_made_once() -> None:
+    async def test(admin: Admin, rest: Rest) -> None:
+        await admin.create(ORDERS, 3)
+        assert rest.asked == [
+            ("GET", f"{PATH}/partitions", ""),
+            ("PUT", f"{PATH}/partitions", "3"),
+        ]
+        assert set(rest.tokens) == {"Bearer secret"}
+
+    partitions = f"{PATH}/partitions"
+    run(
+        {
+            ("GET", partitions): [(404, {"reason": "not found"})],
+            ("PUT", partitions): [(200, None)],
+        },
+        test,
+    )
+
+
+def test_two_nodes_that_make_a_topic_at_once_both_succeed() -> None:
+    async def test(admin: Admin, rest: Rest) -> None:
+        await admin.create(ORDERS, 3)
+        assert [method for method, _, _ in rest.asked] == [
+            "GET",
+            "PUT",
+            "GET",
+            "POST",
+            "GET",
+        ]
+
+    partitions = f"{PATH}/partitions"
+    run(
+        {
+            ("GET", partitions): [
+                (404, {"reason": "not found"}),
+                (200, {"partitions": 2}),
+                (200, {"partitions": 4}),
+            ],
+            ("PUT", partitions): [(409, {"reason": "exists"})],
+            ("POST", partitions): [(422, {"reason": "can't be less than 4"})],
+        },
+        test,
+    )
+
+
+def test_an_absent_topic_is_deleted_already() -> None:
+    async def test(admin: Admin, _: Rest) -> None:
+        await admin.delete(ORDERS)
+        with pytest.raises(AdminRefusedError, match=r"DELETE .*: 500 broken") as caught:
+            await admin.delete(ORDERS)
+        assert caught.value.status == HTTPStatus.INTERNAL_SERVER_ERROR
+
+    path = f"{PATH}/partitions?force=true"
+    run({("DELETE", path): [(404, {"reason": "?"}), (500, {"reason": "broken"})]}, test)
+
+
+def test_the_open_ledger_has_the_entries_that_it_says() -> None:
+    async def test(admin: Admin, _: Rest) -> None:
+        assert await admin.ledgers(ORDERS, 2) == [(4, 10), (9, 7)]
+
+    stats = {
+        "ledgers": [{"ledgerId": 4, "entries": 10}, {"ledgerId": 9, "entries": 0}],
+        "currentLedgerEntries": 7,
+    }
+    run({("GET", f"{PATH}-partition-2/internalStats"): [(200, stats)]}, test)
+
+
+def test_a_broker_that_cannot_tell_an_index_is_taken_as_it_is() -> None:
+    async def test(admin: Admin, _: Rest) -> None:
+        assert await admin.position(ORDERS, 0, 5) is None
+        assert await admin.position(ORDERS, 0, 5) == (3, 1)
+
+    path = f"{PATH}-partition-0/getMessageIdByIndex?index=5"
+    found = {"ledgerId": 3, "entryId": 1, "partitionIndex": -1}
+    run({("GET", path): [(404, {"reason": "?"}), (200, found)]}, test)
+
+
+def test_who_may_not_is_told_which_request_it_was() -> None:
+    async def test(admin: Admin, _: Rest) -> None:
+        with pytest.raises(
+            NotPermittedError, match=r"not permit GET .*public/x: 401 no"
+        ):
+            await admin.policies("public/x")
+        assert await admin.configuration() is None
+
+    run(
+        {
+            ("GET", "/admin/v2/namespaces/public/x"): [(401, {"reason": "no"})],
+            ("GET", "/admin/v2/brokers/configuration/runtime"): [(403, "text")],
+        },
+        test,
+    )
+
+
+def test_a_host_that_does_not_answer_is_passed_over() -> None:
+    async def test(admin: Admin, rest: Rest) -> None:
+        for _ in range(2):
+            assert await admin.policies("public/x") is None
+        assert len(rest.asked) == 2
+
+    gone = (404, {"reason": "no such namespace"})
+    run({("GET", "/admin/v2/namespaces/public/x"): [gone] * 2}, test, dead_first=True)
+
+
+def test_when_no_host_answers_all_are_named() -> None:
+    async def main() -> None:
+        ports = free_ports(2)
+        admin = Admin(f"http://127.0.0.1:{ports[0]},127.0.0.1:{ports[1]}")
+        with pytest.raises(LogUnavailableError, match=rf"{ports[0]}.*does not answer"):
+            await admin.version()
+        await admin.close()
+
+    asyncio.run(main())

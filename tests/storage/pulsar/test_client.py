@@ -1,0 +1,210 @@
+"""A client finds the broker of a topic, and shares its connections."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import ssl
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storage.pulsar import client as module
+from storage.pulsar.client import PulsarClient
+from storage.pulsar.commands import (
+    CloseProducer,
+    Connect,
+    Connected,
+    Lookup,
+    LookupAnswer,
+    LookupType,
+    OpenProducer,
+    Refused,
+)
+from storage.pulsar.errors import (
+    NotAllowedError,
+    ProducerBusyError,
+    PulsarError,
+    PulsarUnavailableError,
+)
+from tests.remoting import looped
+from tests.storage.pulsar.broker import TOPIC, running
+from tests.system.process import free_ports
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+TIMEOUT_S = 20
+numbers = itertools.count()
+
+
+@contextlib.asynccontextmanager
+async def client(
+    *urls: str, timeout_s: float = TIMEOUT_S
+) -> AsyncIterator[PulsarClient]:
+    hosts = ",".join(url.removeprefix("pulsar://") for url in urls)
+    one = PulsarClient(f"pulsar://{hosts}", request_timeout_s=timeout_s)
+    try:
+        yield one
+    finally:
+        await one.close()
+
+
+def pointing(kind: LookupType, url: str | None, **more: object):
+    return lambda _, asked: LookupAnswer(
+        url, response=kind, request_id=asked.request_id, **more
+    )
+
+
+def never(error: PulsarError) -> None:
+    raise error
+
+
+async def producer(one: PulsarClient):
+    return await one.producer(TOPIC, f"writer-{next(numbers)}", lost=never)
+
+
+@looped
+async def test_a_broker_has_one_connection_however_many_want_it():
+    async with running() as broker, client(broker.url) as one:
+        await asyncio.gather(*(producer(one) for _ in range(20)))
+        assert len(broker.of(Connect)) == 1
+        assert len(broker.of(OpenProducer)) == 20
+        assert len({each.producer_id for each in broker.of(OpenProducer)}) == 20
+
+
+@looped
+async def test_a_look_up_follows_redirects_and_says_they_are_authoritative():
+    async with running() as first, running() as second, client(first.url) as one:
+        first.answers[Lookup] = pointing(
+            LookupType.REDIRECT, second.url, authoritative=True
+        )
+        await producer(one)
+        assert [each.authoritative for each in first.of(Lookup)] == [False]
+        assert [each.authoritative for each in second.of(Lookup)] == [True]
+        assert len(second.of(OpenProducer)) == 1
+
+
+@looped
+async def test_redirects_without_end_are_given_up():
+    async with running() as broker, client(broker.url, timeout_s=0.2) as one:
+        broker.answers[Lookup] = pointing(LookupType.REDIRECT, broker.url)
+        with pytest.raises(PulsarUnavailableError, match="more than 20 redirects"):
+            await producer(one)
+
+
+@looped
+async def test_a_proxy_is_told_which_broker_is_meant():
+    async with running() as proxy, client(proxy.url) as one:
+        proxy.answers[Lookup] = pointing(
+            LookupType.CONNECT, "pulsar://broker:6650", proxy_through_service_url=True
+        )
+        await producer(one)
+        assert [each.proxy_to_broker_url for each in proxy.of(Connect)] == [
+            None,
+            "broker:6650",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("url", "said"), [(None, "has no pulsar address"), ("x://", "has a bad address")]
+)
+@looped
+async def test_a_broker_without_a_usable_address_is_an_error(url, said):
+    async with running() as broker, client(broker.url) as one:
+        broker.answers[Lookup] = pointing(LookupType.CONNECT, url)
+        with pytest.raises(PulsarError, match=f"the broker of {TOPIC} {said}"):
+            await producer(one)
+
+
+@looped
+async def test_a_refused_look_up_is_the_brokers_error():
+    async with running() as broker, client(broker.url) as one:
+        broker.answers[Lookup] = pointing(
+            LookupType.FAILED, None, error=4, message="not yours"
+        )
+        with pytest.raises(NotAllowedError, match="AuthorizationError: not yours"):
+            await producer(one)
+
+
+@looped
+async def test_a_dead_broker_is_passed_over_for_the_next():
+    dead = f"pulsar://127.0.0.1:{free_ports(1)[0]}"
+    async with running() as broker, client(dead, broker.url) as one:
+        await producer(one)
+        await producer(one)
+        assert len(broker.of(Connect)) == 1
+
+
+@looped
+async def test_no_broker_at_all_is_an_error_that_names_it():
+    port = free_ports(1)[0]
+    async with client(f"pulsar://127.0.0.1:{port}", timeout_s=0.2) as one:
+        with pytest.raises(PulsarUnavailableError, match=f"127.0.0.1:{port}: Conn"):
+            await producer(one)
+
+
+@looped
+async def test_an_opening_is_tried_again_while_a_broker_is_busy():
+    async with running() as broker, client(broker.url) as one:
+        broker.refuse(OpenProducer, 16, times=2)
+        await producer(one)
+        assert len(broker.of(OpenProducer)) == 3
+
+
+@looped
+async def test_an_opening_that_stays_busy_is_given_up_with_that_error():
+    async with running() as broker, client(broker.url, timeout_s=0.2) as one:
+        broker.refuse(OpenProducer, 16)
+        with pytest.raises(ProducerBusyError, match="ProducerBusy: so told"):
+            await producer(one)
+
+
+@looped
+async def test_a_handshake_that_fails_leaves_nothing_behind():
+    async with running() as broker, client(broker.url) as one:
+        broker.answers[Connect] = lambda _, __: Refused(-1, 3, "who?")
+        with pytest.raises(NotAllowedError, match=r"AuthenticationError: who\?"):
+            await producer(one)
+        broker.answers[Connect] = lambda _, __: Connected("fake", 21, 1000)
+        await producer(one)
+        assert len(broker.peers) == 2
+
+
+@looped
+async def test_a_broker_that_accepts_and_says_nothing_is_given_up_in_time():
+    async with running() as broker, client(broker.url, timeout_s=0.1) as one:
+        del broker.answers[Connect]
+        with pytest.raises(
+            PulsarUnavailableError, match=r"no answer to Connect in 0\.1"
+        ):
+            await producer(one)
+
+
+@looped
+async def test_a_broker_that_speaks_no_tls_is_given_up_in_time(monkeypatch):
+    monkeypatch.setattr(module, "CONNECT_TIMEOUT_S", 0.2)
+    async with running() as broker:
+        url = broker.url.replace("pulsar://", "pulsar+ssl://")
+        one = PulsarClient(url, tls=ssl.create_default_context(), request_timeout_s=0.1)
+        with pytest.raises(PulsarUnavailableError):
+            await producer(one)
+        await one.close()
+
+
+@looped
+async def test_closing_closes_all_that_is_open():
+    async with running() as broker:
+        async with client(broker.url) as one:
+            opened = await producer(one)
+        failed: list[PulsarError | None] = []
+        opened.send([b"x"], 1, lambda _, error: failed.append(error), publish_ms=1)
+        await asyncio.sleep(0)
+        assert isinstance(failed[0], PulsarUnavailableError)
+        await broker.wait(CloseProducer, 1)
+
+
+def test_a_malformed_service_url_is_refused_at_once():
+    with pytest.raises(ValueError, match="service URL 'http://x'; allowed"):
+        PulsarClient("http://x")

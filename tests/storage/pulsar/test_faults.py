@@ -1,0 +1,147 @@
+"""Pulsar dies and comes back: what was acknowledged is stored once, in order."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storage.api import LogError, LogUnavailableError, OutcomeUnknownError
+from tests.contracts.log import TOPIC, begin, opened, read_all, record
+from tests.storage.pulsar.logs import log_of, settings_for, until
+from tests.system.pulsar import Pulsar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storage.api import Partition
+
+pytestmark = [
+    pytest.mark.jvm,
+    pytest.mark.server,
+    pytest.mark.slow,
+    # A killed Pulsar comes back in ten seconds, or in minutes on a loaded machine.
+    pytest.mark.timeout(1200),
+]
+
+KILLS = 2
+
+APPENDERS = 20
+
+
+@pytest.fixture(scope="module")
+def own_pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
+    """A Pulsar that may be killed."""
+    server = Pulsar(tmp_path_factory.mktemp("own"), journal_sync=True)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
+
+
+class Flood:
+    """Appends to a partition without end, and remembers what was acknowledged."""
+
+    def __init__(self, partition: Partition) -> None:
+        self.acknowledged: dict[int, str] = {}
+        self.unknown: list[str] = []
+        self.refused = 0
+        self.stopping = False
+        self._partition = partition
+
+    async def run(self, name: str) -> None:
+        number = 0
+        while not self.stopping:
+            text = f"{name}.{number}"
+            number += 1
+            try:
+                offset = await begin(self._partition, record(text))
+            except OutcomeUnknownError:
+                self.unknown.append(text)
+            except LogUnavailableError:
+                self.refused += 1
+                await asyncio.sleep(0.01)
+            else:
+                assert offset not in self.acknowledged
+                self.acknowledged[offset] = text
+
+
+def test_a_killed_pulsar_loses_repeats_and_reorders_nothing(own_pulsar: Pulsar) -> None:
+    async def main() -> None:
+        settings = settings_for(own_pulsar, "public/killed", outcome_s=3)
+        async with log_of(settings) as log:
+            await log.create(TOPIC, [0])
+            partition = await opened(log, 0)
+            flood = Flood(partition)
+            floods = [
+                asyncio.ensure_future(flood.run(str(i))) for i in range(APPENDERS)
+            ]
+            for _ in range(KILLS):
+                seen = len(flood.acknowledged)
+                await until(lambda seen=seen: len(flood.acknowledged) > seen + 500)  # type: ignore[misc]
+                await asyncio.to_thread(own_pulsar.kill)
+                await until(lambda: len(flood.unknown) > 0)
+                await asyncio.to_thread(own_pulsar.start)
+                seen = len(flood.acknowledged)
+                await until(lambda seen=seen: len(flood.acknowledged) > seen + 500)  # type: ignore[misc]
+            flood.stopping = True
+            await asyncio.gather(*floods)
+            assert flood.refused > 0
+            end = partition.end
+            check(await read_all(partition), flood, end)
+        async with log_of(settings) as log:
+            partition = await opened(log, 0)
+            assert partition.end == end
+            check(await read_all(partition), flood, end)
+
+    asyncio.run(main())
+
+
+def check(texts: list[str], flood: Flood, end: int) -> None:
+    """All that was acknowledged is where it was said, once; the rest was unknown."""
+    assert len(texts) == end == len(set(texts))
+    for offset, text in flood.acknowledged.items():
+        assert texts[offset] == text
+    others = set(texts) - set(flood.acknowledged.values())
+    assert others <= set(flood.unknown)
+    for name in range(APPENDERS):
+        order = [int(t.split(".")[1]) for t in texts if t.split(".")[0] == str(name)]
+        assert order == sorted(order)
+
+
+def test_a_log_opens_and_appends_while_pulsar_is_away_only_later(
+    own_pulsar: Pulsar,
+) -> None:
+    async def main() -> None:
+        settings = settings_for(own_pulsar, "public/away", open_s=2)
+        async with log_of(settings) as log:
+            await log.create(TOPIC, [0])
+            await asyncio.to_thread(own_pulsar.kill)
+            with pytest.raises(LogUnavailableError):
+                await opened(log, 0)
+            with pytest.raises(LogUnavailableError, match="does not answer"):
+                await log.create("another", [0])
+            with pytest.raises(LogUnavailableError, match="does not answer"):
+                await log.delete(TOPIC)
+            assert log.topics() == {TOPIC: frozenset({0})}
+            await asyncio.to_thread(own_pulsar.start)
+
+            partition = log.partition(TOPIC, 0)
+            stored: list[int] = []
+
+            async def again() -> None:
+                # An opening that was given up may still reach the broker, and fence
+                # the one after it: then it is opened once more.
+                try:
+                    await log.ready(TOPIC)
+                    stored.append(await begin(partition, record("a")))
+                except LogError:
+                    return
+
+            await until(lambda: len(stored) > 0, again)
+            assert (await read_all(partition))[stored[0]] == "a"
+            assert partition.end == stored[0] + 1
+
+    asyncio.run(main())

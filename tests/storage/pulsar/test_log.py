@@ -1,0 +1,254 @@
+"""The log on a real Pulsar meets the contract of logs, and looks right from outside."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storage.api import (
+    LogUnavailableError,
+    NoSuchPartitionError,
+    NotReadyError,
+)
+from storage.pulsar import PulsarLog, open_log
+from tests.contracts.log import (
+    LogContract,
+    begin,
+    opened,
+    read_all,
+    record,
+    texts,
+)
+from tests.storage.pulsar.logs import log_of, settings_for, until
+from tests.system.pulsar import Pulsar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+pytestmark = [pytest.mark.jvm, pytest.mark.server]
+
+numbers = itertools.count(1)
+
+
+@pytest.mark.parametrize("tail_bytes", [0, 1 << 20], ids=["pulsar", "memory"])
+class TestPulsarLog(LogContract):
+    @pytest.fixture
+    def open_log(
+        self, pulsar: Pulsar, pulsar_namespace: str, tail_bytes: int
+    ) -> Callable[[], Awaitable[PulsarLog]]:
+        settings = settings_for(pulsar, pulsar_namespace, tail_bytes=tail_bytes)
+
+        async def again() -> PulsarLog:
+            return await open_log(settings, prepare=True)
+
+        return again
+
+
+@pytest.fixture(scope="module")
+def newer_pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
+    server = Pulsar(tmp_path_factory.mktemp("newer"), version="4.2.4")
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
+
+
+@pytest.mark.slow
+class TestPulsarLogOnNewerPulsar(LogContract):
+    @pytest.fixture
+    def open_log(self, newer_pulsar: Pulsar) -> Callable[[], Awaitable[PulsarLog]]:
+        namespace = f"public/newer-{next(numbers)}"
+        settings = settings_for(newer_pulsar, namespace, tail_bytes=0)
+
+        async def again() -> PulsarLog:
+            return await open_log(settings, prepare=True)
+
+        return again
+
+    def test_names_of_rocketmq_are_taken(
+        self, open_log: Callable[[], Awaitable[PulsarLog]]
+    ) -> None:
+        async def main() -> None:
+            log = await open_log()
+            await names_are_taken(log)
+            await log.close()
+
+        asyncio.run(main())
+
+    def test_the_broker_tells_where_an_offset_is(
+        self, open_log: Callable[[], Awaitable[PulsarLog]]
+    ) -> None:
+        async def main() -> None:
+            log = await open_log()
+            await log.create("orders", [0])
+            partition = await opened(log, 0, "orders")
+            for number in range(60):
+                await begin(partition, record(f"{number}.0"), record(f"{number}.1"))
+            await log.close()
+            log = await open_log()
+            partition = await opened(log, 0, "orders")
+            chunk = await partition.read(61, 1, 99)
+            assert texts(chunk) == ["30.1"]
+            # Nothing was read between the oldest pack and the one that it named.
+            before = partition.positions.floor(59)
+            assert before is not None
+            assert before.offset == 0
+            await log.close()
+
+        asyncio.run(main())
+
+
+async def names_are_taken(log: PulsarLog) -> None:
+    """Retry and dead-letter topics, and such as Pulsar would take for a partition."""
+    topics = ["%RETRY%billing", "%DLQ%billing", "a-partition-1", "a|b", "a_b-C"]
+    for topic in topics:
+        await log.create(topic, [0])
+        partition = await opened(log, 0, topic)
+        await begin(partition, record(topic))
+        assert await read_all(partition) == [topic]
+    await log._catalog.load()
+    assert set(log.topics()) == set(topics)
+    for topic in topics:
+        await log.delete(topic)
+    assert log.topics() == {}
+
+
+def test_names_of_rocketmq_are_taken(pulsar: Pulsar, pulsar_namespace: str) -> None:
+    async def main() -> None:
+        async with log_of(settings_for(pulsar, pulsar_namespace)) as log:
+            await names_are_taken(log)
+
+    asyncio.run(main())
+
+
+def test_topics_of_several_namespaces_are_kept_apart(
+    pulsar: Pulsar, pulsar_namespace: str
+) -> None:
+    async def main() -> None:
+        own, other = pulsar_namespace.split("/")[1], f"{pulsar_namespace}-blue"
+        blue = other.split("/")[1]
+        settings = settings_for(pulsar, pulsar_namespace, namespaces=(other,))
+        async with log_of(settings) as log:
+            for topic in ("orders", f"{blue}%orders"):
+                await log.create(topic, [0])
+                await begin(await opened(log, 0, topic), record(topic))
+            long = f"public|{own}%orders"
+            assert log.partition(long, 0) is log.partition("orders", 0)
+            with pytest.raises(LogUnavailableError, match="`namespaces` adds others"):
+                await log.create("red%orders", [0])
+        async with log_of(settings) as log:
+            assert log.topics() == {
+                "orders": frozenset({0}),
+                f"{blue}%orders": frozenset({0}),
+            }
+            for topic in log.topics():
+                assert await read_all(await opened(log, 0, topic)) == [topic]
+
+    asyncio.run(main())
+
+
+def test_pulsar_shows_a_partitioned_topic_whose_index_is_the_offset(
+    pulsar: Pulsar, pulsar_namespace: str
+) -> None:
+    async def main() -> None:
+        async with log_of(settings_for(pulsar, pulsar_namespace)) as log:
+            await log.create("orders", [0, 1])
+            await log.create("orders", [2])
+            partition = await opened(log, 2, "orders")
+            await begin(partition, record("a"), record("b"))
+            await begin(partition, record("c"))
+
+    asyncio.run(main())
+    topic = f"persistent/{pulsar_namespace}/orders"
+    assert pulsar.admin("GET", f"{topic}/partitions")["partitions"] == 3
+    stats = pulsar.admin("GET", f"{topic}-partition-2/internalStats")
+    assert stats["entriesAddedCounter"] == 2
+
+
+def test_nothing_works_before_a_topic_is_ready(
+    pulsar: Pulsar, pulsar_namespace: str
+) -> None:
+    async def main() -> None:
+        async with log_of(settings_for(pulsar, pulsar_namespace)) as log:
+            await log.create("orders", [0])
+            partition = log.partition("orders", 0)
+            partition.watch(print)
+            for use in (
+                lambda: partition.end,
+                lambda: partition.first,
+                lambda: partition.next_offset,
+                lambda: begin(partition, record("a")),
+                lambda: partition.read_now(0, 1, 1),
+            ):
+                with pytest.raises(NotReadyError, match="orders is not open yet"):
+                    use()
+            partition.unwatch(print)
+            await asyncio.gather(*[log.ready("orders") for _ in range(3)])
+            assert partition.end == 0
+            with pytest.raises(NoSuchPartitionError):
+                await log.ready("absent")
+
+    asyncio.run(main())
+
+
+def test_the_largest_messages_fit(pulsar: Pulsar, pulsar_namespace: str) -> None:
+    async def main() -> None:
+        settings = settings_for(pulsar, pulsar_namespace, tail_bytes=0)
+        async with log_of(settings) as log:
+            await log.create("orders", [0])
+            partition = await opened(log, 0, "orders")
+            large = "x" * ((4 << 20) + 64 * 1024)
+            await asyncio.gather(*[begin(partition, record(large)) for _ in range(3)])
+            batch = [record(large[: 3 << 20]) for _ in range(4)]
+            assert await begin(partition, *batch) == 3
+            found = await read_all(partition)
+            assert [len(text) for text in found] == [len(large)] * 3 + [3 << 20] * 4
+
+    asyncio.run(main())
+
+
+def test_a_topic_deleted_behind_our_back_is_gone_and_others_go_on(
+    pulsar: Pulsar, pulsar_namespace: str
+) -> None:
+    async def main() -> None:
+        async with log_of(settings_for(pulsar, pulsar_namespace)) as log:
+            for topic in ("orders", "others"):
+                await log.create(topic, [0])
+                await begin(await opened(log, 0, topic), record("a"))
+            old, other = log.partition("orders", 0), log.partition("others", 0)
+            path = f"persistent/{pulsar_namespace}/orders/partitions?force=true"
+            await asyncio.to_thread(pulsar.admin, "DELETE", path)
+            await until(lambda: "orders" not in log.topics())
+            for use in (
+                lambda: begin(old, record("b")),
+                lambda: old.read_now(0, 1, 1),
+                lambda: log.partition("orders", 0),
+            ):
+                with pytest.raises(NoSuchPartitionError):
+                    use()
+            assert await begin(other, record("b")) == 1
+            await log.create("orders", [0])
+            new = await opened(log, 0, "orders")
+            assert new is not old
+            assert await begin(new, record("c")) == 0
+            assert await read_all(new) == ["c"]
+
+    asyncio.run(main())
+
+
+def test_deleting_takes_partitions_that_nobody_opened(
+    pulsar: Pulsar, pulsar_namespace: str
+) -> None:
+    async def main() -> None:
+        async with log_of(settings_for(pulsar, pulsar_namespace)) as log:
+            await log.create("orders", [0, 1, 2])
+            await begin(await opened(log, 1, "orders"), record("a"))
+            await log.delete("orders")
+            await log.delete("never made")
+            assert pulsar.admin("GET", f"persistent/{pulsar_namespace}") == []
+
+    asyncio.run(main())

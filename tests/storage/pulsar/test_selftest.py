@@ -1,0 +1,149 @@
+"""What is missing is named, with the command that sets it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storage.pulsar.admin import Admin
+from storage.pulsar.selftest import (
+    POLICIES,
+    PulsarUnfitError,
+    _check_size,
+    _check_version,
+    check,
+)
+from tests.storage.pulsar.test_admin import Rest, run
+
+if TYPE_CHECKING:
+    from tests.system.pulsar import Pulsar
+
+GOOD = {
+    "deduplicationEnabled": True,
+    "retention_policies": {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1},
+    "inactive_topic_policies": {"deleteWhileInactive": False},
+    "autoTopicCreationOverride": {"allowAutoTopicCreation": False},
+}
+GOOD_BROKER = {
+    "brokerDeduplicationEnabled": "true",
+    "defaultRetentionTimeInMinutes": "60",
+    "defaultRetentionSizeInMB": "-1",
+    "brokerDeleteInactiveTopicsEnabled": "false",
+    "allowAutoTopicCreation": "false",
+}
+
+
+def complaints(policies: dict[str, Any], broker: dict[str, str]) -> list[str]:
+    return [p.path for p in POLICIES if p.complaint(policies, broker) is not None]
+
+
+def test_policies_that_fit_are_taken() -> None:
+    assert complaints(GOOD, {}) == []
+    assert complaints({}, GOOD_BROKER) == []
+
+
+def test_pulsars_own_defaults_do_not_fit() -> None:
+    assert complaints({}, {}) == [p.path for p in POLICIES]
+
+
+@pytest.mark.parametrize(
+    ("policy", "value", "path"),
+    [
+        ("deduplicationEnabled", False, "deduplication"),
+        (
+            "retention_policies",
+            {"retentionTimeInMinutes": 0, "retentionSizeInMB": -1},
+            "retention",
+        ),
+        (
+            "retention_policies",
+            {"retentionTimeInMinutes": 60, "retentionSizeInMB": 0},
+            "retention",
+        ),
+        (
+            "inactive_topic_policies",
+            {"deleteWhileInactive": True},
+            "inactiveTopicPolicies",
+        ),
+        (
+            "autoTopicCreationOverride",
+            {"allowAutoTopicCreation": True},
+            "autoTopicCreation",
+        ),
+    ],
+)
+def test_a_namespace_overrides_the_broker(
+    policy: str, value: object, path: str
+) -> None:
+    assert complaints(GOOD | {policy: value}, GOOD_BROKER) == [path]
+
+
+def test_what_prepare_sets_is_what_the_check_wants() -> None:
+    names = [*GOOD]
+    for policy, name in zip(POLICIES, names, strict=True):
+        assert policy.complaint({name: policy.value}, {}) is None
+
+
+@pytest.mark.parametrize("version", ["2.10.4", "2.11.0", "x"])
+def test_an_old_version_is_refused(version: str) -> None:
+    with pytest.raises(
+        PulsarUnfitError, match=rf"version {version}; allowed: from 3\.0"
+    ):
+        _check_version(version)
+
+
+@pytest.mark.parametrize("version", ["3.0.1", "4.0.8", "4.2.4-SNAPSHOT", "5.0.0"])
+def test_newer_versions_are_taken(version: str) -> None:
+    _check_version(version)
+
+
+def test_messages_of_full_size_must_fit() -> None:
+    _check_size({"maxMessageSize": "5242880"})
+    _check_size({})
+    with pytest.raises(PulsarUnfitError, match=r"maxMessageSize is 1048576; allowed"):
+        _check_size({"maxMessageSize": "1048576"})
+
+
+@pytest.mark.jvm
+@pytest.mark.server
+def test_a_real_namespace_is_refused_until_it_is_prepared(pulsar: Pulsar) -> None:
+    async def main() -> None:
+        space = "public/unprepared"
+        admin = Admin(pulsar.admin_url)
+        try:
+            with pytest.raises(PulsarUnfitError, match=f"namespaces create {space}"):
+                await check(admin, [space], prepare=False)
+            await admin.make_namespace(space)
+            with pytest.raises(
+                PulsarUnfitError, match="set-deduplication --enable pub"
+            ):
+                await check(admin, [space], prepare=False)
+            await admin.set_policy(space, "deduplication", value=True)
+            with pytest.raises(PulsarUnfitError, match="set-retention --time 72h"):
+                await check(admin, [space], prepare=False)
+            await check(admin, [space], prepare=True)
+            await check(admin, [space], prepare=False)
+        finally:
+            await admin.close()
+
+    asyncio.run(main())
+
+
+def test_who_may_not_set_a_policy_is_told_the_command() -> None:
+    async def test(admin: Admin, _: Rest) -> None:
+        with pytest.raises(
+            PulsarUnfitError, match="set: pulsar-admin namespaces set-de"
+        ):
+            await check(admin, ["public/x"], prepare=True)
+
+    run(
+        {
+            ("GET", "/admin/v2/brokers/version"): [(200, "4.0.8")],
+            ("GET", "/admin/v2/brokers/configuration/runtime"): [(403, None)],
+            ("GET", "/admin/v2/namespaces/public/x"): [(200, {})],
+            ("POST", "/admin/v2/namespaces/public/x/deduplication"): [(403, None)],
+        },
+        test,
+    )

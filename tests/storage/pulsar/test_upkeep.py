@@ -1,0 +1,106 @@
+"""What Pulsar deletes is noticed, and what it does not answer is told in time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storage.api import LogUnavailableError, OutcomeUnknownError
+from tests.contracts.log import TOPIC, begin, opened, read_all, record
+from tests.storage.pulsar.logs import log_of, settings_for, until
+from tests.system.pulsar import Pulsar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [
+    pytest.mark.jvm,
+    pytest.mark.server,
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+]
+
+
+@pytest.fixture(scope="module")
+def own_pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
+    """A Pulsar that may be stopped, with ledgers of ten entries."""
+    server = Pulsar(
+        tmp_path_factory.mktemp("own"),
+        settings={
+            "managedLedgerMaxEntriesPerLedger": "10",
+            "managedLedgerMinLedgerRolloverTimeMinutes": "0",
+            "brokerDeduplicationEntriesInterval": "10",
+        },
+    )
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
+
+
+def test_retention_moves_the_first_offset_up_and_offsets_never_restart(
+    own_pulsar: Pulsar,
+) -> None:
+    async def main() -> None:
+        settings = settings_for(own_pulsar, "public/trimmed", trim_check_s=0.5)
+        async with log_of(settings) as log:
+            await log.create(TOPIC, [0])
+            partition = await opened(log, 0)
+            for number in range(35):
+                await begin(partition, record(str(number)), store_ms=number)
+            retention = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+            path = "namespaces/public/trimmed/retention"
+            await asyncio.to_thread(own_pulsar.admin, "POST", path, retention)
+            topic = f"persistent/public/trimmed/{TOPIC}-partition-0"
+
+            async def trim() -> None:
+                await asyncio.to_thread(own_pulsar.admin, "POST", f"{topic}/trim")
+                await asyncio.sleep(0.2)
+
+            await until(lambda: partition.first > 0, trim)
+            first, end = partition.first, partition.end
+            assert 0 < first < end == 35
+            assert await read_all(partition) == [str(i) for i in range(first, 35)]
+            assert await partition.offset_at(0) == first
+            assert await partition.store_time(0) is None
+        async with log_of(settings) as log:
+            partition = await opened(log, 0)
+            assert partition.end == 35
+            assert partition.first >= first
+            assert await begin(partition, record("35")) == 35
+
+    asyncio.run(main())
+
+
+def test_a_pulsar_that_stands_still_is_told_and_offsets_go_on_after_it(
+    own_pulsar: Pulsar,
+) -> None:
+    async def main() -> None:
+        settings = settings_for(own_pulsar, "public/still", outcome_s=1, wait_ms=300)
+        async with log_of(settings) as log:
+            await log.create(TOPIC, [0])
+            partition = await opened(log, 0)
+            await begin(partition, record("a"))
+            os.kill(own_pulsar.pid, signal.SIGSTOP)
+            try:
+                sent = begin(partition, record("b"))
+                await until(lambda: log.overdue_ms > 300)
+                with pytest.raises(LogUnavailableError, match="busy: "):
+                    begin(partition, record("refused"))
+                with pytest.raises(OutcomeUnknownError, match="did not answer in time"):
+                    await sent
+                with pytest.raises(LogUnavailableError, match="outcome of earlier"):
+                    begin(partition, record("refused"))
+            finally:
+                os.kill(own_pulsar.pid, signal.SIGCONT)
+            await until(lambda: partition.end == 2)
+            assert log.overdue_ms == 0
+            assert await begin(partition, record("c")) == 2
+            assert await read_all(partition) == ["a", "b", "c"]
+
+    asyncio.run(main())

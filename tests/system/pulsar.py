@@ -1,0 +1,245 @@
+"""A real Apache Pulsar: broker, bookie and metadata store in one process."""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests import builds
+from tests.system.process import ServerProcess, free_ports, listens
+
+HERE = Path(__file__).parent
+START_SECONDS = 240
+"""Pulsar starts in 20 to 40 seconds, and takes minutes on a loaded machine."""
+ANSWER_SECONDS = 30
+ARCHIVE = "org.apache.pulsar:pulsar-server-distribution:{version}:tar.gz:bin"
+SMALL = ["-Xms256m", "-Xmx512m", "-XX:MaxDirectMemorySize=768m", "-XX:+UseG1GC"]
+DRIVERS = "org.apache.pulsar.metadata.bookkeeper.PulsarMetadata"
+JAVA = [
+    "java",
+    *(
+        f"--add-opens=java.base/{package}=ALL-UNNAMED"
+        for package in (
+            *("java.io", "java.lang", "java.nio", "java.util.zip"),
+            *("jdk.internal.misc", "jdk.internal.platform", "sun.net"),
+        )
+    ),
+    "--add-opens=java.management/sun.management=ALL-UNNAMED",
+    "--add-opens=jdk.management/com.sun.management.internal=ALL-UNNAMED",
+    "--enable-native-access=ALL-UNNAMED",
+    "-XX:+PerfDisableSharedMem",
+    "-Djava.net.preferIPv4Stack=true",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dlog4j2.is.webapp=false",
+    "-Djute.maxbuffer=10485760",
+    f"-Dbookkeeper.metadata.bookie.drivers={DRIVERS}BookieDriver",
+    f"-Dbookkeeper.metadata.client.drivers={DRIVERS}ClientDriver",
+]
+INTERCEPTORS = [
+    f"org.apache.pulsar.common.intercept.Append{what}MetadataInterceptor"
+    for what in ("BrokerTimestamp", "Index")
+]
+DEFAULTS = {
+    "clusterName": "standalone",
+    "bindAddress": "127.0.0.1",
+    "advertisedAddress": "127.0.0.1",
+    "managedLedgerDefaultEnsembleSize": "1",
+    "managedLedgerDefaultWriteQuorum": "1",
+    "managedLedgerDefaultAckQuorum": "1",
+    "managedLedgerCacheSizeMB": "128",
+    "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.NoopLoadManager",
+    "loadBalancerEnabled": "false",
+    "webSocketServiceEnabled": "false",
+    "numIOThreads": "4",
+    "numHttpServerThreads": "8",
+    "brokerDeleteInactiveTopicsEnabled": "false",
+    "brokerEntryMetadataInterceptors": ",".join(INTERCEPTORS),
+    "exposingBrokerEntryMetadataToClientEnabled": "true",
+    "systemTopicEnabled": "true",
+    "topicLevelPoliciesEnabled": "true",
+    "maxMessageSize": "5242880",
+    # An entry of full size and its headers must fit, or its append never ends.
+    "nettyMaxFrameSizeBytes": "5253120",
+    "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
+    "dbStorage_writeCacheMaxSizeMb": "64",
+    "dbStorage_readAheadCacheMaxSizeMb": "32",
+    "dbStorage_rocksDB_blockCacheSize": "33554432",
+    "journalMaxGroupWaitMSec": "1",
+    "journalMaxSizeMB": "256",
+    "allowLoopback": "true",
+    "allowEphemeralPorts": "true",
+    "listeningInterface": "lo",
+    "diskUsageThreshold": "0.99",
+    "diskUsageWarnThreshold": "0.98",
+}
+LOG4J = """\
+<Configuration status="ERROR">
+  <Appenders>
+    <Console name="out">
+      <PatternLayout pattern="%d{ISO8601} [%t] %-5level %logger{36} - %msg%n"/>
+    </Console>
+  </Appenders>
+  <Loggers><Root level="info"><AppenderRef ref="out"/></Root></Loggers>
+</Configuration>
+"""
+
+
+class Pulsar:
+    """One Pulsar process on free ports of 127.0.0.1.
+
+    Args:
+        directory: for data, settings and logs; kept over stop and start.
+        version: 4.0.8 or 4.2.4.
+        journal_sync: acknowledge an entry when the disk has it.
+        settings: more lines of the broker's own configuration.
+        token: what the admin interface is shown, where `settings` demand one.
+        tls: certificate and key of a second port, `tls_service_url`.
+        metadata_url: `zk:127.0.0.1:port`; without it, files in `directory`.
+        java: heap and collector.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        version: str = "4.0.8",
+        journal_sync: bool = False,
+        settings: Mapping[str, str] | None = None,
+        token: str | None = None,
+        tls: tuple[Path, Path] | None = None,
+        metadata_url: str | None = None,
+        java: Sequence[str] = SMALL,
+    ) -> None:
+        self._directory = directory
+        self._version = version
+        self._token = token
+        self._metadata_url = metadata_url
+        self._java = java
+        ports = free_ports(4)
+        self._broker_port, self._web_port, self._bookie_port, self._tls_port = ports
+        self._settings = {
+            **DEFAULTS,
+            "brokerServicePort": str(self._broker_port),
+            "webServicePort": str(self._web_port),
+            "journalSyncData": str(journal_sync).lower(),
+            **(settings or {}),
+        }
+        if tls is not None:
+            self._settings |= {
+                "brokerServicePortTls": str(self._tls_port),
+                "tlsCertificateFilePath": str(tls[0]),
+                "tlsKeyFilePath": str(tls[1]),
+            }
+        self._process: ServerProcess | None = None
+
+    @property
+    def service_url(self) -> str:
+        """Where clients connect."""
+        return f"pulsar://127.0.0.1:{self._broker_port}"
+
+    @property
+    def tls_service_url(self) -> str:
+        """Where clients that speak TLS connect."""
+        return f"pulsar+ssl://127.0.0.1:{self._tls_port}"
+
+    @property
+    def admin_url(self) -> str:
+        """The REST interface."""
+        return f"http://127.0.0.1:{self._web_port}"
+
+    @property
+    def broker_port(self) -> int:
+        """The port of `service_url`."""
+        return self._broker_port
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running server."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it, and return when topics can be made."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        conf = self._directory / "standalone.conf"
+        conf.write_text("".join(f"{k}={v}\n" for k, v in self._settings.items()))
+        log4j = self._directory / "log4j2.xml"
+        log4j.write_text(LOG4J)
+        data = self._directory / "data"
+        # Its own ZooKeeper would listen on all addresses, whatever it is told.
+        metadata = ["--metadata-dir", str(data / "metadata")]
+        if self._metadata_url is not None:
+            metadata = ["--metadata-url", self._metadata_url]
+        self._process = ServerProcess(
+            "pulsar",
+            [
+                *JAVA,
+                *self._java,
+                f"-Dlog4j.configurationFile={log4j}",
+                *["-cp", self._classpath()],
+                "org.apache.pulsar.PulsarStandaloneStarter",
+                *["--config", str(conf), "-nfw", "-nss", "-a", "127.0.0.1"],
+                *["--bookkeeper-port", str(self._bookie_port)],
+                *["--bookkeeper-dir", str(data / "bookkeeper")],
+                *metadata,
+            ],
+            self._directory,
+        )
+        self._process.wait_until(self._ready, START_SECONDS)
+
+    def stop(self) -> None:
+        """Stop it in order."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+    def kill(self) -> None:
+        """End it without warning."""
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+
+    def admin(self, method: str, path: str, body: object = None) -> Any:
+        """What the REST interface answers to one request; None for no content.
+
+        Args:
+            method: of HTTP.
+            path: what follows `/admin/v2/`.
+            body: sent as JSON.
+        """
+        request = urllib.request.Request(
+            f"{self.admin_url}/admin/v2/{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        if self._token is not None:
+            request.add_header("Authorization", f"Bearer {self._token}")
+        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as reply:
+            text = reply.read()
+        return json.loads(text) if text[:1] in {b"{", b"["} else text.decode() or None
+
+    def make_namespace(self, namespace: str, *, deduplication: bool = True) -> None:
+        """Make a namespace that keeps every message."""
+        self.admin("PUT", f"namespaces/{namespace}")
+        keep = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
+        self.admin("POST", f"namespaces/{namespace}/retention", keep)
+        self.admin("POST", f"namespaces/{namespace}/deduplication", deduplication)
+
+    def _ready(self) -> bool:
+        if not listens(self._web_port):
+            return False
+        try:
+            self.admin("GET", "brokers/health")
+            self.admin("GET", "namespaces/public/default")
+        except OSError:  # as urllib's errors are
+            return False
+        return True
+
+    def _classpath(self) -> str:
+        if self._version.startswith("4.2."):
+            return builds.classpath(HERE / "pulsar.xml")
+        top = builds.unpacked(ARCHIVE.format(version=self._version))
+        return str(top / f"apache-pulsar-{self._version}" / "lib" / "*")
