@@ -21,12 +21,11 @@ from storage.file import FileLog, FileLogSettings, open_log, open_offsets
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
-    from storage.state import Deposed, State
-
     from gateway.config import Config, PulsarConfig
     from routing.api import RouteStore
     from storage.api import Log
     from storage.offsets import Offsets
+    from storage.state import Deposed, State
 
 log = structlog.get_logger(__name__)
 
