@@ -82,6 +82,10 @@ class Ownership:
                 if opening is None:
                     opening = asyncio.ensure_future(self._open(partition))
                     self._openings[partition] = opening
+                    # Not its own doing, for it may be cancelled before it begins.
+                    opening.add_done_callback(
+                        lambda _, opened=partition: self._openings.pop(opened)  # type: ignore[misc]
+                    )
                 openings.append(opening)
         if openings:
             await asyncio.wait(openings)
@@ -142,8 +146,6 @@ class Ownership:
             name = partition.full_name
             _log.warning("partition not opened", partition=name, reason=str(error))
             raise
-        finally:
-            del self._openings[partition]
 
     async def _open_now(self, partition: PulsarPartition) -> None:
         for left in reversed(range(ATTEMPTS)):

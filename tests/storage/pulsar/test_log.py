@@ -203,12 +203,14 @@ def test_a_release_ends_openings_so_that_the_next_leader_is_not_fenced(
             await log.create("orders", [19])
             partitions = [log.partition("orders", number) for number in range(20)]
             log.open_early()
-            opening = asyncio.ensure_future(log.ready("orders"))
-            await asyncio.sleep(0)
-            await log.release()
-            with pytest.raises(LogUnavailableError, match="not opened any more"):
-                await opening
-            assert [one.appender for one in partitions] == [None] * 20
+            for turns in range(4):
+                opening = asyncio.ensure_future(log.ready("orders"))
+                for _ in range(turns + 1):
+                    await asyncio.sleep(0)
+                await log.release()
+                with pytest.raises(LogUnavailableError, match="not opened any more"):
+                    await opening
+                assert [one.appender for one in partitions] == [None] * 20
             log.open_early()
             await until(lambda: all(one.appender for one in partitions))
 
