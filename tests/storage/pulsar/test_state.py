@@ -287,6 +287,7 @@ def test_a_topic_deleted_behind_our_back_deposes_and_can_be_led_again(
     asyncio.run(main())
 
 
+@pytest.mark.slow
 class TestOverARestart:
     """On a Pulsar of its own, which is killed."""
 

@@ -34,6 +34,9 @@ def own_pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
             "managedLedgerMaxEntriesPerLedger": "10",
             "managedLedgerMinLedgerRolloverTimeMinutes": "0",
             "brokerDeduplicationEntriesInterval": "10",
+            # Until it has noted what it has seen, a broker deletes nothing of it.
+            "brokerDeduplicationSnapshotFrequencyInSeconds": "1",
+            "brokerDeduplicationSnapshotIntervalSeconds": "1",
         },
     )
     try:
