@@ -12,6 +12,7 @@ from storage.api import LogError, LogUnavailableError, NoSuchPartitionError
 from storage.pulsar.appender import Appender, Traffic
 from storage.pulsar.errors import FencedError, PulsarError, TopicNotFoundError
 from storage.pulsar.opening import ContestedError, open_partition
+from storage.pulsar.probing import unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -133,8 +134,16 @@ class Ownership:
         """Begin another term of a partition that is this node's.
 
         Raises:
-            LogError: It is closed, and cannot be opened now.
+            LogError: It is another's now, or is closed and cannot be opened.
         """
+        appender = partition.appender
+        if appender is None:
+            return
+        try:
+            # An owner that only listens is not told that it is none any more.
+            await appender.producer.confirm()
+        except PulsarError as error:
+            raise unavailable(partition, error) from error
         await self.shut(partition, "it is being opened anew")
         await self.open([partition])
 
