@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from storage.api import LogLimitError, LogUnavailableError
-from storage.pulsar.entry import Position
+from storage.pulsar.ending import Search, ends
 from storage.pulsar.errors import FencedError, PulsarError
-from storage.pulsar.finding import Path
 from storage.pulsar.pack import encode_marker
-from storage.pulsar.probing import Found, Scan, damaged, scan, unavailable
+from storage.pulsar.probing import damaged, unavailable
 from storage.pulsar.terms import LAST_TERM, after, claiming, next_offset_of, term_of
 
 if TYPE_CHECKING:
@@ -34,15 +33,11 @@ if TYPE_CHECKING:
 
     from storage.pulsar.admin import Admin
     from storage.pulsar.client import PulsarClient
+    from storage.pulsar.entry import Position
     from storage.pulsar.partition import PulsarPartition
+    from storage.pulsar.probing import Found
     from storage.pulsar.producer import Producer
     from storage.pulsar.settings import PulsarLogSettings
-
-BEGINNING = Position(0, 0)
-"""At or before all entries."""
-
-WIDER = 4
-"""Going back, each look takes in so many times as many entries as the one before."""
 
 _log = structlog.get_logger()
 
@@ -102,24 +97,6 @@ async def open_partition(
         raise
 
 
-async def ends(
-    client: PulsarClient, partition: PulsarPartition
-) -> tuple[Found | None, Found | None]:
-    """The oldest entry that tells its offset, and the newest of all; None: no such."""
-    async with Scan(client, partition, "earliest") as entries:
-        last = await entries.last_position()
-        if last is None:
-            return None, None
-        oldest = await entries.next()
-        while not oldest.tells and oldest.position < last:
-            oldest = await entries.next()
-    if oldest.position < last:
-        newest = await scan(client, partition, last, last, bool)
-    else:
-        newest = oldest
-    return oldest if oldest.tells else None, newest
-
-
 class Opening:
     """What follows once the producer is open.
 
@@ -139,14 +116,11 @@ class Opening:
         producer: Producer,
         newest: Found | None,
     ) -> None:
-        self._client = client
-        self._admin = admin
         self._partition = partition
         self._producer = producer
         self._newest = newest
         known = producer.last_sequence_id
-        self._floor = next_offset_of(known) or 0
-        """The end is there or behind."""
+        self._search = Search(client, admin, partition, next_offset_of(known) or 0)
         # A broker forgets a producer that was away for hours; its entries tell.
         self._term = 1 + max(term_of(known), newest.term if newest else -1)
 
@@ -166,14 +140,14 @@ class Opening:
                 f"{self._partition.full_name}: Pulsar stored nothing in "
                 f"{patience_s:.0f} s"
             ) from None
-        told = await self._before(claim)
+        told = await self._search.before(claim, self._newest)
         if told is not None and told.term >= term:
             raise damaged(
                 self._partition,
                 told.position,
                 f"of term {told.term}; allowed before entry {claim}: below {term}",
             )
-        end = told.pack.end if told else self._floor
+        end = told.pack.end if told else self._search.floor
         self._look_for_losses(told)
         self._mark(after(term, end), end, _told)
         ledger = oldest.position.ledger if oldest else claim.ledger
@@ -195,7 +169,7 @@ class Opening:
             else:
                 stored.set_exception(error)
 
-        self._mark(claiming(self._term), self._floor, done)
+        self._mark(claiming(self._term), self._search.floor, done)
         name = self._partition.full_name
         try:
             where = await stored
@@ -222,54 +196,6 @@ class Opening:
             num_messages=0,
             publish_ms=int(time.time() * 1000),
         )
-
-    async def _before(self, claim: Position) -> Found | None:
-        """The last entry before a position that tells its offset."""
-        newest = self._newest
-        start = BEGINNING
-        if newest is not None:
-            start = Position(newest.position.ledger, newest.position.entry + 1)
-        if start != claim:
-            between = await self._scan(start, claim)
-            if between is not None and between.position < claim:
-                return await self._go_back(claim)
-        return newest if newest is None or newest.tells else await self._go_back(claim)
-
-    async def _scan(self, start: Position, until: Position) -> Found | None:
-        """The first entry there."""
-        return await scan(self._client, self._partition, start, until, bool)
-
-    async def _go_back(self, before: Position) -> Found | None:
-        """Look at entries before a position, until one tells its offset."""
-        if before.entry:
-            last = Position(before.ledger, before.entry - 1)
-            found = await self._scan(last, last)
-            if found is not None and found.tells:
-                return found
-        partition = self._partition
-        path = Path(await self._admin.ledgers(partition.name, partition.number))
-        stop, step = path.number(*before), WIDER
-        while stop > 0:
-            begin = max(stop - step, 0)
-            told: list[Found] = []
-            await scan(
-                self._client,
-                partition,
-                path.position(begin),
-                path.position(stop - 1),
-                lambda found, told=told: self._note(found, told),  # type: ignore[misc]
-            )
-            if told:
-                return told[-1]
-            stop, step = begin, step * WIDER
-        return None
-
-    def _note(self, found: Found, told: list[Found]) -> None:
-        if found.tells:
-            told.append(found)
-        else:
-            # It did not know the end; but the end was there or behind.
-            self._floor = max(self._floor, found.pack.base_offset)
 
     def _look_for_losses(self, told: Found | None) -> None:
         """Say so where the broker knew of packs that are not there."""
