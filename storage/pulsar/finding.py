@@ -88,11 +88,14 @@ class Finder:
         hint = None
         if index is not None and stop - begin > NEAR:
             hint = await self._admin.position(partition.name, partition.number, index)
+        step = path.total
         while stop - begin > NEAR:
-            middle = (begin + stop) // 2
+            middle = begin + min(step, (stop - begin) // 2)
+            step *= 2
             if hint is not None:
                 middle = min(max(path.number(*hint), begin + 1), stop - 1)
-                hint = None
+                # The broker counts markers, too: it is there or shortly behind.
+                hint, step = None, NEAR
             found = await probe(
                 self._client,
                 partition,

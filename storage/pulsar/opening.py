@@ -192,8 +192,6 @@ class Opening:
             [encode_marker(offset)],
             sequence_id,
             done,
-            # So the broker's index goes on counting records alone.
-            num_messages=0,
             publish_ms=int(time.time() * 1000),
         )
 

@@ -177,7 +177,7 @@ async def check_entries(log: PulsarLog) -> None:
         if next_offset_of(entry.sequence_id) is not None:
             assert pack.base_offset == at
             at = pack.end
-            # Markers count for nothing there; packs that were not stored may.
+            # Markers count there, too, and packs that were not stored.
             assert entry.index is None or entry.index >= at - 1
 
 
