@@ -63,7 +63,7 @@ def test_numbers_and_namespaces_are_checked_before_pulsar_is_asked() -> None:
         with pytest.raises(LogUnavailableError, match="acme/red; served: public/defau"):
             await catalog.create("acme|red%orders", [0])
         with pytest.raises(LogLimitError, match="cannot be a tenant"):
-            await catalog.create("a b%orders", [0])
+            await catalog.create("a b|c%orders", [0])
         assert rest.asked == []
 
     run({}, test)

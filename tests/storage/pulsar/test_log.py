@@ -134,17 +134,17 @@ def test_topics_of_several_namespaces_are_kept_apart(
         blue = other.split("/")[1]
         settings = settings_for(pulsar, pulsar_namespace, namespaces=(other,))
         async with log_of(settings) as log:
-            for topic in ("orders", f"{blue}%orders"):
+            for topic in ("orders", f"public|{blue}%orders"):
                 await log.create(topic, [0])
                 await begin(await opened(log, 0, topic), record(topic))
             long = f"public|{own}%orders"
             assert log.partition(long, 0) is log.partition("orders", 0)
             with pytest.raises(LogUnavailableError, match="`namespaces` adds others"):
-                await log.create("red%orders", [0])
+                await log.create("public|red%orders", [0])
         async with log_of(settings) as log:
             assert log.topics() == {
                 "orders": frozenset({0}),
-                f"{blue}%orders": frozenset({0}),
+                f"public|{blue}%orders": frozenset({0}),
             }
             for topic in log.topics():
                 assert await read_all(await opened(log, 0, topic)) == [topic]
