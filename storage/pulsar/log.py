@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from storage.pulsar.appender import Appender
     from storage.state import Deposed
 
+LOOK_AGAIN_S = (0.0, 0.2, 1.0, 3.0)
+"""When to ask whether a topic is gone: Pulsar deletes its partitions first."""
+
 LostOwnership = Callable[[str, int], None]
 """Called with topic and number when another node has taken a partition over."""
 
@@ -240,11 +243,14 @@ class PulsarLog:
         self._ownership.do(self._look_for(partition.topic))
 
     async def _look_for(self, topic: str) -> None:
-        try:
-            if not await self._catalog.exists(topic):
-                self._catalog.topics.pop(topic, None)
-        except LogError as error:
-            _log.warning("cannot tell whether a topic is gone", reason=str(error))
+        for wait_s in LOOK_AGAIN_S:
+            await asyncio.sleep(wait_s)
+            try:
+                if not await self._catalog.exists(topic):
+                    self._catalog.topics.pop(topic, None)
+                    return
+            except LogError as error:
+                _log.warning("cannot tell whether a topic is gone", reason=str(error))
 
     def _forget(self, topic: str) -> None:
         for partition in self._partitions.pop(topic, {}).values():
