@@ -21,12 +21,12 @@ from storage.file import FileLog, FileLogSettings, open_log, open_offsets
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
-    from storage.state import Deposed, State
-
     from gateway.config import Config, PulsarConfig
     from routing.api import RouteStore
     from storage.api import Log
+    from storage.native import Converter
     from storage.offsets import Offsets
+    from storage.state import Deposed, State
 
 log = structlog.get_logger(__name__)
 
@@ -129,7 +129,11 @@ def _extra(module: str, name: str) -> Any:
 
 
 async def open_storage(
-    config: Config, node: str, stack: AsyncExitStack, deposed: Deposed
+    config: Config,
+    node: str,
+    stack: AsyncExitStack,
+    deposed: Deposed,
+    converter: Converter | None = None,
 ) -> Storage:
     """Open the log and the offsets of a configuration.
 
@@ -138,6 +142,7 @@ async def open_storage(
         node: Which node of its broker this is.
         stack: What ends them goes on it.
         deposed: Called with why, when another node has taken this one's place.
+        converter: Of messages in topics that are shared with the log's own clients.
 
     Raises:
         ConfigError: A setting cannot be used.
@@ -145,7 +150,9 @@ async def open_storage(
         OSError: A file cannot be read, or a directory cannot be made.
     """
     if config.pulsar is not None:
-        return await _open_pulsar(config, config.pulsar, node, stack, deposed)
+        return await _open_pulsar(
+            config, config.pulsar, node, stack, deposed, converter
+        )
     return _open_files(config, stack)
 
 
@@ -171,6 +178,7 @@ async def _open_pulsar(
     node: str,
     stack: AsyncExitStack,
     deposed: Deposed,
+    converter: Converter | None,
 ) -> Storage:
     pulsar = _extra("storage.pulsar", "pulsar")
     ca, token = given.ca_certificate, given.token_file
@@ -185,7 +193,9 @@ async def _open_pulsar(
         tail_bytes=config.log.tail_cache_bytes,
         waiting_bytes=config.limits.waiting_bytes,
     )
-    message_log = await pulsar.open_log(settings, prepare=given.prepare)
+    message_log = await pulsar.open_log(
+        settings, prepare=given.prepare, converter=converter
+    )
     stack.push_async_callback(message_log.close)
     state = await message_log.open_state(config.broker, node, deposed)
     stack.push_async_callback(state.close)

@@ -19,12 +19,14 @@ from storage.api import (
 )
 from storage.pulsar.entry import Position
 from storage.pulsar.errors import EntryError, PulsarError, TopicNotFoundError
-from storage.pulsar.pack import UnknownPackError, decode
+from storage.pulsar.native import to_pack
+from storage.pulsar.pack import UnknownPackError, decode, peel
 from storage.pulsar.positions import Spot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from storage.native import Converter
     from storage.pulsar.admin import Admin
     from storage.pulsar.client import PulsarClient
     from storage.pulsar.entry import Entry
@@ -65,6 +67,8 @@ def unpack(partition: PulsarPartition, entry: Entry) -> Pack:
     Raises:
         LogDamagedError: It is none; names topic, position, and what came.
     """
+    if partition.converter is not None:
+        return _unpack_native(partition, partition.converter, entry)
     try:
         pack = decode(entry.payload)
     except (UnknownPackError, EntryError) as error:
@@ -77,6 +81,16 @@ def unpack(partition: PulsarPartition, entry: Entry) -> Pack:
             f"{entry.sequence_id}; allowed: the same",
         )
     return pack
+
+
+def _unpack_native(
+    partition: PulsarPartition, converter: Converter, entry: Entry
+) -> Pack:
+    topic, number = partition.topic, partition.number
+    try:
+        return peel(to_pack(converter, topic, number, entry))
+    except EntryError as error:
+        raise LogDamagedError(f"{partition.full_name}: {error}") from error
 
 
 def _damaged(

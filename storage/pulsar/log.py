@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from storage.api import LogError, LogUnavailableError, NoSuchPartitionError
+from storage.api import (
+    LogError,
+    LogUnavailableError,
+    LogUnfitError,
+    NoSuchPartitionError,
+)
 from storage.pulsar import query as queries
 from storage.pulsar import selftest
 from storage.pulsar.admin import Admin
@@ -30,8 +35,9 @@ from storage.pulsar.upkeep import Upkeep, refresh_first
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from storage.api import Found, Numbering
-    from storage.pulsar.appender import Appender
+    from storage.api import EntryFormat, Found, Numbering
+    from storage.native import Converter
+    from storage.pulsar.way_in import WayIn
     from storage.state import Deposed
 
 LostOwnership = Callable[[str, int], None]
@@ -45,6 +51,7 @@ async def open_log(
     *,
     prepare: bool = False,
     lost_ownership: LostOwnership | None = None,
+    converter: Converter | None = None,
 ) -> PulsarLog:
     """Open the log that Pulsar keeps in the namespaces of the settings.
 
@@ -53,6 +60,8 @@ async def open_log(
         prepare: Make a missing namespace, and set its policies where they do not fit.
         lost_ownership: Called with topic and number when another node has taken a
             partition over.
+        converter: Between records and messages of native clients, for topics that are
+            shared with them.
 
     Raises:
         PulsarUnfitError: Pulsar lacks something; names the setting.
@@ -75,7 +84,7 @@ async def open_log(
         tls=tls,
         request_timeout_s=settings.open_s,
     )
-    return PulsarLog(settings, admin, client, catalog, lost_ownership)
+    return PulsarLog(settings, admin, client, catalog, lost_ownership, converter)
 
 
 def _token(file: str | None) -> Callable[[], str] | None:
@@ -97,12 +106,16 @@ class PulsarLog:
         client: PulsarClient,
         catalog: Catalog,
         lost_ownership: LostOwnership | None,
+        converter: Converter | None,
     ) -> None:
         self._settings = settings
         self._admin = admin
         self._client = client
         self._catalog = catalog
         self._lost_ownership = lost_ownership
+        self._converter = converter
+        self._shared: set[str] = set()
+        """Topics that native clients write to, too."""
         self._tail = Tail(settings.tail_bytes)
         finder = Finder(client, admin)
         self._readers = Readers(client, finder, settings, self._refresh)
@@ -117,10 +130,24 @@ class PulsarLog:
         self._partitions: dict[str, dict[int, PulsarPartition]] = {}
         self._closing: asyncio.Task[None] | None = None
 
-    async def create(self, topic: str, partitions: Collection[int]) -> None:
+    async def create(
+        self,
+        topic: str,
+        partitions: Collection[int],
+        entry_format: EntryFormat = "packed",
+    ) -> None:
         """Make partitions of a topic, and all before them; see `storage.api`."""
         self._refuse_when_closed()
-        await self._catalog.create(self._catalog.names.canonical(topic), partitions)
+        topic = self._catalog.names.canonical(topic)
+        if entry_format == "pulsar":
+            if self._converter is None:
+                raise LogUnfitError(
+                    f"topic {topic} cannot be of entry format pulsar: the log was "
+                    "opened without a converter"
+                )
+            await selftest.check_indexes(self._admin)
+            self._shared.add(topic)
+        await self._catalog.create(topic, partitions)
 
     async def open_state(self, broker: str, node: str, deposed: Deposed) -> PulsarState:
         """Open what the nodes of a broker share, beside the topics without a tenant.
@@ -152,6 +179,7 @@ class PulsarLog:
                 *(shut(one, "the topic is being deleted") for one in partitions)
             )
             await self._catalog.delete(topic)
+            self._shared.discard(topic)
         except BaseException:
             for partition in partitions:
                 partition.gone = False
@@ -184,6 +212,7 @@ class PulsarLog:
             self._readers,
             self._times,
             self._settings.positions,
+            self._converter if topic in self._shared else None,
         )
         self._partitions.setdefault(topic, {})[number] = partition
         return partition
@@ -254,7 +283,7 @@ class PulsarLog:
         self._refuse_when_closed()
         await self._drain([one.appender for one in self._open_ones() if one.appender])
 
-    async def _drain(self, appenders: list[Appender]) -> None:
+    async def _drain(self, appenders: list[WayIn]) -> None:
         waits = [one.drained() for one in appenders if not one.is_idle]
         if waits:
             await asyncio.gather(*waits)
@@ -281,7 +310,7 @@ class PulsarLog:
             _log.warning("appends were not acknowledged", reason=str(error))
         for appender in appenders:
             appender.fail("the log was closed")
-        await asyncio.gather(*(one.producer.close() for one in appenders))
+        await asyncio.gather(*(one.close() for one in appenders))
         await self._ownership.close()
         await self._readers.close()
         await self._client.close()

@@ -234,7 +234,8 @@ class Readers:
                     f"{partition.full_name}: Pulsar has sent nothing from offset "
                     f"{offset} on for {GIVE_UP_S:.0f} s"
                 ) from None
-        if pack.base_offset > offset:
+        # Native clients' transactions leave gaps.
+        if pack.base_offset > offset and partition.converter is None:
             await self._refresh(partition)
             if not offset < partition.first_offset <= pack.base_offset:
                 raise LogDamagedError(
