@@ -83,3 +83,17 @@ async def open_shared_log(
     for topic, numbers in shared.topics().items():
         await shared.create(topic, numbers)
     return shared
+
+
+class Noting:
+    """Makes records of offset and body, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[NativeMessage, Place]] = []
+
+    def record(self, message: NativeMessage, place: Place) -> RecordParts:
+        self.seen.append((message, place))
+        return Record(b"%d %s" % (place.offset, bytes(message.body)), 0, ())
+
+    def native(self, record: bytes) -> NativeMessage:
+        return NativeMessage(record, {})
