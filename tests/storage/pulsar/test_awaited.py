@@ -24,7 +24,7 @@ class Way(NamedTuple):
 
     def add(self, *numbers: int, records: int = 1) -> None:
         for number in numbers:
-            self.awaited.add(number, records, 100, self.done(number))
+            self.pending.add(number, records, 100, self.done(number))
 
     def done(self, number: int) -> Done:
         return lambda offset, error: self.told.append((number, offset, error))
