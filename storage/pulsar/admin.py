@@ -167,10 +167,10 @@ class Admin:
         return found
 
     async def next_index(self, name: PulsarName, number: int) -> int:
-        """The index (PIP-70) that a partition goes on at, as far as is known."""
-        path = f"{_path(name.partition(number))}/internalStats"
-        stats = msgspec.json.decode(await self._call("GET", path))
-        return int((stats.get("properties") or {}).get("index", -1)) + 1
+        """The index (PIP-70) that a partition's newest ledger began at."""
+        path = f"{_path(name.partition(number))}/internal-info"
+        info = msgspec.json.decode(await self._call("GET", path))
+        return int((info.get("properties") or {}).get("index", -1)) + 1
 
     async def position(
         self, name: PulsarName, number: int, index: int
