@@ -165,6 +165,31 @@ async def test_a_batch_stays_one_and_its_messages_follow_each_other(
 
 
 @looped
+async def test_what_cannot_be_read_says_so_and_the_queue_goes_on(
+    pulsar: Pulsar, pulsar_namespace: str, tmp_path: Path
+) -> None:
+    def produce() -> None:
+        with native_client(pulsar) as client:
+            producer = client.create_producer(
+                full_name(pulsar_namespace),
+                chunking_enabled=True,
+                batching_enabled=False,
+            )
+            producer.send(b"x" * (6 << 20), properties={"TAGS": "T"})
+            producer.send(b"after")
+
+    async with node_on(pulsar, pulsar_namespace, tmp_path) as (_, client):
+        await share(client)
+        await asyncio.to_thread(produce)
+        *chunks, after = await pulled(client, 3)
+    assert [one.queue_offset for one in (*chunks, after)] == [0, 1, 2]
+    for one in chunks:
+        assert one.body == b""
+        assert "one of 2 chunks; allowed: whole" in text_of(one)["PULSAR_UNREADABLE"]
+    assert after.body == b"after"
+
+
+@looped
 async def test_tags_choose_among_messages_of_both_kinds(
     pulsar: Pulsar, pulsar_namespace: str, tmp_path: Path
 ) -> None:
