@@ -39,19 +39,11 @@ class Place(Struct, frozen=True, gc=False):
     """32 hexadecimal digits that no other message of this storage has."""
 
 
-class UnfitMessageError(Exception):
-    """A record cannot be given to native clients; says what came and is allowed."""
-
-
 class Converter(Protocol):
-    """Two ways between native messages and records."""
+    """Two ways between native messages and records; neither ever fails."""
 
     def record(self, message: NativeMessage, place: Place) -> RecordParts:
-        """The record that a native message is for RocketMQ's clients; never fails."""
+        """The record that a native message is for RocketMQ's clients."""
 
     def native(self, record: bytes) -> NativeMessage:
-        """What native clients see of a record that was appended.
-
-        Raises:
-            UnfitMessageError: It cannot be told.
-        """
+        """What native clients see of a record that was appended."""

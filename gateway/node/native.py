@@ -1,11 +1,11 @@
 """Messages of topics that are shared with native clients: theirs to ours, and back.
 
     RocketMQ                          native
-    body, inflated                    payload
+    body, inflated where it is zlib   payload
     properties                        properties, but for those that brokers add
     sharding key, or a word of KEYS   key
     born time                         event time
-    born host, flag                   the properties __BORNHOST and ROCKETMQ_FLAG
+    born host, flag, compression      __BORNHOST, ROCKETMQ_FLAG, ROCKETMQ_COMPRESSION
 
 A native message without KEYS or a sharding key has its key as KEYS, one without a
 unique key gets the id of its place. What a native producer sets as TAGS or KEYS is the
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from gateway.wire import host_port, message, message_id, properties
 from storage.api import Record
-from storage.native import NativeMessage, UnfitMessageError
+from storage.native import NativeMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,11 +30,15 @@ if TYPE_CHECKING:
     from storage.native import Place
 
 FLAG = "ROCKETMQ_FLAG"
-MAX_BODY_BYTES = 64 * 1024 * 1024
-"""No body is inflated further: what is larger, no Pulsar takes by default."""
+COMPRESSION = "ROCKETMQ_COMPRESSION"
+"""The compression of a body that stays compressed: 1 LZ4, 2 Zstandard, 3 zlib."""
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+"""A body that would be longer stays compressed, or Pulsar would not take it."""
 
 _ZLIB = frozenset({0, 3})
 """Source: CompressionType.findByValue, RocketMQ 5.3.4; 0 is from before 5.0."""
+_COMPRESSIONS = {str(kind): kind for kind in range(4)}
 _COMPRESSION_SHIFT = 8
 _KEPT = (properties.UNIQ_KEY, properties.TAGS, properties.KEYS)
 _PORT_MAX = 0xFFFF
@@ -44,7 +48,7 @@ _topic_field = lru_cache(maxsize=1024)(message.topic_field)
 
 
 class Native:
-    """Converts messages of this broker's topics; see `storage.native`.
+    """Converts messages of this broker's topics; neither way ever fails.
 
     Args:
         broker: Ours.
@@ -66,10 +70,11 @@ class Native:
         self._store_host = store_host
 
     def record(self, native: NativeMessage, place: Place) -> RecordParts:
-        """The record that a native message is for RocketMQ's clients; never fails."""
+        """The record that a native message is for RocketMQ's clients."""
         pairs = _pairs(native, place.unique)
         born_host = _born_host(pairs.pop(properties.BORN_HOST, ""))
         flag = _number(pairs.pop(FLAG, ""))
+        sys_flag = _compressed(pairs.pop(COMPRESSION, ""))
         store_host = self._store_host()
         magic, name_field = _topic_field(place.topic)
         body = native.body
@@ -81,7 +86,7 @@ class Native:
                 place.offset,
                 message_id.base(place.number, retry=False) | place.offset,
                 flag,
-                message.host_flags(born_host, store_host),
+                sys_flag | message.host_flags(born_host, store_host),
                 native.event_ms,
                 born_host,
                 place.stored_ms,
@@ -109,11 +114,7 @@ class Native:
         return _fitting(pairs, room) + self._suffix.encode()
 
     def native(self, record: bytes) -> NativeMessage:
-        """What native clients see of a record that was appended.
-
-        Raises:
-            UnfitMessageError: Its body is compressed in a way that is not understood.
-        """
+        """What native clients see of a record that was appended."""
         one = message.decode(record)
         pairs = properties.parse(one.properties.removesuffix(self._suffix))
         words = pairs.get(properties.KEYS, "").split()
@@ -121,7 +122,15 @@ class Native:
         pairs[properties.BORN_HOST] = host_port.join(*one.born_host)
         if one.flag:
             pairs[FLAG] = str(one.flag)
-        return NativeMessage(_inflated(one), pairs, key, one.born_ms)
+        body = one.body
+        if one.sys_flag & message.COMPRESSED_FLAG:
+            kind = (one.sys_flag & message.COMPRESSION_TYPE_MASK) >> _COMPRESSION_SHIFT
+            inflated = _inflated(body) if kind in _ZLIB else None
+            if inflated is None:
+                pairs[COMPRESSION] = str(kind)
+            else:
+                body = inflated
+        return NativeMessage(body, pairs, key, one.born_ms)
 
 
 def _pairs(native: NativeMessage, unique: str) -> dict[str, str]:
@@ -184,22 +193,17 @@ def _number(text: str) -> int:
     return number if -(1 << 31) <= number < 1 << 31 else 0
 
 
-def _inflated(one: message.Message) -> bytes:
-    if not one.sys_flag & message.COMPRESSED_FLAG:
-        return one.body
-    kind = (one.sys_flag & message.COMPRESSION_TYPE_MASK) >> _COMPRESSION_SHIFT
-    if kind not in _ZLIB:
-        raise UnfitMessageError(
-            f"a body of compression type {kind}; allowed where native clients read: "
-            "zlib (3), or none"
-        )
+def _compressed(text: str) -> int:
+    """The system flags of a body that stays compressed."""
+    kind = _COMPRESSIONS.get(text)
+    return 0 if kind is None else message.COMPRESSED_FLAG | kind << _COMPRESSION_SHIFT
+
+
+def _inflated(body: bytes) -> bytes | None:
+    """A body of zlib as it was before; None where it is none, or becomes too long."""
     inflating = zlib.decompressobj()
     try:
-        body = inflating.decompress(one.body, MAX_BODY_BYTES)
-    except zlib.error as error:
-        raise UnfitMessageError(f"a body that is not zlib: {error}") from error
-    if not inflating.eof:
-        raise UnfitMessageError(
-            f"a body that does not end within {MAX_BODY_BYTES} bytes inflated"
-        )
-    return body
+        inflated = inflating.decompress(body, MAX_BODY_BYTES)
+    except zlib.error:
+        return None
+    return inflated if inflating.eof else None

@@ -16,7 +16,12 @@ import structlog
 from gateway.node import attributes, names
 from gateway.wire import message, message_id
 from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
-from storage.api import MAX_PARTITIONS, LogError, NoSuchPartitionError
+from storage.api import (
+    MAX_PARTITIONS,
+    LogError,
+    LogUnfitError,
+    NoSuchPartitionError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -110,7 +115,11 @@ class Topics:
         }
         self._assigned = sum(map(len, ours.values()))
         for name, numbers in ours.items():
-            await self._create(self._routes.topics[name], numbers)
+            try:
+                await self._create(self._routes.topics[name], numbers)
+            except LogUnfitError as error:
+                # Who uses it is told; other topics go on.
+                _log.error("topic cannot be served", topic=name, reason=str(error))
         self._serving = True
         for name in ours:
             self._refresh(name)

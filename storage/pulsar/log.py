@@ -139,15 +139,21 @@ class PulsarLog:
         """Make partitions of a topic, and all before them; see `storage.api`."""
         self._refuse_when_closed()
         topic = self._catalog.names.canonical(topic)
-        if entry_format == "pulsar":
-            if self._converter is None:
-                raise LogUnfitError(
-                    f"topic {topic} cannot be of entry format pulsar: the log was "
-                    "opened without a converter"
-                )
-            await selftest.check_indexes(self._admin)
-            self._shared.add(topic)
+        if entry_format == "packed":
+            self._shared.discard(topic)
+        else:
+            await self._share(topic)
         await self._catalog.create(topic, partitions)
+
+    async def _share(self, topic: str) -> None:
+        if self._converter is None:
+            raise LogUnfitError(
+                f"topic {topic} cannot be of entry format pulsar: the log was opened "
+                "without a converter"
+            )
+        # Known in any case, so that nothing is ever packed into it.
+        self._shared.add(topic)
+        await selftest.check_indexes(self._admin)
 
     async def open_state(self, broker: str, node: str, deposed: Deposed) -> PulsarState:
         """Open what the nodes of a broker share, beside the topics without a tenant.

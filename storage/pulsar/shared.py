@@ -15,7 +15,6 @@ from uuid import uuid4
 import structlog
 
 from storage.api import LogBusyError, LogLimitError, LogUnavailableError
-from storage.native import UnfitMessageError
 from storage.pulsar.awaited import Awaited
 from storage.pulsar.commands import Access
 from storage.pulsar.errors import EntryError, PulsarError
@@ -23,6 +22,7 @@ from storage.pulsar.finding import unavailable
 from storage.pulsar.native import base_offset, outgoing, to_pack
 from storage.pulsar.opening import ends
 from storage.pulsar.pack import peel
+from storage.pulsar.selftest import check_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -138,8 +138,8 @@ class SharedAppender:
         if self._refusal is not None:
             raise LogUnavailableError(self._refusal)
         self._refuse_when_busy()
+        entry = outgoing([self._converter.native(one[0]) for one in records])
         try:
-            entry = outgoing([self._converter.native(one[0]) for one in records])
             self._producer.send(
                 entry.payload,
                 self._sequence_id,
@@ -151,7 +151,7 @@ class SharedAppender:
                 event_ms=entry.event_ms,
                 batch=entry.batch,
             )
-        except (UnfitMessageError, ValueError) as error:
+        except ValueError as error:
             raise LogLimitError(f"{self._partition.full_name}: {error}") from error
         size = sum(len(one[0]) for one in records)
         self._awaited.add(self._sequence_id, len(records), size, done)
@@ -265,11 +265,13 @@ async def open_shared(
 
     Raises:
         LogUnavailableError: It cannot be had now.
-        LogDamagedError: Its entries have no index.
+        PulsarUnfitError: The brokers do not count.
+        LogDamagedError: There are entries that were not counted.
         NoSuchPartitionError: There is no such topic.
     """
     assert partition.converter is not None
-    # First, for what is counted by then and not there any more was deleted.
+    await check_indexes(admin)
+    # Before looking, for what is counted by then and not there any more was deleted.
     counted = await admin.next_index(partition.name, partition.number)
     oldest, newest = await ends(client, admin, partition)
     for found in (oldest, newest):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import lzma
 import zlib
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from gateway.node.native import Native
+from gateway.node.native import MAX_BODY_BYTES, Native
 from gateway.wire import message, properties
 from routing.api import Topic
-from storage.native import NativeMessage, Place, UnfitMessageError
+from storage.native import NativeMessage, Place
 
 SUFFIX = properties.dump({"CLUSTER": "c"})
 UNIQUE = "A" * 32
@@ -142,15 +141,27 @@ def test_native_clients_get_bodies_inflated(kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "body", "said"),
+    ("kind", "body"),
     [
-        (1, b"", "compression type 1; allowed"),
-        (2, b"", "compression type 2; allowed"),
-        (3, lzma.compress(b"x"), "not zlib"),
-        (3, zlib.compress(b"x" * 100)[:-3], "does not end"),
+        (1, b"lz4"),
+        (2, b"zstd"),
+        (3, b"not zlib"),
+        (3, zlib.compress(b"x" * 100)[:-3]),
+        (0, zlib.compress(bytes(MAX_BODY_BYTES + 1))),
     ],
 )
-def test_a_body_that_cannot_be_inflated_is_refused(kind, body, said):
-    sent = stored({}, body=body, sys_flag=message.COMPRESSED_FLAG | kind << 8)
-    with pytest.raises(UnfitMessageError, match=said):
-        converter().native(sent)
+def test_a_body_that_is_not_inflated_says_so_and_is_compressed_for_rocketmq(kind, body):
+    flags = message.COMPRESSED_FLAG | kind << 8
+    native = converter().native(stored({}, body=body, sys_flag=flags))
+    assert native.body == body
+    assert native.properties["ROCKETMQ_COMPRESSION"] == str(kind)
+    one, pairs, _, _ = read(dict(native.properties))
+    assert one.sys_flag & (message.COMPRESSED_FLAG | message.COMPRESSION_TYPE_MASK) == (
+        flags
+    )
+    assert pairs == {"UNIQ_KEY": UNIQUE}
+
+
+@pytest.mark.parametrize("text", ["", "zlib", "-1", "4"])
+def test_a_compression_that_is_none_is_none(text):
+    assert read({"ROCKETMQ_COMPRESSION": text})[0].sys_flag == 0
