@@ -17,6 +17,7 @@ from gateway.node import membership
 from gateway.node.clients import Clients
 from gateway.node.forwarder import Forwarder
 from gateway.node.groups import Groups
+from gateway.node.held import Held
 from gateway.node.holds import Holds
 from gateway.node.leadership import Leadership, NoLeaderError
 from gateway.node.locks import QueueLocks
@@ -160,7 +161,7 @@ class App:
         storage = await backends.open_storage(
             config, self._node_name, stack, self._deposed, native
         )
-        message_log, offsets, self.found, state = storage
+        message_log, offsets, self.found, state, shared_log = storage
         topics = Topics(config, routes, message_log, len(levels_ms))
         holds = Holds(config.limits.held_pulls)
 
@@ -177,6 +178,8 @@ class App:
             duties.insert(1, TakenBack(offsets, topics))
         else:
             duties.insert(0, state)
+            if shared_log is not None:
+                duties.insert(duties.index(topics) + 1, Held(shared_log))
             proofs = [lambda: state.held_until_s, lambda: routes.held_until_s]
         leadership = Leadership(config.broker, self._node_name, routes, duties, proofs)
         forwarder = Forwarder(config.limits.frame_bytes, None)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
     from gateway.config import Config, PulsarConfig
+    from gateway.node.held import SharedLog
     from routing.api import RouteStore
     from storage.api import Log
     from storage.native import Converter
@@ -43,6 +44,8 @@ class Storage(NamedTuple):
     """What opening it came upon, a line for people each."""
     state: State | None = None
     """What the nodes of a broker share; None where there is one node."""
+    shared_log: SharedLog | None = None
+    """The log, where they share that."""
 
 
 def is_shared(config: Config) -> bool:
@@ -199,7 +202,8 @@ async def _open_pulsar(
     stack.push_async_callback(message_log.close)
     state = await message_log.open_state(config.broker, node, deposed)
     stack.push_async_callback(state.close)
-    return Storage(message_log, pulsar.PulsarOffsets(state), [], state)
+    offsets = pulsar.PulsarOffsets(state)
+    return Storage(message_log, offsets, [], state, message_log)
 
 
 def _file_settings(config: Config) -> FileLogSettings:

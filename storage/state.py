@@ -78,6 +78,9 @@ class State(Protocol):
     async def take_over(self) -> None:
         """Become the leader, whoever is it now. A leader stays it.
 
+        Of nodes that take over at once, at most one comes to lead, perhaps none: they
+        shall be told from outside which one is to lead.
+
         Raises:
             LogUnavailableError: the storage does not answer or refuses, or another
                 node was faster.

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from storage.api import (
-    MAX_OFFSET,
     LogBusyError,
     LogError,
     LogLimitError,
@@ -24,6 +23,7 @@ from storage.api import (
     OutcomeUnknownError,
 )
 from storage.pulsar.pack import KEY_BYTES, RECORD_BYTES, encode
+from storage.pulsar.terms import LAST_OFFSET, after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,6 +80,7 @@ class Appender:
     Args:
         name: Topic and partition, for messages to people.
         producer: The sole writer of the Pulsar topic.
+        term: What its packs' sequence ids begin with.
         next_offset: Of the first append.
         max_message_bytes: What a broker accepts.
         settings: Sizes and patience.
@@ -99,6 +100,7 @@ class Appender:
         "_pack_bytes",
         "_scheduled",
         "_stored",
+        "_term",
         "_traffic",
         "_unknown",
         "_wait_s",
@@ -113,6 +115,7 @@ class Appender:
         self,
         name: str,
         producer: Producer,
+        term: int,
         next_offset: int,
         max_message_bytes: int,
         settings: PulsarLogSettings,
@@ -122,6 +125,7 @@ class Appender:
     ) -> None:
         self._name = name
         self.producer = producer
+        self._term = term
         self._max_bytes = max_message_bytes - MESSAGE_OVERHEAD_BYTES
         self._max_flights = settings.packs_in_flight
         self._pack_bytes = settings.pack_bytes
@@ -171,11 +175,11 @@ class Appender:
             if length < _LENGTH_BYTES or _length(data)[0] != length:
                 _refuse_record(data)
             size += length + RECORD_BYTES + KEY_BYTES * len(words)
-        after = self.next_offset + len(records)
-        if after > MAX_OFFSET + 1:
+        next_offset = self.next_offset + len(records)
+        if next_offset > LAST_OFFSET + 1:
             raise LogLimitError(
-                f"{self._name} would end at offset {after - 1}; "
-                f"the last is {MAX_OFFSET}"
+                f"{self._name} would end at offset {next_offset - 1}; "
+                f"the last is {LAST_OFFSET}"
             )
         traffic = self._traffic
         if traffic.waiting_bytes + size > traffic.limit_bytes:
@@ -189,7 +193,7 @@ class Appender:
             self._split(records, store_ms, done)
         else:
             self._waiting.append((records, store_ms, done, size))
-        self.next_offset = after
+        self.next_offset = next_offset
         traffic.waiting_bytes += size
         if not self._scheduled:
             self._scheduled = True
@@ -264,7 +268,7 @@ class Appender:
         self._flights.append(flight)
         self.producer.send(
             [pack],
-            end - 1,
+            after(self._term, end),
             self._arrived,
             num_messages=end - base,
             publish_ms=store_ms,

@@ -1,141 +1,30 @@
 """Finding packs in Pulsar: one by its position, or the one before an offset or a time.
 
 A search begins with what `positions` knows, and halves what is between by reading one
-pack at a time. Each pack tells its own offset, so nothing here is taken on trust.
+pack at a time. Each pack tells its own offset, so nothing here is taken on trust. Where
+there is a marker, the next pack is read instead.
 """
 
 from __future__ import annotations
 
-import asyncio
 from bisect import bisect_right
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from storage.api import (
-    LogDamagedError,
-    LogError,
-    LogUnavailableError,
-    NoSuchPartitionError,
-)
 from storage.pulsar.entry import Position
-from storage.pulsar.errors import EntryError, PulsarError, TopicNotFoundError
-from storage.pulsar.native import to_pack
-from storage.pulsar.pack import UnknownPackError, decode, peel
 from storage.pulsar.positions import Spot
+from storage.pulsar.probing import probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from storage.native import Converter
     from storage.pulsar.admin import Admin
     from storage.pulsar.client import PulsarClient
-    from storage.pulsar.entry import Entry
     from storage.pulsar.pack import Pack
     from storage.pulsar.partition import PulsarPartition
 
-PROBE_S = 10.0
-"""How long one pack may take to come."""
-
 NEAR = 4
 """So many packs are read through rather than halved."""
-
-
-class Found(NamedTuple):
-    """A pack, and where it is."""
-
-    pack: Pack
-    position: Position
-
-    @property
-    def spot(self) -> Spot:
-        """What there is to know for later."""
-        pack = self.pack
-        return Spot(pack.base_offset, pack.times[0], *self.position)
-
-
-def unavailable(partition: PulsarPartition, error: PulsarError) -> LogError:
-    """What a refusal of Pulsar means to who uses a partition."""
-    text = f"{partition.full_name}: {error}"
-    if isinstance(error, TopicNotFoundError):
-        return NoSuchPartitionError(text)
-    return LogUnavailableError(text)
-
-
-def unpack(partition: PulsarPartition, entry: Entry) -> Pack:
-    """The pack of a stored entry.
-
-    Raises:
-        LogDamagedError: It is none; names topic, position, and what came.
-    """
-    if partition.converter is not None:
-        return _unpack_native(partition, partition.converter, entry)
-    try:
-        pack = decode(entry.payload)
-    except (UnknownPackError, EntryError) as error:
-        raise _damaged(partition, entry.position, str(error)) from error
-    if entry.sequence_id != pack.end - 1:
-        raise _damaged(
-            partition,
-            entry.position,
-            f"a pack that ends with offset {pack.end - 1} and has the sequence id "
-            f"{entry.sequence_id}; allowed: the same",
-        )
-    return pack
-
-
-def _unpack_native(
-    partition: PulsarPartition, converter: Converter, entry: Entry
-) -> Pack:
-    topic, number = partition.topic, partition.number
-    try:
-        return peel(to_pack(converter, topic, number, entry))
-    except EntryError as error:
-        raise LogDamagedError(f"{partition.full_name}: {error}") from error
-
-
-def _damaged(
-    partition: PulsarPartition, position: Position, text: str
-) -> LogDamagedError:
-    ledger, entry = position
-    return LogDamagedError(f"{partition.full_name}: entry {ledger}:{entry} is {text}")
-
-
-async def probe(
-    client: PulsarClient, partition: PulsarPartition, position: Position
-) -> Found:
-    """The pack at a position, or the next one behind it that is still there.
-
-    Raises:
-        LogDamagedError: There is something else.
-        LogUnavailableError: Nothing came.
-    """
-    loop = asyncio.get_running_loop()
-    came: asyncio.Future[Entry] = loop.create_future()
-
-    def received(entry: Entry) -> None:
-        if not came.done():
-            came.set_result(entry)
-
-    def lost(error: PulsarError) -> None:
-        if not came.done():
-            came.set_exception(error)
-
-    try:
-        reader = await client.reader(
-            partition.full_name, position, received=received, lost=lost, permits=1
-        )
-        try:
-            entry = await asyncio.wait_for(came, PROBE_S)
-        finally:
-            await reader.close()
-    except TimeoutError:
-        raise LogUnavailableError(
-            f"{partition.full_name}: Pulsar did not send entry "
-            f"{position.ledger}:{position.entry} in {PROBE_S:.0f} s"
-        ) from None
-    except PulsarError as error:
-        raise unavailable(partition, error) from error
-    return Found(unpack(partition, entry), entry.position)
 
 
 class Finder:
@@ -204,7 +93,16 @@ class Finder:
             if hint is not None:
                 middle = min(max(path.number(*hint), begin + 1), stop - 1)
                 hint = None
-            found = await probe(self._client, partition, path.position(middle))
+            found = await probe(
+                self._client,
+                partition,
+                path.position(middle),
+                path.position(stop - 1),
+            )
+            if found is None:
+                # Markers alone: what is wanted is before them, or behind `stop`.
+                stop = middle
+                continue
             partition.positions.add(*found.spot)
             where = side(found.pack)
             if where == 0:

@@ -125,7 +125,12 @@ class PulsarLog:
         )
         self._traffic = self._ownership.traffic
         self._upkeep = Upkeep(
-            settings, self._traffic, self._readers, self._open_ones, self._refresh
+            settings,
+            self._traffic,
+            self._readers,
+            self._open_ones,
+            self._refresh,
+            self._ownership.reopen,
         )
         self._partitions: dict[str, dict[int, PulsarPartition]] = {}
         self._closing: asyncio.Task[None] | None = None
@@ -231,6 +236,35 @@ class PulsarLog:
             raise NoSuchPartitionError(f"no topic {topic}")
         await self._ownership.open(self._partitions.get(topic, {}).values())
 
+    def open_early(self) -> None:
+        """Begin to open all partitions that were asked for; `ready` overtakes.
+
+        For a node that begins to lead: what it opens now, nobody waits for later.
+        """
+        self._refuse_when_closed()
+        self._ownership.open_early(self._every())
+
+    async def release(self) -> None:
+        """Give up all partitions; `ready` opens them again.
+
+        For a node that leads no more: what is on its way is waited for, as long as an
+        append may wait, and then of unknown outcome.
+        """
+        await self._ownership.stop_opening()
+        released = [
+            (partition, partition.appender)
+            for partition in self._every()
+            if partition.appender is not None
+        ]
+        for partition, _ in released:
+            partition.appender = None
+            self._readers.forget(partition)
+        await self._let_go(
+            [appender for _, appender in released],
+            "this node has given it up",
+            self._settings.wait_ms / 1000,
+        )
+
     def _taken(self, partition: PulsarPartition) -> None:
         if self._lost_ownership is not None:
             self._lost_ownership(partition.topic, partition.number)
@@ -303,35 +337,38 @@ class PulsarLog:
     async def _close(self) -> None:
         await self._upkeep.close()
         appenders = []
-        for partitions in self._partitions.values():
-            for partition in partitions.values():
-                partition.closed = True
-                if partition.appender is not None:
-                    appenders.append(partition.appender)
-                    partition.appender = None
-        try:
-            async with asyncio.timeout(self._settings.outcome_s):
-                await self._drain(appenders)
-        except (TimeoutError, LogError) as error:
-            _log.warning("appends were not acknowledged", reason=str(error))
-        for appender in appenders:
-            appender.fail("the log was closed")
-        await asyncio.gather(*(one.close() for one in appenders))
+        for partition in self._every():
+            partition.closed = True
+            if partition.appender is not None:
+                appenders.append(partition.appender)
+                partition.appender = None
+        await self._let_go(appenders, "the log was closed", self._settings.outcome_s)
         await self._ownership.close()
         await self._readers.close()
         await self._client.close()
         await self._admin.close()
 
+    async def _let_go(
+        self, appenders: list[WayIn], reason: str, patience_s: float
+    ) -> None:
+        """Wait for what is on its way, and close what it goes through."""
+        try:
+            async with asyncio.timeout(patience_s):
+                await self._drain(appenders)
+        except (TimeoutError, LogError) as error:
+            _log.warning("appends were not acknowledged", reason=str(error))
+        for appender in appenders:
+            appender.fail(reason)
+        await asyncio.gather(*(one.close() for one in appenders))
+
     async def _refresh(self, partition: PulsarPartition) -> None:
         await refresh_first(self._client, self._admin, partition)
 
+    def _every(self) -> list[PulsarPartition]:
+        return [one for each in self._partitions.values() for one in each.values()]
+
     def _open_ones(self) -> list[PulsarPartition]:
-        return [
-            one
-            for each in self._partitions.values()
-            for one in each.values()
-            if one.appender is not None
-        ]
+        return [one for one in self._every() if one.appender is not None]
 
     def _refuse_when_closed(self) -> None:
         if self._closing is not None:

@@ -1,13 +1,16 @@
 """Opening a partition: become its sole writer, and find out where its offsets go on.
 
-The broker knows the last sequence id that the producer's name has used, which is the
-last offset; the newest pack says its own offsets. Of the two
+Exclusive access is not enough: a broker may let an old owner in again while it notes a
+new one. What fences is the term in the sequence ids. So
 
-    equal                    that is the end
-    no pack, an id           all was trimmed or truncated; the id is the last offset
-    a pack, no id            the broker has forgotten the producer; the pack tells
-    the id is larger         a pack is still on its way to the disks: look again
-    anything else            somebody else has written, or packs were lost: refuse
+    1  open the producer, and look at the newest entry: our term is above all of both
+    2  store a marker that begins the term; once Pulsar says where it is, nothing of an
+       older term is stored any more, and nobody else has this term
+    3  the end is what the newest entry before that marker says
+    4  store a second marker that says the end, and serve
+
+The second one is for the next owner: it tells where to go on, also when retention has
+deleted all records before it.
 """
 
 from __future__ import annotations
@@ -16,36 +19,43 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.api import LogDamagedError
-from storage.pulsar.entry import Position
-from storage.pulsar.errors import PulsarError
-from storage.pulsar.finding import Found, probe, unavailable
+import structlog
+
+from storage.api import LogLimitError, LogUnavailableError
+from storage.pulsar.ending import Search, ends
+from storage.pulsar.errors import FencedError, PulsarError
+from storage.pulsar.pack import encode_marker
+from storage.pulsar.probing import damaged, unavailable
+from storage.pulsar.terms import LAST_TERM, after, claiming, next_offset_of, term_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from storage.pulsar.admin import Admin
     from storage.pulsar.client import PulsarClient
+    from storage.pulsar.entry import Position
     from storage.pulsar.partition import PulsarPartition
+    from storage.pulsar.probing import Found
     from storage.pulsar.producer import Producer
     from storage.pulsar.settings import PulsarLogSettings
 
-FIRST_WAIT_S = 0.05
-LONGEST_WAIT_S = 1.0
+_log = structlog.get_logger()
+
+
+class ContestedError(LogUnavailableError):
+    """Somebody else has begun the same term; trying again takes a later one."""
 
 
 class Opened(NamedTuple):
     """A partition whose sole writer we are."""
 
     producer: Producer
-    oldest: Found | None
-    newest: Found | None
+    term: int
+    first: int
     end: int
-
-    @property
-    def first(self) -> int:
-        """The offset of the oldest record."""
-        return self.oldest.pack.base_offset if self.oldest else self.end
+    oldest_ledger: int
+    newest: Found | None
+    """The newest pack, where it is known."""
 
 
 async def open_partition(
@@ -58,60 +68,150 @@ async def open_partition(
     """Take a partition over, and find its ends.
 
     Raises:
+        ContestedError: Another node does so at the same moment.
         LogUnavailableError: It cannot be had now.
-        LogDamagedError: The broker and the newest pack contradict each other.
+        LogDamagedError: The entries at its ends cannot be trusted.
+        LogLimitError: It was taken over too often.
         NoSuchPartitionError: There is no such topic.
     """
-    deadline = time.monotonic() + settings.open_s
+    # Before anything is written: a damaged topic is left as it is.
+    looking = asyncio.ensure_future(ends(client, partition))
     try:
         # An old owner may still be there: the client tries again until it is fenced.
         producer = await client.producer(
             partition.full_name, settings.producer_name, lost=lost
         )
     except PulsarError as error:
+        await asyncio.gather(looking, return_exceptions=True)
         raise unavailable(partition, error) from error
-    try:
-        return await _find_ends(client, admin, partition, producer, deadline)
     except BaseException:
+        looking.cancel()
+        raise
+    try:
+        oldest, newest = await looking
+        opening = Opening(client, admin, partition, producer, newest)
+        return await opening.finish(oldest, settings.open_s)
+    except BaseException:
+        looking.cancel()
         await producer.close()
         raise
 
 
-async def _find_ends(
-    client: PulsarClient,
-    admin: Admin,
-    partition: PulsarPartition,
-    producer: Producer,
-    deadline: float,
-) -> Opened:
-    last = producer.last_sequence_id
-    wait_s = FIRST_WAIT_S
-    while True:
-        oldest, newest = await ends(client, admin, partition)
-        in_topic = newest.pack.end - 1 if newest else -1
-        if newest is None or last in (-1, in_topic):
-            return Opened(producer, oldest, newest, max(last, in_topic) + 1)
-        if last < in_topic or time.monotonic() + wait_s > deadline:
-            raise LogDamagedError(
-                f"{partition.full_name}: the newest pack ends with offset {in_topic} "
-                f"and Pulsar says the last was {last}; somebody else has written, or "
-                "packs were lost"
+class Opening:
+    """What follows once the producer is open.
+
+    Args:
+        client: Reads entries.
+        admin: Knows ledgers.
+        partition: Which one.
+        producer: Opened on it.
+        newest: The newest entry as of about then.
+    """
+
+    def __init__(
+        self,
+        client: PulsarClient,
+        admin: Admin,
+        partition: PulsarPartition,
+        producer: Producer,
+        newest: Found | None,
+    ) -> None:
+        self._partition = partition
+        self._producer = producer
+        self._newest = newest
+        known = producer.last_sequence_id
+        self._search = Search(client, admin, partition, next_offset_of(known) or 0)
+        # A broker forgets a producer that was away for hours; its entries tell.
+        self._term = 1 + max(term_of(known), newest.term if newest else -1)
+
+    async def finish(self, oldest: Found | None, patience_s: float) -> Opened:
+        """Begin the term, and find the end; see `open_partition`."""
+        term = self._term
+        if term > LAST_TERM:
+            raise LogLimitError(
+                f"{self._partition.full_name} would begin its term {term}; the last "
+                f"is {LAST_TERM}"
             )
-        await asyncio.sleep(wait_s)
-        wait_s = min(wait_s * 2, LONGEST_WAIT_S)
+        try:
+            async with asyncio.timeout(patience_s):
+                claim = await self._claim()
+        except TimeoutError:
+            raise LogUnavailableError(
+                f"{self._partition.full_name}: Pulsar stored nothing in "
+                f"{patience_s:.0f} s"
+            ) from None
+        told = await self._search.before(claim, self._newest)
+        if told is not None and told.term >= term:
+            raise damaged(
+                self._partition,
+                told.position,
+                f"of term {told.term}; allowed before entry {claim}: below {term}",
+            )
+        end = told.pack.end if told else self._search.floor
+        self._look_for_losses(told)
+        self._mark(after(term, end), end, _told)
+        ledger = oldest.position.ledger if oldest else claim.ledger
+        first = min(oldest.pack.base_offset, end) if oldest else end
+        newest = told if told and told.pack.count else None
+        return Opened(self._producer, term, first, end, ledger, newest)
+
+    async def _claim(self) -> Position:
+        """Store the marker that begins the term; says where it is."""
+        stored: asyncio.Future[Position | None] = (
+            asyncio.get_running_loop().create_future()
+        )
+
+        def done(where: Position | None, error: PulsarError | None) -> None:
+            if stored.done():
+                return
+            if error is None:
+                stored.set_result(where)
+            else:
+                stored.set_exception(error)
+
+        self._mark(claiming(self._term), self._search.floor, done)
+        name = self._partition.full_name
+        try:
+            where = await stored
+        except FencedError as error:
+            raise ContestedError(f"{name}: {error}") from error
+        except PulsarError as error:
+            raise unavailable(self._partition, error) from error
+        if where is None:
+            # Stored by an earlier try of ours, or by somebody else's: nobody can tell.
+            raise ContestedError(f"{name}: term {self._term} has begun already")
+        return where
+
+    def _mark(
+        self,
+        sequence_id: int,
+        offset: int,
+        done: Callable[[Position | None, PulsarError | None], None],
+    ) -> None:
+        self._producer.send(
+            [encode_marker(offset)],
+            sequence_id,
+            done,
+            # So the broker's index goes on counting records alone.
+            num_messages=0,
+            publish_ms=int(time.time() * 1000),
+        )
+
+    def _look_for_losses(self, told: Found | None) -> None:
+        """Say so where the broker knew of packs that are not there."""
+        known = self._producer.last_sequence_id
+        if (
+            told is not None
+            and told.sequence_id < known
+            and told.term == term_of(known)
+        ):
+            _log.error(
+                "packs that Pulsar had taken are missing at the end",
+                partition=self._partition.full_name,
+                end=told.pack.end,
+                expected=next_offset_of(known),
+            )
 
 
-async def ends(
-    client: PulsarClient, admin: Admin, partition: PulsarPartition
-) -> tuple[Found | None, Found | None]:
-    """The oldest and the newest pack that Pulsar has; None twice where it has none."""
-    ledgers = [
-        one for one in await admin.ledgers(partition.name, partition.number) if one[1]
-    ]
-    if not ledgers:
-        return None, None
-    first = Position(ledgers[0][0], 0)
-    last = Position(ledgers[-1][0], ledgers[-1][1] - 1)
-    oldest = await probe(client, partition, first)
-    newest = oldest if first == last else await probe(client, partition, last)
-    return oldest, newest
+def _told(_where: Position | None, _error: PulsarError | None) -> None:
+    """Whoever loses the producer is told by it; nobody waits for the second marker."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import structlog
@@ -10,7 +11,8 @@ import structlog
 from storage.api import LogError, LogUnavailableError, NoSuchPartitionError
 from storage.pulsar.appender import Appender, Traffic
 from storage.pulsar.errors import FencedError, PulsarError, TopicNotFoundError
-from storage.pulsar.opening import open_partition
+from storage.pulsar.opening import ContestedError, open_partition
+from storage.pulsar.probing import unavailable
 from storage.pulsar.shared import open_shared
 
 if TYPE_CHECKING:
@@ -24,8 +26,14 @@ if TYPE_CHECKING:
     from storage.pulsar.settings import PulsarLogSettings
     from storage.pulsar.way_in import WayIn
 
-OPENING_AT_ONCE = 16
+OPENING_AT_ONCE = 32
 """Partitions that are opened side by side; a broker serves many gateways."""
+
+EARLY_AT_ONCE = 16
+"""And of those at most so many that nobody has asked for yet."""
+
+ATTEMPTS = 5
+"""An old owner that the broker lets in again is in the way once or twice."""
 
 _log = structlog.get_logger()
 
@@ -61,6 +69,7 @@ class Ownership:
         self._deleted = deleted
         self._openings: dict[PulsarPartition, asyncio.Task[None]] = {}
         self._turns = asyncio.Semaphore(OPENING_AT_ONCE)
+        self._early: asyncio.Task[None] | None = None
         self._chores: set[asyncio.Task[None]] = set()
 
     async def open(self, partitions: Iterable[PulsarPartition]) -> None:
@@ -76,15 +85,69 @@ class Ownership:
                 if opening is None:
                     opening = asyncio.ensure_future(self._open(partition))
                     self._openings[partition] = opening
+                    # Not its own doing, for it may be cancelled before it begins.
+                    opening.add_done_callback(
+                        lambda _, opened=partition: self._openings.pop(opened)  # type: ignore[misc]
+                    )
                 openings.append(opening)
         if openings:
             await asyncio.wait(openings)
         for opening in openings:
             if opening.cancelled():
-                raise LogUnavailableError("the log on Pulsar is closed")
+                raise LogUnavailableError("partitions are not opened any more")
             error = opening.exception()
             if error is not None:
                 raise error
+
+    def open_early(self, partitions: Iterable[PulsarPartition]) -> None:
+        """Open partitions before they are asked for, a few at a time."""
+        waiting = [one for one in partitions if one.appender is None]
+        if waiting:
+            self._early = asyncio.ensure_future(self._open_all(waiting))
+
+    async def _open_all(self, waiting: list[PulsarPartition]) -> None:
+        began = time.monotonic()
+        count, failed = len(waiting), 0
+        waiting.reverse()
+
+        async def work() -> None:
+            nonlocal failed
+            while waiting:
+                partition = waiting.pop()
+                try:
+                    await self.open([] if partition.gone else [partition])
+                except LogError:
+                    failed += 1  # It is logged, and tried again when it is asked for.
+
+        await asyncio.gather(*(work() for _ in range(EARLY_AT_ONCE)))
+        took_ms = round((time.monotonic() - began) * 1000)
+        _log.info("partitions open", count=count, failed=failed, took_ms=took_ms)
+
+    async def stop_opening(self) -> None:
+        """Give up what is being opened; who waits for it is told so."""
+        if self._early is not None:
+            self._early.cancel()
+            await asyncio.gather(self._early, return_exceptions=True)
+        for opening in self._openings.values():
+            opening.cancel()
+        await asyncio.gather(*self._openings.values(), return_exceptions=True)
+
+    async def reopen(self, partition: PulsarPartition) -> None:
+        """Begin another term of a partition that is this node's.
+
+        Raises:
+            LogError: It is another's now, or is closed and cannot be opened.
+        """
+        appender = partition.appender
+        if not isinstance(appender, Appender):
+            return
+        try:
+            # An owner that only listens is not told that it is none any more.
+            await appender.producer.confirm()
+        except PulsarError as error:
+            raise unavailable(partition, error) from error
+        await self.shut(partition, "it is being opened anew")
+        await self.open([partition])
 
     async def _open(self, partition: PulsarPartition) -> None:
         try:
@@ -94,10 +157,18 @@ class Ownership:
             name = partition.full_name
             _log.warning("partition not opened", partition=name, reason=str(error))
             raise
-        finally:
-            del self._openings[partition]
 
     async def _open_now(self, partition: PulsarPartition) -> None:
+        for left in reversed(range(ATTEMPTS)):
+            try:
+                await self._try_to_open(partition)
+            except ContestedError:
+                if not left:
+                    raise
+            else:
+                return
+
+    async def _try_to_open(self, partition: PulsarPartition) -> None:
         lost_early: list[PulsarError] = []
 
         def lost(error: PulsarError) -> None:
@@ -114,7 +185,9 @@ class Ownership:
         )
         if lost_early or partition.gone or partition.closed:
             await opened.producer.close()
-            raise LogUnavailableError(f"{partition.full_name} was lost while it opened")
+            fenced = lost_early and isinstance(lost_early[0], FencedError)
+            lost_error = ContestedError if fenced else LogUnavailableError
+            raise lost_error(f"{partition.full_name} was lost while it opened")
         if opened.end < partition.end_offset:
             # Made again behind our back: whoever holds the old one must not go on.
             await opened.producer.close()
@@ -155,12 +228,12 @@ class Ownership:
 
     def _join(self, partition: PulsarPartition, opened: Opened) -> None:
         """Connect an opened partition's parts."""
-        for found in (opened.oldest, opened.newest):
-            if found is not None:
-                partition.positions.add(*found.spot)
+        if opened.newest is not None:
+            partition.positions.add(*opened.newest.spot)
         appender = Appender(
             partition.full_name,
             opened.producer,
+            opened.term,
             opened.end,
             opened.producer.max_message_bytes,
             self._settings,
@@ -168,11 +241,11 @@ class Ownership:
             partition.stored,
             partition.grown,
         )
-        ledger = opened.oldest.position.ledger if opened.oldest else -1
-        partition.open(appender, opened.first, opened.end, ledger)
-        _log.info(
+        partition.open(appender, opened.first, opened.end, opened.oldest_ledger)
+        _log.debug(
             "partition open",
             partition=partition.full_name,
+            term=opened.term,
             first=opened.first,
             end=opened.end,
         )
@@ -206,11 +279,8 @@ class Ownership:
 
     async def close(self) -> None:
         """Open nothing any more, and wait for what is being closed."""
-        for opening in self._openings.values():
-            opening.cancel()
-        await asyncio.gather(
-            *self._openings.values(), *self._chores, return_exceptions=True
-        )
+        await self.stop_opening()
+        await asyncio.gather(*self._chores, return_exceptions=True)
 
 
 async def _close(appender: WayIn | None) -> None:

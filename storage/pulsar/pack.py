@@ -6,7 +6,7 @@
     10  zero        u16
     12  length      u32  of the whole pack
     16  base_offset u64  of the first record
-    24  count       u32  records, at least 1
+    24  count       u32  records; 0 in a marker, which ends here
     28  keys        u32
     32  ends        u32 a record: where it ends, counted from the data's beginning
         tags        i32 a record: its tag hash
@@ -18,6 +18,8 @@
 Little-endian, as the machines are. Tables are columns, so a reader looks single
 values up in place and cuts records out without going over the others. The data has no
 checksum here: Pulsar keeps one of each message, and a stored message one of its body.
+
+A marker is a pack without records. It tells only where the next one begins.
 """
 
 from __future__ import annotations
@@ -129,9 +131,19 @@ def encode(appends: Sequence[Append], base_offset: int) -> bytes:
     tables = _tables(count, len(hashes)).pack(*ends, *tags, *times, *hashes, *owners)
     length = HEADER.size + len(tables) + at
     header = HEADER.pack(MAGIC, 0, VERSION, 0, length, base_offset, count, len(hashes))
+    return b"".join([_checked(header, tables), tables, *parts])
+
+
+def encode_marker(base_offset: int) -> bytes:
+    """Lay out a pack without records."""
+    header = HEADER.pack(MAGIC, 0, VERSION, 0, HEADER.size, base_offset, 0, 0)
+    return _checked(header, b"")
+
+
+def _checked(header: bytes, tables: bytes) -> bytes:
+    """A header with its checksum."""
     checksum = crc32(tables, crc32(header[CHECKED_FROM:]))
-    header = header[:4] + checksum.to_bytes(4, "little") + header[CHECKED_FROM:]
-    return b"".join([header, tables, *parts])
+    return header[:4] + checksum.to_bytes(4, "little") + header[CHECKED_FROM:]
 
 
 def peel(pack: bytes) -> Pack:
@@ -158,17 +170,18 @@ def decode(view: memoryview) -> Pack:
             "newer formats"
         )
     data_at = HEADER.size + RECORD_BYTES * count + KEY_BYTES * keys
-    if length != len(view) or not count or data_at > length:
+    if length != len(view) or data_at > length:
         raise UnknownPackError(
             f"a pack of {len(view)} bytes that says it has {length} and {count} records"
         )
     if crc32(view[CHECKED_FROM:data_at]) != checksum:
         raise UnknownPackError("a pack whose checksum is wrong")
     pack = Pack(view, base_offset, count, keys)
-    if pack.ends[-1] != length - data_at:
+    records_end = pack.ends[-1] if count else 0
+    if records_end != length - data_at:
         raise UnknownPackError(
             f"a pack with {length - data_at} bytes of records; "
-            f"its table ends at {pack.ends[-1]}"
+            f"its table ends at {records_end}"
         )
     return pack
 

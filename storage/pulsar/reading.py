@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from storage.api import LogDamagedError, LogError, LogUnavailableError
 from storage.pulsar.entry import Position
 from storage.pulsar.errors import PulsarError
-from storage.pulsar.finding import unavailable, unpack
 from storage.pulsar.pack import peel
+from storage.pulsar.probing import damaged, unavailable, unpack
+from storage.pulsar.terms import term_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -66,6 +67,8 @@ class Session:
         """Where a consumer may go on when all packs here are used up."""
         self._next: int | None = None
         """Where the next pack that comes has to begin; None before the first."""
+        self._term = -1
+        """Of the last entry that came; the next one's is no older."""
         self._error: LogError | None = None
         self._came = asyncio.Event()
 
@@ -112,31 +115,44 @@ class Session:
             self._granted = wanted
 
     def received(self, entry: Entry) -> None:
-        """A pack has come."""
+        """A pack or a marker has come."""
         self._granted = max(self._granted - 1, 0)
         if self._error is not None:
             return
         try:
             pack = unpack(self.partition, entry)
+            self._check(entry, pack)
         except LogError as error:
             self._fail(error)
             return
-        self.partition.positions.add(pack.base_offset, pack.times[0], *entry.position)
-        if self._next is not None and pack.base_offset < self._next:
-            ledger, number = entry.position
-            self._fail(
-                LogDamagedError(
-                    f"{self.partition.full_name}: the pack in entry {ledger}:{number} "
-                    f"begins with offset {pack.base_offset}; allowed: {self._next}"
-                )
-            )
+        if not pack.count:
+            self._ask()
             return
+        self.partition.positions.add(pack.base_offset, pack.times[0], *entry.position)
         self._packs.append(pack)
         self._bytes += pack.length
         self._largest = max(self._largest, pack.length)
         self._next = pack.end
         self._reached = max(self._reached, pack.end)
         self._came.set()
+
+    def _check(self, entry: Entry, pack: Pack) -> None:
+        """See that an entry may follow the one before."""
+        shared = self.partition.converter is not None
+        term = 0 if shared else term_of(entry.sequence_id)
+        if term < self._term:
+            raise damaged(
+                self.partition,
+                entry.position,
+                f"of term {term}; allowed behind the one before: {self._term} or more",
+            )
+        self._term = term
+        if pack.count and self._next is not None and pack.base_offset < self._next:
+            raise damaged(
+                self.partition,
+                entry.position,
+                f"a pack from offset {pack.base_offset} on; allowed: {self._next}",
+            )
 
     def lost(self, error: PulsarError) -> None:
         """The reader is gone."""

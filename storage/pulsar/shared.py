@@ -17,11 +17,11 @@ import structlog
 from storage.api import LogBusyError, LogLimitError, LogUnavailableError
 from storage.pulsar.awaited import Awaited
 from storage.pulsar.commands import Access
+from storage.pulsar.ending import ends
 from storage.pulsar.errors import EntryError, PulsarError
-from storage.pulsar.finding import unavailable
 from storage.pulsar.native import base_offset, outgoing, to_pack
-from storage.pulsar.opening import ends
 from storage.pulsar.pack import peel
+from storage.pulsar.probing import unavailable
 from storage.pulsar.selftest import check_indexes
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ async def open_shared(
     await check_indexes(admin)
     # Before looking, for what is counted by then and not there any more was deleted.
     counted = await admin.next_index(partition.name, partition.number)
-    oldest, newest = await ends(client, admin, partition)
+    oldest, newest = await ends(client, partition)
     for found in (oldest, newest):
         if found is not None:
             partition.positions.add(*found.spot)

@@ -268,7 +268,7 @@ class PulsarState:
             await self._make_topic()
             await self._replica.settled()
         self._before, self._announced = None, False
-        await term.open()
+        await term.open(self._replica.newest_sequence_id)
         await self._replica.settled()
         before = self._before
         if before is not None and not before.ended:
@@ -280,7 +280,12 @@ class PulsarState:
     def _claim(self, entry: Entry) -> dict[str, Change] | None:
         """What an entry changes, if it is one that this node waits for."""
         term = self._term
-        if term is None or entry.properties.get(TERM) != term.id:
+        if term is None:
+            return None
+        if entry.properties.get(TERM) != term.id:
+            if entry.sequence_id == term.begins_at:
+                # Pulsar keeps one of the two, and may not tell whose.
+                term.end(FencedError("another node began the same term"))
             return None
         if entry.sequence_id == term.begins_at:
             self._before, self._announced = self._replica.leader, True

@@ -82,6 +82,8 @@ class Replica:
     ) -> None:
         self.facts = Facts()
         """What the topic says, once it was read to its end."""
+        self.newest_sequence_id = -1
+        """The highest of all entries that were read."""
         self._fresh: Facts | None = None
         """What it says as far as we are, while it is read from its beginning."""
         self._client = client
@@ -177,6 +179,7 @@ class Replica:
 
     def _take(self, entry: Entry) -> None:
         self._at = entry.position
+        self.newest_sequence_id = max(self.newest_sequence_id, entry.sequence_id)
         self._moved.set()
         self._taken += 1
         if self._reader is not None:

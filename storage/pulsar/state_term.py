@@ -4,8 +4,10 @@ Law: all nodes use one producer name. While two producers open at the same momen
 `ExclusiveWithFencing` lets both in, with one epoch; only a name is never given twice.
 Source: AbstractTopic.addProducer, Pulsar 4.0.8.
 
-Law: sequence ids begin anew above those of all earlier terms. So what an old term still
-has on its way cannot make Pulsar drop an entry of ours as a repeat.
+Law: sequence ids begin anew above those of all earlier terms, and all that begin one
+term begin it with the same id. So it is stored for one of them only, and once it is,
+Pulsar drops what an older term sends as a repeat. Epochs cannot tell terms apart: a
+broker that notes two at the same moment may give one out twice, and go back.
 
 Law: the lease counts from the moment at which the broker was asked, not answered. At
 some time after that moment the broker still had this producer; whoever fences it later
@@ -46,8 +48,8 @@ if TYPE_CHECKING:
 KEYS_AT_ONCE = 1000
 """What is encoded in a millisecond or two, in which nothing else runs."""
 PRODUCER_NAME = "ropeway-state"
-EPOCH_SHIFT = 32
-"""A term may write so many entries, 2 to that power; Pulsar counts the epochs."""
+TERM_SHIFT = 32
+"""A term may write so many entries, 2 to that power, and half as many may lead."""
 CONFIRMATIONS = 3
 """A lease is confirmed so often: it holds also when one answer is late."""
 
@@ -98,8 +100,12 @@ class Term:
         self._keeper: asyncio.Task[None] | None = None
         self._error: PulsarError | None = None
 
-    async def open(self) -> None:
+    async def open(self, newest_sequence_id: int) -> None:
         """Fence whoever leads, and read on until all that it wrote is here.
+
+        Args:
+            newest_sequence_id: the highest in the topic that is known; a broker forgets
+                those of a producer that was away for hours.
 
         Raises:
             PulsarError: refused, or another node was faster.
@@ -110,12 +116,12 @@ class Term:
         )
         self.held_until_s = asked_s + self._leader.lease_s
         self._keeper = asyncio.ensure_future(self._keep())
-        self.fenced_s = time.monotonic()
-        epoch = self._producer.topic_epoch or 0
-        self.begins_at = max(epoch << EPOCH_SHIFT, self._producer.last_sequence_id + 1)
+        newest = max(newest_sequence_id, self._producer.last_sequence_id)
+        self.begins_at = ((newest >> TERM_SHIFT) + 1) << TERM_SHIFT
         self._sequence_id = self.begins_at - 1
         self.repeat()
         await self.flush()
+        self.fenced_s = time.monotonic()
 
     def put(self, key: str, change: Change) -> None:
         """Change a key; in memory at once, on its way within the interval."""

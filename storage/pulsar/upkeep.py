@@ -10,7 +10,7 @@ import structlog
 
 from storage.api import LogError
 from storage.pulsar.entry import Position
-from storage.pulsar.finding import probe
+from storage.pulsar.probing import scan
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from storage.pulsar.partition import PulsarPartition
     from storage.pulsar.reading import Readers
     from storage.pulsar.settings import PulsarLogSettings
+
+NOTHING = -1
+"""The oldest ledger of a topic in which there is no entry at all."""
 
 LOOK_S = 0.25
 """How often late packs are looked for."""
@@ -38,12 +41,15 @@ async def refresh_first(
     """
     end = partition.end_offset
     ledgers = await admin.ledgers(partition.name, partition.number)
-    oldest = next((ledger for ledger, entries in ledgers if entries), None)
-    if oldest is None:
-        partition.trim(end, -1)
-    elif oldest != partition.oldest_ledger:
-        found = await probe(client, partition, Position(oldest, 0))
-        partition.trim(found.pack.base_offset, found.position.ledger)
+    filled = [one for one in ledgers if one[1]]
+    if not filled:
+        partition.trim(end, NOTHING)
+    elif filled[0][0] != partition.oldest_ledger:
+        start = Position(filled[0][0], 0)
+        last = Position(filled[-1][0], filled[-1][1] - 1)
+        found = await scan(client, partition, start, last, lambda one: one.tells)
+        if found is not None and found.tells:
+            partition.trim(found.pack.base_offset, found.position.ledger)
 
 
 class Upkeep:
@@ -55,6 +61,7 @@ class Upkeep:
         readers: Those that may be idle.
         partitions: Tells which are open now.
         refresh: Finds a partition's oldest record anew.
+        reopen: Begins another term of a partition.
     """
 
     def __init__(
@@ -64,12 +71,14 @@ class Upkeep:
         readers: Readers,
         partitions: Callable[[], list[PulsarPartition]],
         refresh: Callable[[PulsarPartition], Awaitable[None]],
+        reopen: Callable[[PulsarPartition], Awaitable[None]],
     ) -> None:
         self._settings = settings
         self._traffic = traffic
         self._readers = readers
         self._partitions = partitions
         self._refresh = refresh
+        self._reopen = reopen
         self._tasks = [
             asyncio.ensure_future(self._look()),
             asyncio.ensure_future(self._follow_retention()),
@@ -100,6 +109,7 @@ class Upkeep:
                 if partition.appender is not None:
                     try:
                         await self._refresh(partition)
+                        await self._keep_end(partition)
                     except LogError as error:
                         _log.warning(
                             "cannot tell what retention has deleted",
@@ -107,3 +117,12 @@ class Upkeep:
                             reason=str(error),
                         )
                 await asyncio.sleep(pause_s)
+
+    async def _keep_end(self, partition: PulsarPartition) -> None:
+        """Where everything was deleted, let the topic say again where offsets go on.
+
+        A broker does so too, but forgets it some hours after the partition was closed.
+        """
+        appender = partition.appender
+        if partition.oldest_ledger == NOTHING and appender and appender.is_idle:
+            await self._reopen(partition)

@@ -7,11 +7,15 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from storage.pulsar import PulsarLog, PulsarLogSettings, open_log
+from storage.pulsar.client import PulsarClient
+from storage.pulsar.commands import Access
 from tests.contracts.log import TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    from storage.pulsar.entry import Position
+    from storage.pulsar.errors import PulsarError
     from tests.system.pulsar import Pulsar
 
 PATIENCE_S = 300.0
@@ -62,3 +66,38 @@ def truncate(pulsar: Pulsar, namespace: str) -> None:
     pulsar.admin("PUT", f"{path}/unload")
     pulsar.admin("GET", f"{path}/stats")
     pulsar.admin("DELETE", f"{path}/truncate")
+
+
+async def write(
+    pulsar: Pulsar,
+    namespace: str,
+    payload: bytes,
+    sequence_id: int,
+    name: str = "ropeway",
+) -> None:
+    """Put an entry into the topic's first partition, as no node of ours would."""
+    client = PulsarClient(pulsar.service_url)
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def stored(_: Position | None, error: PulsarError | None) -> None:
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    producer = await client.producer(
+        f"persistent://{namespace}/{TOPIC}-partition-0",
+        name,
+        access=Access.SHARED,
+        lost=lambda _: None,
+    )
+    producer.send([payload], sequence_id, stored, publish_ms=1)
+    await done
+    await client.close()
+
+
+def entries(pulsar: Pulsar, namespace: str) -> int:
+    """How many entries were ever put into the topic's first partition."""
+    path = f"persistent/{namespace}/{TOPIC}-partition-0/internalStats"
+    count: int = pulsar.admin("GET", path)["entriesAddedCounter"]
+    return count

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.api import (
-    MAX_OFFSET,
     LogBusyError,
     LogError,
     LogLimitError,
@@ -27,11 +26,14 @@ from storage.pulsar.entry import Position
 from storage.pulsar.errors import FencedError, PulsarError
 from storage.pulsar.pack import peel
 from storage.pulsar.settings import PulsarLogSettings
+from storage.pulsar.terms import LAST_OFFSET, after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from storage.api import RecordParts
+
+TERM = 3
 
 Told = list[tuple[str, int, LogError | None]]
 
@@ -73,6 +75,7 @@ class Way:
         self.appender = Appender(
             "orders-partition-0",
             self.broker,  # type: ignore[arg-type]
+            TERM,
             first,
             largest + MESSAGE_OVERHEAD_BYTES,
             PulsarLogSettings(**settings),
@@ -113,7 +116,7 @@ def test_appends_of_one_tick_are_one_pack() -> None:
         assert way.broker.sent == []
         await tick()
         ((pack, sequence_id, count),) = way.broker.sent
-        assert (sequence_id, count) == (12, 3)
+        assert (sequence_id, count) == (after(TERM, 13), 3)
         assert (peel(pack).base_offset, peel(pack).count) == (10, 3)
         assert way.told == []
         way.broker.acknowledge()
@@ -202,11 +205,11 @@ def test_records_say_their_own_size() -> None:
 
 def test_offsets_end_where_message_ids_do() -> None:
     async def main() -> None:
-        way = Way(first=MAX_OFFSET)
-        with pytest.raises(LogLimitError, match=str(MAX_OFFSET)):
+        way = Way(first=LAST_OFFSET)
+        with pytest.raises(LogLimitError, match=str(LAST_OFFSET)):
             way.append("two", b"1", b"2")
         way.append("one", b"1")
-        assert way.appender.next_offset == MAX_OFFSET + 1
+        assert way.appender.next_offset == LAST_OFFSET + 1
         await tick()
         way.broker.acknowledge()
 
@@ -354,11 +357,8 @@ def test_whatever_happens_packs_are_without_gap_and_each_append_is_answered_once
         at = 0
         for data, sequence_id, count in way.broker.sent:
             pack = peel(data)
-            assert (pack.base_offset, pack.count, pack.end) == (
-                at,
-                count,
-                sequence_id + 1,
-            )
+            assert (pack.base_offset, pack.count) == (at, count)
+            assert sequence_id == after(TERM, pack.end)
             at = pack.end
         for name, offset, error in way.told:
             if error is None:

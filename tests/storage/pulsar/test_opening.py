@@ -1,50 +1,28 @@
-"""Offsets go on where the topic ends, by what the broker and the newest pack say."""
+"""Offsets go on where the topic ends, by what the broker and the newest entries say."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from storage.api import LogDamagedError
-from storage.pulsar.client import PulsarClient
-from storage.pulsar.commands import Access
-from storage.pulsar.pack import encode
+from storage.api import LogDamagedError, LogLimitError
+from storage.pulsar.entry import Position
+from storage.pulsar.opening import Opening
+from storage.pulsar.pack import Pack, encode, encode_marker
+from storage.pulsar.probing import Found
+from storage.pulsar.terms import LAST_TERM, after, claiming
 from tests.contracts.log import TOPIC, begin, opened, read_all, record
-from tests.storage.pulsar.logs import log_of, settings_for, truncate
+from tests.storage.pulsar.logs import entries, log_of, settings_for, truncate, write
 
 if TYPE_CHECKING:
     from storage.pulsar import PulsarLog
-    from storage.pulsar.entry import Position
-    from storage.pulsar.errors import PulsarError
     from tests.system.pulsar import Pulsar
 
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
-
-
-async def write(
-    pulsar: Pulsar, namespace: str, payload: bytes, sequence_id: int, name: str
-) -> None:
-    """Put an entry into the topic's first partition, as no node of ours would."""
-    client = PulsarClient(pulsar.service_url)
-    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def stored(_: Position | None, error: PulsarError | None) -> None:
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)
-
-    producer = await client.producer(
-        f"persistent://{namespace}/{TOPIC}-partition-0",
-        name,
-        access=Access.SHARED,
-        lost=lambda _: None,
-    )
-    producer.send([payload], sequence_id, stored, publish_ms=1)
-    await done
-    await client.close()
 
 
 async def stored(log: PulsarLog, *names: str) -> None:
@@ -82,6 +60,11 @@ def test_a_truncated_topic_goes_on_by_what_the_broker_knows(
         async with log_of(settings) as log:
             partition = await opened(log, 0)
             assert (partition.first, partition.end) == (3, 3)
+        # From here on it stands in the topic, too: the broker may forget.
+        settings = settings_for(pulsar, pulsar_namespace, producer_name="another")
+        async with log_of(settings) as log:
+            partition = await opened(log, 0)
+            assert (partition.first, partition.end) == (3, 3)
             assert await begin(partition, record("d")) == 3
             assert await read_all(partition) == ["d"]
 
@@ -96,28 +79,61 @@ def test_a_writer_that_is_not_ours_is_refused_and_others_go_on(
         async with log_of(settings) as log:
             await stored(log, "a")
         await write(pulsar, pulsar_namespace, b"hello", 7, "stranger")
+        before = await asyncio.to_thread(entries, pulsar, pulsar_namespace)
         async with log_of(settings) as log:
-            with pytest.raises(
-                LogDamagedError, match=r"-partition-0: entry \d+:1 is 5 bytes .*'hell'"
-            ):
-                await opened(log, 0)
+            for _ in range(2):
+                with pytest.raises(
+                    LogDamagedError,
+                    match=r"-partition-0: entry \d+:3 is 5 bytes .*'hell'",
+                ):
+                    await opened(log, 0)
             await log.create("others", [0])
             assert await begin(await opened(log, 0, "others"), record("x")) == 0
+        assert await asyncio.to_thread(entries, pulsar, pulsar_namespace) == before
 
     asyncio.run(main())
 
 
-def test_a_newest_pack_that_contradicts_the_broker_is_refused(
+def test_a_pack_whose_sequence_id_says_otherwise_is_refused(
     pulsar: Pulsar, pulsar_namespace: str
 ) -> None:
     async def main() -> None:
-        settings = settings_for(pulsar, pulsar_namespace, open_s=1)
+        settings = settings_for(pulsar, pulsar_namespace)
         async with log_of(settings) as log:
             await stored(log, "a", "b")
-        pack = encode([([record("c")], 1, None, 0)], 8)
-        await write(pulsar, pulsar_namespace, pack, 8, "stranger")
+        pack = encode([([record("c")], 1, None, 0)], 2)
+        await write(pulsar, pulsar_namespace, pack, after(0, 9))
         async with log_of(settings) as log:
-            with pytest.raises(LogDamagedError, match=r"offset 8 .* the last was 1"):
+            with pytest.raises(LogDamagedError, match=r"before offset 3 .* for 9; all"):
                 await opened(log, 0)
 
     asyncio.run(main())
+
+
+def test_there_is_a_last_term(pulsar: Pulsar, pulsar_namespace: str) -> None:
+    async def main() -> None:
+        settings = settings_for(pulsar, pulsar_namespace)
+        async with log_of(settings) as log:
+            await stored(log, "a")
+        marker = encode_marker(1)
+        await write(pulsar, pulsar_namespace, marker, claiming(LAST_TERM - 1))
+        async with log_of(settings) as log:
+            await opened(log, 0)
+            await log.release()
+            with pytest.raises(LogLimitError, match=f"the last is {LAST_TERM}"):
+                await opened(log, 0)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("known", "says"), [(after(2, 9), True), (after(3, 9), False)])
+def test_packs_that_are_missing_at_the_end_are_told(known: int, says: bool) -> None:
+    """By an earlier owner's marker alone, in a later term, nobody can tell."""
+    nothing: Any = None
+    producer: Any = SimpleNamespace(last_sequence_id=known)
+    partition: Any = SimpleNamespace(full_name="orders-partition-0")
+    opening = Opening(nothing, nothing, partition, producer, None)
+    marker = Pack(memoryview(encode_marker(5)), 5, 0, 0)
+    with capture_logs() as logs:
+        opening._look_for_losses(Found(marker, Position(1, 1), after(2, 5)))
+    assert [(one["end"], one["expected"]) for one in logs] == [(5, 9)] * says

@@ -133,6 +133,30 @@ def test_who_was_fenced_can_take_it_back_when_told_to(
     asyncio.run(main())
 
 
+def test_who_was_fenced_does_not_begin_another_term(
+    pulsar: Pulsar, pulsar_namespace: str
+) -> None:
+    """It has not heard of it, for it only listens."""
+
+    async def main() -> None:
+        settings = settings_for(pulsar, pulsar_namespace)
+        async with log_of(settings) as one, log_of(settings) as two:
+            await one.create(TOPIC, [0])
+            await two.create(TOPIC, [0])
+            ours = await opened(one, 0)
+            await one._ownership.reopen(one.partition(TOPIC, 0))
+            assert await begin(ours, record("0")) == 0
+            theirs = await opened(two, 0)
+            with pytest.raises(LogUnavailableError, match=r"Fenced|fenced"):
+                await one._ownership.reopen(one.partition(TOPIC, 0))
+            await one._ownership.reopen(one.partition(TOPIC, 0))
+            with pytest.raises(NotReadyError):
+                begin(ours, record("never sent"))
+            assert await begin(theirs, record("1")) == 1
+
+    asyncio.run(main())
+
+
 def test_closing_while_partitions_open_ends_all_of_it(
     pulsar: Pulsar, pulsar_namespace: str
 ) -> None:

@@ -13,6 +13,7 @@ from storage.pulsar.pack import (
     UnknownPackError,
     decode,
     encode,
+    encode_marker,
     hash_key,
     matching,
     peel,
@@ -100,6 +101,30 @@ def test_the_bytes_of_a_pack_are_these() -> None:
         "02000000 03000000 ffffffff 05000000 09000000 00000000 09000000 00000000 "
         "5d576208 00000000 616263"
     )
+
+
+def test_the_bytes_of_a_marker_are_these() -> None:
+    data = encode_marker(258)
+    assert data.hex(" ", -4) == (
+        "52575950 87014306 01000000 20000000 02010000 00000000 00000000 00000000"
+    )
+    pack = decode(memoryview(data))
+    assert (pack.base_offset, pack.count, pack.end, pack.length) == (258, 0, 258, 32)
+
+
+@given(st.integers(0, 2**44), st.data())
+def test_a_marker_that_was_cut_or_changed_is_refused(
+    offset: int, draw: st.DataObject
+) -> None:
+    data = bytearray(encode_marker(offset))
+    cut = draw.draw(st.integers(0, len(data) - 1))
+    with pytest.raises(UnknownPackError):
+        decode(memoryview(bytes(data[:cut])))
+    with pytest.raises(UnknownPackError):
+        decode(memoryview(bytes(data) + b"x"))
+    data[cut] ^= 1
+    with pytest.raises(UnknownPackError):
+        decode(memoryview(bytes(data)))
 
 
 def test_a_newer_format_is_told_from_damage() -> None:

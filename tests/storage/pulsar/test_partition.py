@@ -51,9 +51,10 @@ def open_one(first: int = 0, end: int = 0) -> tuple[PulsarPartition, Broker]:
     appender = Appender(
         partition.full_name,
         broker,
+        0,
         end,
         1 << 20,
-        PulsarLogSettings(),
+        PulsarLogSettings(packs_in_flight=4),
         Traffic(1 << 20),
         partition.stored,
         partition.grown,

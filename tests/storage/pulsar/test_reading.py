@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from storage.api import LogDamagedError, LogUnavailableError
-from storage.pulsar.pack import encode
+from storage.pulsar.entry import Position
+from storage.pulsar.pack import encode, encode_marker
+from storage.pulsar.positions import Positions
 from storage.pulsar.reading import Session
+from storage.pulsar.terms import after, claiming
 from tests.contracts.log import TOPIC, begin, opened, read_all, record, texts
-from tests.storage.pulsar.logs import log_of, settings_for, truncate, until
-from tests.storage.pulsar.test_opening import write
+from tests.storage.pulsar.logs import log_of, settings_for, truncate, until, write
 
 if TYPE_CHECKING:
     from storage.api import Partition
     from storage.pulsar import PulsarLog
+    from storage.pulsar.entry import Entry
     from storage.pulsar.partition import PulsarPartition
     from storage.pulsar.reader import Reader
     from tests.system.pulsar import Pulsar
@@ -158,8 +162,8 @@ def test_damage_is_told_and_what_is_around_it_is_read(
         strange = bytearray(encode([([record("?")], 1, None, 0)], 6))
         strange[8] = 7
         sound = encode([([record("9")], 1, None, 0)], 9)
-        await write(pulsar, pulsar_namespace, bytes(strange), 8, "ropeway")
-        await write(pulsar, pulsar_namespace, sound, 9, "ropeway")
+        await write(pulsar, pulsar_namespace, bytes(strange), after(0, 9))
+        await write(pulsar, pulsar_namespace, sound, after(0, 10))
         async with log_of(settings) as log:
             partition = await opened(log, 0)
             assert texts(await partition.read(0, 99, 999)) == [str(i) for i in range(6)]
@@ -179,13 +183,68 @@ def test_a_hole_is_told(pulsar: Pulsar, pulsar_namespace: str) -> None:
         async with log_of(settings) as log:
             await fill(log, 2)
         pack = encode([([record("9")], 1, None, 0)], 9)
-        await write(pulsar, pulsar_namespace, pack, 9, "ropeway")
+        await write(pulsar, pulsar_namespace, pack, after(0, 10))
         async with log_of(settings) as log:
             partition = await opened(log, 0)
             with pytest.raises(LogDamagedError, match="nothing from offset 6 to 8"):
                 await partition.read(6, 1, 99)
 
     asyncio.run(main())
+
+
+def test_markers_are_passed_over_however_many_there_are(
+    pulsar: Pulsar, pulsar_namespace: str
+) -> None:
+    """Every term begins with two; here each has one pack, or none."""
+
+    async def main() -> None:
+        settings = settings_for(pulsar, pulsar_namespace, tail_bytes=0, positions=4)
+        async with log_of(settings) as log:
+            await log.create(TOPIC, [0])
+            for number in range(30):
+                partition = await opened(log, 0)
+                if number % 3:
+                    keyed = record(str(partition.end), keys=[f"k{partition.end}"])
+                    await begin(partition, keyed, store_ms=10 * partition.end)
+                await log.release()
+        everything = [str(i) for i in range(20)]
+        async with log_of(settings) as log:
+            partition = await opened(log, 0)
+            assert (partition.first, partition.end) == (0, 20)
+            for offset in (13, 0, 19, 7):
+                assert texts(await partition.read(offset, 1, 99)) == [str(offset)]
+                assert await partition.offset_at(10 * offset - 5) == offset
+                assert await partition.store_time(offset) == 10 * offset
+                (hit,) = await log.query(TOPIC, f"k{offset}", 0, 999, 9)
+                assert hit.offset == offset
+            assert await partition.offset_at(191) == 20
+            assert await read_all(partition) == everything
+
+    asyncio.run(main())
+
+
+def test_an_entry_of_an_older_term_behind_a_newer_one_is_told() -> None:
+    async def main() -> None:
+        session = Session(cast("PulsarPartition", Named()), 5, 1000)
+        session.reader = cast("Reader", Named())
+        session.received(stored(encode([([record("a")], 1, None, 0)], 5), after(1, 6)))
+        session.received(stored(encode_marker(6), claiming(2)))
+        session.received(stored(encode([([record("b")], 1, None, 0)], 6), after(1, 7)))
+        assert (await session.pack_at(5, 1)).end == 6
+        with pytest.raises(LogDamagedError, match=r"entry 7:8 is of term 1; .*: 2 or"):
+            await session.pack_at(6, 1)
+
+    asyncio.run(main())
+
+
+def stored(payload: bytes, sequence_id: int) -> Entry:
+    """An entry as a reader gives it."""
+    entry = SimpleNamespace(
+        payload=memoryview(payload),
+        sequence_id=sequence_id,
+        position=Position(7, sequence_id & 0xFF),
+    )
+    return cast("Entry", entry)
 
 
 def test_who_waits_for_a_pack_is_told_when_the_partition_closes() -> None:
@@ -205,6 +264,9 @@ class Named:
     """What a session needs of a partition and of a reader that brings nothing."""
 
     full_name = "orders-partition-0"
+
+    def __init__(self) -> None:
+        self.positions = Positions(4)
 
     def more(self, entries: int) -> None:
         assert entries > 0

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from storage.api import LogDamagedError, LogUnavailableError, OutcomeUnknownError
@@ -135,6 +136,8 @@ async def test_a_silent_pulsar_leaves_the_outcome_unknown_and_order_intact(
         partition = await opened_partition(log)
         assert await begin(partition, record("before")) == 0
         with stopped(server.pid):
+            process = psutil.Process(server.pid)
+            await until(lambda: process.status() == psutil.STATUS_STOPPED)
             late = begin(partition, record("late"))
             with pytest.raises(OutcomeUnknownError, match="in time"):
                 await late

@@ -11,7 +11,7 @@ import pytest
 from storage.pulsar.errors import FencedError, PulsarError
 from storage.pulsar.state import state_topic
 from storage.pulsar.state_replica import Replica
-from storage.pulsar.state_term import EPOCH_SHIFT, KEYS_AT_ONCE, Term
+from storage.pulsar.state_term import KEYS_AT_ONCE, TERM_SHIFT, Term
 from tests.contracts.state import until
 from tests.storage.pulsar.states import Cluster, cluster
 
@@ -46,7 +46,7 @@ class Node:
 
     async def open(self) -> None:
         await self.replica.open()
-        await self.term.open()
+        await self.term.open(self.replica.newest_sequence_id)
 
     async def close(self) -> None:
         await self.term.close()
@@ -154,7 +154,7 @@ def test_each_term_numbers_its_entries_above_all_before(
                 await node.term.flush()
             read = nodes[-1].read
             begins = [node.term.begins_at for node in nodes]
-            assert begins == [number << EPOCH_SHIFT for number in range(3)]
+            assert begins == [number << TERM_SHIFT for number in range(3)]
             numbers = [entry.sequence_id for entry in read]
             assert numbers == [
                 begin + more for begin in begins if begin is not None for more in (0, 1)

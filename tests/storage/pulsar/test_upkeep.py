@@ -34,6 +34,9 @@ def own_pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
             "managedLedgerMaxEntriesPerLedger": "10",
             "managedLedgerMinLedgerRolloverTimeMinutes": "0",
             "brokerDeduplicationEntriesInterval": "10",
+            # Until it has noted what it has seen, a broker deletes nothing of it.
+            "brokerDeduplicationSnapshotFrequencyInSeconds": "1",
+            "brokerDeduplicationSnapshotIntervalSeconds": "1",
         },
     )
     try:
@@ -73,6 +76,42 @@ def test_retention_moves_the_first_offset_up_and_offsets_never_restart(
             assert partition.end == 35
             assert partition.first >= first
             assert await begin(partition, record("35")) == 35
+
+    asyncio.run(main())
+
+
+def test_where_everything_was_deleted_the_topic_says_again_where_offsets_go_on(
+    own_pulsar: Pulsar,
+) -> None:
+    async def main() -> None:
+        settings = settings_for(own_pulsar, "public/emptied", trim_check_s=0.5)
+        topic = f"persistent/public/emptied/{TOPIC}-partition-0"
+        async with log_of(settings) as log:
+            await log.create(TOPIC, [0])
+            partition = await opened(log, 0)
+            for number in range(3):
+                await begin(partition, record(str(number)))
+            retention = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+            path = "namespaces/public/emptied/retention"
+            await asyncio.to_thread(own_pulsar.admin, "POST", path, retention)
+            # The ledger that is being written is never deleted; an unload ends it.
+            await asyncio.to_thread(own_pulsar.admin, "PUT", f"{topic}/unload")
+            terms: list[object] = []
+
+            async def trim() -> None:
+                await asyncio.to_thread(own_pulsar.admin, "POST", f"{topic}/trim")
+                await asyncio.sleep(0.2)
+                if partition.appender is not None:
+                    terms.append(partition.appender._term)
+
+            await until(lambda: terms[-1:] == [1], trim)
+            assert (partition.first, partition.end) == (3, 3)
+        # What a broker does after six hours, another name does at once.
+        settings = settings_for(own_pulsar, "public/emptied", producer_name="another")
+        async with log_of(settings) as log:
+            partition = await opened(log, 0)
+            assert (partition.first, partition.end) == (3, 3)
+            assert await begin(partition, record("3")) == 3
 
     asyncio.run(main())
 
