@@ -151,7 +151,7 @@ async def test_a_silent_pulsar_leaves_the_outcome_unknown_and_order_intact(
         server.kill()
 
 
-@on_uvloop()
+@on_uvloop(limit_s=PATIENCE_S)
 async def test_entries_from_before_brokers_counted_are_refused_with_the_setting(
     tmp_path: Path,
 ) -> None:
