@@ -21,6 +21,7 @@ from gateway.node.held import Held
 from gateway.node.holds import Holds
 from gateway.node.leadership import Leadership, NoLeaderError
 from gateway.node.locks import QueueLocks
+from gateway.node.native import Native
 from gateway.node.node import Node, now_ms
 from gateway.node.progress import TakenBack
 from gateway.node.schedule import Schedule, parse_levels
@@ -149,8 +150,16 @@ class App:
                 routes, self._node_name, config.broker, config.replication_num
             )
             self._config = config = msgspec.structs.replace(config, broker=broker)
+        suffix = properties.dump(
+            {
+                properties.MSG_REGION: config.region,
+                properties.TRACE_ON: "true",
+                properties.CLUSTER: config.cluster,
+            }
+        )
+        native = Native(config.broker, routes, suffix, self._store_host)
         storage = await backends.open_storage(
-            config, self._node_name, stack, self._deposed
+            config, self._node_name, stack, self._deposed, native
         )
         message_log, offsets, self.found, state, shared_log = storage
         topics = Topics(config, routes, message_log, len(levels_ms))
@@ -195,18 +204,15 @@ class App:
             schedule=schedule,
             unique_keys=UniqueKeys(),
             our_name=b'"n":' + msgspec.json.encode(config.broker),
-            property_suffix=properties.dump(
-                {
-                    properties.MSG_REGION: config.region,
-                    properties.TRACE_ON: "true",
-                    properties.CLUSTER: config.cluster,
-                }
-            ),
+            property_suffix=suffix,
             region_json=msgspec.json.encode(config.region),
             tasks=set(),
             disk_reads=asyncio.Semaphore(_DISK_READS),
             started_ms=now_ms(),
         )
+
+    def _store_host(self) -> bytes:
+        return self.server.listeners[0].packed_advertised
 
     def _deposed(self, reason: str) -> None:
         log.warning("another node has taken over", reason=reason)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gateway.node.held import SharedLog
     from routing.api import RouteStore
     from storage.api import Log
+    from storage.native import Converter
     from storage.offsets import Offsets
     from storage.state import Deposed, State
 
@@ -131,7 +132,11 @@ def _extra(module: str, name: str) -> Any:
 
 
 async def open_storage(
-    config: Config, node: str, stack: AsyncExitStack, deposed: Deposed
+    config: Config,
+    node: str,
+    stack: AsyncExitStack,
+    deposed: Deposed,
+    converter: Converter | None = None,
 ) -> Storage:
     """Open the log and the offsets of a configuration.
 
@@ -140,6 +145,7 @@ async def open_storage(
         node: Which node of its broker this is.
         stack: What ends them goes on it.
         deposed: Called with why, when another node has taken this one's place.
+        converter: Of messages in topics that are shared with the log's own clients.
 
     Raises:
         ConfigError: A setting cannot be used.
@@ -147,7 +153,9 @@ async def open_storage(
         OSError: A file cannot be read, or a directory cannot be made.
     """
     if config.pulsar is not None:
-        return await _open_pulsar(config, config.pulsar, node, stack, deposed)
+        return await _open_pulsar(
+            config, config.pulsar, node, stack, deposed, converter
+        )
     return _open_files(config, stack)
 
 
@@ -173,6 +181,7 @@ async def _open_pulsar(
     node: str,
     stack: AsyncExitStack,
     deposed: Deposed,
+    converter: Converter | None,
 ) -> Storage:
     pulsar = _extra("storage.pulsar", "pulsar")
     ca, token = given.ca_certificate, given.token_file
@@ -187,7 +196,9 @@ async def _open_pulsar(
         tail_bytes=config.log.tail_cache_bytes,
         waiting_bytes=config.limits.waiting_bytes,
     )
-    message_log = await pulsar.open_log(settings, prepare=given.prepare)
+    message_log = await pulsar.open_log(
+        settings, prepare=given.prepare, converter=converter
+    )
     stack.push_async_callback(message_log.close)
     state = await message_log.open_state(config.broker, node, deposed)
     stack.push_async_callback(state.close)

@@ -32,6 +32,10 @@ MAX_OFFSET = (1 << 52) - 1
 
 Flush = Literal["async", "sync"]
 
+EntryFormat = Literal["packed", "pulsar"]
+"""How a log keeps records: packed, as is best for it; or as messages of Pulsar's own,
+which its native clients write and read, too."""
+
 Numbering = Literal["dense", "rotating"]
 """Dense: each topic's partitions are 0 to n-1. Rotating: numbers go round over all
 topics, so that message ids tell the first 1,024 queues of a node apart."""
@@ -67,6 +71,10 @@ class OutcomeUnknownError(LogError):
 
 class LogDamagedError(LogError):
     """Stored bytes are not what was written; names the file, the place, the way out."""
+
+
+class LogUnfitError(LogError):
+    """The log, or the server beneath it, lacks what this needs; names the setting."""
 
 
 class LogInUseError(LogError):
@@ -157,7 +165,9 @@ class Partition(Protocol):
         """The offset that the next `append` will get: `end` plus what is in flight.
 
         It is certain until the caller gives up the thread, because only that thread
-        appends; so a message can carry its own offset.
+        appends; so a message can carry its own offset. But where others write, too
+        (entry format "pulsar"), it is a guess: there `done` tells the offset, and the
+        log puts it into the message.
         """
 
     def append(self, records: Sequence[RecordParts], store_ms: int, done: Done) -> None:
@@ -241,11 +251,23 @@ class Log(Protocol):
     numbering: Numbering
     """How partitions of this log are numbered best."""
 
-    async def create(self, topic: str, partitions: Collection[int]) -> None:
+    async def create(
+        self,
+        topic: str,
+        partitions: Collection[int],
+        entry_format: EntryFormat = "packed",
+    ) -> None:
         """Make partitions of a topic; those that exist are left as they are.
+
+        Args:
+            topic: Its name.
+            partitions: Their numbers.
+            entry_format: How its records are kept. The log does not keep it: after
+                each opening of the log it is told again, before `partition` is called.
 
         Raises:
             LogLimitError: A number is not within 0 to 1023.
+            LogUnfitError: That entry format cannot be had here.
             LogUnavailableError: The storage refused.
         """
 

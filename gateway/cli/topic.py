@@ -38,16 +38,33 @@ def topic() -> None:
 @click.argument("name")
 @queues_option
 @perm_option
+@click.option(
+    "--attribute",
+    "attributes",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What it is like, such as entry.format=PULSAR; may be given several times.",
+)
 @name_server_option
-def create(name: str, queues: int | None, perm: str | None, name_server: str) -> None:
+def create(
+    name: str,
+    queues: int | None,
+    perm: str | None,
+    attributes: tuple[str, ...],
+    name_server: str,
+) -> None:
     """Make a topic that is not there yet, with 8 queues by default."""
+    pairs = (one.partition("=")[::2] for one in attributes)
 
     async def make() -> None:
         async with Admin(name_server) as admin:
             if name in await admin.topics():
                 raise CannotError(f"topic {name} is there already")
             await admin.create_topic(
-                name, queues or _DEFAULT_QUEUES, perm=int(perm or _DEFAULT_PERM)
+                name,
+                queues or _DEFAULT_QUEUES,
+                perm=int(perm or _DEFAULT_PERM),
+                attributes=dict(pairs),
             )
 
     run(make())

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from storage.api import EntryFormat
+
 
 class BadAttributeError(Exception):
     """An attribute cannot be set so; the text says what came and what is allowed."""
@@ -22,6 +24,8 @@ class _Attribute(NamedTuple):
     changeable: bool
 
 
+ENTRY_FORMAT = "entry.format"
+
 TOPIC_ATTRIBUTES = {
     "message.type": _Attribute(
         frozenset({"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION"}),
@@ -30,9 +34,16 @@ TOPIC_ATTRIBUTES = {
     "queue.type": _Attribute(frozenset({"SimpleCQ"}), changeable=False),
     "cleanup.policy": _Attribute(frozenset({"DELETE"}), changeable=False),
     "reserve.time": _Attribute(frozenset(), changeable=True),
+    ENTRY_FORMAT: _Attribute(frozenset({"PACKED", "PULSAR"}), changeable=False),
 }
 """What a topic may have. A real broker also knows message.type MIXED, which its
-default set-up refuses, queue.type BatchCQ and cleanup.policy COMPACTION."""
+default set-up refuses, queue.type BatchCQ and cleanup.policy COMPACTION; and none of
+how entries are kept, which is Ropeway's own."""
+
+
+def entry_format(given: Mapping[str, str]) -> EntryFormat:
+    """How a topic's log is to keep records, by the topic's attributes."""
+    return "pulsar" if given.get(ENTRY_FORMAT) == "PULSAR" else "packed"
 
 
 def parse(text: str | None) -> dict[str, str]:

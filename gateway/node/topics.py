@@ -13,10 +13,15 @@ from weakref import WeakValueDictionary
 import msgspec
 import structlog
 
-from gateway.node import names
+from gateway.node import attributes, names
 from gateway.wire import message, message_id
 from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
-from storage.api import MAX_PARTITIONS, LogError, NoSuchPartitionError
+from storage.api import (
+    MAX_PARTITIONS,
+    LogError,
+    LogUnfitError,
+    NoSuchPartitionError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -110,7 +115,11 @@ class Topics:
         }
         self._assigned = sum(map(len, ours.values()))
         for name, numbers in ours.items():
-            await self._log.create(name, numbers)
+            try:
+                await self._create(self._routes.topics[name], numbers)
+            except LogUnfitError as error:
+                # Who uses it is told; other topics go on.
+                _log.error("topic cannot be served", topic=name, reason=str(error))
         self._serving = True
         for name in ours:
             self._refresh(name)
@@ -239,8 +248,9 @@ class Topics:
     ) -> None:
         """Make the partitions first: what the log refuses must not be in a route."""
         known = self._routes.topics.get(name)
-        numbers = self._assign(wanted(known), known.route if known else {})
-        await self._log.create(name, numbers)
+        setup = wanted(known)
+        numbers = self._assign(setup, known.route if known else {})
+        await self._create(setup, numbers)
         broker = self._config.broker
 
         def change(old: Topic | None) -> Topic:
@@ -318,22 +328,28 @@ class Topics:
         try:
             partitions = [self._log.partition(name, number) for number in numbers]
         except NoSuchPartitionError:
-            self._mend(name, numbers)
+            self._mend(setup, numbers)
             return
         self._served[name] = ServedTopic(setup, partitions)
         for number in numbers:
             self._by_partition.setdefault(number, set()).add(name)
 
-    def _mend(self, name: str, numbers: list[int]) -> None:
+    async def _create(self, setup: Topic, numbers: list[int]) -> None:
+        entry_format = attributes.entry_format(setup.attributes)
+        await self._log.create(setup.name, numbers, entry_format)
+
+    def _mend(self, setup: Topic, numbers: list[int]) -> None:
         """Make partitions that are in the route and not in the log."""
 
         async def mend() -> None:
             try:
-                await self._log.create(name, numbers)
+                await self._create(setup, numbers)
             except LogError as error:
-                _log.error("topic has no partitions", topic=name, reason=str(error))
+                _log.error(
+                    "topic has no partitions", topic=setup.name, reason=str(error)
+                )
             else:
-                self._refresh(name)
+                self._refresh(setup.name)
 
         task = asyncio.get_running_loop().create_task(mend())
         self._mending.add(task)

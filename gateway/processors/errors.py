@@ -19,6 +19,7 @@ from storage.api import (
     LogDamagedError,
     LogLimitError,
     LogUnavailableError,
+    LogUnfitError,
     NoSuchPartitionError,
     NotReadyError,
     OutcomeUnknownError,
@@ -41,6 +42,7 @@ CODES: dict[type[Exception], ResponseCode] = {
     OutcomeUnknownError: ResponseCode.SYSTEM_ERROR,
     LogDamagedError: ResponseCode.SYSTEM_ERROR,
     LogLimitError: ResponseCode.MESSAGE_ILLEGAL,
+    LogUnfitError: ResponseCode.INVALID_PARAMETER,
     NoSuchPartitionError: ResponseCode.TOPIC_NOT_EXIST,
 }
 

@@ -40,7 +40,7 @@ from ropeway.client.routes import DEFAULT_TOPIC, MASTER_ID
 from ropeway.client.sending import RETRY_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from gateway.wire.header import Header
     from ropeway.client.connection import Response
@@ -95,6 +95,7 @@ class Admin(Client):
         *,
         perm: int = PERM_READ_WRITE,
         order: bool = False,
+        attributes: Mapping[str, str] | None = None,
     ) -> None:
         """Create a topic on every broker, or change it.
 
@@ -103,6 +104,7 @@ class Admin(Client):
             queues: How many queues it gets on each broker.
             perm: Sum of 4 read, 2 write.
             order: Whether its messages are meant to be consumed in order.
+            attributes: Those to set, like `entry.format` to `PULSAR`; others stay.
 
         Raises:
             ResponseError: A broker refused; others may have done it.
@@ -115,6 +117,10 @@ class Admin(Client):
             write_queue_nums=queues,
             perm=perm,
             order=order,
+            attributes=",".join(
+                f"+{name}={value}" for name, value in (attributes or {}).items()
+            )
+            or None,
         )
         await self._ask_masters(header)
 

@@ -17,6 +17,7 @@ from storage.api import (
     LogError,
     LogLimitError,
     LogUnavailableError,
+    LogUnfitError,
     NoSuchPartitionError,
 )
 from storage.file import catalog as catalogs
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
-    from storage.api import Found, Numbering
+    from storage.api import EntryFormat, Found, Numbering
     from storage.file.catalog import Catalog
     from storage.file.segment import Segment
 
@@ -147,9 +148,19 @@ class FileLog:
         self._partitions: dict[str, dict[int, FilePartition]] = {}
         self._closing: asyncio.Task[None] | None = None
 
-    async def create(self, topic: str, partitions: Collection[int]) -> None:
+    async def create(
+        self,
+        topic: str,
+        partitions: Collection[int],
+        entry_format: EntryFormat = "packed",
+    ) -> None:
         """Make partitions of a topic; see `storage.api`."""
         self._refuse_when_closed()
+        if entry_format != "packed":
+            raise LogUnfitError(
+                f"entry format {entry_format} of topic {topic}; allowed in the "
+                "embedded log: packed, for it has no other clients"
+            )
         for number in partitions:
             if not 0 <= number < MAX_PARTITIONS:
                 raise LogLimitError(

@@ -166,6 +166,12 @@ class Admin:
             found[-1] = (found[-1][0], stats["currentLedgerEntries"])
         return found
 
+    async def next_index(self, name: PulsarName, number: int) -> int:
+        """The index (PIP-70) that a partition's newest ledger began at."""
+        path = f"{_path(name.partition(number))}/internal-info"
+        info = msgspec.json.decode(await self._call("GET", path))
+        return int((info.get("properties") or {}).get("index", -1)) + 1
+
     async def position(
         self, name: PulsarName, number: int, index: int
     ) -> tuple[int, int] | None:

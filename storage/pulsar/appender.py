@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from storage.pulsar.pack import Append
     from storage.pulsar.producer import Producer
     from storage.pulsar.settings import PulsarLogSettings
+    from storage.pulsar.way_in import WayIn
 
 MESSAGE_OVERHEAD_BYTES = 16 * 1024
 """What a message's metadata and a pack's header may take of the brokers' maximum."""
@@ -54,7 +55,7 @@ class Traffic:
         self.limit_bytes = limit_bytes
         self.waiting_bytes = 0
         """Bytes of records and tables that were appended and are not done."""
-        self.appenders: dict[Appender, None] = {}
+        self.appenders: dict[WayIn, None] = {}
         """Those that have something in flight."""
         self.heard_at = 0.0
         """When Pulsar last acknowledged something, or had nothing to acknowledge."""
@@ -338,6 +339,10 @@ class Appender:
         if not unknown:
             self._answer_all(reason)
         self._flights.clear()
+
+    async def close(self) -> None:
+        """Let Pulsar know that this is over."""
+        await self.producer.close()
 
     def _answer_all(self, reason: str) -> None:
         traffic = self._traffic

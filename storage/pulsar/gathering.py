@@ -65,8 +65,15 @@ class Gathering:
         return Chunk(self._pieces, self._records, self.offset)
 
     def add(self, pack: Pack) -> bool:
-        """Take what is wanted of the pack that has `offset`; False when that is all."""
+        """Take what is wanted of the pack that has `offset`; False when that is all.
+
+        Before a gap it may be the pack before it, of which nothing is taken, and
+        behind it the next one.
+        """
         base = pack.base_offset
+        if self.offset >= pack.end:
+            return True
+        self.offset = max(self.offset, base)
         begin = self.offset - base
         stop = min(pack.count, self._end - base)
         if self._wanted is None:

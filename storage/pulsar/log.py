@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from storage.api import LogError, LogUnavailableError, NoSuchPartitionError
+from storage.api import (
+    LogError,
+    LogUnavailableError,
+    LogUnfitError,
+    NoSuchPartitionError,
+)
 from storage.pulsar import query as queries
 from storage.pulsar import selftest
 from storage.pulsar.admin import Admin
@@ -30,8 +35,9 @@ from storage.pulsar.upkeep import Upkeep, refresh_first
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from storage.api import Found, Numbering
-    from storage.pulsar.appender import Appender
+    from storage.api import EntryFormat, Found, Numbering
+    from storage.native import Converter
+    from storage.pulsar.way_in import WayIn
     from storage.state import Deposed
 
 LOOK_AGAIN_S = (0.0, 0.2, 1.0, 3.0)
@@ -48,6 +54,7 @@ async def open_log(
     *,
     prepare: bool = False,
     lost_ownership: LostOwnership | None = None,
+    converter: Converter | None = None,
 ) -> PulsarLog:
     """Open the log that Pulsar keeps in the namespaces of the settings.
 
@@ -56,6 +63,8 @@ async def open_log(
         prepare: Make a missing namespace, and set its policies where they do not fit.
         lost_ownership: Called with topic and number when another node has taken a
             partition over.
+        converter: Between records and messages of native clients, for topics that are
+            shared with them.
 
     Raises:
         PulsarUnfitError: Pulsar lacks something; names the setting.
@@ -78,7 +87,7 @@ async def open_log(
         tls=tls,
         request_timeout_s=settings.open_s,
     )
-    return PulsarLog(settings, admin, client, catalog, lost_ownership)
+    return PulsarLog(settings, admin, client, catalog, lost_ownership, converter)
 
 
 def _token(file: str | None) -> Callable[[], str] | None:
@@ -100,12 +109,16 @@ class PulsarLog:
         client: PulsarClient,
         catalog: Catalog,
         lost_ownership: LostOwnership | None,
+        converter: Converter | None,
     ) -> None:
         self._settings = settings
         self._admin = admin
         self._client = client
         self._catalog = catalog
         self._lost_ownership = lost_ownership
+        self._converter = converter
+        self._shared: set[str] = set()
+        """Topics that native clients write to, too."""
         self._tail = Tail(settings.tail_bytes)
         finder = Finder(client, admin)
         self._readers = Readers(client, finder, settings, self._refresh)
@@ -125,10 +138,30 @@ class PulsarLog:
         self._partitions: dict[str, dict[int, PulsarPartition]] = {}
         self._closing: asyncio.Task[None] | None = None
 
-    async def create(self, topic: str, partitions: Collection[int]) -> None:
+    async def create(
+        self,
+        topic: str,
+        partitions: Collection[int],
+        entry_format: EntryFormat = "packed",
+    ) -> None:
         """Make partitions of a topic, and all before them; see `storage.api`."""
         self._refuse_when_closed()
-        await self._catalog.create(self._catalog.names.canonical(topic), partitions)
+        topic = self._catalog.names.canonical(topic)
+        if entry_format == "packed":
+            self._shared.discard(topic)
+        else:
+            await self._share(topic)
+        await self._catalog.create(topic, partitions)
+
+    async def _share(self, topic: str) -> None:
+        if self._converter is None:
+            raise LogUnfitError(
+                f"topic {topic} cannot be of entry format pulsar: the log was opened "
+                "without a converter"
+            )
+        # Known in any case, so that nothing is ever packed into it.
+        self._shared.add(topic)
+        await selftest.check_indexes(self._admin)
 
     async def open_state(self, broker: str, node: str, deposed: Deposed) -> PulsarState:
         """Open what the nodes of a broker share, beside the topics without a tenant.
@@ -160,6 +193,7 @@ class PulsarLog:
                 *(shut(one, "the topic is being deleted") for one in partitions)
             )
             await self._catalog.delete(topic)
+            self._shared.discard(topic)
         except BaseException:
             for partition in partitions:
                 partition.gone = False
@@ -192,6 +226,7 @@ class PulsarLog:
             self._readers,
             self._times,
             self._settings.positions,
+            self._converter if topic in self._shared else None,
         )
         self._partitions.setdefault(topic, {})[number] = partition
         return partition
@@ -294,7 +329,7 @@ class PulsarLog:
         self._refuse_when_closed()
         await self._drain([one.appender for one in self._open_ones() if one.appender])
 
-    async def _drain(self, appenders: list[Appender]) -> None:
+    async def _drain(self, appenders: list[WayIn]) -> None:
         waits = [one.drained() for one in appenders if not one.is_idle]
         if waits:
             await asyncio.gather(*waits)
@@ -320,7 +355,7 @@ class PulsarLog:
         await self._admin.close()
 
     async def _let_go(
-        self, appenders: list[Appender], reason: str, patience_s: float
+        self, appenders: list[WayIn], reason: str, patience_s: float
     ) -> None:
         """Wait for what is on its way, and close what it goes through."""
         try:
@@ -330,7 +365,7 @@ class PulsarLog:
             _log.warning("appends were not acknowledged", reason=str(error))
         for appender in appenders:
             appender.fail(reason)
-        await asyncio.gather(*(one.producer.close() for one in appenders))
+        await asyncio.gather(*(one.close() for one in appenders))
 
     async def _refresh(self, partition: PulsarPartition) -> None:
         await refresh_first(self._client, self._admin, partition)

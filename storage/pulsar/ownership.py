@@ -13,6 +13,7 @@ from storage.pulsar.appender import Appender, Traffic
 from storage.pulsar.errors import FencedError, PulsarError, TopicNotFoundError
 from storage.pulsar.opening import ContestedError, open_partition
 from storage.pulsar.probing import unavailable
+from storage.pulsar.shared import open_shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from storage.pulsar.partition import PulsarPartition
     from storage.pulsar.reading import Readers
     from storage.pulsar.settings import PulsarLogSettings
+    from storage.pulsar.way_in import WayIn
 
 OPENING_AT_ONCE = 32
 """Partitions that are opened side by side; a broker serves many gateways."""
@@ -137,7 +139,7 @@ class Ownership:
             LogError: It is another's now, or is closed and cannot be opened.
         """
         appender = partition.appender
-        if appender is None:
+        if not isinstance(appender, Appender):
             return
         try:
             # An owner that only listens is not told that it is none any more.
@@ -175,6 +177,9 @@ class Ownership:
             else:
                 self._lost(partition, error)
 
+        if partition.converter is not None:
+            await self._open_shared(partition, lost, lost_early)
+            return
         opened = await open_partition(
             self._client, self._admin, partition, self._settings, lost
         )
@@ -192,6 +197,34 @@ class Ownership:
                 f"at {opened.end}: it was deleted and made again"
             )
         self._join(partition, opened)
+
+    async def _open_shared(
+        self,
+        partition: PulsarPartition,
+        lost: Callable[[PulsarError], None],
+        lost_early: list[PulsarError],
+    ) -> None:
+        """Open a partition that native clients write to, too."""
+        opened = await open_shared(
+            self._client, self._admin, partition, self._settings, self.traffic, lost
+        )
+        appender = opened.appender
+        name = partition.full_name
+        if lost_early or partition.gone or partition.closed:
+            await appender.close()
+            raise LogUnavailableError(f"{name} was lost while it opened")
+        if opened.end < partition.end_offset:
+            await appender.close()
+            self._deleted(partition)
+            raise NoSuchPartitionError(
+                f"{name} ended at {partition.end_offset} and now ends at {opened.end}: "
+                "it was deleted and made again"
+            )
+        partition.open(appender, opened.first, opened.end, opened.oldest_ledger)
+        appender.begin()
+        _log.info(
+            "shared partition open", partition=name, first=opened.first, end=opened.end
+        )
 
     def _join(self, partition: PulsarPartition, opened: Opened) -> None:
         """Connect an opened partition's parts."""
@@ -250,6 +283,6 @@ class Ownership:
         await asyncio.gather(*self._chores, return_exceptions=True)
 
 
-async def _close(appender: Appender | None) -> None:
+async def _close(appender: WayIn | None) -> None:
     if appender is not None:
-        await appender.producer.close()
+        await appender.close()

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from storage.api import Chunk, Done, Filter, RecordParts
-    from storage.pulsar.appender import Appender, Flight
+    from storage.native import Converter
+    from storage.pulsar.appender import Flight
     from storage.pulsar.entry import Position
     from storage.pulsar.names import PulsarName
     from storage.pulsar.reading import Readers
     from storage.pulsar.tail import Tail
     from storage.pulsar.times import Times
+    from storage.pulsar.way_in import WayIn
 
 
 class PulsarPartition:
@@ -33,6 +35,8 @@ class PulsarPartition:
         readers: What reads from Pulsar.
         times: What looks store times up.
         positions: How many places of packs to know.
+        converter: Between records and messages of native clients, where those write
+            to it, too.
     """
 
     __slots__ = (
@@ -42,6 +46,7 @@ class PulsarPartition:
         "_times",
         "appender",
         "closed",
+        "converter",
         "end_offset",
         "first_offset",
         "full_name",
@@ -63,18 +68,20 @@ class PulsarPartition:
         readers: Readers,
         times: Times,
         positions: int,
+        converter: Converter | None = None,
     ) -> None:
         self.topic = topic
         self.number = number
         self.name = name
         self.full_name = name.partition(number)
+        self.converter = converter
         self._tail = tail
         self._readers = readers
         self._times = times
         self._cached = Cached()
         self.positions = Positions(positions)
         self.watchers: dict[Callable[[], None], None] = {}
-        self.appender: Appender | None = None
+        self.appender: WayIn | None = None
         """Its way in; None while it is not open."""
         self.first_offset = 0
         self.end_offset = 0
@@ -113,12 +120,16 @@ class PulsarPartition:
 
     def stored(self, flight: Flight, position: Position | None) -> None:
         """A pack is in Pulsar; where is not known if it had to be sent again."""
-        base = flight.base_offset
-        self._tail.add(self._cached, base, flight.pack)
-        if position is not None:
-            store_ms = flight.appends[0][1]
-            self.positions.add(base, store_ms, position.ledger, position.entry)
+        self.keep(flight.pack, flight.base_offset, flight.appends[0][1], position)
         self.end_offset = max(self.end_offset, flight.visible_end)
+
+    def keep(
+        self, pack: bytes, base_offset: int, store_ms: int, position: Position | None
+    ) -> None:
+        """Have the newest pack at hand, and know where it is, where that is known."""
+        self._tail.add(self._cached, base_offset, pack)
+        if position is not None:
+            self.positions.add(base_offset, store_ms, position.ledger, position.entry)
 
     def grown(self) -> None:
         """Tell all who watch."""
@@ -199,11 +210,11 @@ class PulsarPartition:
     def cached_pack(self, offset: int) -> bytes | None:
         """The pack in memory that has an offset."""
         at = self._cached.find(offset)
-        return None if at is None else self._cached.get(at)
+        pack = None if at is None else self._cached.get(at)
+        # Native clients' transactions leave gaps.
+        return pack if pack is not None and peel(pack).end > offset else None
 
-    def open(
-        self, appender: Appender, first: int, end: int, oldest_ledger: int
-    ) -> None:
+    def open(self, appender: WayIn, first: int, end: int, oldest_ledger: int) -> None:
         """Be open from now on."""
         self._cached = Cached()
         self.first_offset = first

@@ -12,13 +12,15 @@ from storage.api import (
     NoSuchPartitionError,
 )
 from storage.pulsar.errors import EntryError, PulsarError, TopicNotFoundError
-from storage.pulsar.pack import UnknownPackError, decode
+from storage.pulsar.native import to_pack
+from storage.pulsar.pack import UnknownPackError, decode, peel
 from storage.pulsar.positions import Spot
-from storage.pulsar.terms import next_offset_of, term_of
+from storage.pulsar.terms import after, next_offset_of, term_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from storage.native import Converter
     from storage.pulsar.client import PulsarClient
     from storage.pulsar.entry import Entry, Position
     from storage.pulsar.pack import Pack
@@ -69,6 +71,8 @@ def unpack(partition: PulsarPartition, entry: Entry) -> Pack:
     Raises:
         LogDamagedError: It is neither; names topic, position, and what came.
     """
+    if partition.converter is not None:
+        return _unpack_native(partition, partition.converter, entry)
     try:
         pack = decode(entry.payload)
     except (UnknownPackError, EntryError) as error:
@@ -82,6 +86,16 @@ def unpack(partition: PulsarPartition, entry: Entry) -> Pack:
             f"{entry.sequence_id}, which stands for {said}; allowed: the same",
         )
     return pack
+
+
+def _unpack_native(
+    partition: PulsarPartition, converter: Converter, entry: Entry
+) -> Pack:
+    try:
+        data = to_pack(converter, partition.topic, partition.number, entry)
+    except EntryError as error:
+        raise LogDamagedError(f"{partition.full_name}: {error}") from error
+    return peel(data)
 
 
 def damaged(
@@ -197,5 +211,10 @@ class Scan:
         if isinstance(entry, PulsarError):
             raise unavailable(self._partition, entry) from entry
         self._asked -= 1
-        pack = unpack(self._partition, entry)
-        return Found(pack, entry.position, entry.sequence_id)
+        partition = self._partition
+        pack = unpack(partition, entry)
+        sequence_id = entry.sequence_id
+        if partition.converter is not None:
+            # That of some producer; it is the index that tells.
+            sequence_id = after(0, pack.end)
+        return Found(pack, entry.position, sequence_id)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
-from storage.api import LogError
+from storage.api import LogUnfitError
 from storage.pulsar.admin import NotPermittedError
+from storage.pulsar.native import SETTINGS
 from storage.pulsar.settings import MIB
 
 if TYPE_CHECKING:
@@ -23,13 +24,16 @@ if TYPE_CHECKING:
 OLDEST_VERSION = (3, 0)
 """The first long-term release with `ExclusiveWithFencing`."""
 
+INDEXING = "AppendIndexMetadataInterceptor"
+"""What counts the messages of a topic (PIP-70)."""
+
 MIN_MESSAGE_BYTES = 4 * MIB + 128 * 1024
 """RocketMQ's largest default body, its properties, and a pack's tables."""
 
 _log = structlog.get_logger()
 
 
-class PulsarUnfitError(LogError):
+class PulsarUnfitError(LogUnfitError):
     """Pulsar lacks something; the text says what, and how it is set."""
 
 
@@ -133,6 +137,25 @@ async def check(admin: Admin, spaces: list[str], *, prepare: bool) -> None:
     _check_size(broker)
     for space in spaces:
         await _check_namespace(admin, space, broker, prepare=prepare)
+
+
+async def check_indexes(admin: Admin) -> None:
+    """Refuse brokers whose entries do not tell their index.
+
+    Where brokers do not show their settings to us, the entries themselves tell, later.
+
+    Raises:
+        PulsarUnfitError: They do not.
+        LogUnavailableError: The admin REST does not answer.
+    """
+    broker = await admin.configuration()
+    if broker is not None and (
+        INDEXING not in broker.get("brokerEntryMetadataInterceptors", "")
+        or broker.get("exposingBrokerEntryMetadataToClientEnabled") != "true"
+    ):
+        raise PulsarUnfitError(
+            f"Pulsar's brokers do not tell the index of an entry; {SETTINGS}"
+        )
 
 
 def _check_version(version: str) -> None:

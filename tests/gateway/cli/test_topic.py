@@ -14,6 +14,13 @@ def test_a_topic_is_made_once(run, ropeway_topic):
     assert [row["queue"] for row in rows] == [0, 1, 2]
 
 
+def test_a_topic_is_made_with_attributes(run, ropeway_topic):
+    more = ["--attribute", "message.type=FIFO", "--attribute", "reserve.time=5"]
+    assert run("topic", "create", ropeway_topic, *more).stdout
+    refused = run("topic", "create", "other", "--attribute", "colour=red", code=1)
+    assert "attribute 'colour'; allowed: message.type" in refused.stderr
+
+
 def test_a_description_gives_the_bounds_of_each_queue(run, ropeway_topic):
     run("topic", "create", ropeway_topic, "--queues", "2")
     run("produce", ropeway_topic, "a", "--queue", "1")

@@ -2,7 +2,13 @@
 
 import pytest
 
-from gateway.node.attributes import BadAttributeError, alter, alter_topic, parse
+from gateway.node.attributes import (
+    BadAttributeError,
+    alter,
+    alter_topic,
+    entry_format,
+    parse,
+)
 
 
 def test_changes_are_read_from_text():
@@ -60,8 +66,15 @@ def test_a_topic_keeps_what_it_may_have():
         (None, {"+cleanup.policy": "COMPACTION"}, "allowed: DELETE"),
         (None, {"+reserve.time": "soon"}, "allowed: a whole number from -1 on"),
         ({}, {"+queue.type": "SimpleCQ"}, "can only be set at creation"),
+        ({}, {"+entry.format": "PULSAR"}, "can only be set at creation"),
+        (None, {"+entry.format": "AVRO"}, "is 'AVRO'; allowed: PACKED, PULSAR"),
     ],
 )
 def test_a_topic_is_refused_what_it_may_not_have(current, changes, complaint):
     with pytest.raises(BadAttributeError, match=complaint):
         alter_topic(current, changes)
+
+
+def test_entries_are_packed_unless_a_topic_says_otherwise():
+    assert entry_format({}) == entry_format({"entry.format": "PACKED"}) == "packed"
+    assert entry_format({"entry.format": "PULSAR"}) == "pulsar"

@@ -9,7 +9,7 @@ import pytest
 from gateway.node.topics import TopicError
 from routing import embedded
 from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
-from tests.remoting import looped, running, two_running
+from tests.remoting import looped, running, sending, two_running
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,3 +113,19 @@ async def test_sending_makes_a_topic_as_another_node_has_just_made_it(
         await one.node.topics.put(topic("template", 3, perm=PERM_READ | PERM_INHERIT))
         made = await other.node.topics.auto_create("u", "template", 4)
         assert (len(made.partitions), made.setup.perm) == (3, PERM_READ)
+
+
+@looped
+async def test_a_topic_that_this_log_cannot_keep_leaves_the_others_served(
+    tmp_path: Path,
+):
+    """Its attributes may be from where the topic was kept before."""
+    odd = topic(
+        "odd", 1, attributes={"entry.format": "PULSAR"}, route={"broker-0": [9]}
+    )
+    async with running(tmp_path) as (app, _):
+        await app.node.topics.put(topic("orders", 1))
+        await app.node.routes.change_topic("odd", lambda _: odd)
+    async with running(tmp_path) as (app, client):
+        assert app.node.topics.get("odd") is None
+        assert (await client.ask(sending("orders"), b"x")).code == 0

@@ -81,6 +81,7 @@ async def test_a_topic_is_made_as_it_was_asked_for(tmp_path):
         ({"perm": 8}, "perm of topic orders is 8; allowed: 0 to 7"),
         ({"topic_filter_type": "ODD"}, "allowed: SINGLE_TAG, MULTI_TAG"),
         ({"attributes": "+colour=red"}, "attribute 'colour'; allowed: message.type"),
+        ({"attributes": "+entry.format=PULSAR"}, "allowed in the embedded log: packed"),
     ],
 )
 async def test_what_cannot_be_a_topic_is_refused_in_words(tmp_path, changes, remark):

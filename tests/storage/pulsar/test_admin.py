@@ -130,6 +130,16 @@ def test_the_open_ledger_has_the_entries_that_it_says() -> None:
     run({("GET", f"{PATH}-partition-2/internalStats"): [(200, stats)]}, test)
 
 
+def test_an_index_goes_on_where_the_newest_ledger_began() -> None:
+    async def test(admin: Admin, _: Rest) -> None:
+        assert await admin.next_index(ORDERS, 2) == 0
+        assert await admin.next_index(ORDERS, 2) == 5
+
+    counted = {"ledgers": [], "properties": {"index": "4"}}
+    path = f"{PATH}-partition-2/internal-info"
+    run({("GET", path): [(200, {"ledgers": []}), (200, counted)]}, test)
+
+
 def test_a_broker_that_cannot_tell_an_index_is_taken_as_it_is() -> None:
     async def test(admin: Admin, _: Rest) -> None:
         assert await admin.position(ORDERS, 0, 5) is None

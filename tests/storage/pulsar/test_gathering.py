@@ -73,3 +73,17 @@ def test_a_filter_looks_at_a_bounded_number() -> None:
     gathering = Gathering(0, pack.end, 32, 1000, Filter(tag_hashes={9}))
     assert not gathering.add(pack)
     assert gathering.chunk().next_offset == MAX_LOOKED
+
+
+def test_a_gap_between_packs_is_stepped_over():
+    """Packs of native clients' topics may have one."""
+    before, behind = (
+        peel(encode([([(text, 0, ())], 1, None, 0)], base))
+        for base, text in ((3, b"three"), (7, b"seven"))
+    )
+    gathering = Gathering(5, 8, 10, 1000, None)
+    assert gathering.add(before), "the pack that was found before the gap"
+    assert gathering.offset == 5
+    assert not gathering.add(behind)
+    assert gathering.chunk().data == [b"seven"]
+    assert gathering.chunk().next_offset == 8

@@ -14,6 +14,7 @@ from storage.pulsar.selftest import (
     _check_size,
     _check_version,
     check,
+    check_indexes,
 )
 from tests.storage.pulsar.test_admin import Rest, run
 
@@ -147,3 +148,25 @@ def test_who_may_not_set_a_policy_is_told_the_command() -> None:
         },
         test,
     )
+
+
+def test_brokers_that_count_are_taken_and_others_refused_with_the_settings() -> None:
+    interceptors = "org.x.AppendBrokerTimestamp,org.x.AppendIndexMetadataInterceptor"
+    good = {
+        "brokerEntryMetadataInterceptors": interceptors,
+        "exposingBrokerEntryMetadataToClientEnabled": "true",
+    }
+    hidden = {**good, "exposingBrokerEntryMetadataToClientEnabled": "false"}
+    uncounted = {**good, "brokerEntryMetadataInterceptors": ""}
+
+    async def test(admin: Admin, _: Rest) -> None:
+        await check_indexes(admin)
+        for _ in range(2):
+            with pytest.raises(PulsarUnfitError, match=r"AppendIndex.*exposing"):
+                await check_indexes(admin)
+        # Who may not see the settings finds out by the entries.
+        await check_indexes(admin)
+
+    path = "/admin/v2/brokers/configuration/runtime"
+    answers = [(200, good), (200, hidden), (200, uncounted), (403, None)]
+    run({("GET", path): answers}, test)

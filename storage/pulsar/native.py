@@ -1,0 +1,137 @@
+"""Entries of topics that native clients write to, too: read as packs. No I/O here.
+
+Nothing packed is stored there: a pack is what one entry is made into when it is read,
+so that all that reads packs reads these topics, too. The offsets come from the entry's
+index (PIP-70), which counts every message that any producer has sent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.native import NativeMessage, Place
+from storage.pulsar.commands import KeyValue
+from storage.pulsar.entry import properties_of
+from storage.pulsar.errors import EntryError, WireError
+from storage.pulsar.frames import SIZE
+from storage.pulsar.pack import encode
+from storage.pulsar.protobuf import LENGTH, VARINT, key, varint
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage.native import Converter
+    from storage.pulsar.entry import BatchedMetadata, Entry, Metadata
+    from storage.pulsar.frames import Buffer
+
+SETTINGS = (
+    "set brokerEntryMetadataInterceptors=org.apache.pulsar.common.intercept."
+    "AppendIndexMetadataInterceptor and "
+    "exposingBrokerEntryMetadataToClientEnabled=true in broker.conf"
+)
+"""What brokers need, so that entries tell their index."""
+
+UNREADABLE = "PULSAR_UNREADABLE"
+"""The property that says why there is no body."""
+
+# Keys of the fields of SingleMessageMetadata; entry.BatchedMetadata reads them.
+_PROPERTIES = key(1, LENGTH)
+_PARTITION_KEY = key(2, LENGTH)
+_PAYLOAD_SIZE = key(3, VARINT)
+_EVENT_TIME = key(5, VARINT)
+
+
+def base_offset(entry: Entry) -> int:
+    """The offset of an entry's first message.
+
+    Raises:
+        EntryError: The broker does not tell.
+    """
+    if entry.index is None:
+        raise EntryError(f"the entry at {entry.position} without an index; {SETTINGS}")
+    return entry.index + 1 - entry.num_messages
+
+
+def to_pack(converter: Converter, topic: str, number: int, entry: Entry) -> bytes:
+    """The pack that an entry of a partition is read as.
+
+    An entry that cannot be read is messages without bodies that say why: so queues go
+    on behind it, and offsets have no gap.
+
+    Raises:
+        EntryError: It has no index.
+    """
+    base = base_offset(entry)
+    try:
+        messages = [_message(*one, entry.publish_ms) for one in entry.messages()]
+    except (EntryError, WireError) as error:
+        unreadable = NativeMessage(
+            b"", {UNREADABLE: str(error)}, event_ms=entry.publish_ms
+        )
+        messages = [unreadable] * entry.num_messages
+    stored_ms = entry.broker_ms or entry.publish_ms
+    ledger, entry_id = entry.position
+    unique = f"{ledger:012X}{entry_id:012X}"
+    records = [
+        converter.record(
+            message,
+            Place(topic, number, base + step, stored_ms, f"{unique}{step:08X}"),
+        )
+        for step, message in enumerate(messages)
+    ]
+    return encode([(records, stored_ms, None, 0)], base)
+
+
+def _message(
+    metadata: Metadata | BatchedMetadata, payload: memoryview, publish_ms: int
+) -> NativeMessage:
+    return NativeMessage(
+        payload,
+        properties_of(metadata),
+        metadata.partition_key,
+        metadata.event_ms or publish_ms,
+    )
+
+
+class Outgoing(NamedTuple):
+    """What one entry is made of, as `Producer.send` takes it."""
+
+    payload: Sequence[Buffer]
+    properties: Sequence[tuple[str, str]]
+    key: str | None
+    event_ms: int
+    batch: int | None
+
+
+def outgoing(messages: Sequence[NativeMessage]) -> Outgoing:
+    """One entry of all messages: a message alone, or a batch of Pulsar's own.
+
+    A batch is for its first message's key, as those of Pulsar's own producers.
+    """
+    first = messages[0]
+    if len(messages) == 1:
+        properties = list(first.properties.items())
+        return Outgoing([first.body], properties, first.key, first.event_ms, None)
+    payload: list[Buffer] = []
+    for message in messages:
+        metadata = _batched(message)
+        payload += SIZE.pack(len(metadata)), metadata, message.body
+    return Outgoing(payload, (), first.key, first.event_ms, len(messages))
+
+
+def _batched(message: NativeMessage) -> bytes:
+    """What a batch says of one of its messages."""
+    parts: list[bytes] = []
+    for name, value in message.properties.items():
+        parts += _PROPERTIES, _sized(KeyValue(name, value).encode())
+    if message.key is not None:
+        parts += _PARTITION_KEY, _sized(message.key.encode())
+    # Clients refuse metadata without a size, also where that is 0.
+    parts += _PAYLOAD_SIZE, varint(len(message.body))
+    if message.event_ms:
+        parts += _EVENT_TIME, varint(message.event_ms)
+    return b"".join(parts)
+
+
+def _sized(data: bytes) -> bytes:
+    return varint(len(data)) + data
