@@ -174,7 +174,7 @@ class Run:
         """All that goes into the page."""
         given = self._given
         how = f"{given.rounds} rounds, {given.seconds:g} s a case"
-        lines = [f"{table.circumstances()} {how}; journal {given.journal}."]
+        lines = [f"{table.circumstances()} {how}; journal: {given.journal}."]
         if self.cases:
             lines += ["", pulsar_tables.cases(self.cases, self.ours, self.embedded)]
             lines += ["", pulsar_tables.rop(self.cases, self.ours)]
@@ -237,7 +237,7 @@ def main() -> None:
     text = run.report()
     print(text)
     if given.write:
-        table.write("on-pulsar", text)
+        table.write(f"on-pulsar-{given.journal}", text)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ class Cold(NamedTuple):
 
 def fill(deployment: Deployment, messages: int) -> None:
     """Store messages of 128 B in one queue."""
-    words = f"batch batch={BATCH} size=128 window=4 queues=1 ms=600000"
+    words = f"batch batch={BATCH} size=128 window=16 queues=1 ms=600000"
     count = messages // BATCH
     done = load.run(
         "load", deployment.gateway.port, f"{words} topic={TOPIC} count={count}"
