@@ -42,18 +42,22 @@ ROP = {
 LATENCY = {128: "single 128 B, 1 connection", KIB: "single 1024 B, 1 connection"}
 """The cases whose waiting is compared with that of Pulsar's own client."""
 PIPELINED = {128: "pipelined 128 B, window 256", KIB: "pipelined 1024 B, window 256"}
-BATCHES = {128: "batch of 100 x 128 B", KIB: "batch of 100 x 1 KiB"}
+BATCHES = {
+    128: "batches of 100 x 128 B, window 16",
+    KIB: "batches of 100 x 1 KiB, window 16",
+}
 
 _ALSO_BESIDE_ROCKETMQ = (
     *("single 128 B, 1 c", "single 128 B, 16 c", "single 128 B, 64 connections"),
     *("single 1024 B, 1 c", "single 1024 B, 16 c", "single 1024 B, 64 c"),
-    *(PIPELINED[128], BATCHES[KIB], "32 x 1 KiB, tail"),
+    *(PIPELINED[128], "batch of 100", "32 x 1 KiB, tail"),
 )
 
 CASES = (
     *(cases.chosen([name])[0] for name in _ALSO_BESIDE_ROCKETMQ),
     Case(PIPELINED[KIB], "load", f"send window=256 size={KIB}"),
-    Case(BATCHES[128], "load", "batch size=128"),
+    Case(BATCHES[128], "load", "batch window=16 size=128"),
+    Case(BATCHES[KIB], "load", f"batch window=16 size={KIB}"),
 )
 
 

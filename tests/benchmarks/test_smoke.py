@@ -119,7 +119,7 @@ def test_both_servers_take_the_load_of_native_and_of_java_clients() -> None:
 @pytest.mark.slow
 def test_ropeway_on_pulsar_is_compared_with_all_that_there_is() -> None:
     words = [
-        *("single 128 B, 1 c", "batch of 100 x 128 B", "32 x 1 KiB, tail"),
+        *("single 128 B, 1 c", "batches of 100 x 128 B", "32 x 1 KiB, tail"),
         *("waits for each, 128 B", "perf, batched, 128 B", "cold"),
     ]
     said = run(
