@@ -7,6 +7,7 @@
  *     size=128       bytes of a body
  *     batch=100      messages of a batch; most messages of a pull is `pull=32`
  *     queues=8       queues to send to in turn, or to pull from, one a request in flight
+ *     offset=0       where pulls begin
  *     ms=3000        stop asking after so long,
  *     count=0        or after so many requests, where it is not 0
  *
@@ -30,7 +31,7 @@ struct slot { int64_t sent_ns, offset; int queue; bool waiting, wrapped; };
 struct connection { int fd; bool blocked; struct buffer in, out; struct slot *slots; };
 
 static long connections = 1, window = 1, size = 128, batch = 100, pull = 32, queues = 8,
-            ms = 3000, count = 0;
+            offset = 0, ms = 3000, count = 0;
 static const char *topic = "bench";
 static int code;            /* of the requests */
 static bool one_way;
@@ -226,15 +227,17 @@ static void join(struct connection *connection, int port, int first_queue) {
     fcntl(connection->fd, F_SETFL, O_NONBLOCK);
     watch(connection, EPOLL_CTL_ADD, false);
     if (!(connection->slots = calloc(window, sizeof *connection->slots))) die("memory");
-    for (long slot = 0; slot < window; slot++)
+    for (long slot = 0; slot < window; slot++) {
         connection->slots[slot].queue = (first_queue + slot) % queues;
+        connection->slots[slot].offset = offset;
+    }
 }
 
 static void parse(int argc, char **argv) {
     static const struct { const char *name; long *value; } options[] = {
         {"connections", &connections}, {"window", &window}, {"size", &size},
-        {"batch", &batch}, {"pull", &pull}, {"queues", &queues}, {"ms", &ms},
-        {"count", &count}};
+        {"batch", &batch}, {"pull", &pull}, {"queues", &queues},
+        {"offset", &offset}, {"ms", &ms}, {"count", &count}};
     if (argc < 3) die("usage: load PORT send|oneway|batch|pull [name=value ...]");
     one_way = !strcmp(argv[2], "oneway");
     code = !strcmp(argv[2], "pull") ? PULL : !strcmp(argv[2], "batch") ? SEND_BATCH : SEND_V2;

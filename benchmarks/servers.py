@@ -87,14 +87,19 @@ class Server(NamedTuple):
         It does not drop what a process has mapped, which the broker does with all of
         its files and Ropeway with none.
         """
-        for path in sorted(self.started.log_files.rglob("*")):
-            if path.is_file():
-                descriptor = os.open(path, os.O_RDONLY)
-                try:
-                    os.fdatasync(descriptor)
-                    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-                finally:
-                    os.close(descriptor)
+        drop_pages(self.started.log_files)
+
+
+def drop_pages(folder: Path) -> None:
+    """Ask the kernel to forget the pages of all files in a folder."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fdatasync(descriptor)
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(descriptor)
 
 
 def _signal(server: Server, number: int) -> None:

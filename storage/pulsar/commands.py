@@ -348,6 +348,10 @@ def decode_command(data: bytes, at: int, end: int) -> Message | None:
     Raises:
         WireError: the bytes are not a `BaseCommand`.
     """
+    if data[at : at + len(RECEIPT_HEAD)] == RECEIPT_HEAD:
+        receipt = _quick_receipt(data, at + len(RECEIPT_HEAD), end)
+        if receipt is not None:
+            return receipt
     tag, at = read_varint(data, at, end)
     if tag != 1 << 3 | VARINT:
         raise WireError(f"a command that begins with tag {tag}; allowed: 8, its type")
@@ -361,3 +365,26 @@ def decode_command(data: bytes, at: int, end: int) -> Message | None:
         if tag == number << 3 | LENGTH:
             return kind.decode(data, begin, at)
     raise WireError(f"a command of type {number} without its field {number}")
+
+
+# One comes for every entry that is sent, and brokers keep the order of its fields.
+RECEIPT_HEAD = b"\x08" + varint(NUMBERS[SendReceipt])
+RECEIPT_TAGS = b"".join(
+    (
+        *(key(NUMBERS[SendReceipt], LENGTH), key(1, VARINT), key(2, VARINT)),
+        *(key(3, LENGTH), key(1, VARINT), key(2, VARINT)),
+    )
+)
+"""Of the command, producer and sequence id; of the message id, ledger and entry."""
+
+
+def _quick_receipt(data: bytes, at: int, end: int) -> SendReceipt | None:
+    """What we look at of a receipt with that order; None where it has another."""
+    numbers = []
+    for tag in RECEIPT_TAGS:
+        if at >= end or data[at] != tag:
+            return None
+        number, at = read_varint(data, at + 1, end)
+        numbers.append(number)
+    _, producer_id, sequence_id, _, ledger, entry = numbers
+    return SendReceipt(producer_id, sequence_id, MessageId(ledger, entry))

@@ -119,7 +119,7 @@ def payload_frame(
     payload_bytes = 0
     for part in payload:
         checksum = extend_checksum(checksum, part)
-        payload_bytes += memoryview(part).nbytes
+        payload_bytes += len(part) if type(part) is bytes else memoryview(part).nbytes
     head = b"".join(
         (
             TWO_SIZES.pack(

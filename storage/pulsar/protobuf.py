@@ -14,6 +14,7 @@ Source: protobuf.dev/programming-guides/encoding.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from types import NoneType
 from typing import Any, Self, get_args, get_origin, get_type_hints
 
@@ -91,6 +92,11 @@ def varint(value: int) -> bytes:
     """An integer, 7 bits a byte, the lowest first."""
     if 0 <= value < 128:  # noqa: PLR2004
         return _SMALL[value]
+    return _long_varint(value)
+
+
+@lru_cache(maxsize=256)  # times and sequence ids come several times in a row
+def _long_varint(value: int) -> bytes:
     value &= WORD - 1
     out = bytearray()
     while value > 127:  # noqa: PLR2004
@@ -117,13 +123,13 @@ def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     if at < end and data[at] < 128:  # noqa: PLR2004 - most are that short
         return data[at], at + 1
     value = shift = 0
-    for place in range(at, min(end, at + VARINT_BYTES)):
-        byte = data[place]
-        value |= (byte & 127) << shift
+    for byte in data[at : min(end, at + VARINT_BYTES)]:
         if byte < 128:  # noqa: PLR2004
+            value |= byte << shift
             if value >= SIGN:
                 value = (value & WORD - 1) - WORD
-            return value, place + 1
+            return value, at + shift // 7 + 1
+        value |= (byte & 127) << shift
         shift += 7
     raise WireError(f"a varint at byte {at} that does not end before byte {end}")
 

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from storage.pulsar.commands import (
+    NUMBERS,
     CloseProducer,
     KeyValue,
     Send,
     SendError,
     SendReceipt,
     Success,
-    encode_command,
 )
 from storage.pulsar.connection import Connection
 from storage.pulsar.entry import Position
@@ -30,6 +30,13 @@ PARTITION_KEY = key(6, LENGTH)
 NUM_MESSAGES_IN_BATCH = key(11, VARINT)
 EVENT_TIME = key(12, VARINT)
 HIGHEST_SEQUENCE_ID = key(24, VARINT)
+
+# What a SEND begins with, and the keys of its fields; commands.Send is the same.
+SEND_HEAD = key(1, VARINT) + varint(NUMBERS[Send]) + key(NUMBERS[Send], LENGTH)
+SEND_PRODUCER = key(1, VARINT)
+SEND_SEQUENCE = key(2, VARINT)
+SEND_NUM_MESSAGES = key(3, VARINT)
+SEND_HIGHEST = key(6, VARINT)
 
 Done = Callable[[Position | None, PulsarError | None], None]
 
@@ -80,10 +87,10 @@ def entry_metadata(
 
 def size_of(payload: Sequence[Buffer]) -> int:
     """How many bytes the parts of a payload have."""
-    return sum(
-        len(part) if type(part) is bytes else memoryview(part).nbytes
-        for part in payload
-    )
+    size = 0
+    for part in payload:
+        size += len(part) if type(part) is bytes else memoryview(part).nbytes
+    return size
 
 
 class Place:
@@ -106,19 +113,19 @@ class Place:
         self.is_closed = False
         self._receipt = receipt
         self._left = left
+        # Of a SEND only numbers differ, and it is on the way of every entry.
+        self._send_head = SEND_PRODUCER + varint(self.producer_id) + SEND_SEQUENCE
         connection.producers[self.producer_id] = self
 
     def write(self, one: Pending) -> None:
         """Send an entry."""
-        highest = one.highest_sequence_id
-        send = Send(
-            self.producer_id,
-            one.sequence_id,
-            one.num_messages,
-            0 if highest == one.sequence_id else highest,
-        )
-        frame = payload_frame(encode_command(send), one.metadata, one.payload)
-        self.connection.write(frame)
+        fields = self._send_head + varint(one.sequence_id)
+        if one.num_messages != 1:
+            fields += SEND_NUM_MESSAGES + varint(one.num_messages)
+        if one.highest_sequence_id != one.sequence_id:
+            fields += SEND_HIGHEST + varint(one.highest_sequence_id)
+        command = SEND_HEAD + varint(len(fields)) + fields
+        self.connection.write(payload_frame(command, one.metadata, one.payload))
 
     def receipt(self, receipt: SendReceipt) -> None:
         """Pass on that an entry is stored."""

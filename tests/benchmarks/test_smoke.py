@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import cases, table
+from benchmarks import cases, pulsar_cases, table
 
 ROOT = Path(__file__).parents[2]
 SHORT = ["--rounds", "1", "--seconds", "0.1"]
@@ -113,9 +113,46 @@ def test_both_servers_take_the_load_of_native_and_of_java_clients() -> None:
         assert re.fullmatch(r"[\d.]+ \[[\d.]+-[\d.]+\]", ratio)
 
 
+@needs_gcc
+@pytest.mark.jvm
+@pytest.mark.server
+@pytest.mark.slow
+def test_ropeway_on_pulsar_is_compared_with_all_that_there_is() -> None:
+    words = [
+        *("single 128 B, 1 c", "batches of 100 x 128 B", "32 x 1 KiB, tail"),
+        *("waits for each, 128 B", "perf, batched, 128 B", "cold"),
+    ]
+    said = run(
+        *("on_pulsar", *SHORT, "--warm-up", "0.1"),
+        *("--cold-messages", "2000", *words),
+    )
+    _, beside_embedded, *_ = said.split("\n\n")
+    found = rows(beside_embedded)
+    for case in pulsar_cases.chosen(words):
+        assert float(found[case.name][0].replace(",", "")) > 0
+    found = rows(said)
+    assert float(found["pulsar-perf, batched, 128 B"][0].replace(",", "")) > 0
+    assert float(found["cold, all from offset 0"][2]) > 0
+    assert float(found["cold, half of it from a random offset"][2]) > 0
+
+
+def test_rop_is_held_to_the_cases_that_it_was_measured_in() -> None:
+    known = [one.name for one in pulsar_cases.CASES if pulsar_cases.rop(one)]
+    assert known == [
+        "single 128 B, 1 connection",
+        "single 128 B, 64 connections",
+        "single 1024 B, 1 connection",
+        "single 1024 B, 64 connections",
+        "pipelined 128 B, window 256",
+        "pull of 32 x 1 KiB, tail",
+        "pipelined 1024 B, window 256",
+    ]
+
+
 def test_no_two_cases_have_one_name() -> None:
-    names = [case.name for case in cases.CASES]
-    assert len(set(names)) == len(names)
+    for all_of_them in (cases.CASES, pulsar_cases.CASES):
+        names = [case.name for case in all_of_them]
+        assert len(set(names)) == len(names)
 
 
 def test_a_table_replaces_what_stood_between_its_markers(tmp_path: Path) -> None:
@@ -133,7 +170,7 @@ def test_a_table_replaces_what_stood_between_its_markers(tmp_path: Path) -> None
 
 def test_the_page_has_a_place_for_every_table() -> None:
     text = table.PAGE.read_text()
-    for name in ("compare", "growth"):
+    for name in ("compare", "growth", "on-pulsar-sync", "on-pulsar-async"):
         assert f"<!-- {name}: written by a program -->" in text
         assert f"<!-- /{name} -->" in text
 

@@ -160,6 +160,14 @@ class Pulsar:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def classpath(self) -> str:
+        """All that Pulsar consists of, as `java -cp` wants it."""
+        if self._version.startswith("4.2."):
+            return builds.classpath(HERE / "pulsar.xml")
+        top = builds.unpacked(ARCHIVE.format(version=self._version))
+        return str(top / f"apache-pulsar-{self._version}" / "lib" / "*")
+
     def start(self) -> None:
         """Start it, and return when topics can be made."""
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -178,7 +186,7 @@ class Pulsar:
                 *JAVA,
                 *self._java,
                 f"-Dlog4j.configurationFile={log4j}",
-                *["-cp", self._classpath()],
+                *["-cp", self.classpath],
                 "org.apache.pulsar.PulsarStandaloneStarter",
                 *["--config", str(conf), "-nfw", "-nss", "-a", "127.0.0.1"],
                 *["--bookkeeper-port", str(self._bookie_port)],
@@ -237,9 +245,3 @@ class Pulsar:
         except OSError:  # as urllib's errors are
             return False
         return True
-
-    def _classpath(self) -> str:
-        if self._version.startswith("4.2."):
-            return builds.classpath(HERE / "pulsar.xml")
-        top = builds.unpacked(ARCHIVE.format(version=self._version))
-        return str(top / f"apache-pulsar-{self._version}" / "lib" / "*")

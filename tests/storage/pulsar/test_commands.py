@@ -139,6 +139,36 @@ def test_what_is_no_command_is_refused(data, said):
     assert str(caught.value) == said
 
 
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        "0807 3a0c 0805 10ac02 1a05 08c801 1007",  # as brokers write it
+        "0807 3a0e 0805 10ac02 1a05 08c801 1007 2000",  # and a field behind that
+        "0807 3a0c 10ac02 0805 1a05 08c801 1007",  # in another order
+        "0807 3a0e 0805 10ac02 1a07 08c801 1007 1802",  # with the number of a partition
+    ],
+)
+def test_a_receipt_is_read_in_whatever_order_its_fields_come(encoded):
+    data = bytes.fromhex(encoded)
+    receipt = decode_command(data, 0, len(data))
+    assert isinstance(receipt, SendReceipt)
+    assert (receipt.producer_id, receipt.sequence_id) == (5, 300)
+    assert receipt.message_id is not None
+    assert (receipt.message_id.ledger, receipt.message_id.entry) == (200, 7)
+
+
+def test_a_receipt_without_a_place_is_one():
+    data = encode_command(SendReceipt(5, 300))
+    assert decode_command(data, 0, len(data)) == SendReceipt(5, 300)
+
+
+def test_a_receipt_that_is_cut_is_refused():
+    data = encode_command(SendReceipt(5, 300, MessageId(200, 7)))
+    for end in range(len(data)):
+        with pytest.raises(WireError):
+            decode_command(data, 0, end)
+
+
 def test_a_number_belongs_to_one_command():
     with pytest.raises(TypeError, match="command 18 is Ping already"):
         command(18)(Flow)

@@ -1,11 +1,24 @@
 """Entries go out as Pulsar's own client sends them."""
 
+import itertools
+from typing import TYPE_CHECKING, ClassVar, cast
+
 import pytest
 
+from storage.pulsar.commands import Send, encode_command
 from storage.pulsar.entry import Metadata
-from storage.pulsar.frames import decode_frame, decode_rest
-from storage.pulsar.sending import entry_metadata, metadata_head, size_of
+from storage.pulsar.frames import Buffer, decode_frame, decode_rest, payload_frame
+from storage.pulsar.sending import (
+    Pending,
+    Place,
+    entry_metadata,
+    metadata_head,
+    size_of,
+)
 from tests.storage.pulsar.golden import FRAMES
+
+if TYPE_CHECKING:
+    from storage.pulsar.connection import Connection
 
 
 def metadata_of(name: str) -> bytes:
@@ -58,6 +71,25 @@ def test_metadata_reads_as_what_it_was_made_of():
         event_ms=5,
         highest_sequence_id=(1 << 40) + 7,
     )
+
+
+@pytest.mark.parametrize(
+    ("num_messages", "highest"), [(1, 1 << 40), (7, 1 << 40), (1, (1 << 40) + 6)]
+)
+def test_an_entry_goes_out_behind_the_command_send(num_messages, highest):
+    written: list[Buffer] = []
+
+    class Wire:
+        ids = itertools.count(300)
+        producers: ClassVar[dict[int, Place]] = {}
+        write = written.extend
+
+    place = Place(cast("Connection", Wire()), print, print)
+    payload = (b"pay", b"load")
+    place.write(Pending(1 << 40, highest, num_messages, b"m", payload, 7, print))
+    said = 0 if highest == 1 << 40 else highest
+    send = Send(place.producer_id, 1 << 40, num_messages, said)
+    assert written == payload_frame(encode_command(send), b"m", payload)
 
 
 @pytest.mark.parametrize(
