@@ -20,6 +20,9 @@ written by `pytest --compatibility docs/compatibility.md tests/clients tests/sys
 RANK = ["fails", "not supported", "works"]
 """A feature with several tests is as good as the worst of them."""
 
+RESULT = "compatibility"
+"""What came of a test, among the properties of its report."""
+
 Cell = tuple[str, str]
 
 
@@ -77,10 +80,27 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "compatibility(feature, client): a row of docs/compatibility.md"
     )
-    config.stash[TABLE] = Table()
+    # With several processes, the one that gives out the work writes the table.
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Recorder(config.getoption("--compatibility")))
 
 
-TABLE = pytest.StashKey[Table]()
+class Recorder:
+    """Collects what came of the tests, and writes it at the end."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._table = Table()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        for name, value in report.user_properties:
+            if name == RESULT:
+                feature, client, cell = value
+                self._table.add(feature, client, tuple(cell))
+
+    def pytest_sessionfinish(self) -> None:
+        if self._path is not None:
+            self._path.write_text(self._table.markdown())
 
 
 @pytest.hookimpl(wrapper=True)
@@ -92,7 +112,7 @@ def pytest_runtest_makereport(
     if marker is not None:
         client = _client(item, marker)
         for cell in _cells(report):
-            item.config.stash[TABLE].add(marker.args[0], client, cell)
+            report.user_properties.append((RESULT, [marker.args[0], client, cell]))
     return report
 
 
@@ -114,8 +134,3 @@ def _cells(report: pytest.TestReport) -> list[Cell]:
         return [("works", "")]
     return []
 
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    path: Path | None = session.config.getoption("--compatibility")
-    if path is not None:
-        path.write_text(session.config.stash[TABLE].markdown())

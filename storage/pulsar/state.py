@@ -211,6 +211,8 @@ class PulsarState:
             )
             try:
                 await self._begin(term)
+                # What was read in the same moment may have ended it.
+                term.check()
             except BaseException as error:
                 self._term = None
                 await term.close()

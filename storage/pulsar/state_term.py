@@ -155,8 +155,7 @@ class Term:
         while self._dirty and self._error is None:
             self._send()
             await asyncio.sleep(0)
-        if self._error is not None:
-            raise self._error
+        self.check()
         if not self._flights:
             return
         waiter = asyncio.get_running_loop().create_future()
@@ -168,6 +167,15 @@ class Term:
             raise PulsarUnavailableError(
                 f"not stored in {self._client.request_timeout_s} s"
             ) from None
+
+    def check(self) -> None:
+        """See that nothing has ended it.
+
+        Raises:
+            PulsarError: something has.
+        """
+        if self._error is not None:
+            raise self._error
 
     async def give_up(self) -> None:
         """Flush, and say that nobody needs to wait for our lease; then `close`.

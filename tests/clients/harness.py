@@ -14,8 +14,8 @@ from typing import Any
 
 Event = dict[str, Any]
 
-DEADLINE_SECONDS = 1800
-"""An agent ends by itself after this time, whatever happens to the tests."""
+DEADLINE_SECONDS = 3 * 3600
+"""An agent ends by itself after this time, longer than any run of the tests."""
 
 WAIT_SECONDS = 90
 """Longer than a rebalance of the slowest client (20 s) on a loaded machine."""

@@ -14,6 +14,7 @@ import pytest
 import structlog
 
 from storage.api import LogUnavailableError
+from storage.pulsar.errors import FencedError
 from storage.pulsar.state import state_topic
 from tests.contracts.state import OpenState, StateContract, until
 from tests.storage.pulsar.states import Cluster, cluster, until_compacted
@@ -22,6 +23,8 @@ from tests.system.pulsar import Pulsar
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
+
+    from storage.pulsar.state_term import Term
 
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
 
@@ -219,6 +222,30 @@ def test_a_failed_take_over_leaves_a_follower(pulsar: Pulsar, topic: str) -> Non
                 slow.put("k", "1")
             for state in (first, slow):
                 await state.close()
+
+    asyncio.run(main())
+
+
+def test_who_is_driven_out_at_the_moment_of_its_take_over_does_not_lead(
+    pulsar: Pulsar, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with cluster(pulsar, topic) as one:
+            state = await one.open("a")
+            begin = state._begin
+
+            async def begin_and_end(term: Term) -> None:
+                await begin(term)
+                term.end(FencedError("node b leads"))
+
+            with monkeypatch.context() as patch:
+                patch.setattr(state, "_begin", begin_and_end)
+                with pytest.raises(LogUnavailableError, match="node b leads"):
+                    await state.take_over()
+            assert not state.leading
+            await state.take_over()
+            state.put("k", "1")
+            await state.close()
 
     asyncio.run(main())
 
