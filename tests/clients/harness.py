@@ -140,7 +140,10 @@ class Call:
         return [event for event in self._events if event["event"] == name]
 
     def wait(
-        self, until: Callable[[list[Event]], bool], name: str = "received"
+        self,
+        until: Callable[[list[Event]], bool],
+        name: str = "received",
+        seconds: float = WAIT_SECONDS,
     ) -> list[Event]:
         """The events of one name, as soon as they satisfy a condition.
 
@@ -148,7 +151,7 @@ class Call:
             TimeoutError: they did not in time; the text has the last of them.
             AgentError: the command failed.
         """
-        give_up = time.monotonic() + WAIT_SECONDS
+        give_up = time.monotonic() + seconds
         while not until(found := self.events(name)):
             for error in self.events("error"):
                 raise AgentError(error)
@@ -162,27 +165,20 @@ class Call:
                 self._events.append(self.incoming.get(timeout=min(left, 1)))
         return found
 
-    def wait_long(self, until: Callable[[], bool]) -> "Call":
-        """Wait for what may take several times as long as one step.
-
-        Raises:
-            TimeoutError: it did not come.
-        """
-        give_up = time.monotonic() + 4 * WAIT_SECONDS
-        while not until():
-            if time.monotonic() > give_up or not self._agent.alive():
-                raise TimeoutError(f"{self._do}: {self._agent.tail()}")
-            time.sleep(0.05)
-        return self
-
-    def wait_for(self, count: int, name: str = "received") -> list[Event]:
+    def wait_for(
+        self, count: int, name: str = "received", seconds: float = WAIT_SECONDS
+    ) -> list[Event]:
         """The events of one name, as soon as there are so many."""
-        return self.wait(lambda events: len(events) >= count, name)
+        return self.wait(lambda events: len(events) >= count, name, seconds)
 
-    def wait_for_bodies(self, bodies: Sequence[str]) -> list[Event]:
+    def wait_for_bodies(
+        self, bodies: Sequence[str], seconds: float = WAIT_SECONDS
+    ) -> list[Event]:
         """The received events, as soon as each body has come at least once."""
         wanted = set(bodies)
-        return self.wait(lambda events: wanted <= {one["body"] for one in events})
+        return self.wait(
+            lambda events: wanted <= {one["body"] for one in events}, seconds=seconds
+        )
 
     def finish(self) -> "Call":
         """Wait until the command is done; a consumer then has started.

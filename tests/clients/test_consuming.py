@@ -297,7 +297,7 @@ def test_consumers_of_a_group_share_queues_and_take_over(
                 if {name: len(taken) for name, taken in took.items()} == queues:
                     return
                 time.sleep(0.02)
-            assert number < 60, took
+            assert number < WAIT_SECONDS, took
 
     send_until_queues("both", {"staying": 2, "leaving": 2})
     if leave == "stop":

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 QUEUES = 4
 PAUSE_MS = 20
-RETRY_FOR_MS = 150_000
+RECOVERY_S = 300
+"""Longer than it takes to start Pulsar again on a loaded machine."""
 ROUTES_MS = 1000
 """How often the clients ask for routes: by default half a minute, which would be all
 that is measured."""
@@ -65,7 +66,7 @@ class Load:
             ],
             mode="ordered",
             pause_ms=PAUSE_MS,
-            retry_for_ms=RETRY_FOR_MS,
+            retry_for_ms=RECOVERY_S * 1000,
             timeout_ms=3000,
             poll_routes_ms=ROUTES_MS,
             producer_group=f"{topic}-producers",
@@ -75,14 +76,14 @@ class Load:
     def flows(self, after: int = 0) -> int:
         """Return when more than so many sends are acknowledged, and some consumed."""
         for consumer in self.consumers.values():
-            consumer.wait_for(1)
-        return len(self._producer.wait_for(after + self._count // 10, "sent"))
+            consumer.wait_for(1, seconds=RECOVERY_S)
+        wanted = after + self._count // 10
+        return len(self._producer.wait_for(wanted, "sent", seconds=RECOVERY_S))
 
     def acknowledged(self) -> list[Event]:
         """Every send that was acknowledged, once all were."""
-        sent = self._producer.wait_long(
-            lambda: len(self._producer.events("done")) == 1
-        ).events("sent")
+        self._producer.wait_for(1, "done", seconds=RECOVERY_S)
+        sent = self._producer.events("sent")
         assert sorted(int(one["body"]) for one in sent) == list(range(self._count))
         return sent
 
@@ -106,7 +107,7 @@ class Load:
         again = []
         everything = [body for queue in stored for body in queue]
         for way, consumer in self.consumers.items():
-            consumer.wait_for_bodies(everything)
+            consumer.wait_for_bodies(everything, seconds=RECOVERY_S)
             received = consumer.stop()
             again += _repeats(received)
             if way == "orderly":

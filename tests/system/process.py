@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import struct
@@ -15,6 +16,8 @@ START_SECONDS = 120
 STOP_SECONDS = 60
 POLL_SECONDS = 0.01
 GET_ROUTE = 105
+PORTS = range(12_000, 32_000)
+"""Below those that Linux gives to connections, which begin at 32,768."""
 
 
 class ServerProcess:
@@ -86,12 +89,25 @@ class ServerProcess:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody listens on."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+    """Ports of 127.0.0.1 that nobody listens on, and no connection is given by chance.
+
+    So a server finds its own free again when it is started a second time.
+    """
+    found: list[int] = []
+    while len(found) < count:
+        port = random.choice(PORTS)
+        if port not in found and _is_free(port):
+            found.append(port)
+    return found
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as one:
+        try:
+            one.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def listens(port: int) -> bool:
