@@ -133,4 +133,3 @@ def _cells(report: pytest.TestReport) -> list[Cell]:
     if report.passed and report.when == "call":
         return [("works", "")]
     return []
-

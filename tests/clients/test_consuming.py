@@ -53,10 +53,12 @@ def wait_for_commit(server: Server, topic: str, group: str) -> list[tuple[int, i
             ]
 
     give_up = time.monotonic() + WAIT_SECONDS
-    while not any(offset for _, offset in (offsets := asyncio.run(ask()))):
+    while True:
+        offsets = asyncio.run(ask())
+        if any(offset for _, offset in offsets):
+            return offsets
         assert time.monotonic() < give_up
         time.sleep(0.1)
-    return offsets
 
 
 async def committed(remoting: Remoting, topic: str, group: str, queue: int) -> int:
