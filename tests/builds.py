@@ -4,13 +4,15 @@ Downloads and builds are kept outside the tree, in `$ROPEWAY_CACHE` or the user'
 folder, under a name that holds a hash of all that went in.
 """
 
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 BUILD_SECONDS = 600
@@ -46,7 +48,8 @@ def classpath(pom: Path, version: str = "") -> str:
     jars = (folder / "classpath").read_text()
     if not all(Path(jar).exists() for jar in jars.split(":")):
         # Maven's own repository was emptied since.
-        resolve(folder)
+        with _alone():
+            resolve(folder)
     return jars
 
 
@@ -138,20 +141,25 @@ def _built(
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     target = cache() / "builds" / f"{kind}-{digest.hexdigest()[:20]}"
-    if target.exists():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # Another run may build the same at the same time: the first rename wins.
-    folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{kind}-"))
-    try:
-        build(folder)
-        folder.rename(target)
-    except OSError:
+    with _alone():
         if not target.exists():
-            raise
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+            folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{kind}-"))
+            try:
+                build(folder)
+                folder.rename(target)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
     return target
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Build one thing at a time: Maven's own folder is not made for two who write."""
+    builds = cache() / "builds"
+    builds.mkdir(parents=True, exist_ok=True)
+    with (builds / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _run(arguments: list[str], directory: Path) -> None:
