@@ -23,6 +23,7 @@ settings.load_profile("ropeway")
 HERE = Path(__file__).parent
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put what looks at the whole tree first, and say what one process must run."""
     items.sort(key=lambda item: item.path.parent != HERE)
