@@ -213,8 +213,11 @@ def test_a_message_refused_too_often_goes_to_the_dead_letter_queue(
         delay_level=1,
         max_reconsume_times=2,
     )
-    received = consumer.wait_for(3)
-    assert [one["reconsume_times"] for one in received] == [0, 1, 2]
+    received = consumer.wait(
+        lambda events: any(one["reconsume_times"] == 2 for one in events)
+    )
+    # A client that balances queues meanwhile may receive one of them twice.
+    assert list(dict.fromkeys(one["reconsume_times"] for one in received)) == [0, 1, 2]
     dead = session(JAVA_5)
     wait_for_topic(dead, f"%DLQ%{group}")
     letters = dead.start("consume", topic=f"%DLQ%{group}", group=f"{group}-dead")
@@ -222,7 +225,7 @@ def test_a_message_refused_too_often_goes_to_the_dead_letter_queue(
     letters.stop()
     assert letter["body"] == "message 0"
     assert letter["properties"]["RETRY_TOPIC"] == topic
-    assert len(consumer.stop()) == 3
+    assert {one["reconsume_times"] for one in consumer.stop()} == {0, 1, 2}
 
 
 @each(JAVA_5, JAVA_4, GO, CPP)

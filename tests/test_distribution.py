@@ -1,0 +1,25 @@
+"""Which tests share a process."""
+
+from pathlib import Path
+
+from tests.distribution import CLIENTS_ON_PULSAR, FIRST, PULSAR, group
+
+
+def test_tests_of_one_slow_server_are_together() -> None:
+    consuming = "tests/clients/test_consuming.py"
+    assert group(f"{consuming}::test_a[pulsar-Java 5.5.0]") == CLIENTS_ON_PULSAR
+    restarts = "tests/clients/test_restarts.py"
+    assert group(f"{restarts}::test_a[kill-pulsar-Go 2.1.2]") == CLIENTS_ON_PULSAR
+    assert group("tests/storage/pulsar/test_log.py::test_a") == PULSAR
+    assert group("tests/system/test_native_clients.py::test_a") == PULSAR
+
+
+def test_the_rest_goes_by_files() -> None:
+    consuming = "tests/clients/test_consuming.py"
+    assert group(f"{consuming}::test_a[embedded-Java 5.5.0]") == consuming
+    assert group("tests/system/test_pulsar_client.py::test_a") != PULSAR
+
+
+def test_what_comes_first_is_there() -> None:
+    root = Path(__file__).parents[1]
+    assert all((root / name).is_file() for name in FIRST if name.startswith("tests/"))
