@@ -15,7 +15,7 @@ from ropeway.client import (
     ReceivedMessage,
 )
 
-LIMIT_S = 100
+LIMIT_S = 280
 
 CONSUMER = ConsumerConfig(
     heartbeat_interval_s=1,

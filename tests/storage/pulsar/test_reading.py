@@ -264,6 +264,7 @@ class Named:
     """What a session needs of a partition and of a reader that brings nothing."""
 
     full_name = "orders-partition-0"
+    converter = None
 
     def __init__(self) -> None:
         self.positions = Positions(4)

