@@ -23,6 +23,7 @@ from storage.pulsar.admin import Admin
 from storage.pulsar.catalog import Catalog
 from storage.pulsar.client import PulsarClient
 from storage.pulsar.finding import Finder
+from storage.pulsar.hosts import hosts as find_hosts
 from storage.pulsar.ownership import Ownership
 from storage.pulsar.partition import PulsarPartition
 from storage.pulsar.reading import Readers
@@ -134,6 +135,7 @@ class PulsarLog:
             self._open_ones,
             self._refresh,
             self._ownership.reopen,
+            self._ownership.close_unused,
         )
         self._partitions: dict[str, dict[int, PulsarPartition]] = {}
         self._closing: asyncio.Task[None] | None = None
@@ -151,7 +153,10 @@ class PulsarLog:
             self._shared.discard(topic)
         else:
             await self._share(topic)
-        await self._catalog.create(topic, partitions)
+        if self._ownership.follows:
+            await self._catalog.find(topic, partitions)
+        else:
+            await self._catalog.create(topic, partitions)
 
     async def _share(self, topic: str) -> None:
         if self._converter is None:
@@ -247,6 +252,32 @@ class PulsarLog:
         self._refuse_when_closed()
         self._ownership.open_early(self._every())
 
+    async def follow(self) -> None:
+        """Own no partitions from now on; `ready` opens them for reading alone.
+
+        Nothing is made either: `create` looks whether another node has made it. Who
+        reads sees what the owner stored, at the same offsets, a moment later; what
+        nobody reads is not followed.
+        """
+        self._ownership.follows = True
+        await self.release()
+
+    async def lead(self) -> None:
+        """Follow no longer: from now on `ready` and `open_early` take partitions over.
+
+        Consumers' readers stay, for what is stored is the same for both.
+        """
+        self._ownership.follows = False
+        await self._ownership.stop_opening()
+        self._ownership.stop_following(self._open_ones())
+
+    def forget(self, topic: str) -> None:
+        """Know nothing more of a topic that another node has deleted."""
+        topic = self._catalog.names.canonical(topic)
+        self._catalog.topics.pop(topic, None)
+        self._shared.discard(topic)
+        self._forget(topic)
+
     async def release(self) -> None:
         """Give up all partitions; `ready` opens them again.
 
@@ -267,6 +298,8 @@ class PulsarLog:
             "this node has given it up",
             self._settings.wait_ms / 1000,
         )
+        for partition, _ in released:
+            partition.forget_ends()
 
     def _taken(self, partition: PulsarPartition) -> None:
         if self._lost_ownership is not None:
@@ -299,6 +332,12 @@ class PulsarLog:
             topic: frozenset(range(count))
             for topic, count in self._catalog.topics.items()
         }
+
+    async def hosts(self, topic: str, partitions: Collection[int]) -> dict[int, str]:
+        """Where Pulsar's brokers are that serve partitions; see `storage.api`."""
+        self._refuse_when_closed()
+        name = self._catalog.name(self._catalog.names.canonical(topic))
+        return await find_hosts(self._client, name, partitions)
 
     @property
     def overdue_ms(self) -> int:
