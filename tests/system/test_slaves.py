@@ -137,12 +137,9 @@ async def test_a_new_topic_is_on_all_brokers_at_once(
                 perm=6,
             )
             assert (await other.ask(create)).code == 0
-            while await queues(one, "notes") != {"broker-1": 2}:
-                await asyncio.sleep(0.02)
+            await until_queues(one, "notes", {"broker-1": 2})
             assert (await one.ask(create)).code == 0
-            both = {"broker-0": 2, "broker-1": 2}
-            while await queues(other, "notes") != both:
-                await asyncio.sleep(0.02)
+            await until_queues(other, "notes", {"broker-0": 2, "broker-1": 2})
         path = f"persistent/public/{cluster.namespace}/orders/partitions"
         made_there = await asyncio.to_thread(pulsar.admin, "GET", path)
         assert made_there["partitions"] == 8
@@ -153,3 +150,9 @@ async def queues(client: Remoting, topic: str) -> dict[str, int]:
     answer = await client.ask(GetRouteInfo(topic=topic))
     route = msgspec.json.decode(answer.body, type=bodies.TopicRoute)
     return {one.broker_name: one.write_queue_nums for one in route.queue_datas}
+
+
+async def until_queues(client: Remoting, topic: str, wanted: dict[str, int]) -> None:
+    """Return when a node has seen what another one has changed."""
+    while await queues(client, topic) != wanted:  # noqa: ASYNC110 - it comes
+        await asyncio.sleep(0.02)
