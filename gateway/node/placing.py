@@ -1,15 +1,53 @@
-"""Which brokers get which partitions of a topic that all of them are to have."""
+"""Which partitions the queues of a topic get, on one broker or on all of them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from gateway.wire import host_port
+from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE
+from storage.api import MAX_PARTITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from routing.api import Broker
+    from routing.api import Broker, Topic
+
+
+def complaint(setup: Topic) -> str | None:
+    """What is wrong with a topic's numbers of queues and permission, if anything."""
+    for what, number in (
+        ("readQueueNums", setup.read_queue_nums),
+        ("writeQueueNums", setup.write_queue_nums),
+    ):
+        if not 0 <= number <= MAX_PARTITIONS:
+            return (
+                f"{what} of topic {setup.name} is {number}; "
+                f"allowed: 0 to {MAX_PARTITIONS}"
+            )
+    if not queues(setup):
+        return f"topic {setup.name} has no queue; allowed: at least 1"
+    if not 0 <= setup.perm <= (PERM_READ | PERM_WRITE | PERM_INHERIT):
+        return f"perm of topic {setup.name} is {setup.perm}; allowed: 0 to 7"
+    return None
+
+
+def queues(setup: Topic) -> int:
+    """How many queues of a topic a broker needs."""
+    return max(setup.read_queue_nums, setup.write_queue_nums)
+
+
+def used(route: Mapping[str, list[int]]) -> set[int]:
+    """Every partition that is some broker's."""
+    return {number for numbers in route.values() for number in numbers}
+
+
+def free(taken: Collection[int], start: int, count: int) -> list[int]:
+    """The next partitions that nobody has; numbers begin again after the last."""
+    numbers = (
+        number % MAX_PARTITIONS for number in range(start, start + MAX_PARTITIONS)
+    )
+    return [number for number in numbers if number not in taken][:count]
 
 
 def neighbours(

@@ -234,21 +234,8 @@ class Topics:
         Raises:
             TopicError: A number of queues or the permission is out of range.
         """
-        for what, number in (
-            ("readQueueNums", setup.read_queue_nums),
-            ("writeQueueNums", setup.write_queue_nums),
-        ):
-            if not 0 <= number <= MAX_PARTITIONS:
-                raise TopicError(
-                    f"{what} of topic {setup.name} is {number}; "
-                    f"allowed: 0 to {MAX_PARTITIONS}"
-                )
-        if setup.read_queue_nums == setup.write_queue_nums == 0:
-            raise TopicError(f"topic {setup.name} has no queue; allowed: at least 1")
-        if not 0 <= setup.perm <= (PERM_READ | PERM_WRITE | PERM_INHERIT):
-            raise TopicError(
-                f"perm of topic {setup.name} is {setup.perm}; allowed: 0 to 7"
-            )
+        if complaint := placing.complaint(setup):
+            raise TopicError(complaint)
         return await self._change(setup.name, lambda _: setup, everywhere=everywhere)
 
     async def _change(
@@ -296,8 +283,8 @@ class Topics:
                 theirs = route.pop(broker, [])
                 if (
                     numbers[: len(theirs)] != theirs
-                    or len(numbers) < _queues(setup)
-                    or not _used(route).isdisjoint(numbers)
+                    or len(numbers) < placing.queues(setup)
+                    or not placing.used(route).isdisjoint(numbers)
                 ):
                     raise _ChangedMeanwhileError
             return msgspec.structs.replace(setup, route={**route, **plan})
@@ -306,7 +293,7 @@ class Topics:
 
     async def _plan(self, setup: Topic) -> dict[str, list[int]]:
         """Partitions for all brokers that run: as many for each, and near ones."""
-        queues = _queues(setup)
+        queues = placing.queues(setup)
         brokers = placing.neighbours(
             self._routes.brokers,
             self._config.broker,
@@ -322,23 +309,19 @@ class Topics:
 
     def _assign(self, setup: Topic, route: Mapping[str, list[int]]) -> list[int]:
         """Partitions for queue ids: those that they have, then free ones."""
-        partitions = list(route.get(self._config.broker, ()))
-        missing = _queues(setup) - len(partitions)
-        used = _used(route)
+        ours = list(route.get(self._config.broker, ()))
+        missing = max(placing.queues(setup) - len(ours), 0)
+        used = placing.used(route)
         if missing > MAX_PARTITIONS - len(used):
             raise TopicError(
                 f"topic {setup.name} would have {len(used) + missing} queues on its "
                 f"brokers together; allowed: {MAX_PARTITIONS}"
             )
         start = self._assigned if self._log.numbering == "rotating" else 0
-        for number in range(start, start + MAX_PARTITIONS):
-            if missing <= 0:
-                break
-            if number % MAX_PARTITIONS not in used:
-                partitions.append(number % MAX_PARTITIONS)
-                missing -= 1
-                self._assigned = number + 1
-        return partitions
+        new = placing.free(used, start, missing)
+        if new:
+            self._assigned = start + (new[-1] - start) % MAX_PARTITIONS + 1
+        return ours + new
 
     async def delete(self, name: str) -> None:
         """Delete a topic with its messages from this broker.
@@ -407,11 +390,3 @@ class Topics:
         task = asyncio.get_running_loop().create_task(mend())
         self._mending.add(task)
         task.add_done_callback(self._mending.discard)
-
-
-def _queues(setup: Topic) -> int:
-    return max(setup.read_queue_nums, setup.write_queue_nums)
-
-
-def _used(route: Mapping[str, list[int]]) -> set[int]:
-    return {number for numbers in route.values() for number in numbers}

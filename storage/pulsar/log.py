@@ -32,13 +32,13 @@ from storage.pulsar.state import PulsarState, open_state, state_topic
 from storage.pulsar.tail import Tail
 from storage.pulsar.times import Times
 from storage.pulsar.upkeep import Upkeep, refresh_first
+from storage.pulsar.way_in import drain, let_go
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from storage.api import EntryFormat, Found, Numbering
     from storage.native import Converter
-    from storage.pulsar.way_in import WayIn
     from storage.state import Deposed
 
 LOOK_AGAIN_S = (0.0, 0.2, 1.0, 3.0)
@@ -255,9 +255,7 @@ class PulsarLog:
     async def follow(self) -> None:
         """Own no partitions from now on; `ready` opens them for reading alone.
 
-        Nothing is made either: `create` looks whether another node has made it. Who
-        reads sees what the owner stored, at the same offsets, a moment later; what
-        nobody reads is not followed.
+        Nothing is made either: `create` looks whether another node has made it.
         """
         self._ownership.follows = True
         await self.release()
@@ -293,7 +291,7 @@ class PulsarLog:
         for partition, _ in released:
             partition.appender = None
             self._readers.forget(partition)
-        await self._let_go(
+        await let_go(
             [appender for _, appender in released],
             "this node has given it up",
             self._settings.wait_ms / 1000,
@@ -366,12 +364,7 @@ class PulsarLog:
     async def flush(self) -> None:
         """Return when all that was appended before has been acknowledged."""
         self._refuse_when_closed()
-        await self._drain([one.appender for one in self._open_ones() if one.appender])
-
-    async def _drain(self, appenders: list[WayIn]) -> None:
-        waits = [one.drained() for one in appenders if not one.is_idle]
-        if waits:
-            await asyncio.gather(*waits)
+        await drain([one.appender for one in self._open_ones() if one.appender])
 
     async def close(self) -> None:
         """Wait for what is on its way, give everything up. Twice is fine."""
@@ -387,24 +380,11 @@ class PulsarLog:
             if partition.appender is not None:
                 appenders.append(partition.appender)
                 partition.appender = None
-        await self._let_go(appenders, "the log was closed", self._settings.outcome_s)
+        await let_go(appenders, "the log was closed", self._settings.outcome_s)
         await self._ownership.close()
         await self._readers.close()
         await self._client.close()
         await self._admin.close()
-
-    async def _let_go(
-        self, appenders: list[WayIn], reason: str, patience_s: float
-    ) -> None:
-        """Wait for what is on its way, and close what it goes through."""
-        try:
-            async with asyncio.timeout(patience_s):
-                await self._drain(appenders)
-        except (TimeoutError, LogError) as error:
-            _log.warning("appends were not acknowledged", reason=str(error))
-        for appender in appenders:
-            appender.fail(reason)
-        await asyncio.gather(*(one.close() for one in appenders))
 
     async def _refresh(self, partition: PulsarPartition) -> None:
         await refresh_first(self._client, self._admin, partition)

@@ -1,12 +1,12 @@
-"""Partitions are shared out evenly, and stay on their machine where there is room."""
+"""Partitions are free ones, shared out evenly, near ones where there is room."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.node.placing import neighbours, share_out
-from routing.api import Broker
+from gateway.node.placing import complaint, free, neighbours, share_out
+from routing.api import Broker, Topic
 
 
 def node(broker: str, *addresses: str, cluster: str = "c") -> tuple[Broker, ...]:
@@ -74,3 +74,25 @@ def test_neighbours_are_those_of_the_cluster_that_run():
     # Whoever makes the topic has a part in it, announced or not.
     assert neighbours(brokers, "broker-3", "c", 2).keys() == {"broker-0", "broker-3"}
     assert neighbours({}, "broker-7", "c", 1) == {"broker-7": set()}
+
+
+def test_free_partitions_go_round_past_those_that_are_taken():
+    assert free((), 0, 3) == [0, 1, 2]
+    assert free({0, 2}, 0, 2) == [1, 3]
+    assert free({0}, 1023, 2) == [1023, 1]
+    assert free((), 5000, 1) == [5000 % 1024]
+    assert free(range(1024), 7, 1) == []
+    assert free((), 0, 0) == []
+
+
+def test_numbers_that_cannot_be_are_said_with_what_is_allowed():
+    def of(read: int, write: int, perm: int = 6) -> str | None:
+        return complaint(
+            Topic(name="t", read_queue_nums=read, write_queue_nums=write, perm=perm)
+        )
+
+    assert of(0, 1) is of(1024, 0) is of(1, 1, 7) is None
+    assert of(1025, 1) == "readQueueNums of topic t is 1025; allowed: 0 to 1024"
+    assert of(1, -1) == "writeQueueNums of topic t is -1; allowed: 0 to 1024"
+    assert of(0, 0) == "topic t has no queue; allowed: at least 1"
+    assert of(1, 1, 8) == "perm of topic t is 8; allowed: 0 to 7"
