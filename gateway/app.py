@@ -168,7 +168,10 @@ class App:
         def forget(topic: ServedTopic) -> None:
             for partition in topic.partitions:
                 holds.release(partition)
-            offsets.forget(topic=topic.name)
+            if not topics.follows:
+                offsets.forget(topic=topic.name)
+            elif shared_log is not None:
+                shared_log.forget(topic.name)
 
         topics.watch_deleted(forget)
         schedule = Schedule(levels_ms, topics, offsets, message_log)
@@ -177,9 +180,11 @@ class App:
         if state is None:
             duties.insert(1, TakenBack(offsets, topics))
         else:
-            duties.insert(0, state)
             if shared_log is not None:
-                duties.insert(duties.index(topics) + 1, Held(shared_log))
+                held = duties[0] = Held(shared_log, topics, holds)
+                # A node begins as a slave.
+                await held.give_up()
+            duties.insert(0, state)
             proofs = [lambda: state.held_until_s, lambda: routes.held_until_s]
         leadership = Leadership(config.broker, self._node_name, routes, duties, proofs)
         forwarder = Forwarder(config.limits.frame_bytes, None)

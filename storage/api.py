@@ -296,6 +296,14 @@ class Log(Protocol):
     def topics(self) -> dict[str, frozenset[int]]:
         """Every topic with the numbers of its partitions."""
 
+    async def hosts(self, topic: str, partitions: Collection[int]) -> dict[int, str]:
+        """Which machines serve partitions of a topic, for who wants to be near them.
+
+        Returns:
+            The host of each partition, of those for which the log has such a notion
+            and could find it out in a few seconds; perhaps none.
+        """
+
     @property
     def overdue_ms(self) -> int:
         """How long the oldest append has been on its way, once that is too long.

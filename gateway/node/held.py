@@ -1,37 +1,59 @@
-"""The partitions of a log that several nodes share: held by the node that leads."""
+"""The partitions of a log that several nodes share: held by the node that leads.
+
+The others follow: they read what the leader stores, and answer reads of it.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from gateway.node.holds import Holds
+    from gateway.node.topics import Topics
 
 
 class SharedLog(Protocol):
     """A log of whose partitions one node at a time is the writer."""
 
+    async def lead(self) -> None:
+        """Be the writer of partitions that are opened from now on."""
+
     def open_early(self) -> None:
         """Begin to open all partitions that were asked for."""
 
-    async def release(self) -> None:
-        """Give up all partitions."""
+    async def follow(self) -> None:
+        """Give up all partitions, and open them for reading alone from now on."""
+
+    def forget(self, topic: str) -> None:
+        """Know nothing more of a topic that another node has deleted."""
 
 
 class Held:
-    """Takes a broker's partitions when its node begins to lead, and lets go of them.
-
-    A duty behind the topics, which ask for their partitions. It does not wait: a
-    request that comes early opens what it needs by itself.
+    """Takes a broker's topics when its node begins to lead, and lets go of them.
 
     Args:
-        log: Whose partitions.
+        log: Where their partitions are.
+        topics: Those topics.
+        holds: Pulls that wait while another node leads; they ask again.
     """
 
-    def __init__(self, log: SharedLog) -> None:
+    def __init__(self, log: SharedLog, topics: Topics, holds: Holds) -> None:
         self._log = log
+        self._topics = topics
+        self._holds = holds
 
     async def take_over(self) -> None:
-        """Begin to open partitions, before requests want them."""
+        """Begin to open partitions, before requests want them.
+
+        It does not wait: a request that comes early opens what it needs by itself.
+        """
+        await self._holds.give_up()
+        await self._log.lead()
+        await self._topics.take_over()
         self._log.open_early()
 
     async def give_up(self) -> None:
         """Let go, so that the next leader is in nobody's way, nor anybody in its."""
-        await self._log.release()
+        await self._topics.give_up()
+        await self._log.follow()
+        await self._topics.follow()

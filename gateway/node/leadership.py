@@ -99,6 +99,12 @@ class Leadership:
         self.check(time.monotonic())
         return self.leads
 
+    def is_led_elsewhere(self) -> bool:
+        """Whether another node is to lead, as routes say."""
+        # Where nobody is, routes have lost sight of their nodes, and the log decides.
+        chosen = self._chosen()
+        return chosen is not None and chosen.node != self._node
+
     async def settle(self) -> Broker | None:
         """Wait until it is known who leads: another node, or None for this one.
 
@@ -108,7 +114,7 @@ class Leadership:
         loop = asyncio.get_running_loop()
         give_up_s = loop.time() + SETTLE_S
         while not self.leads:
-            if self._is_another_chosen():
+            if self.is_led_elsewhere():
                 return self._chosen()
             moved = loop.create_future()
             self._waiting.append(moved)
@@ -171,11 +177,6 @@ class Leadership:
         chosen = self._chosen()
         return chosen is not None and chosen.node == self._node
 
-    def _is_another_chosen(self) -> bool:
-        # Where nobody is, routes have lost sight of their nodes, and the log decides.
-        chosen = self._chosen()
-        return chosen is not None and chosen.node != self._node
-
     def _proven_until_s(self) -> float:
         return max((proof() for proof in self._proofs), default=math.inf)
 
@@ -183,7 +184,7 @@ class Leadership:
         while True:
             self._changed.clear()
             wait_s: float | None = None
-            if self._deposed or (self._on_duty and self._is_another_chosen()):
+            if self._deposed or (self._on_duty and self.is_led_elsewhere()):
                 await self._give_up()
                 log.info("this node is a slave now", broker=self._broker)
                 # Where routes still choose this node, it takes its place back.

@@ -1,7 +1,8 @@
 """Topics as this node serves them: set-up, partitions, and what sends need at hand.
 
 The route store has the topics of all brokers. Here are those that this node's broker
-has queues of; only it changes its own part of a route.
+has queues of. A new topic's route may be written for all brokers at once; after that,
+only a broker itself changes its own part of it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from weakref import WeakValueDictionary
 import msgspec
 import structlog
 
-from gateway.node import attributes, names
+from gateway.node import attributes, names, placing
 from gateway.wire import message, message_id
 from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from storage.api import (
@@ -90,6 +91,8 @@ class Topics:
         self._routes = routes
         self._log = log
         self._serving = False
+        self.follows = False
+        """Whether reads are answered here while another node leads the broker."""
         self._served: dict[str, ServedTopic] = {}
         self._by_partition: dict[int, set[str]] = {}
         self._assigned = 0
@@ -107,6 +110,17 @@ class Topics:
             LogError: A topic's partitions are missing and cannot be made.
             RouteError: System topics are missing and cannot be made.
         """
+        # Who uses a topic that this log cannot keep is told; other topics go on.
+        await self._serve(but_for=LogUnfitError)
+        await self._create_system_topics()
+        self.follows = False
+
+    async def follow(self) -> None:
+        """Serve them for reading alone, while another node leads."""
+        await self._serve(but_for=LogError)
+        self.follows = True
+
+    async def _serve(self, but_for: type[LogError]) -> None:
         broker = self._config.broker
         ours = {
             name: setup.route[broker]
@@ -117,17 +131,15 @@ class Topics:
         for name, numbers in ours.items():
             try:
                 await self._create(self._routes.topics[name], numbers)
-            except LogUnfitError as error:
-                # Who uses it is told; other topics go on.
+            except but_for as error:
                 _log.error("topic cannot be served", topic=name, reason=str(error))
         self._serving = True
         for name in ours:
             self._refresh(name)
-        await self._create_system_topics()
 
     async def give_up(self) -> None:
         """Serve none, because another node does."""
-        self._serving = False
+        self._serving = self.follows = False
         self._served.clear()
         self._by_partition.clear()
 
@@ -182,13 +194,15 @@ class Topics:
             return None
         wanted = max(1, min(queues, template.write_queue_nums))
         perm = template.perm & ~PERM_INHERIT
-        return await self._ensure(name, wanted, perm)
+        return await self._ensure(name, wanted, perm, everywhere=True)
 
     async def ensure_derived(self, name: str, queues: int) -> ServedTopic:
         """Make a group's retry or dead-letter topic where it is missing."""
         return await self._ensure(name, queues, PERM_READ | PERM_WRITE)
 
-    async def _ensure(self, name: str, queues: int, perm: int) -> ServedTopic:
+    async def _ensure(
+        self, name: str, queues: int, perm: int, *, everywhere: bool = False
+    ) -> ServedTopic:
         served = self.get(name)
         if served is not None and served.setup.write_queue_nums >= queues:
             return served
@@ -207,85 +221,107 @@ class Topics:
                 write_queue_nums=max(old.write_queue_nums, queues),
             )
 
-        return await self._change(name, widened)
+        return await self._change(name, widened, everywhere=everywhere)
 
-    async def put(self, setup: Topic) -> ServedTopic:
+    async def put(self, setup: Topic, *, everywhere: bool = False) -> ServedTopic:
         """Create a topic on this broker or change it; its queues keep their partitions.
+
+        Args:
+            setup: What it is to be; its route does not matter.
+            everywhere: Where the topic is nowhere yet, make it on all brokers that run
+                and share this log.
 
         Raises:
             TopicError: A number of queues or the permission is out of range.
         """
-        for what, number in (
-            ("readQueueNums", setup.read_queue_nums),
-            ("writeQueueNums", setup.write_queue_nums),
-        ):
-            if not 0 <= number <= MAX_PARTITIONS:
-                raise TopicError(
-                    f"{what} of topic {setup.name} is {number}; "
-                    f"allowed: 0 to {MAX_PARTITIONS}"
-                )
-        if setup.read_queue_nums == setup.write_queue_nums == 0:
-            raise TopicError(f"topic {setup.name} has no queue; allowed: at least 1")
-        if not 0 <= setup.perm <= (PERM_READ | PERM_WRITE | PERM_INHERIT):
-            raise TopicError(
-                f"perm of topic {setup.name} is {setup.perm}; allowed: 0 to 7"
-            )
-        return await self._change(setup.name, lambda _: setup)
+        if complaint := placing.complaint(setup):
+            raise TopicError(complaint)
+        return await self._change(setup.name, lambda _: setup, everywhere=everywhere)
 
     async def _change(
-        self, name: str, wanted: Callable[[Topic | None], Topic]
+        self,
+        name: str,
+        wanted: Callable[[Topic | None], Topic],
+        *,
+        everywhere: bool = False,
     ) -> ServedTopic:
         async with self._changing.setdefault(name, asyncio.Lock()):
             while True:
                 try:
-                    await self._try_to_change(name, wanted)
+                    await self._try_to_change(name, wanted, everywhere=everywhere)
                 except _ChangedMeanwhileError:
                     continue
+                if name not in self._served:
+                    # It was so already, and is being mended since it was seen.
+                    self._refresh(name)
                 return self._served[name]
 
     async def _try_to_change(
-        self, name: str, wanted: Callable[[Topic | None], Topic]
+        self,
+        name: str,
+        wanted: Callable[[Topic | None], Topic],
+        *,
+        everywhere: bool,
     ) -> None:
         """Make the partitions first: what the log refuses must not be in a route."""
         known = self._routes.topics.get(name)
         setup = wanted(known)
-        numbers = self._assign(setup, known.route if known else {})
-        await self._create(setup, numbers)
-        broker = self._config.broker
+        # Partitions that go round are each log's own, and so is this broker's log.
+        if everywhere and known is None and self._log.numbering == "dense":
+            plan = await self._plan(setup)
+        else:
+            numbers = self._assign(setup, known.route if known else {})
+            await self._create(setup, numbers)
+            plan = {self._config.broker: numbers}
 
         def change(old: Topic | None) -> Topic:
             setup = wanted(old)
             route = dict(old.route) if old else {}
-            ours = route.pop(broker, [])
-            if (
-                numbers[: len(ours)] != ours
-                or len(numbers) < _queues(setup)
-                or not _used(route).isdisjoint(numbers)
-            ):
+            if old is not None and len(plan) > 1:
                 raise _ChangedMeanwhileError
-            return msgspec.structs.replace(setup, route={**route, broker: numbers})
+            for broker, numbers in plan.items():
+                theirs = route.pop(broker, [])
+                if (
+                    numbers[: len(theirs)] != theirs
+                    or len(numbers) < placing.queues(setup)
+                    or not placing.used(route).isdisjoint(numbers)
+                ):
+                    raise _ChangedMeanwhileError
+            return msgspec.structs.replace(setup, route={**route, **plan})
 
         await self._routes.change_topic(name, change)
 
+    async def _plan(self, setup: Topic) -> dict[str, list[int]]:
+        """Partitions for all brokers that run: as many for each, and near ones."""
+        queues = placing.queues(setup)
+        brokers = placing.neighbours(
+            self._routes.brokers,
+            self._config.broker,
+            self._config.cluster,
+            MAX_PARTITIONS // queues,
+        )
+        numbers = range(queues * len(brokers))
+        await self._create(setup, list(numbers))
+        owners: dict[int, str] = {}
+        if len(brokers) > 1:
+            owners = await self._log.hosts(setup.name, numbers)
+        return placing.share_out(numbers, brokers, owners)
+
     def _assign(self, setup: Topic, route: Mapping[str, list[int]]) -> list[int]:
         """Partitions for queue ids: those that they have, then free ones."""
-        partitions = list(route.get(self._config.broker, ()))
-        missing = _queues(setup) - len(partitions)
-        used = _used(route)
+        ours = list(route.get(self._config.broker, ()))
+        missing = max(placing.queues(setup) - len(ours), 0)
+        used = placing.used(route)
         if missing > MAX_PARTITIONS - len(used):
             raise TopicError(
                 f"topic {setup.name} would have {len(used) + missing} queues on its "
                 f"brokers together; allowed: {MAX_PARTITIONS}"
             )
         start = self._assigned if self._log.numbering == "rotating" else 0
-        for number in range(start, start + MAX_PARTITIONS):
-            if missing <= 0:
-                break
-            if number % MAX_PARTITIONS not in used:
-                partitions.append(number % MAX_PARTITIONS)
-                missing -= 1
-                self._assigned = number + 1
-        return partitions
+        new = placing.free(used, start, missing)
+        if new:
+            self._assigned = start + (new[-1] - start) % MAX_PARTITIONS + 1
+        return ours + new
 
     async def delete(self, name: str) -> None:
         """Delete a topic with its messages from this broker.
@@ -354,11 +390,3 @@ class Topics:
         task = asyncio.get_running_loop().create_task(mend())
         self._mending.add(task)
         task.add_done_callback(self._mending.discard)
-
-
-def _queues(setup: Topic) -> int:
-    return max(setup.read_queue_nums, setup.write_queue_nums)
-
-
-def _used(route: Mapping[str, list[int]]) -> set[int]:
-    return {number for numbers in route.values() for number in numbers}

@@ -34,6 +34,10 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a fault
         self.remark = remark
 
 
+class ForMasterError(Exception):
+    """A slave read a request that only the node that leads can answer."""
+
+
 class Peer(Link, Protocol):
     """The connection a request came on."""
 
@@ -95,6 +99,8 @@ class Context(msgspec.Struct, gc=False):
     opaque: int
     one_way: bool
     body: bytes
+    as_slave: bool = False
+    """Whether this node reads for the client what another one writes."""
 
     def respond(self, *data: Buffer) -> None:
         """Answer the request, once, with a whole frame in pieces."""

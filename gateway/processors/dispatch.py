@@ -1,8 +1,9 @@
 """Finds the processor of a request and sees to it that every request is answered.
 
 Most requests are for a broker, and only the node that leads it works on them; what
-comes to another node is sent on to that one, once. Where a topic is not open yet, the
-request waits until it is.
+comes to another node is sent on to that one, once. Reads of messages are answered by
+every node that follows the broker's topics; what it cannot answer it sends on as well.
+Where a topic is not open yet, the request waits until it is.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ PROCESSORS: dict[int, Processor] = {}
 ANYWHERE: set[int] = set()
 """Codes of requests that every node answers, whoever leads its broker."""
 
+READS: set[int] = set()
+"""Codes of requests that slaves answer, too."""
+
 _NAMING_BROKER: set[int] = set()
 """Codes of requests that may say which broker they are for."""
 
@@ -44,12 +48,16 @@ _OPEN_S = 15.0
 """How long a request waits for its topic to be opened."""
 
 
-def handles(header: type[Header], *, anywhere: bool = False) -> Callable[[P], P]:
+def handles(
+    header: type[Header], *, anywhere: bool = False, reads: bool = False
+) -> Callable[[P], P]:
     """Make a function the processor of the command that a header declared.
 
     Args:
         header: What declared it.
         anywhere: Whether a node works on it that does not lead its broker.
+        reads: Whether one does that follows the broker's topics, since it asks for
+            nothing but what they hold.
     """
     code = row_of(header).code
 
@@ -59,6 +67,8 @@ def handles(header: type[Header], *, anywhere: bool = False) -> Callable[[P], P]
         PROCESSORS[code] = processor
         if anywhere:
             ANYWHERE.add(code)
+        if reads:
+            READS.add(code)
         if "bname" in header.__struct_fields__:
             _NAMING_BROKER.add(code)
         return processor
@@ -79,14 +89,13 @@ def dispatch(node: Node, peer: Peer, envelope: Envelope, body: bytes) -> None:
     )
     processor = PROCESSORS.get(code)
     if processor is None:
-        remark = f"request type {request_name(code)} not supported"
-        if reason := REASONS.get(code):
-            remark = f"{remark}: {reason}"
-        context.refuse(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
+        _refuse_unsupported(context)
         return
     if not node.leadership.leads and code not in ANYWHERE:
-        node.spawn(_find_leader(context, envelope))
-        return
+        if code not in READS or not node.topics.follows:
+            node.spawn(_find_leader(context, envelope))
+            return
+        context.as_slave = True
     try:
         header = decode_request(ROWS[code], envelope.ext_fields)
         if code in _NAMING_BROKER and (others := node.forwarder.others):
@@ -104,7 +113,14 @@ def dispatch(node: Node, peer: Peer, envelope: Envelope, body: bytes) -> None:
     except NotReadyError as error:
         node.spawn(_work_when_open(context, error.topic, envelope))
     except Exception as error:  # noqa: BLE001 - turned into an answer
-        context.fail(error)
+        _fail(context, error, envelope)
+
+
+def _refuse_unsupported(context: Context) -> None:
+    remark = f"request type {request_name(context.code)} not supported"
+    if reason := REASONS.get(context.code):
+        remark = f"{remark}: {reason}"
+    context.refuse(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
 
 
 async def _wait(
@@ -117,18 +133,26 @@ async def _wait(
     except NotReadyError as error:
         await _work_when_open(context, error.topic, envelope)
     except Exception as error:  # noqa: BLE001 - turned into an answer
-        context.fail(error)
+        _fail(context, error, envelope)
 
 
 async def _work_when_open(context: Context, topic: str, envelope: Envelope) -> None:
     try:
         await asyncio.wait_for(context.node.log.ready(topic), _OPEN_S)
     except TimeoutError:
-        context.fail(NotReadyError(topic))
+        _fail(context, NotReadyError(topic), envelope)
     except Exception as error:  # noqa: BLE001 - turned into an answer
-        context.fail(error)
+        _fail(context, error, envelope)
     else:
         dispatch(context.node, context.peer, envelope, context.body)
+
+
+def _fail(context: Context, error: Exception, envelope: Envelope) -> None:
+    """What a slave cannot read, the master may: it knows more, and earlier."""
+    if context.as_slave:
+        context.node.spawn(_find_leader(context, envelope))
+    else:
+        context.fail(error)
 
 
 async def _find_leader(context: Context, envelope: Envelope) -> None:

@@ -86,7 +86,7 @@ def _commit(request: UpdateConsumerOffset, context: Context) -> Answer:
     return Answer(fields={})
 
 
-@handles(GetMaxOffset)
+@handles(GetMaxOffset, reads=True)
 def get_max_offset(request: GetMaxOffset, context: Context) -> Offset:
     """The offset that the next message of a queue will get."""
     # `committed` asks for less than the end only where appends can be in flight; our
@@ -95,14 +95,14 @@ def get_max_offset(request: GetMaxOffset, context: Context) -> Offset:
     return Offset(offset=partition.end)
 
 
-@handles(GetMinOffset)
+@handles(GetMinOffset, reads=True)
 def get_min_offset(request: GetMinOffset, context: Context) -> Offset:
     """The offset of the oldest message of a queue."""
     partition = lookup.find_partition(context.node, request.topic, request.queue_id)
     return Offset(offset=partition.first)
 
 
-@handles(SearchOffset)
+@handles(SearchOffset, reads=True)
 async def search_offset(request: SearchOffset, context: Context) -> Offset:
     """The message of a queue that was stored at a time."""
     partition = lookup.find_partition(context.node, request.topic, request.queue_id)
@@ -110,7 +110,7 @@ async def search_offset(request: SearchOffset, context: Context) -> Offset:
     return Offset(offset=await partition.offset_at(request.timestamp, upper=upper))
 
 
-@handles(GetEarliestMsgStoreTime)
+@handles(GetEarliestMsgStoreTime, reads=True)
 async def get_earliest_store_time(
     request: GetEarliestMsgStoreTime, context: Context
 ) -> StoreTime:

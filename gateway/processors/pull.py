@@ -1,5 +1,8 @@
 """Pulling: messages of one queue now, or as soon as there are any.
 
+A slave answers, too, from what it follows. It may be late, so it never says that an
+offset is behind the end; and it commits no offsets, as clients know.
+
 Source: PullMessageProcessor.java, DefaultPullMessageResultHandler.java and
 DefaultMessageStore.getMessage, RocketMQ 5.3.4.
 """
@@ -10,7 +13,14 @@ from typing import TYPE_CHECKING
 
 from gateway.node import subscriptions
 from gateway.node.holds import Hold
-from gateway.processors.context import LATER, Answer, Context, Later, Refusal
+from gateway.processors.context import (
+    LATER,
+    Answer,
+    Context,
+    ForMasterError,
+    Later,
+    Refusal,
+)
 from gateway.processors.dispatch import handles
 from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
 from gateway.wire.commands.pull import (
@@ -50,8 +60,8 @@ _FOUND = (
 )
 
 
-@handles(PullMessage)
-@handles(LitePullMessage)
+@handles(PullMessage, reads=True)
+@handles(LitePullMessage, reads=True)
 def pull_message(
     request: PullMessage, context: Context
 ) -> Answer | Later | Coroutine[None, None, Answer | Later]:
@@ -172,12 +182,7 @@ class _Pull:
         """Answer at once, wait for the disk, or wait for messages."""
         request = self._request
         if request.sys_flag & COMMIT_OFFSET_FLAG and request.commit_offset >= 0:
-            self._context.node.offsets.commit(
-                request.consumer_group,
-                request.topic,
-                request.queue_id,
-                request.commit_offset,
-            )
+            self._commit()
         partition = self._partition
         first, end = partition.first, partition.end
         offset = self._offset
@@ -190,6 +195,8 @@ class _Pull:
             if end == 0:
                 return self._hold("NO_MESSAGE_IN_QUEUE")
             return self._hold("OFFSET_OVERFLOW_ONE")
+        if offset > end and self._context.as_slave:
+            return self._hold_behind_the_end()
         if end == 0:
             remark, next_offset = "NO_MESSAGE_IN_QUEUE", 0
         elif offset < first:
@@ -197,6 +204,25 @@ class _Pull:
         else:
             remark, next_offset = "OFFSET_OVERFLOW_BADLY", end
         return self._empty(remark, next_offset, ResponseCode.PULL_OFFSET_MOVED)
+
+    def _commit(self) -> None:
+        request, node = self._request, self._context.node
+        if not self._context.as_slave:
+            node.offsets.commit(
+                request.consumer_group,
+                request.topic,
+                request.queue_id,
+                request.commit_offset,
+            )
+        elif node.leadership.is_led_elsewhere():
+            raise ForMasterError
+        # While nobody leads, reading goes on: clients commit again every few seconds.
+
+    def _hold_behind_the_end(self) -> Answer | Later:
+        """The master may have more by now; without one, it comes here in time."""
+        if self._context.node.leadership.is_led_elsewhere():
+            raise ForMasterError
+        return self._hold("OFFSET_OVERFLOW_ONE")
 
     def _read_now(self) -> Chunk | None:
         return self._partition.read_now(
@@ -297,13 +323,19 @@ class _Pull:
             or connected.subscriptions.get(self._topic.name) is not self._subscription
         )
 
+    def _may_answer(self) -> bool:
+        node = self._context.node
+        if node.leadership.is_certain():
+            return True
+        return self._context.as_slave and node.topics.follows
+
     def _wake(self) -> bool:
         """The queue has grown: answer if it has something that is wanted."""
         peer = self._context.peer
         again: Answer | None = None
         chunk: Chunk | None = None
         try:
-            if not self._context.node.leadership.is_certain():
+            if not self._may_answer():
                 code = ResponseCode.PULL_RETRY_IMMEDIATELY
                 again = self._empty("OFFSET_OVERFLOW_ONE", self._offset, code)
             elif self._is_outdated():

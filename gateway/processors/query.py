@@ -16,13 +16,13 @@ MAX_FOUND = 64
 """maxMsgsNumBatch's default, and the most for one query by unique key too."""
 
 
-@handles(ViewMessage)
+@handles(ViewMessage, reads=True)
 async def view_message(request: ViewMessage, context: Context) -> Answer:
     """The message that an offsetMsgId names."""
     return Answer(body=await lookup.stored(context.node, request.offset, request.topic))
 
 
-@handles(QueryMessage)
+@handles(QueryMessage, reads=True)
 async def query_message(request: QueryMessage, context: Context) -> Answer:
     """Messages of a topic that have a key, oldest first as a real broker has them."""
     if context.node.topics.get(request.topic) is None:

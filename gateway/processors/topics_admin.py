@@ -50,7 +50,8 @@ async def create_topic(request: CreateTopic, context: Context) -> Answer:
         topic_sys_flag=request.topic_sys_flag or 0,
         attributes=attributes.parse(request.attributes),
     )
-    await _put(_checked(config, context), context)
+    topic = _checked(config, context)
+    await _put(topic, context, everywhere=bool(request.all_brokers))
     return Answer()
 
 
@@ -100,8 +101,8 @@ def _attributes(
     return {**kept, **attributes.alter_topic(None, changes)}
 
 
-async def _put(topic: Topic, context: Context) -> None:
-    await context.node.topics.put(topic)
+async def _put(topic: Topic, context: Context, *, everywhere: bool = False) -> None:
+    await context.node.topics.put(topic, everywhere=everywhere)
     log.info(
         "topic set up",
         topic=topic.name,

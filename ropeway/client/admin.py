@@ -121,6 +121,7 @@ class Admin(Client):
                 f"+{name}={value}" for name, value in (attributes or {}).items()
             )
             or None,
+            all_brokers=True,
         )
         await self._ask_masters(header)
 

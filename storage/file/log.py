@@ -218,6 +218,11 @@ class FileLog:
             if numbers
         }
 
+    async def hosts(self, topic: str, partitions: Collection[int]) -> dict[int, str]:
+        """None: files are where their log is."""
+        del topic, partitions
+        return {}
+
     @property
     def overdue_ms(self) -> int:
         """How long the oldest append has been on its way, once that is too long."""

@@ -56,6 +56,22 @@ class Catalog:
             await self._admin.create(name, count)
             self.topics[topic] = max(count, await self._admin.partitions(name))
 
+    async def find(self, topic: str, partitions: Collection[int]) -> None:
+        """See that another node has made partitions.
+
+        Raises:
+            LogUnavailableError: It has not.
+        """
+        count = max(partitions, default=-1) + 1
+        if self.topics.get(topic, 0) < count:
+            known = await self._admin.partitions(self.name(topic))
+            if known < count:
+                raise LogUnavailableError(
+                    f"topic {topic} has {known} partitions in Pulsar; {count} are "
+                    "looked for"
+                )
+            self.topics[topic] = known
+
     async def delete(self, topic: str) -> None:
         """Forget a topic, in Pulsar, too."""
         await self._admin.delete(self.name(topic))

@@ -131,6 +131,20 @@ class PulsarClient:
         Raises:
             PulsarError: refused, or no broker answers in time.
         """
+        return await self._connected(await self._look_up(topic))
+
+    async def host_of(self, topic: str) -> str:
+        """The machine of the broker that serves a topic, as brokers name it.
+
+        Raises:
+            PulsarError: refused, or no broker answers in time.
+        """
+        route = await self._look_up(topic)
+        if route.proxy_to is not None:
+            return ServiceUrl.parse(f"pulsar://{route.proxy_to}").addresses[0].host
+        return route.address.host
+
+    async def _look_up(self, topic: str) -> Route:
         connection = await self._any_broker()
         authoritative = False
         for _ in range(REDIRECTS):
@@ -141,7 +155,7 @@ class PulsarClient:
                 self.request_timeout_s,
             )
             if answer.response == LookupType.CONNECT:
-                return await self._connected(self._route(topic, answer))
+                return self._route(topic, answer)
             if answer.response != LookupType.REDIRECT:
                 raise server_error(answer.error or 0, answer.message)
             connection = await self._connected(self._route(topic, answer))

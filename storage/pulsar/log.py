@@ -23,6 +23,7 @@ from storage.pulsar.admin import Admin
 from storage.pulsar.catalog import Catalog
 from storage.pulsar.client import PulsarClient
 from storage.pulsar.finding import Finder
+from storage.pulsar.hosts import hosts as find_hosts
 from storage.pulsar.ownership import Ownership
 from storage.pulsar.partition import PulsarPartition
 from storage.pulsar.reading import Readers
@@ -31,13 +32,13 @@ from storage.pulsar.state import PulsarState, open_state, state_topic
 from storage.pulsar.tail import Tail
 from storage.pulsar.times import Times
 from storage.pulsar.upkeep import Upkeep, refresh_first
+from storage.pulsar.way_in import drain, let_go
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from storage.api import EntryFormat, Found, Numbering
     from storage.native import Converter
-    from storage.pulsar.way_in import WayIn
     from storage.state import Deposed
 
 LOOK_AGAIN_S = (0.0, 0.2, 1.0, 3.0)
@@ -134,6 +135,7 @@ class PulsarLog:
             self._open_ones,
             self._refresh,
             self._ownership.reopen,
+            self._ownership.close_unused,
         )
         self._partitions: dict[str, dict[int, PulsarPartition]] = {}
         self._closing: asyncio.Task[None] | None = None
@@ -151,7 +153,10 @@ class PulsarLog:
             self._shared.discard(topic)
         else:
             await self._share(topic)
-        await self._catalog.create(topic, partitions)
+        if self._ownership.follows:
+            await self._catalog.find(topic, partitions)
+        else:
+            await self._catalog.create(topic, partitions)
 
     async def _share(self, topic: str) -> None:
         if self._converter is None:
@@ -247,6 +252,30 @@ class PulsarLog:
         self._refuse_when_closed()
         self._ownership.open_early(self._every())
 
+    async def follow(self) -> None:
+        """Own no partitions from now on; `ready` opens them for reading alone.
+
+        Nothing is made either: `create` looks whether another node has made it.
+        """
+        self._ownership.follows = True
+        await self.release()
+
+    async def lead(self) -> None:
+        """Follow no longer: from now on `ready` and `open_early` take partitions over.
+
+        Consumers' readers stay, for what is stored is the same for both.
+        """
+        self._ownership.follows = False
+        await self._ownership.stop_opening()
+        self._ownership.stop_following(self._open_ones())
+
+    def forget(self, topic: str) -> None:
+        """Know nothing more of a topic that another node has deleted."""
+        topic = self._catalog.names.canonical(topic)
+        self._catalog.topics.pop(topic, None)
+        self._shared.discard(topic)
+        self._forget(topic)
+
     async def release(self) -> None:
         """Give up all partitions; `ready` opens them again.
 
@@ -262,11 +291,13 @@ class PulsarLog:
         for partition, _ in released:
             partition.appender = None
             self._readers.forget(partition)
-        await self._let_go(
+        await let_go(
             [appender for _, appender in released],
             "this node has given it up",
             self._settings.wait_ms / 1000,
         )
+        for partition, _ in released:
+            partition.forget_ends()
 
     def _taken(self, partition: PulsarPartition) -> None:
         if self._lost_ownership is not None:
@@ -300,6 +331,12 @@ class PulsarLog:
             for topic, count in self._catalog.topics.items()
         }
 
+    async def hosts(self, topic: str, partitions: Collection[int]) -> dict[int, str]:
+        """Where Pulsar's brokers are that serve partitions; see `storage.api`."""
+        self._refuse_when_closed()
+        name = self._catalog.name(self._catalog.names.canonical(topic))
+        return await find_hosts(self._client, name, partitions)
+
     @property
     def overdue_ms(self) -> int:
         """For how long Pulsar has acknowledged nothing at all, if that is too long."""
@@ -327,12 +364,7 @@ class PulsarLog:
     async def flush(self) -> None:
         """Return when all that was appended before has been acknowledged."""
         self._refuse_when_closed()
-        await self._drain([one.appender for one in self._open_ones() if one.appender])
-
-    async def _drain(self, appenders: list[WayIn]) -> None:
-        waits = [one.drained() for one in appenders if not one.is_idle]
-        if waits:
-            await asyncio.gather(*waits)
+        await drain([one.appender for one in self._open_ones() if one.appender])
 
     async def close(self) -> None:
         """Wait for what is on its way, give everything up. Twice is fine."""
@@ -348,24 +380,11 @@ class PulsarLog:
             if partition.appender is not None:
                 appenders.append(partition.appender)
                 partition.appender = None
-        await self._let_go(appenders, "the log was closed", self._settings.outcome_s)
+        await let_go(appenders, "the log was closed", self._settings.outcome_s)
         await self._ownership.close()
         await self._readers.close()
         await self._client.close()
         await self._admin.close()
-
-    async def _let_go(
-        self, appenders: list[WayIn], reason: str, patience_s: float
-    ) -> None:
-        """Wait for what is on its way, and close what it goes through."""
-        try:
-            async with asyncio.timeout(patience_s):
-                await self._drain(appenders)
-        except (TimeoutError, LogError) as error:
-            _log.warning("appends were not acknowledged", reason=str(error))
-        for appender in appenders:
-            appender.fail(reason)
-        await asyncio.gather(*(one.close() for one in appenders))
 
     async def _refresh(self, partition: PulsarPartition) -> None:
         await refresh_first(self._client, self._admin, partition)

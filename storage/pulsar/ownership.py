@@ -1,4 +1,7 @@
-"""Who owns a partition: this node from its opening until it is taken over or gone."""
+"""Who owns a partition: this node from its opening until it is taken over or gone.
+
+A node that follows opens partitions that another one owns, to read them.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import structlog
 from storage.api import LogError, LogUnavailableError, NoSuchPartitionError
 from storage.pulsar.appender import Appender, Traffic
 from storage.pulsar.errors import FencedError, PulsarError, TopicNotFoundError
+from storage.pulsar.following import Follower, open_followed
 from storage.pulsar.opening import ContestedError, open_partition
 from storage.pulsar.probing import unavailable
 from storage.pulsar.shared import open_shared
@@ -20,10 +24,12 @@ if TYPE_CHECKING:
 
     from storage.pulsar.admin import Admin
     from storage.pulsar.client import PulsarClient
+    from storage.pulsar.following import Followed
     from storage.pulsar.opening import Opened
     from storage.pulsar.partition import PulsarPartition
     from storage.pulsar.reading import Readers
     from storage.pulsar.settings import PulsarLogSettings
+    from storage.pulsar.shared import OpenedShared
     from storage.pulsar.way_in import WayIn
 
 OPENING_AT_ONCE = 32
@@ -61,6 +67,8 @@ class Ownership:
     ) -> None:
         self.traffic = Traffic(settings.waiting_bytes)
         """What is on its way, of all partitions."""
+        self.follows = False
+        """Whether partitions are opened for reading alone, because others own them."""
         self._client = client
         self._admin = admin
         self._readers = readers
@@ -177,8 +185,10 @@ class Ownership:
             else:
                 self._lost(partition, error)
 
-        if partition.converter is not None:
-            await self._open_shared(partition, lost, lost_early)
+        if partition.converter is not None or self.follows:
+            await self._begin(
+                partition, await self._open_to_follow(partition, lost), lost_early
+            )
             return
         opened = await open_partition(
             self._client, self._admin, partition, self._settings, lost
@@ -198,18 +208,25 @@ class Ownership:
             )
         self._join(partition, opened)
 
-    async def _open_shared(
+    async def _open_to_follow(
+        self, partition: PulsarPartition, lost: Callable[[PulsarError], None]
+    ) -> OpenedShared | Followed:
+        """Open a partition that others write to, native clients or its owner."""
+        client, admin = self._client, self._admin
+        if partition.converter is None:
+            return await open_followed(client, admin, partition, lost)
+        return await open_shared(
+            client, admin, partition, self._settings, self.traffic, lost
+        )
+
+    async def _begin(
         self,
         partition: PulsarPartition,
-        lost: Callable[[PulsarError], None],
+        opened: OpenedShared | Followed,
         lost_early: list[PulsarError],
     ) -> None:
-        """Open a partition that native clients write to, too."""
-        opened = await open_shared(
-            self._client, self._admin, partition, self._settings, self.traffic, lost
-        )
-        appender = opened.appender
-        name = partition.full_name
+        """Let what has been stored since it was looked at come in."""
+        appender, name = opened.appender, partition.full_name
         if lost_early or partition.gone or partition.closed:
             await appender.close()
             raise LogUnavailableError(f"{name} was lost while it opened")
@@ -222,9 +239,24 @@ class Ownership:
             )
         partition.open(appender, opened.first, opened.end, opened.oldest_ledger)
         appender.begin()
-        _log.info(
-            "shared partition open", partition=name, first=opened.first, end=opened.end
+        _log.debug(
+            "partition followed", partition=name, first=opened.first, end=opened.end
         )
+
+    def stop_following(self, partitions: Iterable[PulsarPartition]) -> None:
+        """Close those that other nodes owned; their readers stay."""
+        for partition in partitions:
+            appender = partition.appender
+            if isinstance(appender, Follower):
+                partition.shut("this node takes it over")
+                self.do(_close(appender))
+
+    def close_unused(self, partitions: Iterable[PulsarPartition]) -> None:
+        """Follow no longer what nobody has read since the last call."""
+        for partition in partitions:
+            if self.follows and not (partition.was_read or partition.watchers):
+                self.do(self.shut(partition, "nobody reads it here"))
+            partition.was_read = False
 
     def _join(self, partition: PulsarPartition, opened: Opened) -> None:
         """Connect an opened partition's parts."""

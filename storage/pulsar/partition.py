@@ -1,4 +1,8 @@
-"""One partition of the log on Pulsar: closed, open as its sole writer, or gone."""
+"""One partition of the log on Pulsar: closed, open, or gone.
+
+It is open as its sole writer, or beside others that write: native clients, or the node
+that owns it.
+"""
 
 from __future__ import annotations
 
@@ -56,6 +60,7 @@ class PulsarPartition:
         "oldest_ledger",
         "positions",
         "topic",
+        "was_read",
         "watchers",
     )
 
@@ -89,6 +94,8 @@ class PulsarPartition:
         """The ledger that `first_offset` was found in."""
         self.gone = False
         self.closed = False
+        self.was_read = False
+        """Whether somebody read since that was looked at last."""
 
     @property
     def first(self) -> int:
@@ -147,6 +154,7 @@ class PulsarPartition:
         """Read from memory alone; see `storage.api`."""
         if self.appender is None:
             self._refuse()
+        self.was_read = True
         gathering = self.gather(offset, max_count, max_bytes, filter)
         end = self.end_offset
         if gathering.offset >= end:
@@ -227,6 +235,11 @@ class PulsarPartition:
         appender, self.appender = self.appender, None
         if appender is not None:
             appender.fail(reason)
+
+    def forget_ends(self) -> None:
+        """Know no more where it begins and ends: another node may make it anew."""
+        if self.appender is None:
+            self.first_offset = self.end_offset = 0
 
     def trim(self, first: int, oldest_ledger: int) -> None:
         """Know that Pulsar has deleted what was before an offset."""

@@ -20,6 +20,7 @@ from storage.pulsar.commands import Access
 from storage.pulsar.ending import ends
 from storage.pulsar.errors import EntryError, PulsarError
 from storage.pulsar.native import base_offset, outgoing, to_pack
+from storage.pulsar.newest import Newest
 from storage.pulsar.pack import peel
 from storage.pulsar.probing import unavailable
 from storage.pulsar.selftest import check_indexes
@@ -35,11 +36,7 @@ if TYPE_CHECKING:
     from storage.pulsar.entry import Entry, Position
     from storage.pulsar.partition import PulsarPartition
     from storage.pulsar.producer import Producer
-    from storage.pulsar.reader import Reader
     from storage.pulsar.settings import PulsarLogSettings
-
-PERMITS = 1000
-"""Entries that may be on their way here; asked for by halves."""
 
 _log = structlog.get_logger()
 
@@ -70,13 +67,9 @@ class SharedAppender:
         self._lost = lost
         self._name = f"{settings.producer_name}-{uuid4().hex}"
         self._producer: Producer
-        self._reader: Reader
+        self._newest = Newest(partition, self._take, lost)
         self._sequence_id = 0
         self._awaited = Awaited(self, partition.full_name, traffic)
-        self._permits = PERMITS
-        self._early: list[Entry] | None = []
-        """What came before the partition was open."""
-        self._telling = False
         self._refusal: str | None = None
         """Why appends are refused, where they are."""
         self._failed = False
@@ -92,23 +85,14 @@ class SharedAppender:
             name, self._name, access=Access.SHARED, lost=self._lost
         )
         try:
-            self._reader = await client.reader(
-                name,
-                after or "earliest",
-                inclusive=after is None,
-                received=self._received,
-                lost=self._lost,
-                permits=PERMITS,
-            )
+            await self._newest.open(client, after)
         except BaseException:
             await self._producer.close()
             raise
 
     def begin(self) -> None:
         """The partition is open: take what has come so far."""
-        early, self._early = self._early or [], None
-        for entry in early:
-            self._take(entry)
+        self._newest.begin()
 
     @property
     def next_offset(self) -> int:
@@ -178,16 +162,6 @@ class SharedAppender:
         if error is not None:
             self.fail(str(error))
 
-    def _received(self, entry: Entry) -> None:
-        self._permits -= 1
-        if self._permits <= PERMITS // 2:
-            self._reader.more(PERMITS - self._permits)
-            self._permits = PERMITS
-        if self._early is None:
-            self._take(entry)
-        else:
-            self._early.append(entry)
-
     def _take(self, entry: Entry) -> None:
         """Let readers have an entry, and whoever sent it know."""
         partition = self._partition
@@ -206,9 +180,7 @@ class SharedAppender:
             self._awaited.came(entry.sequence_id, pack.base_offset)
             if not self._awaited:
                 self._refusal = None
-        if not self._telling:
-            self._telling = True
-            asyncio.get_running_loop().call_soon(self._tell)
+        self._newest.tell()
 
     def _refuse_overlap(self, entry: Entry) -> None:
         end = self._partition.end_offset
@@ -217,10 +189,6 @@ class SharedAppender:
                 f"the entry at {entry.position} has the index {entry.index} and "
                 f"{entry.num_messages} messages; the last offset was {end - 1}"
             )
-
-    def _tell(self) -> None:
-        self._telling = False
-        self._partition.grown()
 
     def give_up(self) -> None:
         """Answer all that is on its way, for Pulsar does not; it may come yet."""
@@ -241,7 +209,7 @@ class SharedAppender:
 
     async def close(self) -> None:
         """Let Pulsar know that this is over."""
-        await asyncio.gather(self._producer.close(), self._reader.close())
+        await asyncio.gather(self._producer.close(), self._newest.close())
 
 
 class OpenedShared(NamedTuple):

@@ -62,6 +62,8 @@ class Upkeep:
         partitions: Tells which are open now.
         refresh: Finds a partition's oldest record anew.
         reopen: Begins another term of a partition.
+        close_unused: Ends following partitions that nobody has read since its last
+            call.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Upkeep:
         partitions: Callable[[], list[PulsarPartition]],
         refresh: Callable[[PulsarPartition], Awaitable[None]],
         reopen: Callable[[PulsarPartition], Awaitable[None]],
+        close_unused: Callable[[list[PulsarPartition]], None],
     ) -> None:
         self._settings = settings
         self._traffic = traffic
@@ -79,6 +82,7 @@ class Upkeep:
         self._partitions = partitions
         self._refresh = refresh
         self._reopen = reopen
+        self._close_unused = close_unused
         self._tasks = [
             asyncio.ensure_future(self._look()),
             asyncio.ensure_future(self._follow_retention()),
@@ -91,9 +95,14 @@ class Upkeep:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _look(self) -> None:
+        idle_s = self._settings.reader_idle_s
+        next_idle = time.monotonic() + idle_s
         while True:
             await asyncio.sleep(LOOK_S)
             now = time.monotonic()
+            if now >= next_idle:
+                next_idle = now + idle_s
+                self._close_unused(self._partitions())
             for appender in list(self._traffic.appenders):
                 if now - appender.oldest_at > self._settings.outcome_s:
                     appender.give_up()

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from storage.api import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from storage.api import Done, RecordParts
+
+_log = structlog.get_logger()
 
 
 class WayIn(Protocol):
@@ -43,3 +50,26 @@ class WayIn(Protocol):
 
     async def close(self) -> None:
         """Let Pulsar know that this is over."""
+
+
+async def drain(ways: Sequence[WayIn]) -> None:
+    """Return when all that was appended to several before is stored.
+
+    Raises:
+        OutcomeUnknownError: Something may or may not have been.
+    """
+    waits = [one.drained() for one in ways if not one.is_idle]
+    if waits:
+        await asyncio.gather(*waits)
+
+
+async def let_go(ways: Sequence[WayIn], reason: str, patience_s: float) -> None:
+    """Close several, when what is on its way is stored, or patience is over."""
+    try:
+        async with asyncio.timeout(patience_s):
+            await drain(ways)
+    except (TimeoutError, LogError) as error:
+        _log.warning("appends were not acknowledged", reason=str(error))
+    for one in ways:
+        one.fail(reason)
+    await asyncio.gather(*(one.close() for one in ways))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import cases, pulsar_cases, table
+from benchmarks import cases, pulsar_cases, scale_out, table
 
 ROOT = Path(__file__).parents[2]
 SHORT = ["--rounds", "1", "--seconds", "0.1"]
@@ -134,6 +134,19 @@ def test_ropeway_on_pulsar_is_compared_with_all_that_there_is() -> None:
     assert float(found["pulsar-perf, batched, 128 B"][0].replace(",", "")) > 0
     assert float(found["cold, all from offset 0"][2]) > 0
     assert float(found["cold, half of it from a random offset"][2]) > 0
+
+
+@needs_gcc
+@pytest.mark.jvm
+@pytest.mark.server
+@pytest.mark.slow
+def test_one_node_and_two_get_the_same_load() -> None:
+    said = run("scale_out", *SHORT, "--warm-up", "0.3")
+    cells = [line.split("|")[1:4] for line in said.splitlines() if "|" in line][2:]
+    assert [(what.strip(), int(nodes)) for what, nodes, _ in cells] == [
+        (what, nodes) for what in scale_out.LOADS for nodes in scale_out.NODES
+    ]
+    assert all(float(rate.replace(",", "")) > 0 for _, _, rate in cells)
 
 
 def test_rop_is_held_to_the_cases_that_it_was_measured_in() -> None:

@@ -333,6 +333,18 @@ class LogContract:
 
         self.run(test, open_log)
 
+    def test_machines_are_told_of_what_was_asked_for_if_of_any(
+        self, open_log: Opener
+    ) -> None:
+        async def test(log: Log) -> None:
+            await log.create(TOPIC, [0, 1, 2])
+            found = await log.hosts(TOPIC, [0, 2])
+            # All of a log that is spread over machines, or none.
+            assert found.keys() in (set(), {0, 2})
+            assert all(found.values())
+
+        self.run(test, open_log)
+
     def test_a_closed_log_refuses(self, open_log: Opener) -> None:
         async def test(log: Log) -> None:
             partition = log.partition(TOPIC, 0)

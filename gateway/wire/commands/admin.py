@@ -25,6 +25,9 @@ class CreateTopic(Header, frozen=True):
     order: bool = False
     attributes: str | None = None
     force: bool = False
+    all_brokers: bool | None = None
+    """Ours, unknown to others: all brokers are told the same, so a new topic may be
+    made on all of them by the first."""
 
 
 @request(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, access=Access.ADMIN)

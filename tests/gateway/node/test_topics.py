@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from gateway.node.topics import TopicError
 from routing import embedded
 from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
-from tests.remoting import looped, running, sending, two_running
+from tests.remoting import looped, running, sending, two_running, until
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Collection
     from pathlib import Path
+
+    from gateway.node.topics import Topics
 
 
 def topic(name: str, read: int, write: int | None = None, **more) -> Topic:
@@ -129,3 +135,85 @@ async def test_a_topic_that_this_log_cannot_keep_leaves_the_others_served(
     async with running(tmp_path) as (app, client):
         assert app.node.topics.get("odd") is None
         assert (await client.ask(sending("orders"), b"x")).code == 0
+
+
+@asynccontextmanager
+async def two_on_one_log(data: Path) -> AsyncIterator[list[Topics]]:
+    """The topics of two brokers, with partitions numbered as on a log that both share.
+
+    Of its partitions the odd ones are beside the first broker.
+    """
+    async with two_running(data) as nodes:
+
+        async def hosts(_: str, partitions: Collection[int]) -> dict[int, str]:
+            return {one: ("127.0.0.1", "there")[1 - one % 2] for one in partitions}
+
+        for app, _ in nodes:
+            app.node.log.numbering = "dense"
+            app.node.log.hosts = hosts
+            await until(lambda node=app.node: len(node.routes.brokers) == 2)
+        (away, _) = nodes[1]
+        broker = away.node.routes.brokers["broker-1"][0]
+        moved = msgspec.structs.replace(broker, addresses=("there:1",))
+        routes = nodes[0][0].node.routes
+        await away.node.routes.put_broker(moved)
+        await until(lambda: routes.brokers["broker-1"] == (moved,))
+        yield [app.node.topics for app, _ in nodes]
+
+
+def route_of(topics: Topics, name: str) -> dict[str, list[int]]:
+    return topics._routes.topics[name].route
+
+
+@looped
+async def test_what_is_sent_to_first_is_made_on_all_brokers_in_one_change(
+    tmp_path: Path,
+):
+    async with two_on_one_log(tmp_path) as (one, other):
+        changes: list[str] = []
+        other._routes.watch_topics(changes.append)
+        made = await one.auto_create("t", "TBW102", 4)
+        assert [partition.number for partition in made.partitions] == [1, 3, 5, 7]
+        await until(lambda: other.get("t"))
+        assert route_of(other, "t") == {
+            "broker-0": [1, 3, 5, 7],
+            "broker-1": [0, 2, 4, 6],
+        }
+        assert changes == ["t"]
+        # The other one finds its part there, and adds nothing.
+        made = await other.auto_create("t", "TBW102", 4)
+        assert [partition.number for partition in made.partitions] == [0, 2, 4, 6]
+
+
+@looped
+async def test_brokers_that_make_a_topic_at_the_same_time_agree(tmp_path: Path):
+    async with two_on_one_log(tmp_path) as (one, other):
+        made = await asyncio.gather(
+            *(each.put(topic("t", 3), everywhere=True) for each in (one, other))
+        )
+        assert [len(served.partitions) for served in made] == [3, 3]
+        assert route_of(one, "t") == {"broker-0": [1, 3, 5], "broker-1": [0, 2, 4]}
+
+
+@looped
+async def test_a_topic_for_one_broker_is_made_there_alone(tmp_path: Path):
+    async with two_on_one_log(tmp_path) as (one, other):
+        await one.put(topic("t", 2))
+        assert route_of(one, "t") == {"broker-0": [0, 1]}
+        # It is there: what others do adds their own part.
+        await until(lambda: "t" in other._routes.topics)
+        await other.put(topic("t", 3), everywhere=True)
+        assert route_of(other, "t") == {"broker-0": [0, 1], "broker-1": [2, 3, 4]}
+        await one.put(topic("whole", 1024), everywhere=True)
+        assert route_of(one, "whole").keys() == {"broker-0"}
+
+
+@looped
+async def test_topics_are_made_broker_by_broker_where_each_has_its_own_log(
+    tmp_path: Path,
+):
+    async with two_running(tmp_path) as ((one, _), (other, _)):
+        await one.node.topics.auto_create("t", "TBW102", 4)
+        assert route_of(one.node.topics, "t").keys() == {"broker-0"}
+        await other.node.topics.auto_create("t", "TBW102", 4)
+        assert route_of(other.node.topics, "t").keys() == {"broker-0", "broker-1"}
