@@ -175,7 +175,8 @@ class App:
 
         topics.watch_deleted(forget)
         schedule = Schedule(levels_ms, topics, offsets, message_log)
-        duties: list[Duty] = [topics, holds, schedule]
+        clients = Clients(now_ms, notify_consumer_ids_changed)
+        duties: list[Duty] = [topics, holds, schedule, clients]
         proofs = []
         if state is None:
             duties.insert(1, TakenBack(offsets, topics))
@@ -184,6 +185,7 @@ class App:
                 held = duties[0] = Held(shared_log, topics, holds)
                 # A node begins as a slave.
                 await held.give_up()
+                await clients.give_up()
             duties.insert(0, state)
             proofs = [lambda: state.held_until_s, lambda: routes.held_until_s]
         leadership = Leadership(config.broker, self._node_name, routes, duties, proofs)
@@ -203,7 +205,7 @@ class App:
             routes=routes,
             topics=topics,
             groups=Groups(config, routes),
-            clients=Clients(now_ms, notify_consumer_ids_changed),
+            clients=clients,
             locks=QueueLocks(now_ms, state),
             holds=holds,
             schedule=schedule,

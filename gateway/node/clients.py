@@ -95,6 +95,9 @@ class ConsumerGroup:
 class Clients:
     """Every connected producer and consumer.
 
+    All nodes of a broker know of them, and its leader alone tells consumers of changes:
+    C++ clients look at a change on each of two threads, which may be all they have.
+
     Args:
         now_ms: The clock.
         notify: Called with the links and the name of a consumer group that changed.
@@ -110,6 +113,18 @@ class Clients:
         self._consumers: dict[str, ConsumerGroup] = {}
         self._producers: dict[str, dict[Link, Member]] = {}
         self._groups_of_link: dict[Link, set[tuple[bool, str]]] = {}
+        self._tells = True
+
+    async def take_over(self) -> None:
+        """Tell of changes, and of those that nobody may have told of meanwhile."""
+        if not self._tells:
+            self._tells = True
+            for group in self._consumers.values():
+                self._tell(group)
+
+    async def give_up(self) -> None:
+        """Leave it to another node."""
+        self._tells = False
 
     def consumer_group(self, name: str) -> ConsumerGroup | None:
         """The connected consumers of a group; None where there are none."""
@@ -159,7 +174,7 @@ class Clients:
         return joined or changed
 
     def _tell(self, group: ConsumerGroup) -> None:
-        if group.notify:
+        if group.notify and self._tells:
             self._notify(list(group.members), group.name)
 
     def _see(self, members: dict[Link, Member], link: Link, client_id: str) -> bool:

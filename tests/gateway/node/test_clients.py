@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gateway.node.clients import EXPIRY_MS, Clients
 from gateway.wire.bodies import ConsumerData, SubscriptionData
+from tests.remoting import looped
 
 
 class Link:
@@ -45,6 +46,22 @@ def test_one_client_id_on_two_connections_is_two_members():
     clients.disconnected(one)
     assert list(clients.consumer_group("g").members) == [two]
     assert told == [[one], [one, two], [two]]
+
+
+@looped
+async def test_slaves_know_and_tell_nobody_until_they_lead():
+    clients, told, _ = made()
+    one, two = Link(), Link()
+    await clients.give_up()
+    clients.register_consumer(one, "one", consumer(("t", "*", 1)))
+    clients.register_consumer(two, "two", consumer(("t", "*", 1), group="h"))
+    assert told == []
+    await clients.take_over()
+    assert told == [[one], [two]]
+    await clients.take_over()
+    clients.disconnected(two)
+    clients.register_consumer(two, "two", consumer(("t", "*", 1)))
+    assert told == [[one], [two], [one, two]]
 
 
 def test_the_newest_view_of_a_topic_counts_whoever_has_it():
