@@ -326,17 +326,23 @@ class Topics:
     async def delete(self, name: str) -> None:
         """Delete a topic with its messages from this broker.
 
-        Nothing happens where there is none.
+        Nothing happens where there is none. In a log that brokers share, the last
+        broker that has queues of the topic deletes its messages: all of them.
         """
         async with self._changing.setdefault(name, asyncio.Lock()):
             known = self._routes.topics.get(name)
             if known is None or self._config.broker not in known.route:
                 return
-            # Its messages first: a kill in between leaves an empty topic, and not one
-            # that has its old messages again when it is made anew.
-            await self._log.delete(name)
+            others = self._log.numbering == "dense" and len(known.route) > 1
+            if not others:
+                # Its messages first: a kill in between leaves an empty topic, and not
+                # one that has its old messages again when it is made anew.
+                await self._log.delete(name)
             try:
                 await self._routes.change_topic(name, self._without_us)
+                if others and name not in self._routes.topics:
+                    # They deleted it at the same moment.
+                    await self._log.delete(name)
             finally:
                 self._refresh(name)
 

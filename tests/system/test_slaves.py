@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from typing import TYPE_CHECKING
+from urllib.error import HTTPError
 
 import msgspec
 import pytest
 
 from gateway.wire import bodies
 from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import CreateGroup, CreateTopic
+from gateway.wire.commands.admin import CreateGroup, CreateTopic, DeleteTopic
 from gateway.wire.commands.namesrv import GetRouteInfo
 from gateway.wire.commands.offsets import GetMaxOffset, Offset
 from gateway.wire.commands.pull import PullReply
@@ -140,9 +141,17 @@ async def test_a_new_topic_is_on_all_brokers_at_once(
             await until_queues(one, "notes", {"broker-1": 2})
             assert (await one.ask(create)).code == 0
             await until_queues(other, "notes", {"broker-0": 2, "broker-1": 2})
-        path = f"persistent/public/{cluster.namespace}/orders/partitions"
-        made_there = await asyncio.to_thread(pulsar.admin, "GET", path)
-        assert made_there["partitions"] == 8
+            path = f"persistent/public/{cluster.namespace}/orders/partitions"
+            made_there = await asyncio.to_thread(pulsar.admin, "GET", path)
+            assert made_there["partitions"] == 8
+            # One broker deletes what is its own; the last one, all that is left.
+            assert (await one.ask(DeleteTopic(topic="orders"))).code == 0
+            await until_queues(other, "orders", {"broker-1": 4})
+            (kept,) = (await other.ask(pulling("orders", queue_id=3))).messages()
+            assert kept.body == b"y"
+            assert (await other.ask(DeleteTopic(topic="orders"))).code == 0
+            with pytest.raises(HTTPError, match="404"):
+                await asyncio.to_thread(pulsar.admin, "GET", path)
 
 
 async def queues(client: Remoting, topic: str) -> dict[str, int]:
