@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 CLIENTS_ON_PULSAR = "real clients on Pulsar"
 PULSAR = "Pulsar"
+ROCKETMQ = "our client on RocketMQ"
 ON_PULSAR = re.compile(
     r"tests/(storage/pulsar/|system/test_(cluster|native_\w+)\.py)",
 )
@@ -25,6 +26,7 @@ FIRST = [
     "tests/system/test_failover.py",
     CLIENTS_ON_PULSAR,
     PULSAR,
+    ROCKETMQ,
     "tests/clients/test_restarts.py",
     "tests/clients/test_consuming.py",
     "tests/benchmarks/test_smoke.py",
@@ -37,6 +39,8 @@ def group(nodeid: str) -> str:
     path, _, test = nodeid.partition("::")
     if path.startswith("tests/clients/") and re.search(r"[\[-]pulsar-", test):
         return CLIENTS_ON_PULSAR
+    if path.startswith("tests/ropeway/client/") and "[rocketmq" in test:
+        return ROCKETMQ
     if ON_PULSAR.match(path):
         return PULSAR
     return path

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.distribution import CLIENTS_ON_PULSAR, FIRST, PULSAR, group
+from tests.distribution import CLIENTS_ON_PULSAR, FIRST, PULSAR, ROCKETMQ, group
 
 
 def test_tests_of_one_slow_server_are_together() -> None:
@@ -12,6 +12,7 @@ def test_tests_of_one_slow_server_are_together() -> None:
     assert group(f"{restarts}::test_a[kill-pulsar-Go 2.1.2]") == CLIENTS_ON_PULSAR
     assert group("tests/storage/pulsar/test_log.py::test_a") == PULSAR
     assert group("tests/system/test_native_clients.py::test_a") == PULSAR
+    assert group("tests/ropeway/client/test_admin.py::test_a[rocketmq]") == ROCKETMQ
 
 
 def test_the_rest_goes_by_files() -> None:
