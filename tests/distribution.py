@@ -21,6 +21,8 @@ ROCKETMQ = "our client on RocketMQ"
 ON_PULSAR = re.compile(
     r"tests/(storage/pulsar/|system/test_(cluster|native_\w+)\.py)",
 )
+ENDED = ["start_server", "shared_server", "pulsar", "zookeeper"]
+"""Fixtures of whole runs that end with a group, each before what it stands on."""
 FIRST = [
     "tests/test_checks.py",
     "tests/system/test_failover.py",
@@ -57,6 +59,18 @@ def _rank(item: pytest.Item) -> int:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_rank)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Stop the servers of a group behind its last test: idle ones are not free."""
+    if nextitem is None or group(nextitem.nodeid) == group(item.nodeid):
+        return
+    assert isinstance(item, pytest.Function)
+    for name in ENDED:
+        found = item.session._fixturemanager.getfixturedefs(name, item)
+        for definition in found or ():
+            definition.finish(item._request)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-START_SECONDS = 120
+START_SECONDS = 300
 STOP_SECONDS = 60
 POLL_SECONDS = 0.01
 GET_ROUTE = 105

@@ -25,7 +25,7 @@ WINDOW = 200
 """Entries that a flood has on their way."""
 
 
-def on_uvloop(limit_s: float = 60) -> Callable[..., Callable[..., None]]:
+def on_uvloop(limit_s: float = 280) -> Callable[..., Callable[..., None]]:
     """Run a test on the loop that serves in earnest, for a limited time."""
 
     def decorate(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:

@@ -37,6 +37,14 @@ maxSessionTimeout=30000
 preAllocSize=4096
 {settings}
 """
+LOGBACK = """\
+<configuration>
+  <appender name="out" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%d %-5level %logger{20} - %msg%n</pattern></encoder>
+  </appender>
+  <root level="INFO"><appender-ref ref="out"/></root>
+</configuration>
+"""
 
 
 class ZooKeeper:
@@ -97,10 +105,16 @@ class ZooKeeper:
             )
         )
         (self._directory / "myid").write_text(str(self._number))
+        logback = self._directory / "logback.xml"
+        logback.write_text(LOGBACK)
         jars = builds.classpath(HERE / "zookeeper.xml")
         self._process = ServerProcess(
             f"zookeeper{self._number}",
-            [*JAVA, "-cp", jars, MAIN, str(conf)],
+            [
+                *JAVA,
+                f"-Dlogback.configurationFile={logback}",
+                *["-cp", jars, MAIN, str(conf)],
+            ],
             self._directory,
         )
 

@@ -52,10 +52,11 @@ UNDECLARED_CAPTURES = {
 """Codes that there are captures of, and why they are not declared."""
 
 NOT_IN_JAVAS_CLASS = {
+    "CreateTopic": {"allBrokers"},
     "QueryMessage": {"_UNIQUE_KEY_QUERY"},
     "SendReply": {"MSG_REGION", "TRACE_ON"},
 }
-"""Fields that Java reads and writes without its header class."""
+"""Fields that Java reads and writes without its header class, and one of ours."""
 
 INHERITED = {"bname"}
 """What Java's header classes have from RpcRequestHeader."""

@@ -14,6 +14,7 @@ from ropeway.client import (
     Message,
     Producer,
     ResponseError,
+    SendResult,
     SendStatus,
     TopicNotFoundError,
 )
@@ -27,9 +28,18 @@ from tests.ropeway.client.scenario import (
     until,
 )
 
+TIMEOUT_S = 60
+
 
 def producer(name_server: str) -> Producer:
     return Producer(name_server, "senders", config=PRODUCER)
+
+
+class Patient(Producer):
+    """Waits as long as a real broker on a loaded machine may need for a topic."""
+
+    async def send(self, message: Message, **options) -> SendResult:
+        return await super().send(message, **{"timeout_s": TIMEOUT_S, **options})
 
 
 @scenario
@@ -45,7 +55,7 @@ async def test_a_message_arrives_as_it_was_sent(name_server, topic, group):
     inbox = Inbox()
     reader = consumer(name_server, group)
     reader.subscribe(topic, "*", inbox)
-    async with producer(name_server) as sender:
+    async with Patient(name_server, "senders", config=PRODUCER) as sender:
         result = await sender.send(sent)
         async with reader:
             await inbox.wait_for(b"body")
@@ -69,7 +79,7 @@ async def test_long_bodies_are_compressed_on_the_way_and_whole_at_the_end(
     inbox = Inbox()
     reader = consumer(name_server, group)
     reader.subscribe(topic, "*", inbox)
-    async with producer(name_server) as sender:
+    async with Patient(name_server, "senders", config=PRODUCER) as sender:
         for body in bodies:
             await sender.send(Message(topic, body))
         async with reader:
@@ -83,7 +93,7 @@ async def test_one_way_messages_arrive(name_server, topic, group):
     inbox = Inbox()
     reader = consumer(name_server, group)
     reader.subscribe(topic, "*", inbox)
-    async with producer(name_server) as sender:
+    async with Patient(name_server, "senders", config=PRODUCER) as sender:
         for body in numbered(5):
             await sender.send_one_way(Message(topic, body))
         await sender.send(Message(topic, b"last"))
@@ -96,7 +106,7 @@ async def test_a_batch_lies_together_in_one_queue(name_server, topic, group):
     inbox = Inbox()
     reader = consumer(name_server, group, orderly=True)
     reader.subscribe(topic, "*", inbox)
-    async with producer(name_server) as sender:
+    async with Patient(name_server, "senders", config=PRODUCER) as sender:
         results = await sender.send_batch(
             [Message(topic, body, tags="T") for body in numbered(4)]
         )
@@ -114,7 +124,7 @@ async def test_a_sharding_key_keeps_its_messages_in_order(name_server, topic, gr
     inbox = Inbox()
     reader = consumer(name_server, group, orderly=True)
     reader.subscribe(topic, "*", inbox)
-    async with producer(name_server) as sender:
+    async with Patient(name_server, "senders", config=PRODUCER) as sender:
         for number in range(20):
             for key in "ab":
                 body = f"{key}{number}".encode()
@@ -129,7 +139,7 @@ async def test_a_sharding_key_keeps_its_messages_in_order(name_server, topic, gr
 
 @scenario
 async def test_a_selector_and_a_queue_say_where_a_message_goes(name_server, topic):
-    async with producer(name_server) as sender:
+    async with Patient(name_server, "senders", config=PRODUCER) as sender:
         await sender.send(Message(topic, b"x"))
         last = (await sender.queues(topic))[-1]
         chosen = await sender.send(
@@ -141,7 +151,10 @@ async def test_a_selector_and_a_queue_say_where_a_message_goes(name_server, topi
 
 @scenario
 async def test_sends_at_the_same_time_are_all_stored(name_server, topic):
-    async with producer(name_server) as sender, Admin(name_server) as admin:
+    async with (
+        Patient(name_server, "senders", config=PRODUCER) as sender,
+        Admin(name_server) as admin,
+    ):
         await sender.send(Message(topic, b"first"))
         results = await asyncio.gather(
             *(sender.send(Message(topic, body)) for body in numbered(200))
@@ -156,7 +169,7 @@ async def test_a_delayed_message_comes_after_its_delay(name_server, topic, group
     inbox = Inbox()
     reader = consumer(name_server, group)
     reader.subscribe(topic, "*", inbox)
-    async with producer(name_server) as sender, reader:
+    async with Patient(name_server, "senders", config=PRODUCER) as sender, reader:
         await sender.send(Message(topic, b"later", delay_level=1))
         await inbox.wait_for(b"later")
     (late,) = inbox.messages

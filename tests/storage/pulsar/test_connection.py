@@ -169,7 +169,7 @@ async def test_a_challenge_is_answered_with_a_new_token():
 
 @looped
 async def test_a_silent_broker_is_asked_and_then_given_up(monkeypatch):
-    monkeypatch.setattr(module, "KEEP_ALIVE_S", 0.05)
+    monkeypatch.setattr(module, "KEEP_ALIVE_S", 0.5)
     async with running() as broker, connected(broker) as one:
         end, told = Log(), asyncio.Event()
         end.closed = lambda error: (end.errors.append(error), told.set())
@@ -181,10 +181,10 @@ async def test_a_silent_broker_is_asked_and_then_given_up(monkeypatch):
 
 @looped
 async def test_a_broker_that_answers_pings_is_kept(monkeypatch):
-    monkeypatch.setattr(module, "KEEP_ALIVE_S", 0.05)
+    monkeypatch.setattr(module, "KEEP_ALIVE_S", 0.5)
     async with running() as broker, connected(broker) as one:
         broker.answers[Ping] = lambda _, __: Pong()
-        await broker.wait(Ping, 6)
+        await broker.wait(Ping, 3)
         assert one.broken is None
 
 
