@@ -14,6 +14,9 @@ final class Options {
         }
         if (command.has("poll_routes_ms")) {
             client.setPollNameServerInterval((int) command.number("poll_routes_ms", 0));
+        } else {
+            // A loaded machine may need longer than the 3 s of the default.
+            client.setMqClientApiTimeout(30_000);
         }
         if (command.has("unit")) {
             client.setUnitMode(true);
