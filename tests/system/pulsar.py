@@ -52,6 +52,8 @@ DEFAULTS = {
     "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.NoopLoadManager",
     "loadBalancerEnabled": "false",
     "webSocketServiceEnabled": "false",
+    # The only bookie would be left out for half an hour after a few errors.
+    "bookkeeperClientHealthCheckEnabled": "false",
     "numIOThreads": "4",
     "numHttpServerThreads": "8",
     "brokerDeleteInactiveTopicsEnabled": "false",
