@@ -1,7 +1,6 @@
 /* Compiled forms of what reading does per record; tests compare them with Python's. */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "gathering.h"
 
 #include "crc32.h"
 
@@ -173,6 +172,7 @@ static PyObject *checksum(PyObject *module, PyObject *args)
 static PyMethodDef functions[] = {
     {"pick", pick, METH_VARARGS, NULL},
     {"are_whole", are_whole, METH_VARARGS, NULL},
+    {"gather", gather, METH_O, NULL},
     {"crc32", checksum, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -184,5 +184,6 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__reading(void)
 {
     crc32_prepare();
+    gather_prepare();
     return PyModule_Create(&definition);
 }

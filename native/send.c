@@ -1,12 +1,14 @@
 /* The compiled form of gateway.wire.plain.plain_send: headers as clients make them.
 
    It knows JSON without spaces, of ASCII, whose numbers are short and whose fields are
-   those of a send, once each. Anything else is None, and left to the long way. */
+   those of a send and of a signature, once each. Anything else is None, and left to the
+   long way. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "send.h"
 
 #define RESPONSE 1
@@ -116,9 +118,24 @@ static int unescape(struct reader *from)
 static PyObject *ascii(const char *text, size_t size)
 {
     PyObject *made = PyUnicode_New((Py_ssize_t)size, 127);
-    if (made != NULL)
+    if (made != NULL && size > 0)
         memcpy(PyUnicode_DATA(made), text, size);
     return made;
+}
+
+/* A tuple that takes its items' references; NULL where one of them could not be made. */
+static PyObject *tuple_of(PyObject **items, Py_ssize_t count)
+{
+    PyObject *tuple = PyTuple_New(count);
+    for (Py_ssize_t index = 0; index < count; index++) {
+        if (items[index] == NULL)
+            Py_CLEAR(tuple);
+        if (tuple != NULL)
+            PyTuple_SET_ITEM(tuple, index, items[index]);
+        else
+            Py_XDECREF(items[index]);
+    }
+    return tuple;
 }
 
 /* A word without its escapes; NULL without an error where it is not of ASCII. */
@@ -143,9 +160,31 @@ static PyObject *unescaped(const struct word *word)
     return ascii(text, (size_t)(to - text));
 }
 
-/* Fields by their letters, and what of them a send is made of. */
-enum { LAST_LETTER = 'n', FIELDS = LAST_LETTER - 'a' + 1 };
-#define FIELD(letter) fields[letter - 'a']
+/* Fields in the order of their names, in which their values are signed: those of a send
+   by their letters, and those that clients add who say who they are. */
+enum {
+    ACCESS_KEY, ONS_CHANNEL, SECURITY_TOKEN, SIGNATURE, SIGNATURE_METHOD, LETTERS,
+    LAST_LETTER = 'n',
+    NS = LETTERS + LAST_LETTER - 'a' + 1,
+    NSD,
+    FIELDS
+};
+#define FIELD(letter) fields[LETTERS + letter - 'a']
+
+/* Which field has a name; -1 where it is none of them. */
+static int field_of(const struct word *name)
+{
+    if (name->size == 1)
+        return *name->at < 'a' || *name->at > LAST_LETTER ? -1 : LETTERS + *name->at - 'a';
+    return IS(name, "AccessKey")       ? ACCESS_KEY
+         : IS(name, "Signature")       ? SIGNATURE
+         : IS(name, "SignatureMethod") ? SIGNATURE_METHOD
+         : IS(name, "SecurityToken")   ? SECURITY_TOKEN
+         : IS(name, "OnsChannel")      ? ONS_CHANNEL
+         : IS(name, "ns")              ? NS
+         : IS(name, "nsd")             ? NSD
+                                       : -1;
+}
 
 static int read_fields(struct reader *from, struct word *fields)
 {
@@ -153,12 +192,14 @@ static int read_fields(struct reader *from, struct word *fields)
         return 0;
     do {
         struct word name;
-        if (!read_word(from, &name) || name.size != 1 || *name.at < 'a'
-            || *name.at > LAST_LETTER || !skip(from, ':'))
+        if (!read_word(from, &name) || !skip(from, ':'))
             return 0;
-        struct word *field = &FIELD(*name.at);
+        int which = field_of(&name);
+        if (which < 0)
+            return 0;
+        struct word *field = &fields[which];
         if (field->at != NULL || !read_word(from, field)
-            || (field->is_escaped && *name.at != 'i'))
+            || (field->is_escaped && field != &FIELD('i')))
             return 0;
     } while (skip(from, ','));
     return skip(from, '}');
@@ -228,6 +269,44 @@ static int is_flag(const struct word *field)
     return field->at == NULL || IS(field, "false") || IS(field, "true");
 }
 
+/* The values that are signed, in their order, with the properties as `text` has them. */
+static PyObject *signed_values(const struct word *fields, PyObject *text)
+{
+    size_t size = (size_t)PyUnicode_GET_LENGTH(text);
+    for (int index = 0; index < FIELDS; index++)
+        if (index != SIGNATURE && &fields[index] != &FIELD('i'))
+            size += fields[index].size;
+    PyObject *values = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
+    if (values == NULL)
+        return NULL;
+    char *at = PyBytes_AS_STRING(values);
+    for (int index = 0; index < FIELDS; index++) {
+        const struct word *field = &fields[index];
+        if (field == &FIELD('i'))
+            at = put(at, PyUnicode_DATA(text), (size_t)PyUnicode_GET_LENGTH(text));
+        else if (index != SIGNATURE && field->size > 0)
+            at = put(at, field->at, field->size);
+    }
+    return values;
+}
+
+/* Who the client says it is; None where it says nothing. */
+static PyObject *claims_in(const struct word *fields, PyObject *text)
+{
+    static const int names[] = {
+        ACCESS_KEY, SIGNATURE, SECURITY_TOKEN, SIGNATURE_METHOD, NS,
+    };
+    enum { NAMES = sizeof names / sizeof *names };
+    if (fields[ACCESS_KEY].at == NULL && fields[SIGNATURE].at == NULL
+        && fields[SECURITY_TOKEN].at == NULL)
+        Py_RETURN_NONE;
+    PyObject *made[NAMES + 1];
+    for (int index = 0; index < NAMES; index++)
+        made[index] = ascii(fields[names[index]].at, fields[names[index]].size);
+    made[NAMES] = signed_values(fields, text);
+    return tuple_of(made, NAMES + 1);
+}
+
 PyObject *plain_send(PyObject *module, PyObject *header)
 {
     (void)module;
@@ -275,16 +354,7 @@ PyObject *plain_send(PyObject *module, PyObject *header)
         PyLong_FromLongLong(flag),
         PyLong_FromLongLong(reconsume_times),
         text,
+        claims_in(fields, text),
     };
-    enum { COUNT = sizeof made / sizeof *made };
-    PyObject *send = PyTuple_New(COUNT);
-    for (int index = 0; index < COUNT; index++) {
-        if (made[index] == NULL)
-            Py_CLEAR(send);
-        if (send != NULL)
-            PyTuple_SET_ITEM(send, index, made[index]);
-        else
-            Py_XDECREF(made[index]);
-    }
-    return send;
+    return tuple_of(made, sizeof made / sizeof *made);
 }

@@ -3,65 +3,15 @@
    Each does exactly what the Python function of its name does, which also says what it
    is for. Tests compare the two. */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <string.h>
-
+#include "bytes.h"
 #include "crc32.h"
+#include "describing.h"
+#include "moving.h"
+#include "properties.h"
 #include "send.h"
 
 #define CRC_MASK 0x7FFFFFFFu
-#define BORN_HOST_V6 0x10
-#define STORE_HOST_V6 0x20
 #define V4_HOST_BYTES 8
-#define MAX_PROPERTIES_BYTES 32767
-#define NAME_END '\x01'
-#define VALUE_END '\x02'
-
-static uint32_t read_u32(const uint8_t *at)
-{
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-
-static char *put_u16(char *at, uint16_t value)
-{
-    at[0] = (char)(value >> 8);
-    at[1] = (char)value;
-    return at + 2;
-}
-
-static char *put_u32(char *at, uint32_t value)
-{
-    return put_u16(put_u16(at, (uint16_t)(value >> 16)), (uint16_t)value);
-}
-
-static char *put_u64(char *at, uint64_t value)
-{
-    return put_u32(put_u32(at, (uint32_t)(value >> 32)), (uint32_t)value);
-}
-
-static char *put(char *at, const void *from, size_t size)
-{
-    memcpy(at, from, size);
-    return at + size;
-}
-
-static int has_arguments(Py_ssize_t given, Py_ssize_t wanted, const char *name)
-{
-    if (given == wanted)
-        return 1;
-    PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, not %zd", name, wanted, given);
-    return 0;
-}
-
-static int is_bytes(PyObject *object, const char *what)
-{
-    if (PyBytes_Check(object))
-        return 1;
-    PyErr_Format(PyExc_TypeError, "%s has to be bytes, not %.80s", what,
-                 Py_TYPE(object)->tp_name);
-    return 0;
-}
 
 /* -- gateway.wire.frame.cut ------------------------------------------------------- */
 
@@ -131,140 +81,12 @@ static PyObject *cut(PyObject *module, PyObject *const *args, Py_ssize_t given)
 
 /* -- gateway.wire.plain.plain_record ---------------------------------------------- */
 
-static const char *const RARE[] = {
-    "TRAN_MSG", "TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS",
-    "__STARTDELIVERTIME", "POP_CK", "DELAY",
-};
-#define RARE_COUNT (sizeof RARE / sizeof *RARE)
-
-struct text {
-    const char *at;
-    size_t size;
-};
-
-static int is_named(struct text name, const char *wanted, size_t size)
-{
-    return name.size == size && memcmp(name.at, wanted, size) == 0;
-}
-#define IS(name, wanted) is_named(name, wanted, sizeof wanted - 1)
-
-static int is_rare(struct text name)
-{
-    /* All of them, and few others, begin with one of these. */
-    if (strchr("TP_D", name.at[0]) == NULL)
-        return 0;
-    for (size_t index = 0; index < RARE_COUNT; index++)
-        if (is_named(name, RARE[index], strlen(RARE[index])))
-            return 1;
-    return 0;
-}
-
-struct known {
-    struct text tag, keys, unique;
-};
-
-/* Whether the properties have a unique key, and none that a broker acts on. */
-static int look_at(const char *text, size_t size, struct known *known)
-{
-    const char *end = text + size;
-    while (text < end) {
-        const char *stop = memchr(text, VALUE_END, (size_t)(end - text));
-        if (stop == NULL)
-            stop = end;
-        const char *middle = memchr(text, NAME_END, (size_t)(stop - text));
-        if (middle != NULL && middle > text && middle + 1 < stop) {
-            struct text name = {text, (size_t)(middle - text)};
-            struct text value = {middle + 1, (size_t)(stop - middle - 1)};
-            if (IS(name, "UNIQ_KEY"))
-                known->unique = value;
-            else if (IS(name, "TAGS"))
-                known->tag = value;
-            else if (IS(name, "KEYS"))
-                known->keys = value;
-            else if (is_rare(name))
-                return 0;
-        }
-        text = stop + 1;
-    }
-    return known->unique.size > 0;
-}
-
-/* Java's String.hashCode of UTF-8. */
-static int hash_tag(struct text tag, int32_t *hash)
-{
-    uint32_t value = 0;
-    for (size_t index = 0; index < tag.size; index++) {
-        if (tag.at[index] & 0x80) {
-            PyObject *text = PyUnicode_DecodeUTF8(tag.at, (Py_ssize_t)tag.size, NULL);
-            if (text == NULL)
-                return 0;
-            value = 0;
-            for (Py_ssize_t at = 0; at < PyUnicode_GET_LENGTH(text); at++) {
-                Py_UCS4 unit = PyUnicode_READ_CHAR(text, at);
-                if (unit > 0xFFFF) {
-                    value = value * 31 + Py_UNICODE_HIGH_SURROGATE(unit);
-                    unit = Py_UNICODE_LOW_SURROGATE(unit);
-                }
-                value = value * 31 + unit;
-            }
-            Py_DECREF(text);
-            break;
-        }
-        value = value * 31 + (uint8_t)tag.at[index];
-    }
-    *hash = (int32_t)value;
-    return 1;
-}
-
-static PyObject *key_words(const struct known *known)
-{
-    PyObject *words;
-    if (known->keys.size) {
-        PyObject *keys =
-            PyUnicode_DecodeUTF8(known->keys.at, (Py_ssize_t)known->keys.size, NULL);
-        if (keys == NULL)
-            return NULL;
-        words = PyUnicode_Split(keys, NULL, -1);
-        Py_DECREF(keys);
-    } else {
-        words = PyList_New(0);
-    }
-    if (words == NULL)
-        return NULL;
-    PyObject *unique =
-        PyUnicode_DecodeUTF8(known->unique.at, (Py_ssize_t)known->unique.size, NULL);
-    if (unique == NULL || PyList_Append(words, unique) < 0)
-        Py_CLEAR(words);
-    Py_XDECREF(unique);
-    return words;
-}
-
 /* What the messages of one request have in common. */
 struct common {
     uint32_t magic, queue_id, sys_flag, reconsume_times;
     uint64_t born_ms, store_ms;
     struct text topic, born_host, store_host, suffix;
 };
-
-static struct text text_of(PyObject *bytes)
-{
-    return (struct text){PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)};
-}
-
-/* The numbers at some places of the arguments, into the same places. */
-static int read_numbers(PyObject *const *args, const int *places, size_t count,
-                        long long *numbers)
-{
-    for (size_t index = 0; index < count; index++) {
-        long long value = PyLong_AsLongLong(args[places[index]]);
-        if (value == -1 && PyErr_Occurred())
-            return 0;
-        numbers[places[index]] = value;
-    }
-    return 1;
-}
-#define READ_NUMBERS(args, places, numbers) \
-    read_numbers(args, places, sizeof places / sizeof *places, numbers)
 
 enum {
     MAGIC, TOPIC, QUEUE_ID, SYS_FLAG, BORN_MS, BORN_HOST, STORE_MS, STORE_HOST,
@@ -312,8 +134,8 @@ static PyObject *make_record(const struct common *common, uint64_t queue_offset,
 {
     int unended = text.size > 0 && text.at[text.size - 1] != VALUE_END;
     size_t properties = text.size + (size_t)unended + common->suffix.size;
-    struct known known = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
-    if (properties > MAX_PROPERTIES_BYTES || !look_at(text.at, text.size, &known))
+    struct known known = look_at(text.at, text.size);
+    if (properties > MAX_PROPERTIES_BYTES || known.has_rare || known.unique.size == 0)
         Py_RETURN_NONE;
     size_t size = 5 * 4 + 2 * 8 + 4 + 8 + common->born_host.size + 8
                 + common->store_host.size + 4 + 8 + 4 + body.size + common->topic.size
@@ -507,7 +329,7 @@ static char *put_escaped(char *at, const char *text, size_t size)
 
 #define PUT(at, literal) put(at, literal, sizeof literal - 1)
 #define NUMBERS_BYTES 160
-#define LITERALS_BYTES 240
+#define LITERALS_BYTES 270
 #define ID_BYTES 17
 #define ESCAPE_BYTES 6
 
@@ -515,10 +337,12 @@ static PyObject *sent_frame(PyObject *module, PyObject *const *args, Py_ssize_t 
 {
     (void)module;
     enum {
-        QUEUE_ID, UNIQUE, ID_PREFIX, FIRST_ID, IDS, REGION, OFFSET, OPAQUE, VERSION, COUNT
+        QUEUE_ID, UNIQUE, ID_PREFIX, FIRST_ID, IDS, REGION, OFFSET, OPAQUE, VERSION,
+        HANDLE, COUNT
     };
     if (!has_arguments(given, COUNT, "sent_frame")
-        || !is_bytes(args[ID_PREFIX], "id_prefix") || !is_bytes(args[REGION], "region"))
+        || !is_bytes(args[ID_PREFIX], "id_prefix") || !is_bytes(args[REGION], "region")
+        || !is_bytes(args[HANDLE], "recall_handle"))
         return NULL;
     static const int places[] = {QUEUE_ID, FIRST_ID, IDS, OFFSET, OPAQUE, VERSION};
     long long numbers[COUNT];
@@ -530,15 +354,22 @@ static PyObject *sent_frame(PyObject *module, PyObject *const *args, Py_ssize_t 
         return NULL;
     size_t prefix = (size_t)PyBytes_GET_SIZE(args[ID_PREFIX]);
     size_t region = (size_t)PyBytes_GET_SIZE(args[REGION]);
+    struct text handle = text_of(args[HANDLE]);
     size_t ids = numbers[IDS] > 0 ? (size_t)numbers[IDS] : 0;
     size_t most = LITERALS_BYTES + NUMBERS_BYTES + ESCAPE_BYTES * (size_t)unique
-                + ids * (prefix + ID_BYTES) + region;
+                + ids * (prefix + ID_BYTES) + region + handle.size;
     char small[1024];
     char *buffer = most <= sizeof small ? small : PyMem_Malloc(most);
     if (buffer == NULL)
         return PyErr_NoMemory();
     char *at = buffer + 8;
-    at = PUT(at, "{\"code\":0,\"extFields\":{\"queueId\":\"");
+    at = PUT(at, "{\"code\":0,\"extFields\":{");
+    if (handle.size) {
+        at = PUT(at, "\"recallHandle\":\"");
+        at = put(at, handle.at, handle.size);
+        at = PUT(at, "\",");
+    }
+    at = PUT(at, "\"queueId\":\"");
     at = put_number(at, numbers[QUEUE_ID]);
     at = PUT(at, "\",\"transactionId\":\"");
     at = put_escaped(at, key, (size_t)unique);
@@ -569,11 +400,16 @@ static PyObject *sent_frame(PyObject *module, PyObject *const *args, Py_ssize_t 
 /* ---------------------------------------------------------------------------------- */
 
 static PyMethodDef functions[] = {
+    {"committed", (PyCFunction)(void (*)(void))committed, METH_FASTCALL, NULL},
     {"cut", (PyCFunction)(void (*)(void))cut, METH_FASTCALL, NULL},
+    {"describe", describe, METH_O, NULL},
+    {"moved_all", (PyCFunction)(void (*)(void))moved_all, METH_FASTCALL, NULL},
     {"plain_batch", (PyCFunction)(void (*)(void))plain_batch, METH_FASTCALL, NULL},
     {"plain_record", (PyCFunction)(void (*)(void))plain_record, METH_FASTCALL, NULL},
     {"plain_send", plain_send, METH_O, NULL},
+    {"records_in", records_in, METH_O, NULL},
     {"sent_frame", (PyCFunction)(void (*)(void))sent_frame, METH_FASTCALL, NULL},
+    {"waiting_in", waiting_in, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -6,8 +6,9 @@ neither reads nor changes it, so a pull is answered with slices of what was stor
 
 Laws, held by tests/contracts/log.py for every backend:
 
-* Offsets are counted in records, start at 0 and have no gaps. They never restart,
-  also not when retention deletes everything, unless the topic is deleted.
+* Offsets are counted in records, start at 0 and have no gaps, but for those that
+  compaction leaves (`storage.compacting`). They never restart, also not when
+  retention deletes everything, unless the topic is deleted.
 * Appends to one partition keep the order of the calls. All records of one append
   become visible together, or none.
 * `end` moves only over records that are as durable as the log is set up to make
@@ -29,6 +30,12 @@ MAX_PARTITIONS = 1024
 
 MAX_OFFSET = (1 << 52) - 1
 """The largest offset: what the 52 bits of a message id can hold."""
+
+MAX_LOOKS = 4096
+"""Records that one read with a filter looks at, so that it ends soon in any case."""
+
+MAX_LOOKED_BYTES = 8 * 1024 * 1024
+"""Bytes of records that one read shows to `Filter.accept`."""
 
 Flush = Literal["async", "sync"]
 
@@ -122,6 +129,8 @@ class Filter(Struct, frozen=True):
     """Looked up in the index, so records of other tags are never read."""
     accept: Callable[[bytes | memoryview], bool] | None = None
     """Asked for each record that the tag hash let through, with its stored bytes."""
+    looks: int = MAX_LOOKS
+    """A read looks at no more records; fewer, where `accept` takes long."""
 
 
 class Found(NamedTuple):
@@ -139,9 +148,11 @@ class Partition(Protocol):
     """One ordered sequence of records, held open by its log.
 
     A partition object stays the same one, and usable, until its topic is deleted;
-    after that every call raises `NoSuchPartitionError`. Where a log opens partitions
-    over a network, every call but `watch` and `unwatch` raises `NotReadyError` until
-    that is done, and again after another node took the partition over.
+    after that every call raises `NoSuchPartitionError`. A topic that is compacted from
+    some time on gets other ones, and the older ones stay usable. Where a log opens
+    partitions over a network, every call but `watch` and `unwatch` raises
+    `NotReadyError` until that is done, and again after another node took the partition
+    over.
     """
 
     @property
@@ -216,7 +227,7 @@ class Partition(Protocol):
             max_bytes: Stop before the record that would go over; the first record
                 that matches comes always.
             filter: Which records are wanted. A read looks at a bounded number of
-                index entries, so it may find nothing and still move on.
+                records, so it may find nothing and still move on.
 
         Raises:
             LogDamagedError: A record in the range cannot be trusted.

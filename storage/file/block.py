@@ -80,6 +80,16 @@ class Encoded(NamedTuple):
     data_bytes: int
 
 
+class Header(NamedTuple):
+    """The header of a block that is whole."""
+
+    log_id: int
+    written_ms: int
+    runs: int
+    records: int
+    data_bytes: int
+
+
 class Block(NamedTuple):
     """A block that was read back and is whole."""
 
@@ -185,6 +195,18 @@ ADD_UPS: list[AddUp | None] = [_add_up, _compiled("add_up")]
 _is_pure = os.environ.get("ROPEWAY_PURE")
 lay_out = (not _is_pure and LAY_OUTS[1]) or _lay_out
 add_up = (not _is_pure and ADD_UPS[1]) or _add_up
+
+
+def length_at(view: memoryview, place: int) -> int:
+    """How long the block is that begins at a place, by what it says."""
+    return int.from_bytes(view[place + 12 : place + 16], "little")
+
+
+def read_header(view: memoryview) -> Header:
+    """The header of a block whose checksum is right."""
+    fields = HEADER.unpack_from(view)
+    log_id, _, written_ms, runs, records, _, data_bytes = fields[6:]
+    return Header(log_id, written_ms, runs, records, data_bytes)
 
 
 def decode(  # noqa: PLR0911 - each reason to distrust a block is a line

@@ -69,6 +69,8 @@ class Catalog:
         self.next_ordinal = header.next_ordinal
         self.topics: dict[str, dict[int, int]] = {}
         """Topic to partition number to ordinal."""
+        self.names: dict[int, tuple[str, int]] = {}
+        """Ordinal to topic and partition number."""
         self.floors: dict[int, int] = {}
         self.dirty = False
         """Whether lines were written that are not synced yet."""
@@ -142,10 +144,13 @@ class Catalog:
             case Created(topic, numbers, ordinals):
                 pairs = zip(numbers, ordinals, strict=True)
                 self.topics.setdefault(topic, {}).update(pairs)
+                for number, ordinal in zip(numbers, ordinals, strict=True):
+                    self.names[ordinal] = topic, number
                 self.next_ordinal = max(self.next_ordinal, *(o + 1 for o in ordinals))
             case Deleted(topic):
                 for ordinal in self.topics.pop(topic, {}).values():
                     self.floors.pop(ordinal, None)
+                    del self.names[ordinal]
             case Floors(ordinals, offsets):
                 self.floors.update(zip(ordinals, offsets, strict=True))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from storage.file.segment import Segment
 
@@ -24,8 +24,16 @@ def outlived(
     now_ms: int,
     retention_ms: int | None,
     retention_bytes: int | None,
+    kept_ms: Mapping[int, int],
+    needed: Mapping[int, int],
+    keep_from: int | None = None,
 ) -> list[Segment]:
     """The oldest segments, as many as have to go; never the last one.
+
+    One that has records of a partition that is kept for longer stays, and those behind
+    it, too. `kept_ms` says for how long, by the partition's ordinal; and `needed`, from
+    which offset on its records are kept in any case. Nothing goes that reaches past the
+    position `keep_from`.
 
     Their age counts from when they were written, by this machine's clock: store
     times are the callers', and one from the future would keep everything for ever.
@@ -35,11 +43,24 @@ def outlived(
     for segment in segments[:-1]:
         aged = retention_ms is not None and segment.newest_ms < now_ms - retention_ms
         large = retention_bytes is not None and total > retention_bytes
-        if not (aged or large):
+        if keep_from is not None and segment.end > keep_from:
+            break
+        if not (aged or large) or any(
+            segment.newest_ms >= now_ms - least_ms and segment.index.span(ordinal)
+            for ordinal, least_ms in kept_ms.items()
+        ):
+            break
+        if any(_has_after(segment, *one) for one in needed.items()):
             break
         old.append(segment)
         total -= segment.written
     return old
+
+
+def _has_after(segment: Segment, ordinal: int, offset: int) -> bool:
+    """Whether a segment has records of a partition from an offset on."""
+    span = segment.index.span(ordinal)
+    return span is not None and offset < span.base_offset + span.records
 
 
 def floors(old: Sequence[Segment], kept: Sequence[Segment]) -> dict[int, int]:

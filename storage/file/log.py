@@ -25,6 +25,7 @@ from storage.file import lock
 from storage.file.expiry import Expired, floors, outlived, unlink
 from storage.file.fetcher import Fetcher
 from storage.file.files import OpenFiles
+from storage.file.follower import Follower, identity
 from storage.file.partition import FilePartition
 from storage.file.query import Query
 from storage.file.reader import Reader
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from storage.api import EntryFormat, Found, Numbering
     from storage.file.catalog import Catalog
     from storage.file.segment import Segment
+    from storage.following import Stretch
 
 READERS = 4
 """Threads that wait for disks on behalf of readers."""
@@ -145,7 +147,15 @@ class FileLog:
             skip=settings.on_damage == "skip",
         )
         self._reader = Reader(self._fetcher)
+        self._follower = Follower(
+            self._segments,
+            catalog.names,
+            self._writer.durable_to,
+            skip=settings.on_damage == "skip",
+        )
         self._partitions: dict[str, dict[int, FilePartition]] = {}
+        self._needed: dict[int, int] = {}
+        """By ordinal: from which offset on retention leaves a partition's records."""
         self._closing: asyncio.Task[None] | None = None
 
     async def create(
@@ -178,6 +188,7 @@ class FileLog:
         for partition in self._partitions.pop(topic, {}).values():
             partition.gone = True
             partition.watchers.clear()
+            self._needed.pop(partition.ordinal, None)
 
     def partition(self, topic: str, number: int) -> FilePartition:
         """The partition of that name; see `storage.api`."""
@@ -238,8 +249,28 @@ class FileLog:
         query = Query(self._segments, self._reader, self._readers, self._check)
         return await query.run(partitions, topic, key, (begin_ms, end_ms), max_count)
 
-    async def expire(self, now_ms: int) -> Expired:
+    async def follow(self, position: int, max_bytes: int) -> Stretch:
+        """What was written from a position on; see `storage.following`."""
+        self._refuse_when_closed()
+        read = self._follower.submit(position, max_bytes)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, read)
+
+    def identity(self, topic: str, number: int) -> int:
+        """A number that no other partition has; see `storage.following`."""
+        ordinal = self.partition(topic, number).ordinal
+        return identity(self._catalog.log_id, ordinal)
+
+    @property
+    def written_to(self) -> int:
+        """The position at which the next record will be written."""
+        return self._segments.active.end
+
+    async def expire(self, now_ms: int, keep_from: int | None = None) -> Expired:
         """Drop the segments that retention no longer keeps.
+
+        Args:
+            now_ms: This machine's time, in milliseconds since 1970.
+            keep_from: Nothing goes that reaches past this position.
 
         Raises:
             LogUnavailableError: Files could not be deleted.
@@ -252,7 +283,17 @@ class FileLog:
         except OSError as error:
             raise LogUnavailableError(f"cannot begin a segment: {error}") from error
         old = outlived(
-            segments.all, now_ms, settings.retention_ms, settings.retention_bytes
+            segments.all,
+            now_ms,
+            settings.retention_ms,
+            settings.retention_bytes,
+            {
+                ordinal: least_ms
+                for topic, least_ms in settings.kept_ms.items()
+                for ordinal in self._catalog.topics.get(topic, {}).values()
+            },
+            self._needed,
+            keep_from,
         )
         if not old:
             return Expired(0, 0)
@@ -269,6 +310,17 @@ class FileLog:
         except OSError as error:
             raise LogUnavailableError(f"cannot drop segments: {error}") from error
         return Expired(len(old), sum(segment.written for segment in old))
+
+    def need(self, topic: str, number: int, offset: int | None) -> None:
+        """Keep a partition's records from an offset on, whatever retention says.
+
+        None ends that. It is not kept over a restart.
+        """
+        ordinal = self._catalog.topics.get(topic, {}).get(number)
+        if ordinal is not None and offset is not None:
+            self._needed[ordinal] = offset
+        elif ordinal is not None:
+            self._needed.pop(ordinal, None)
 
     async def flush(self) -> None:
         """Return when all that was appended before is on the disk."""

@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING
 import structlog
 
 from storage.api import LogError, LogUnavailableError
+from storage.offset_table import OffsetTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+    from storage.offset_table import Row
 
 NAME = "offsets.db"
 VERSION = 1
 FLUSH_INTERVAL_MS = 1000
 """How much a crash may take back. RocketMQ's brokers write every 5 s."""
-
-Row = tuple[str, str, int]
-"""Group, topic, queue id."""
 
 _log = structlog.get_logger()
 
@@ -61,32 +60,23 @@ def open_offsets(
         raise LogError(f"cannot open {path}: {error}") from error
 
 
-class FileOffsets:
+class FileOffsets(OffsetTable):
     """Offsets of all groups; see `storage.offsets` for what it promises."""
 
     def __init__(
         self, path: Path, database: sqlite3.Connection, flush_interval_ms: int
     ) -> None:
+        super().__init__()
         self._path = path
         self._database = database
         self._interval_s = flush_interval_ms / 1000
         self._thread = ThreadPoolExecutor(1, "offsets")
-        self._groups: dict[str, dict[str, dict[int, int]]] = {}
         self._dirty: dict[Row, int | None] = {}
         """What the file does not have yet; None for what is to be deleted."""
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
         for group, topic, queue_id, offset in database.execute("SELECT * FROM offsets"):
-            queues = self._groups.setdefault(group, {}).setdefault(topic, {})
-            queues[queue_id] = offset
-
-    def get(self, group: str, topic: str, queue_id: int) -> int | None:
-        """The next offset to consume; None where the group never committed one."""
-        topics = self._groups.get(group)
-        if topics is None:
-            return None
-        queues = topics.get(topic)
-        return None if queues is None else queues.get(queue_id)
+            self._set(group, topic, queue_id, offset)
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Set the next offset to consume, forwards or backwards."""
@@ -99,30 +89,12 @@ class FileOffsets:
         if self._timer is None:
             self._schedule()
 
-    def queues(self, group: str, topic: str) -> dict[int, int]:
-        """Queue id to offset of one group on one topic."""
-        return dict(self._groups.get(group, {}).get(topic, {}))
-
-    def topics(self, group: str) -> list[str]:
-        """Topics on which a group has offsets, sorted."""
-        return sorted(self._groups.get(group, ()))
-
-    def groups(self) -> Iterator[str]:
-        """Every group that has an offset."""
-        return iter(tuple(self._groups))
-
     def forget(self, *, group: str | None = None, topic: str | None = None) -> None:
         """Drop the offsets of a group, of a topic, or of one on the other."""
         self._refuse_when_closed()
-        if group is None and topic is None:
-            raise ValueError("forget needs a group, a topic, or both")
-        for one in [*self._groups] if group is None else [group]:
-            topics = self._groups.get(one, {})
-            for each in [*topics] if topic is None else [topic]:
-                for queue_id in topics.pop(each, {}):
-                    self._dirty[one, each, queue_id] = None
-            if not topics:
-                self._groups.pop(one, None)
+        for row in self._rows(group, topic):
+            self._remove(*row)
+            self._dirty[row] = None
         if self._dirty and self._timer is None:
             self._schedule()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.api import Chunk
+from storage.api import MAX_LOOKED_BYTES, Chunk, Filter
 from storage.file import picking
 from storage.file.block import ENTRY
 from storage.file.fetcher import ColdError, UncheckedError
@@ -20,16 +20,16 @@ from storage.file.windows import WINDOW, Windows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from storage.api import Filter
     from storage.file.fetcher import Fetcher, Warm
     from storage.file.index import Span
     from storage.file.partition import FilePartition
     from storage.file.segment import Segment
 
     Acceptor = Callable[[bytes | memoryview], bool]
+    Located = tuple[int, Segment, Span]
+    """The first offset that has an entry, and where that is."""
 
-LOOKS = 4096
-"""Index entries that one read with a filter looks at."""
+_ALL = Filter()
 
 _length = LENGTH.unpack_from
 
@@ -50,8 +50,9 @@ class Reader:
         filter: Filter | None,  # noqa: A002 - the contract's name
     ) -> Chunk | None:
         """Read from memory alone; None where that is not enough."""
+        wanted = filter or _ALL
         try:
-            return self._read(partition, offset, max_count, max_bytes, filter, None)
+            return self._read(partition, offset, max_count, max_bytes, wanted, None)
         except (ColdError, UncheckedError):
             return None
 
@@ -65,9 +66,10 @@ class Reader:
     ) -> Chunk:
         """Read, from the disk where need be."""
         warm: Warm = {}
+        wanted = filter or _ALL
         while True:
             try:
-                return self._read(partition, offset, max_count, max_bytes, filter, warm)
+                return self._read(partition, offset, max_count, max_bytes, wanted, warm)
             except (ColdError, UncheckedError) as cold:
                 missing = cold
             await self._fetcher.warm(missing, warm)
@@ -109,14 +111,13 @@ class Reader:
             found = partition.locate(offset)
             if found is None:
                 return None
-            at, segment, span = found
             try:
-                data = self._entries(segment, span, partition.ordinal, at, 1, warm)
+                data = self._entries(found, partition.ordinal, 1, warm)
             except (ColdError, UncheckedError) as cold:
                 missing = cold
             else:
                 _, size, _, store_ms = ENTRY.unpack(data)
-                return at if size else -1, store_ms
+                return found[0] if size else -1, store_ms
             await self._fetcher.warm(missing, warm)
 
     def _read(
@@ -125,60 +126,57 @@ class Reader:
         offset: int,
         max_count: int,
         max_bytes: int,
-        filter: Filter | None,  # noqa: A002 - the contract's name
+        filter: Filter,  # noqa: A002 - the contract's name
         warm: Warm | None,
     ) -> Chunk:
         if self._fetcher.closed is not None:
             raise self._fetcher.closed
-        tags = accept = None
-        if filter is not None:
-            tags = filter.tag_hashes
-            accept = filter.accept
+        tags, accept, looks = filter.tag_hashes, filter.accept, filter.looks
         end = partition.end
         data: list[bytes | memoryview] = []
-        records = used = 0
-        looks = LOOKS
+        records = used = shown = 0
+        began = offset
         while looks > 0 and records < max_count and offset < end:
             found = partition.locate(offset)
             if found is None:
                 return Chunk(data, records, end)
-            at, segment, span = found
             if records and accept is None:
                 break
             left = max_count - records
-            entries = self._entries(
-                segment,
-                span,
-                partition.ordinal,
-                at,
-                left if tags is None else looks,
-                warm,
-            )
-            extents, sizes, offset, looked, full = picking.pick(
-                entries, at, left, max_bytes - used, tags, not records
-            )
-            pieces = self._fetcher.records(segment, extents, sizes, warm)
+            wanted = min(left, looks) if tags is None else looks
+            try:
+                entries = self._entries(found, partition.ordinal, wanted, warm)
+                extents, sizes, after, looked, full = picking.pick(
+                    entries, found[0], left, max_bytes - used, tags, not records
+                )
+                pieces = self._fetcher.records(found[1], extents, sizes, warm)
+            except (ColdError, UncheckedError):
+                if accept is None or offset == began:
+                    raise
+                # What was asked about so far need not be asked about again.
+                break
+            offset = after
             if accept is not None:
+                shown += sum(sizes)
                 pieces = accepted(pieces, accept)
             for piece, count in pieces:
                 data.append(piece)
                 records += count
                 used += len(piece)
             looks -= looked
-            if full and not sizes:
+            if (full and not sizes) or shown >= MAX_LOOKED_BYTES:
                 break
         return Chunk(data, records, offset)
 
     def _entries(
         self,
-        segment: Segment,
-        span: Span,
+        located: Located,
         ordinal: int,
-        offset: int,
         wanted: int,
         warm: Warm | None,
     ) -> bytes | bytearray | memoryview:
-        """Up to so many entries of a partition from an offset on."""
+        """Up to so many entries of a partition from where one was located on."""
+        offset, segment, span = located
         index = segment.index
         first = offset - span.base_offset
         if isinstance(index, ActiveIndex):

@@ -41,6 +41,8 @@ class FileLogSettings(Struct, frozen=True, kw_only=True):
     """How long records are kept (RocketMQ: 72 h); None for ever."""
     retention_bytes: int | None = None
     """How many bytes of segments are kept; None without limit."""
+    kept_ms: dict[str, int] = {}
+    """By topic: its records are kept for so long, whatever retention says."""
     on_damage: Literal["refuse", "skip"] = "refuse"
     """`skip` opens and reads a damaged log without the records that are lost."""
     open_files: int = 256

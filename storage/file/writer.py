@@ -13,6 +13,7 @@ import asyncio
 import os
 import time
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import structlog
@@ -66,6 +67,7 @@ class Writer:
         "limit_bytes",
         "refusal",
         "runs",
+        "sync_failed",
         "waiting_bytes",
     )
 
@@ -109,6 +111,7 @@ class Writer:
         """Record bytes that were appended and are not done."""
         self.limit_bytes = settings.in_flight_bytes
         self.refusal: LogError | None = None
+        self.sync_failed = False
         """Why appends are refused, once they are."""
 
     @property
@@ -312,6 +315,7 @@ class Writer:
     def _sync_failed(self, error: OSError) -> None:
         # The kernel forgets pages it failed to write, so a later sync that succeeds
         # says nothing about them: only reading the medium again can tell.
+        self.sync_failed = True
         self.refusal = LogUnavailableError(
             f"the disk failed to keep what was written: {error.strerror}; the log is "
             "read-only until it is opened again"
@@ -336,6 +340,10 @@ class Writer:
         self._finished = finished
         self._wake_flushes()
 
+    def durable_to(self) -> int:
+        """Before which position of the log all is on the disk."""
+        return self._syncer.durable
+
     def roll_if_older(self, now_ms: int, age_ms: int | None) -> None:
         """Begin a new segment when all in the active one has outlived an age."""
         active = self._segments.active
@@ -356,10 +364,10 @@ class Writer:
             finished = self.loop.create_future()
             self._flushes.append((self._closed, finished))
             await finished
-        try:
+        with suppress(OSError):
             await self._syncer.sync()
-        except OSError as error:
-            raise OutcomeUnknownError(str(self.refusal)) from error
+        if self.sync_failed:
+            raise OutcomeUnknownError(str(self.refusal))
 
     def stop(self) -> None:
         """Sync nothing more; nothing is appended any more."""

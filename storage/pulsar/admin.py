@@ -1,9 +1,12 @@
-"""The few calls of Pulsar's admin REST that the log needs; the only aiohttp code."""
+"""The few calls of Pulsar's admin REST that the log needs: its only aiohttp code."""
 
 from __future__ import annotations
 
+import asyncio
+import ssl
+import time
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 import aiohttp
@@ -13,15 +16,19 @@ from yarl import URL
 from storage.api import LogUnavailableError
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable
 
     from storage.pulsar.names import PulsarName
+    from storage.pulsar.settings import PulsarLogSettings
 
 TIMEOUT_S = 30.0
 """As Pulsar's own admin client waits for (60 s), halved: a create is retried."""
 
 _REDIRECTS = 5
+"""From a broker to the one that has the topic; Pulsar sends us on with 307 alone."""
+_RETRY_FOR_S = 10.0
+_RETRY_EVERY_S = 0.5
+"""While a broker cannot, as when its bookies have just come back."""
 
 
 class NotPermittedError(LogUnavailableError):
@@ -39,6 +46,14 @@ class AdminRefusedError(LogUnavailableError):
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
         self.status = status
+
+
+class StoredLedger(NamedTuple):
+    """A ledger, and where it is kept."""
+
+    ledger_id: int
+    bytes: int
+    is_offloaded: bool
 
 
 class Admin:
@@ -157,6 +172,18 @@ class Admin:
             if error.status != HTTPStatus.CONFLICT:
                 raise
 
+    async def compaction(self, full_name: str) -> tuple[str, str]:
+        """What the last compaction of a topic is: RUNNING, SUCCESS; and its error."""
+        answer = await self._call("GET", f"{_path(full_name)}/compaction")
+        status = msgspec.json.decode(answer)
+        return status["status"], status.get("lastError") or ""
+
+    async def compacted(self, full_name: str) -> tuple[int, int]:
+        """How many entries, and bytes, a topic has that are compacted."""
+        answer = await self._call("GET", f"{_path(full_name)}/internalStats")
+        ledger = msgspec.json.decode(answer)["compactedLedger"]
+        return max(ledger["entries"], 0), max(ledger["size"], 0)
+
     async def ledgers(self, name: PulsarName, number: int) -> list[tuple[int, int]]:
         """A partition's ledgers from the oldest, each with how many entries it has."""
         path = f"{_path(name.partition(number))}/internalStats"
@@ -165,6 +192,32 @@ class Admin:
         if found and not found[-1][1]:
             found[-1] = (found[-1][0], stats["currentLedgerEntries"])
         return found
+
+    async def stored_ledgers(self, full_name: str) -> list[StoredLedger]:
+        """A topic's ledgers from the oldest, and where each is kept."""
+        stats = await self._call("GET", f"{_path(full_name)}/internalStats")
+        return [
+            StoredLedger(
+                one["ledgerId"], max(one["size"], 0), bool(one.get("offloaded"))
+            )
+            for one in msgspec.json.decode(stats)["ledgers"]
+        ]
+
+    async def offload(self, full_name: str, before_ledger: int) -> None:
+        """Have all ledgers of a topic before one offloaded; not again while it is."""
+        to = {"ledgerId": before_ledger, "entryId": 0, "partitionIndex": -1}
+        try:
+            await self._call("PUT", f"{_path(full_name)}/offload", to)
+        except AdminRefusedError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+
+    async def offload_status(self, full_name: str) -> tuple[str, str]:
+        """What the last offload of a topic is: RUNNING, SUCCESS; and its error."""
+        status = msgspec.json.decode(
+            await self._call("GET", f"{_path(full_name)}/offload")
+        )
+        return status["status"], status.get("lastError") or ""
 
     async def next_index(self, name: PulsarName, number: int) -> int:
         """The index (PIP-70) that a partition's newest ledger began at."""
@@ -185,6 +238,19 @@ class Admin:
         return found["ledgerId"], found["entryId"]
 
     async def _call(self, method: str, path: str, body: object = None) -> bytes:
+        """One request, again where the broker failed at it."""
+        until_s = time.monotonic() + _RETRY_FOR_S
+        while True:
+            try:
+                return await self._call_once(method, path, body)
+            except AdminRefusedError as error:
+                if error.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+                    raise
+                if time.monotonic() >= until_s:
+                    raise
+            await asyncio.sleep(_RETRY_EVERY_S)
+
+    async def _call_once(self, method: str, path: str, body: object) -> bytes:
         """One request, at the first host that answers."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
@@ -205,26 +271,63 @@ class Admin:
         ) from failure
 
     async def _ask(self, method: str, url: str, body: object) -> bytes:
+        """One request, at this host or the one that it sends us on to."""
+        first = where = URL(url, encoded=True)
+        for _ in range(1 + _REDIRECTS):
+            try:
+                status, answer, onward = await self._exchange(method, where, body)
+            except (aiohttp.ClientError, TimeoutError) as error:
+                if where is first:
+                    raise
+                # Who sent us there is well, and will know of it after a while.
+                raise AdminRefusedError(
+                    HTTPStatus.SERVICE_UNAVAILABLE,
+                    f"{method} {first.path}: {where.authority}, which Pulsar sent us "
+                    f"to, does not answer: {error or 'time-out'}",
+                ) from error
+            if status != HTTPStatus.TEMPORARY_REDIRECT:
+                break
+            where = where.join(URL(onward, encoded=True))
+            if where.scheme != first.scheme:
+                break
+        if status < HTTPStatus.MULTIPLE_CHOICES:
+            return answer
+        reason = _reason(status, answer)
+        if status == HTTPStatus.TEMPORARY_REDIRECT:
+            reason = f"{status} sent on to {where}"
+        text = f"{method} {first.path}: {reason}"
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            raise NotPermittedError(f"Pulsar does not permit {text}")
+        raise AdminRefusedError(status, f"Pulsar refused {text}")
+
+    async def _exchange(
+        self, method: str, where: URL, body: object
+    ) -> tuple[int, bytes, str]:
+        """Status and content of one answer, and where it sends us on to.
+
+        Brokers send us on to each other, and each wants to see the token; aiohttp would
+        show it to the first alone.
+        """
         assert self._session is not None
         headers = {"Content-Type": "application/json"}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token()}"
         async with self._session.request(
             method,
-            URL(url, encoded=True),
+            where,
             data=None if body is None else msgspec.json.encode(body),
             headers=headers,
-            max_redirects=_REDIRECTS,
+            allow_redirects=False,
             ssl=self._tls if self._tls is not None else True,
         ) as response:
-            answer = await response.read()
-            status = response.status
-        if status < HTTPStatus.MULTIPLE_CHOICES:
-            return answer
-        text = f"{method} {URL(url, encoded=True).path}: {_reason(status, answer)}"
-        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            raise NotPermittedError(f"Pulsar does not permit {text}")
-        raise AdminRefusedError(status, f"Pulsar refused {text}")
+            onward = response.headers.get("Location", "")
+            return response.status, await response.read(), onward
+
+
+def open_admin(settings: PulsarLogSettings) -> Admin:
+    """The admin REST of the cluster that the settings name; the caller's to close."""
+    tls = ssl.create_default_context(cafile=settings.tls_ca_file)
+    return Admin(settings.admin_url, token=settings.token, tls=tls)
 
 
 def _path(full_name: str) -> str:

@@ -18,6 +18,9 @@ from storage.pulsar.service_url import Address, ServiceUrl
 REDIRECTS = 20
 """How often a look-up is sent on, as in Pulsar's own clients (maxLookupRedirects)."""
 CONNECT_TIMEOUT_S = 10
+LOOK_UP_TIMEOUT_S = 10
+"""A broker that does not say within this who serves a topic stands still; another one
+may know. Any broker can tell, and none reads the topic for it."""
 
 
 class Route(NamedTuple):
@@ -145,24 +148,39 @@ class PulsarClient:
         return route.address.host
 
     async def _look_up(self, topic: str) -> Route:
-        connection = await self._any_broker()
+        """Ask one address after the other, first the one that answered last."""
+        error: PulsarError | None = None
+        for _ in self._service.addresses:
+            asked = self._address
+            try:
+                return await self._look_up_at(asked, topic)
+            except PulsarUnavailableError as unavailable:
+                error = unavailable
+                # Whoever asked at the same time may have passed it over already.
+                if self._address == asked:
+                    self._address = next(self._next_address)
+        assert error is not None
+        raise error
+
+    async def _look_up_at(self, first: Address, topic: str) -> Route:
+        connection = await self._connected(Route(first))
         authoritative = False
         for _ in range(REDIRECTS):
             asked = authoritative
             answer = await connection.request(
                 lambda number, asked=asked: Lookup(topic, number, asked),  # type: ignore[misc]
                 LookupAnswer,
-                self.request_timeout_s,
+                min(LOOK_UP_TIMEOUT_S, self.request_timeout_s),
             )
             if answer.response == LookupType.CONNECT:
-                return self._route(topic, answer)
+                return self._route(first, topic, answer)
             if answer.response != LookupType.REDIRECT:
                 raise server_error(answer.error or 0, answer.message)
-            connection = await self._connected(self._route(topic, answer))
+            connection = await self._connected(self._route(first, topic, answer))
             authoritative = answer.authoritative
         raise PulsarUnavailableError(f"{topic}: more than {REDIRECTS} redirects")
 
-    def _route(self, topic: str, answer: LookupAnswer) -> Route:
+    def _route(self, asked: Address, topic: str, answer: LookupAnswer) -> Route:
         url = answer.broker_url_tls if self._tls else answer.broker_url
         if not url:
             kind = "pulsar+ssl" if self._tls else "pulsar"
@@ -171,20 +189,9 @@ class PulsarClient:
             broker = ServiceUrl.parse(url).addresses[0]
         except ValueError as error:
             raise PulsarError(f"the broker of {topic} has a bad address") from error
-        if answer.proxy_through_service_url and broker != self._address:
-            return Route(self._address, f"{broker.host}:{broker.port}")
+        if answer.proxy_through_service_url and broker != asked:
+            return Route(asked, f"{broker.host}:{broker.port}")
         return Route(broker)
-
-    async def _any_broker(self) -> Connection:
-        error: PulsarError | None = None
-        for _ in self._service.addresses:
-            try:
-                return await self._connected(Route(self._address))
-            except PulsarUnavailableError as unavailable:
-                error = unavailable
-                self._address = next(self._next_address)
-        assert error is not None
-        raise error
 
     async def _connected(self, route: Route) -> Connection:
         task = self._connections.get(route)
@@ -210,7 +217,7 @@ class PulsarClient:
                     port,
                     ssl=self._tls,
                 )
-            await connection.handshake(self.request_timeout_s)
+            await connection.handshake(min(CONNECT_TIMEOUT_S, self.request_timeout_s))
         except OSError as error:  # as TimeoutError is
             forget()
             raise PulsarUnavailableError(f"{host}:{port}: {error!r}") from error

@@ -179,6 +179,12 @@ class Entry:
         Raises:
             EntryError: as for `payload`, or the batch is damaged.
         """
+        return (one for one in self.places() if one is not None)
+
+    def places(
+        self,
+    ) -> Iterator[tuple[Metadata | BatchedMetadata, memoryview] | None]:
+        """The same, with None for each one that compaction took out of a batch."""
         payload = self.payload
         if self.metadata.num_messages is None:
             yield self.metadata, payload
@@ -197,8 +203,7 @@ class Entry:
                     f"the batch at {self.position}: a message of {one.payload_bytes}"
                     f" bytes; allowed: 0 to {len(batch) - end}"
                 )
-            if not one.compacted_out:
-                yield one, payload[end:at]
+            yield None if one.compacted_out else (one, payload[end:at])
 
     def _unreadable(self) -> str | None:
         metadata = self.metadata

@@ -82,7 +82,9 @@ class Finder:
         if not path.total:
             return Spot(partition.first_offset, 0, -1, -1)
         if low is None:
-            low = Spot(partition.first_offset, 0, *path.position(0))
+            # What is compacted may be of ledgers that are gone.
+            start = Position(0, 0) if partition.compacted else path.position(0)
+            low = Spot(partition.first_offset, 0, *start)
         begin = path.number(low.ledger, low.entry)
         stop = path.number(high.ledger, high.entry) if high else path.total
         hint = None

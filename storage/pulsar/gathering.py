@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.api import Chunk
+from storage.api import MAX_LOOKED_BYTES, MAX_LOOKS, Chunk, Filter
 from storage.pulsar.pack import matching, take
 
 if TYPE_CHECKING:
-    from storage.api import Filter
     from storage.pulsar.pack import Pack
 
-MAX_LOOKED = 4096
-"""A read with a filter looks at no more records, as the embedded log's."""
+
+_ALL = Filter()
 
 
 class Gathering:
@@ -24,13 +23,16 @@ class Gathering:
         max_count: At most so many records.
         max_bytes: Stop before the record that would go over.
         wanted: Which records; None for all.
+        gaps: Whether packs may have records that compaction took out: of no bytes.
     """
 
     __slots__ = (
         "_end",
+        "_gaps",
         "_left_bytes",
         "_left_count",
         "_left_looks",
+        "_left_shown",
         "_pieces",
         "_records",
         "_wanted",
@@ -44,14 +46,18 @@ class Gathering:
         max_count: int,
         max_bytes: int,
         wanted: Filter | None,
+        *,
+        gaps: bool = False,
     ) -> None:
         self.offset = offset
         """Where the next pack has to go on."""
         self._end = end
         self._left_count = max_count
         self._left_bytes = max_bytes
-        self._left_looks = MAX_LOOKED
-        self._wanted = wanted
+        self._left_looks = MAX_LOOKS if wanted is None else wanted.looks
+        self._left_shown = MAX_LOOKED_BYTES
+        self._gaps = gaps
+        self._wanted = _ALL if wanted is None and gaps else wanted
         self._pieces: list[bytes | memoryview] = []
         self._records = 0
 
@@ -83,11 +89,14 @@ class Gathering:
         else:
             stop = min(stop, begin + self._left_looks)
             self._left_looks -= stop - begin
+            if self._wanted.accept is not None:
+                self._left_shown -= pack.length
             whole = self._choose(pack, begin, stop, self._wanted)
         return (
             whole
             and self._left_count > 0
             and self._left_looks > 0
+            and self._left_shown > 0
             and self.offset < self._end
         )
 
@@ -111,6 +120,8 @@ class Gathering:
         accept = wanted.accept
         run: list[int] = []
         for number in matching(pack, begin, stop, wanted):
+            if self._gaps and not pack.record(number):
+                continue
             if accept is not None and not accept(pack.record(number)):
                 continue
             if run and run[-1] + 1 != number:

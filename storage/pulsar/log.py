@@ -6,7 +6,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -22,6 +22,7 @@ from storage.pulsar import selftest
 from storage.pulsar.admin import Admin
 from storage.pulsar.catalog import Catalog
 from storage.pulsar.client import PulsarClient
+from storage.pulsar.compaction import PulsarCompaction
 from storage.pulsar.finding import Finder
 from storage.pulsar.hosts import hosts as find_hosts
 from storage.pulsar.ownership import Ownership
@@ -72,9 +73,8 @@ async def open_log(
         LogUnavailableError: It does not answer, or does not permit it.
     """
     settings = settings or PulsarLogSettings()
-    token = _token(settings.token_file)
     tls = ssl.create_default_context(cafile=settings.tls_ca_file)
-    admin = Admin(settings.admin_url, token=token, tls=tls)
+    admin = Admin(settings.admin_url, token=settings.token, tls=tls)
     catalog = Catalog(admin, settings)
     try:
         await selftest.check(admin, catalog.spaces, prepare=prepare)
@@ -84,18 +84,11 @@ async def open_log(
         raise
     client = PulsarClient(
         settings.service_url,
-        token=token,
+        token=settings.token,
         tls=tls,
         request_timeout_s=settings.open_s,
     )
     return PulsarLog(settings, admin, client, catalog, lost_ownership, converter)
-
-
-def _token(file: str | None) -> Callable[[], str] | None:
-    if file is None:
-        return None
-    path = Path(file)
-    return lambda: path.read_text(encoding="utf-8").strip()
 
 
 class PulsarLog:
@@ -122,7 +115,8 @@ class PulsarLog:
         """Topics that native clients write to, too."""
         self._tail = Tail(settings.tail_bytes)
         finder = Finder(client, admin)
-        self._readers = Readers(client, finder, settings, self._refresh)
+        refresh = partial(refresh_first, client, admin)
+        self._readers = Readers(client, finder, settings, refresh)
         self._times = Times(finder, self._readers)
         self._ownership = Ownership(
             client, admin, self._readers, settings, self._taken, self._deleted
@@ -133,11 +127,14 @@ class PulsarLog:
             self._traffic,
             self._readers,
             self._open_ones,
-            self._refresh,
+            refresh,
             self._ownership.reopen,
             self._ownership.close_unused,
         )
         self._partitions: dict[str, dict[int, PulsarPartition]] = {}
+        self.compaction = PulsarCompaction(
+            admin, self._readers, self._partitions_of, catalog.names, self._ownership
+        )
         self._closing: asyncio.Task[None] | None = None
 
     async def create(
@@ -153,10 +150,9 @@ class PulsarLog:
             self._shared.discard(topic)
         else:
             await self._share(topic)
-        if self._ownership.follows:
-            await self._catalog.find(topic, partitions)
-        else:
-            await self._catalog.create(topic, partitions)
+        catalog = self._catalog
+        make = catalog.find if self._ownership.follows else catalog.create
+        await make(topic, partitions)
 
     async def _share(self, topic: str) -> None:
         if self._converter is None:
@@ -167,6 +163,15 @@ class PulsarLog:
         # Known in any case, so that nothing is ever packed into it.
         self._shared.add(topic)
         await selftest.check_indexes(self._admin)
+
+    async def retention_ms(self) -> int | None:
+        """How long messages are kept whose topics name no namespace; None for ever.
+
+        Raises:
+            LogUnavailableError: Pulsar does not answer.
+        """
+        space = f"{self._settings.tenant}/{self._settings.namespace}"
+        return await selftest.retention_ms(self._admin, space)
 
     async def open_state(self, broker: str, node: str, deposed: Deposed) -> PulsarState:
         """Open what the nodes of a broker share, beside the topics without a tenant.
@@ -188,7 +193,7 @@ class PulsarLog:
         """Forget a topic; see `storage.api`."""
         self._refuse_when_closed()
         topic = self._catalog.names.canonical(topic)
-        partitions = list(self._partitions.get(topic, {}).values())
+        partitions = self._partitions_of(topic)
         for partition in partitions:
             partition.gone = True
         try:
@@ -215,8 +220,7 @@ class PulsarLog:
     def _make_partition(self, topic: str, number: int) -> PulsarPartition:
         self._refuse_when_closed()
         topic = self._catalog.names.canonical(topic)
-        known = self._partitions.get(topic, {}).get(number)
-        if known is not None:
+        if known := self._partitions.get(topic, {}).get(number):
             return known
         count = self._catalog.topics.get(topic, 0)
         if not 0 <= number < count:
@@ -233,8 +237,13 @@ class PulsarLog:
             self._settings.positions,
             self._converter if topic in self._shared else None,
         )
+        partition.compacted = topic in self.compaction.topics
         self._partitions.setdefault(topic, {})[number] = partition
         return partition
+
+    def _partitions_of(self, topic: str) -> list[PulsarPartition]:
+        topic = self._catalog.names.canonical(topic)
+        return list(self._partitions.get(topic, {}).values())
 
     async def ready(self, topic: str) -> None:
         """Return when a topic's partitions are open; see `storage.api`."""
@@ -242,7 +251,7 @@ class PulsarLog:
         topic = self._catalog.names.canonical(topic)
         if topic not in self._catalog.topics:
             raise NoSuchPartitionError(f"no topic {topic}")
-        await self._ownership.open(self._partitions.get(topic, {}).values())
+        await self._ownership.open(self._partitions_of(topic))
 
     def open_early(self) -> None:
         """Begin to open all partitions that were asked for; `ready` overtakes.
@@ -319,6 +328,7 @@ class PulsarLog:
                 _log.warning("cannot tell whether a topic is gone", reason=str(error))
 
     def _forget(self, topic: str) -> None:
+        self.compaction.forget(topic)
         for partition in self._partitions.pop(topic, {}).values():
             partition.gone = True
             self._ownership.do(self._ownership.shut(partition, "the topic was deleted"))
@@ -326,10 +336,7 @@ class PulsarLog:
 
     def topics(self) -> dict[str, frozenset[int]]:
         """Every topic with the numbers of its partitions."""
-        return {
-            topic: frozenset(range(count))
-            for topic, count in self._catalog.topics.items()
-        }
+        return {topic: frozenset(range(n)) for topic, n in self._catalog.topics.items()}
 
     async def hosts(self, topic: str, partitions: Collection[int]) -> dict[int, str]:
         """Where Pulsar's brokers are that serve partitions; see `storage.api`."""
@@ -351,12 +358,7 @@ class PulsarLog:
     ) -> list[Found]:
         """Records of the topic's open partitions with a key; see `storage.api`."""
         self._refuse_when_closed()
-        topic = self._catalog.names.canonical(topic)
-        partitions = [
-            one
-            for one in self._partitions.get(topic, {}).values()
-            if one.appender is not None
-        ]
+        partitions = [one for one in self._partitions_of(topic) if one.appender]
         return await queries.query(
             partitions, self._readers, self._times, key, begin_ms, end_ms, max_count
         )
@@ -373,6 +375,7 @@ class PulsarLog:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
+        await self.compaction.close()
         await self._upkeep.close()
         appenders = []
         for partition in self._every():
@@ -385,9 +388,6 @@ class PulsarLog:
         await self._readers.close()
         await self._client.close()
         await self._admin.close()
-
-    async def _refresh(self, partition: PulsarPartition) -> None:
-        await refresh_first(self._client, self._admin, partition)
 
     def _every(self) -> list[PulsarPartition]:
         return [one for each in self._partitions.values() for one in each.values()]

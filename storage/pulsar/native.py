@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from storage.api import Record
 from storage.native import NativeMessage, Place
 from storage.pulsar.commands import KeyValue
 from storage.pulsar.entry import properties_of
@@ -30,6 +31,9 @@ SETTINGS = (
     "exposingBrokerEntryMetadataToClientEnabled=true in broker.conf"
 )
 """What brokers need, so that entries tell their index."""
+
+_TAKEN_OUT = Record(b"", 0, ())
+"""Stands for a message that compaction took out of a batch; no reader gets it."""
 
 UNREADABLE = "PULSAR_UNREADABLE"
 """The property that says why there is no body."""
@@ -63,17 +67,22 @@ def to_pack(converter: Converter, topic: str, number: int, entry: Entry) -> byte
     """
     base = base_offset(entry)
     try:
-        messages = [_message(*one, entry.publish_ms) for one in entry.messages()]
+        messages = [
+            None if one is None else _message(*one, entry.publish_ms)
+            for one in entry.places()
+        ]
     except (EntryError, WireError) as error:
         unreadable = NativeMessage(
             b"", {UNREADABLE: str(error)}, event_ms=entry.publish_ms
         )
-        messages = [unreadable] * entry.num_messages
+        messages = [unreadable for _ in range(entry.num_messages)]
     stored_ms = entry.broker_ms or entry.publish_ms
     ledger, entry_id = entry.position
     unique = f"{ledger:012X}{entry_id:012X}"
     records = [
-        converter.record(
+        _TAKEN_OUT
+        if message is None
+        else converter.record(
             message,
             Place(topic, number, base + step, stored_ms, f"{unique}{step:08X}"),
         )

@@ -12,10 +12,9 @@ from urllib.parse import quote, unquote
 import structlog
 
 from storage.api import LogUnavailableError
+from storage.offset_table import OffsetTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from storage.state import State
 
 PREFIX = "offset/"
@@ -43,7 +42,7 @@ def _prefix(group: str, topic: str) -> str:
     return f"{PREFIX}{quote(group, safe='')}/{quote(topic, safe='')}/"
 
 
-class PulsarOffsets:
+class PulsarOffsets(OffsetTable):
     """Offsets of all groups; see `storage.offsets` for what it promises.
 
     They can be read on every node, and be committed on the one that leads.
@@ -53,22 +52,14 @@ class PulsarOffsets:
     """
 
     def __init__(self, state: State) -> None:
+        super().__init__()
         self._state = state
-        self._groups: dict[str, dict[str, dict[int, int]]] = {}
         self._prefixes: dict[tuple[str, str], str] = {}
         """What keys begin with: making one anew costs more than all the rest."""
         self._closed = False
         for key, value in state.items(PREFIX):
             self._changed(key, value)
         state.watch(PREFIX, self._changed)
-
-    def get(self, group: str, topic: str, queue_id: int) -> int | None:
-        """The next offset to consume; None where the group never committed one."""
-        topics = self._groups.get(group)
-        if topics is None:
-            return None
-        queues = topics.get(topic)
-        return None if queues is None else queues.get(queue_id)
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Set the next offset to consume, forwards or backwards.
@@ -90,18 +81,6 @@ class PulsarOffsets:
         self._state.put(f"{prefix}{queue_id}", str(offset))
         self._set(group, topic, queue_id, offset)
 
-    def queues(self, group: str, topic: str) -> dict[int, int]:
-        """Queue id to offset of one group on one topic."""
-        return dict(self._groups.get(group, {}).get(topic, {}))
-
-    def topics(self, group: str) -> list[str]:
-        """Topics on which a group has offsets, sorted."""
-        return sorted(self._groups.get(group, ()))
-
-    def groups(self) -> Iterator[str]:
-        """Every group that has an offset."""
-        return iter(tuple(self._groups))
-
     def forget(self, *, group: str | None = None, topic: str | None = None) -> None:
         """Drop the offsets of a group, of a topic, or of one on the other.
 
@@ -109,14 +88,9 @@ class PulsarOffsets:
             LogUnavailableError: This node does not lead, or the offsets are closed.
         """
         self._refuse_when_closed()
-        if group is None and topic is None:
-            raise ValueError("forget needs a group, a topic, or both")
-        for one in [*self._groups] if group is None else [group]:
-            topics = self._groups.get(one, {})
-            for each in [*topics] if topic is None else [topic]:
-                for queue_id in [*topics.get(each, ())]:
-                    self._state.put(encode_key(one, each, queue_id), None)
-                    self._remove(one, each, queue_id)
+        for row in self._rows(group, topic):
+            self._state.put(encode_key(*row), None)
+            self._drop(*row)
 
     async def flush(self) -> None:
         """Return when all commits so far are kept.
@@ -142,21 +116,13 @@ class PulsarOffsets:
         if row is None:
             _log.warning("offset that cannot be read left out", key=key, value=value)
         elif offset is None:
-            self._remove(*row)
+            self._drop(*row)
         else:
             self._set(*row, offset)
 
-    def _set(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        self._groups.setdefault(group, {}).setdefault(topic, {})[queue_id] = offset
-
-    def _remove(self, group: str, topic: str, queue_id: int) -> None:
-        topics = self._groups.get(group, {})
-        queues = topics.get(topic, {})
-        queues.pop(queue_id, None)
-        if not queues and topics.pop(topic, None) is not None:
+    def _drop(self, group: str, topic: str, queue_id: int) -> None:
+        if self._remove(group, topic, queue_id):
             self._prefixes.pop((group, topic), None)
-            if not topics:
-                del self._groups[group]
 
     def _refuse_when_closed(self) -> None:
         if self._closed:

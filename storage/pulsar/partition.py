@@ -50,6 +50,7 @@ class PulsarPartition:
         "_times",
         "appender",
         "closed",
+        "compacted",
         "converter",
         "end_offset",
         "first_offset",
@@ -92,6 +93,8 @@ class PulsarPartition:
         self.end_offset = 0
         self.oldest_ledger = -1
         """The ledger that `first_offset` was found in."""
+        self.compacted = False
+        """Whether it is read compacted: then offsets have gaps."""
         self.gone = False
         self.closed = False
         self.was_read = False
@@ -186,7 +189,9 @@ class PulsarPartition:
     ) -> Gathering:
         """Begin one read's answer."""
         offset = max(offset, self.first_offset)
-        return Gathering(offset, self.end_offset, max_count, max_bytes, wanted)
+        return Gathering(
+            offset, self.end_offset, max_count, max_bytes, wanted, gaps=self.compacted
+        )
 
     async def offset_at(self, time_ms: int, *, upper: bool = False) -> int:
         """Find an offset by store time; see `storage.api`."""

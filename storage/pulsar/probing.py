@@ -180,6 +180,8 @@ class Scan:
                 received=self._came.put_nowait,
                 lost=self._came.put_nowait,
                 permits=1,
+                # The oldest record of all is a compacted one.
+                compacted=self._partition.compacted and self._start == "earliest",
             )
         except PulsarError as error:
             raise unavailable(self._partition, error) from error

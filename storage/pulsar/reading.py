@@ -97,7 +97,8 @@ class Session:
             if self._error is not None:
                 raise self._error
             self._came.clear()
-            await asyncio.wait_for(self._came.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await self._came.wait()
             while packs and packs[0].end <= offset:
                 self._bytes -= packs.popleft().length
             self._ask()
@@ -276,6 +277,7 @@ class Readers:
                 received=session.received,
                 lost=session.lost,
                 permits=FIRST_PERMITS,
+                compacted=partition.compacted,
             )
         except PulsarError as error:
             raise unavailable(partition, error) from error

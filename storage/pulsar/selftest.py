@@ -59,11 +59,15 @@ def _deduplication(
     return None if on else "deduplication is off: a message sent again is stored twice"
 
 
-def _retention(policies: Mapping[str, Any], broker: Mapping[str, str]) -> str | None:
-    kept = policies.get("retention_policies") or {
+def _kept(policies: Mapping[str, Any], broker: Mapping[str, str]) -> dict[str, int]:
+    return policies.get("retention_policies") or {
         "retentionTimeInMinutes": int(broker.get("defaultRetentionTimeInMinutes", 0)),
         "retentionSizeInMB": int(broker.get("defaultRetentionSizeInMB", 0)),
     }
+
+
+def _retention(policies: Mapping[str, Any], broker: Mapping[str, str]) -> str | None:
+    kept = _kept(policies, broker)
     if kept["retentionTimeInMinutes"] and kept["retentionSizeInMB"]:
         return None
     return "retention is 0: acknowledged messages are deleted when nobody has read them"
@@ -156,6 +160,19 @@ async def check_indexes(admin: Admin) -> None:
         raise PulsarUnfitError(
             f"Pulsar's brokers do not tell the index of an entry; {SETTINGS}"
         )
+
+
+async def retention_ms(admin: Admin, space: str) -> int | None:
+    """How long a namespace keeps messages that no subscription holds; None for ever.
+
+    Raises:
+        LogUnavailableError: The admin REST does not answer.
+    """
+    policies = await admin.policies(space) or {}
+    minutes = _kept(policies, await admin.configuration() or {})[
+        "retentionTimeInMinutes"
+    ]
+    return None if minutes < 0 else minutes * 60_000
 
 
 def _check_version(version: str) -> None:

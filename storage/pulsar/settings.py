@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TOKEN_VARIABLE = "ROPEWAY_PULSAR_TOKEN"  # noqa: S105 - a variable's name
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -16,7 +25,8 @@ class PulsarLogSettings(Struct, frozen=True, kw_only=True):
     admin_url: str = "http://127.0.0.1:8080"
     """The same cluster's admin REST; several: `http://a:8080,b:8080`."""
     token_file: str | None = None
-    """A file with the token to sign in with, read anew at each connection."""
+    """A file with the token to sign in with, read anew at each connection; without it
+    the environment's ROPEWAY_PULSAR_TOKEN is used, if there is one."""
     tls_ca_file: str | None = None
     """Certificates of authorities to trust; None for the system's."""
     tenant: str = "public"
@@ -53,6 +63,15 @@ class PulsarLogSettings(Struct, frozen=True, kw_only=True):
     """Known places of packs a partition keeps, 32 bytes each."""
     trim_check_s: float = 60.0
     """How often each partition's oldest record is looked for, for retention."""
+
+    @property
+    def token(self) -> Callable[[], str] | None:
+        """What reads the token to sign in with; None where there is none."""
+        if self.token_file is None:
+            token = os.environ.get(TOKEN_VARIABLE, "").strip()
+            return (lambda: token) if token else None
+        path = Path(self.token_file)
+        return lambda: path.read_text(encoding="utf-8").strip()
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, in words."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from storage.api import LogError
+from storage.pulsar.ending import ends
 from storage.pulsar.entry import Position
 from storage.pulsar.probing import scan
 
@@ -39,6 +40,11 @@ async def refresh_first(
     Raises:
         LogError: Pulsar does not tell.
     """
+    if partition.compacted:
+        oldest, _ = await ends(client, partition)
+        if oldest is not None:
+            partition.trim(oldest.pack.base_offset, oldest.position.ledger)
+        return
     end = partition.end_offset
     ledgers = await admin.ledgers(partition.name, partition.number)
     filled = [one for one in ledgers if one[1]]

@@ -1,0 +1,11 @@
+/* The compiled form of gateway/wire/describing.py. */
+
+#ifndef ROPEWAY_DESCRIBING_H
+#define ROPEWAY_DESCRIBING_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+PyObject *describe(PyObject *module, PyObject *data);
+
+#endif

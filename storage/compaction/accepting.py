@@ -1,0 +1,26 @@
+"""The parts of what was read that a filter accepts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SIZE_BYTES = 4
+
+
+def accepted(
+    pieces: list[tuple[memoryview, int]],
+    accept: Callable[[bytes | memoryview], bool],
+) -> list[tuple[memoryview, int]]:
+    """Each record that is accepted, by itself."""
+    kept = []
+    for view, _ in pieces:
+        at = 0
+        while at < len(view):
+            after = at + int.from_bytes(view[at : at + _SIZE_BYTES], "big")
+            if accept(view[at:after]):
+                kept.append((view[at:after], 1))
+            at = after
+    return kept

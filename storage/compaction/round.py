@@ -1,0 +1,240 @@
+"""One round of compaction: which records stay, and writing them anew.
+
+1. The records that came since the last round are read in order, and the last offset
+   of each of their keys goes into a map, until it is full or there are no more.
+2. The index of each older file is held against the map: what it has of these keys goes.
+3. What stays of the files that lose records, and of the new ones, is written to new
+   files. Files that lose nothing are taken as they are.
+4. The manifest names the new files: that is the swap.
+
+So a round ends with one record a key below `clean_end`, however many rounds it took.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.api import LogDamagedError
+from storage.compacting import ROW
+from storage.compaction import source, steps
+from storage.compaction.bits import Bits
+from storage.compaction.compiled import IS_PURE
+from storage.compaction.layout import GROUP_RECORDS
+from storage.compaction.offset_map import OffsetMap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from concurrent.futures import ThreadPoolExecutor
+
+    from storage.api import Partition
+    from storage.compacting import Describer
+    from storage.compaction.file import CompactedFile
+    from storage.compaction.pace import Pace
+    from storage.compaction.settings import CompactionSettings
+    from storage.compaction.source import Read
+    from storage.compaction.writer import Writer
+
+READ_COUNT = 128 if IS_PURE else 1024
+"""Records that are looked at without making way for others: about a millisecond."""
+_WRITE_COUNT = 256
+"""Records that are written without looking whether the file is full."""
+_NEAR = 64
+"""Reading so many records more costs less than another read."""
+_SMALL = 2
+"""A file of less than half the size is written anew with its neighbours."""
+_GROUPS_AT_ONCE = 8
+_SLOTS_AT_ONCE = 2048 if IS_PURE else 1 << 18
+
+
+class Outcome(NamedTuple):
+    """What a round made of a partition."""
+
+    files: list[CompactedFile]
+    clean_end: int
+    read_records: int
+    read_bytes: int
+    written_bytes: int
+
+
+class Round:
+    """Steps 1 to 3 over one partition.
+
+    Args:
+        partition: All records, as they were appended.
+        files: What is left of those before `begin`.
+        begin: Where the last round ended.
+        target: Go no further.
+        now_ms: The time, in milliseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        partition: Partition,
+        files: Sequence[CompactedFile],
+        begin: int,
+        target: int,
+        now_ms: int,
+        settings: CompactionSettings,
+        describer: Describer,
+        pace: Pace,
+        writer: Writer,
+        threads: ThreadPoolExecutor,
+    ) -> None:
+        self._source = partition
+        self._files = files
+        self._begin = begin
+        self._target = target
+        self._now_ms = now_ms
+        self._settings = settings
+        self._describer = describer
+        self._pace = pace
+        self._writer = writer
+        self._threads = threads
+        self._map = OffsetMap(settings.map_bytes, max(target - begin, 0))
+        self._stays = Bits(begin)
+        self._read_records = self._read_bytes = self._paced = 0
+
+    async def run(self) -> Outcome:
+        """Do steps 1 to 3.
+
+        Raises:
+            LogError: The source cannot be read, or an older file is damaged.
+            OSError: The disk refused.
+        """
+        self._pace.begin()
+        try:
+            end = await self._choose()
+            kept = await self._carry_over()
+            await self._add_new(end)
+            await self._writer.end_file()
+        finally:
+            self._writer.give_up()
+        files = sorted([*kept, *self._writer.made], key=lambda one: one.first)
+        return Outcome(
+            files, end, self._read_records, self._read_bytes, self._writer.written
+        )
+
+    async def _choose(self) -> int:
+        """Step 1. Where it ended."""
+        offset = max(self._begin, self._source.first)
+        while offset < self._target:
+            found = await source.read(self._source, offset, self._target, READ_COUNT)
+            rows = self._rows(found)
+            taken = self._map.note(rows, found.first, self._stays)
+            self._read_records += taken
+            if taken < len(rows) // ROW.size:
+                return await self._mark(found.first + taken)
+            offset = found.next_offset
+            await self._rest(len(found.data))
+        return await self._mark(self._target)
+
+    def _rows(self, found: Read) -> bytes:
+        try:
+            return self._describer.rows(found.data)
+        except ValueError as error:
+            raise LogDamagedError(
+                f"topic {self._source.topic}, partition {self._source.number}, offset "
+                f"{found.first} and on: {error}; stop the node, and let ropeway log "
+                "verify find what is damaged"
+            ) from error
+
+    async def _mark(self, end: int) -> int:
+        """Note which of the new records stay: the last ones of their keys."""
+        for slot in range(0, self._map.slots, _SLOTS_AT_ONCE):
+            self._map.mark(slot, _SLOTS_AT_ONCE, self._stays, end)
+            await self._rest(0)
+        return end
+
+    async def _rest(self, read_bytes: int) -> None:
+        self._read_bytes += read_bytes
+        written = self._writer.written
+        await self._pace.rest(read_bytes + written - self._paced)
+        self._paced = written
+
+    async def _carry_over(self) -> list[CompactedFile]:
+        """Steps 2 and 3 for the older files. Those that stay as they are."""
+        kept = []
+        for file in self._files:
+            staying = await self._staying(file)
+            large = file.index.data_bytes * _SMALL >= self._settings.file_bytes
+            if large and staying.count(1) == file.index.records:
+                await self._writer.end_file()
+                kept.append(file)
+            elif any(staying):
+                await self._copy(file, staying)
+        return kept
+
+    async def _staying(self, file: CompactedFile) -> bytearray:
+        """Which records of an older file stay, a byte each."""
+        loop = asyncio.get_running_loop()
+        staying = bytearray()
+        for group in range(0, len(file.index.firsts), _GROUPS_AT_ONCE):
+            end = min(group + _GROUPS_AT_ONCE, len(file.index.firsts))
+            entries = await loop.run_in_executor(
+                self._threads, file.entry_bytes, group, end
+            )
+            staying += self._map.staying(entries, self._now_ms)
+            await self._rest(0)
+        return staying
+
+    async def _copy(self, file: CompactedFile, staying: bytearray) -> None:
+        """Write what stays of an older file behind what was written before."""
+        loop = asyncio.get_running_loop()
+        for group in range(0, len(file.index.firsts), _GROUPS_AT_ONCE):
+            end = min(group + _GROUPS_AT_ONCE, len(file.index.firsts))
+            some = staying[group * GROUP_RECORDS : end * GROUP_RECORDS]
+            if not any(some):
+                continue
+            entries = await loop.run_in_executor(
+                self._threads, file.entry_bytes, group, end
+            )
+            view = await loop.run_in_executor(
+                self._threads, file.read_groups, group, end
+            )
+            self._writer.add(*steps.carry_over(view, entries, some, self._writer.place))
+            await self._writer.breathe()
+            await self._rest(len(view))
+
+    async def _add_new(self, end: int) -> None:
+        """Step 3 for the new records."""
+        for begin, before in self._stays.windows(end, _WRITE_COUNT):
+            numbers = self._stays.within(begin, before)
+            read_bytes = 0
+            for first, last in _runs(numbers):
+                read_bytes += await self._add_range(first, last + 1)
+            await self._writer.breathe()
+            await self._rest(read_bytes)
+
+    async def _add_range(self, offset: int, end: int) -> int:
+        read_bytes = 0
+        keyless_ms = self._settings.keyless_ms
+        while offset < end:
+            found = await source.read(self._source, offset, end, _WRITE_COUNT)
+            self._writer.add(
+                *steps.lay_out(
+                    found.data,
+                    self._rows(found),
+                    found.first,
+                    self._stays.cover(end),
+                    self._stays.base,
+                    self._writer.place,
+                    self._now_ms,
+                    -1 if keyless_ms is None else keyless_ms,
+                    self._settings.tombstone_ms,
+                )
+            )
+            offset = found.next_offset
+            read_bytes += len(found.data)
+        return read_bytes
+
+
+def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    """Ranges to read at once: what lies between numbers that are near is read, too."""
+    first = last = numbers[0]
+    for number in numbers[1:]:
+        if number - last > _NEAR:
+            yield first, last
+            first = number
+        last = number
+    yield first, last

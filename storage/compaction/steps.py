@@ -1,0 +1,207 @@
+"""What a round does with each record, over many at once. No I/O.
+
+Rows describe records (`storage.compacting.ROW`). A map is three arrays of numbers, see
+`offset_map`. Bits say which offsets stay, from a base on that the first bit stands for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage.compacting import KEYED, ROW, TOMBSTONE
+from storage.compaction.compiled import may_be_compiled
+from storage.compaction.layout import ENTRY
+
+if TYPE_CHECKING:
+    from array import array
+
+Buffer = bytes | bytearray | memoryview
+_NO_KEY = (0, 0)
+
+
+@may_be_compiled
+def note(
+    rows: Buffer,
+    first: int,
+    low: array[int],
+    high: array[int],
+    offsets: array[int],
+    used: int,
+    limit: int,
+    bits: bytearray,
+    base: int,
+) -> tuple[int, int]:
+    """Put the offsets of keys into a map; records without a key stay, and get a bit.
+
+    Args:
+        rows: Of records with offsets from `first` on.
+        first: The first one's.
+        low: First halves of digests.
+        high: Second halves.
+        offsets: Offset + 1; 0 where a slot is free.
+        used: How many slots are not.
+        limit: How many may be.
+        bits: Cover all these offsets.
+        base: What the first bit stands for.
+
+    Returns:
+        How many records were taken before the map was full; how many slots are used.
+    """
+    taken = 0
+    for _, _, _, state, digest in ROW.iter_unpack(rows):
+        if used >= limit:
+            break
+        offset = first + taken
+        taken += 1
+        if not state & KEYED:
+            bits[(offset - base) // 8] |= 1 << (offset - base) % 8
+            continue
+        halves = halves_of(digest)
+        slot = slot_of(halves, low, high, offsets)
+        if not offsets[slot]:
+            low[slot], high[slot] = halves
+            used += 1
+        offsets[slot] = offset + 1
+    return taken, used
+
+
+@may_be_compiled
+def mark(offsets: array[int], begin: int, end: int, bits: bytearray, base: int) -> None:
+    """Give the offsets in some slots a bit."""
+    for found in offsets[begin:end]:
+        at = found - 1 - base
+        if found and 0 <= at < len(bits) * 8:
+            bits[at // 8] |= 1 << at % 8
+
+
+@may_be_compiled
+def staying(
+    entries: Buffer,
+    low: array[int],
+    high: array[int],
+    offsets: array[int],
+    now_ms: int,
+) -> bytes:
+    """Which compacted records stay, a byte each: not those whose key is in the map."""
+    found = bytearray()
+    for _, _, _, _, _, due_ms, digest in ENTRY.iter_unpack(entries):
+        halves = halves_of(digest)
+        found.append(
+            not 0 < due_ms <= now_ms
+            and (halves == _NO_KEY or not offsets[slot_of(halves, low, high, offsets)])
+        )
+    return bytes(found)
+
+
+@may_be_compiled
+def lay_out(
+    data: Buffer,
+    rows: Buffer,
+    first: int,
+    bits: bytearray,
+    base: int,
+    place: int,
+    now_ms: int,
+    keyless_ms: int,
+    tombstone_ms: int,
+) -> tuple[bytes, bytes, int, int]:
+    """The records that stay, and their entries.
+
+    Args:
+        data: Records, back to back.
+        rows: Theirs.
+        first: The first one's offset.
+        bits: Which stay.
+        base: What the first bit stands for.
+        place: Of the first one that stays, in the file that it goes to.
+        now_ms: The time.
+        keyless_ms: How long a record without a key stays; -1 for ever.
+        tombstone_ms: How long a tombstone stays from now on.
+
+    Returns:
+        Records and entries, the latest store time, and when the first is due; or 0.
+    """
+    view = memoryview(data)
+    kept: list[Buffer] = []
+    entries = []
+    newest_ms = soonest_ms = at = 0
+    for number, row in enumerate(ROW.iter_unpack(rows)):
+        size, tag_hash, store_ms, state, digest = row
+        offset = first + number
+        record = view[at : at + size]
+        at += size
+        if not has(bits, offset - base):
+            continue
+        due_ms = 0
+        if not state & KEYED:
+            due_ms = store_ms + keyless_ms if keyless_ms >= 0 else 0
+        elif state & TOMBSTONE:
+            due_ms = now_ms + tombstone_ms
+        if 0 < due_ms <= now_ms:
+            continue
+        entries.append(
+            ENTRY.pack(offset, place, size, tag_hash, store_ms, due_ms, digest)
+        )
+        kept.append(record)
+        place += size
+        newest_ms = max(newest_ms, store_ms)
+        if due_ms:
+            soonest_ms = min(soonest_ms or due_ms, due_ms)
+    if at != len(view):
+        raise ValueError("rows and records do not agree")
+    return b"".join(kept), b"".join(entries), newest_ms, soonest_ms
+
+
+def carry_over(
+    data: Buffer, entries: Buffer, stays: Buffer, place: int
+) -> tuple[bytes, bytes, int, int]:
+    """The compacted records that stay, and their entries with their new places.
+
+    Args:
+        data: Records, back to back.
+        entries: Theirs, as they were.
+        stays: Which stay, a byte each.
+        place: Of the first one that stays, in the file that it goes to.
+
+    Returns:
+        As `lay_out`.
+    """
+    view = memoryview(data)
+    kept, moved = [], []
+    newest_ms = soonest_ms = at = 0
+    for its, fields in zip(stays, ENTRY.iter_unpack(entries), strict=True):
+        offset, _, size, tag_hash, store_ms, due_ms, digest = fields
+        if its:
+            kept.append(view[at : at + size])
+            moved.append(
+                ENTRY.pack(offset, place, size, tag_hash, store_ms, due_ms, digest)
+            )
+            place += size
+            newest_ms = max(newest_ms, store_ms)
+            if due_ms:
+                soonest_ms = min(soonest_ms or due_ms, due_ms)
+        at += size
+    return b"".join(kept), b"".join(moved), newest_ms, soonest_ms
+
+
+def has(bits: bytearray, at: int) -> bool:
+    """Whether a bit is set."""
+    return 0 <= at < len(bits) * 8 and bool(bits[at // 8] >> at % 8 & 1)
+
+
+def halves_of(digest: bytes) -> tuple[int, int]:
+    """Both halves of a digest, as a map has them."""
+    return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
+
+
+def slot_of(
+    halves: tuple[int, int], low: array[int], high: array[int], offsets: array[int]
+) -> int:
+    """Where a digest is, or would be."""
+    slots = len(offsets)
+    slot = halves[0] % slots
+    while offsets[slot] and (low[slot], high[slot]) != halves:
+        slot += 1
+        if slot == slots:
+            slot = 0
+    return slot

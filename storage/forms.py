@@ -1,0 +1,42 @@
+"""Functions that may have a compiled form; Python's form is the reference.
+
+The compiled forms are built from `native/` on installation where there is a C compiler.
+`ROPEWAY_PURE=1` in the environment leaves them alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+class Forms:
+    """The functions of one compiled module.
+
+    Args:
+        module: Where it would be.
+    """
+
+    def __init__(self, module: str) -> None:
+        self._native: ModuleType | None
+        try:
+            self._native = importlib.import_module(module)
+        except ImportError:  # not built here
+            self._native = None
+        self.twins: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {}
+        """Python's and the compiled form of each, for the tests that compare them."""
+
+    def __call__(self, function: F) -> F:
+        """Give the compiled form of a function, where there is one."""
+        twin = getattr(self._native, function.__name__, None)
+        self.twins[function.__name__] = function, twin
+        if twin is None or os.environ.get("ROPEWAY_PURE"):
+            return function
+        return cast("F", twin)

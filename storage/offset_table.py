@@ -1,0 +1,67 @@
+"""Offsets in memory, by group, topic and queue: what every keeper of them looks up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Row = tuple[str, str, int]
+"""Group, topic, queue id."""
+
+
+class OffsetTable:
+    """The readable half of `storage.offsets.Offsets`."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[str, dict[int, int]]] = {}
+
+    def get(self, group: str, topic: str, queue_id: int) -> int | None:
+        """The next offset to consume; None where the group never committed one."""
+        topics = self._groups.get(group)
+        if topics is None:
+            return None
+        queues = topics.get(topic)
+        return None if queues is None else queues.get(queue_id)
+
+    def queues(self, group: str, topic: str) -> dict[int, int]:
+        """Queue id to offset of one group on one topic."""
+        return dict(self._groups.get(group, {}).get(topic, {}))
+
+    def topics(self, group: str) -> list[str]:
+        """Topics on which a group has offsets, sorted."""
+        return sorted(self._groups.get(group, ()))
+
+    def groups(self) -> Iterator[str]:
+        """Every group that has an offset."""
+        return iter(tuple(self._groups))
+
+    def _set(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        self._groups.setdefault(group, {}).setdefault(topic, {})[queue_id] = offset
+
+    def _remove(self, group: str, topic: str, queue_id: int) -> bool:
+        """Drop an offset; whether it was the last one of its group on the topic."""
+        topics = self._groups.get(group, {})
+        queues = topics.get(topic, {})
+        queues.pop(queue_id, None)
+        if queues or topics.pop(topic, None) is None:
+            return False
+        if not topics:
+            del self._groups[group]
+        return True
+
+    def _rows(self, group: str | None, topic: str | None) -> list[Row]:
+        """The offsets of a group, of a topic, or of one on the other.
+
+        Raises:
+            ValueError: Neither is given.
+        """
+        if group is None and topic is None:
+            raise ValueError("forget needs a group, a topic, or both")
+        return [
+            (one, each, queue_id)
+            for one in ([*self._groups] if group is None else [group])
+            for each in (self.topics(one) if topic is None else [topic])
+            for queue_id in self._groups.get(one, {}).get(each, ())
+        ]

@@ -1,0 +1,92 @@
+"""Finding records by key in the tier, newest first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from storage.api import Found
+from storage.tiered.fetcher import GoneError, MissingError
+from storage.tiered.segment import records_with
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage.tiered.fetcher import Fetcher
+    from storage.tiered.flat import Flat, Segment
+    from storage.tiered.reader import Reader
+
+
+async def query(
+    parts: Sequence[tuple[Flat, int]],
+    fetcher: Fetcher,
+    reader: Reader,
+    key: str,
+    times_ms: tuple[int, int],
+    max_count: int,
+) -> list[Found]:
+    """Records that were appended with a key.
+
+    Args:
+        parts: Partitions of one topic, each with the offset up to which to look.
+        fetcher: Gets indexes and keys.
+        reader: Gets the records.
+        key: Looked for by its hash, so the caller checks each record's own keys.
+        times_ms: The least and the most store time.
+        max_count: Records at most.
+
+    Raises:
+        LogError: The provider did not answer, or has something else.
+    """
+    begin_ms, end_ms = times_ms
+    candidates = [
+        (segment, flat, end)
+        for flat, end in parts
+        for segment in flat.segments
+        if segment.keys
+        and segment.base < end
+        and segment.least_ms <= end_ms
+        and segment.most_ms >= begin_ms
+    ]
+    candidates.sort(key=lambda one: (one[0].most_ms, one[0].base), reverse=True)
+    hits: list[tuple[int, int, int, Flat]] = []
+    for number, (segment, flat, end) in enumerate(candidates):
+        for store_ms, offset in await _hits(fetcher, segment, key, times_ms):
+            if offset < end:
+                hits.append((store_ms, offset, flat.number, flat))
+        # What is left is older than the oldest of those that were found so far.
+        if len(hits) >= max_count:
+            hits.sort(key=lambda hit: hit[:3], reverse=True)
+            rest = candidates[number + 1 :]
+            if not rest or rest[0][0].most_ms < hits[max_count - 1][0]:
+                break
+    hits.sort(key=lambda hit: hit[:3], reverse=True)
+    found = []
+    for _, offset, _, flat in hits[:max_count]:
+        chunk = await reader.read(flat, offset, offset + 1, (1, 0), None)
+        if chunk.records:
+            found.append(Found(offset, bytes(chunk.data[0])))
+    return found
+
+
+async def _hits(
+    fetcher: Fetcher, segment: Segment, key: str, times_ms: tuple[int, int]
+) -> list[tuple[int, int]]:
+    key_hash = crc32(key.encode(), crc32(segment.name.topic.encode()))
+    while True:
+        try:
+            index, keys = fetcher.index(segment), fetcher.keys(segment)
+        except MissingError as error:
+            missing = error
+        else:
+            break
+        try:
+            await fetcher.fetch(missing)
+        except GoneError:
+            return []
+    begin_ms, end_ms = times_ms
+    return [
+        (index.times[record], segment.base + record)
+        for record in {*records_with(keys, key_hash)}
+        if begin_ms <= index.times[record] <= end_ms
+    ]
