@@ -47,6 +47,26 @@ class Topic(Struct, frozen=True, kw_only=True):
     """
 
 
+class RetryPolicy(Struct, frozen=True, kw_only=True):
+    """How long a group's messages wait to come again, by how often they have come.
+
+    Clients that name a delay level, as all remoting clients do, do not ask for it.
+    """
+
+    exponential: bool = False
+    initial_ms: int = 5_000
+    multiplier: int = 2
+    max_ms: int = 7_200_000
+    delays_ms: tuple[int, ...] = tuple(
+        1_000 * seconds
+        for seconds in (
+            *(1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600),
+            *(1200, 1800, 3600, 7200),
+        )
+    )
+    """Those of delay levels, where it is not exponential: the third is the first."""
+
+
 class Group(Struct, frozen=True, kw_only=True):
     """How a consumer group is set up."""
 
@@ -57,6 +77,7 @@ class Group(Struct, frozen=True, kw_only=True):
     consume_message_orderly: bool = False
     retry_queue_nums: int = 1
     retry_max_times: int = 16
+    retry_policy: RetryPolicy = RetryPolicy()
     broker_id: int = 0
     which_broker_when_consume_slowly: int = 1
     notify_consumer_ids_changed_enable: bool = True
@@ -158,6 +179,11 @@ class RouteStore(Protocol):
             RouteStoreUnavailableError: As of `change_topic`.
         """
 
+    async def change_setting(
+        self, namespace: str, key: str, change: Callable[[str | None], str | None]
+    ) -> None:
+        """Set, replace or remove a setting, as `change_topic` does a topic."""
+
     async def put_broker(self, broker: Broker) -> None:
         """Announce this process as a node of a broker.
 
@@ -181,6 +207,12 @@ class RouteStore(Protocol):
         """Call `changed` with a topic's name after it was changed, by whom ever.
 
         It must not change routes itself.
+        """
+
+    def watch_settings(self, changed: Callable[[str], None]) -> None:
+        """Call `changed` with a namespace after a setting of it was changed.
+
+        It must not change settings itself.
         """
 
     def watch_brokers(self, changed: Callable[[str], None]) -> None:

@@ -62,6 +62,7 @@ class EmbeddedRoutes:
             RouteError: The file is not a route store, or of a newer version.
         """
         self._watchers: list[Callable[[str], None]] = []
+        self._setting_watchers: list[Callable[[str], None]] = []
         self._topics: dict[str, Topic] = {}
         self._groups: dict[str, Group] = {}
         self._settings: dict[tuple[str, str], str] = {}
@@ -106,6 +107,10 @@ class EmbeddedRoutes:
         """Call `changed` with a topic's name after it was changed."""
         self._watchers.append(changed)
 
+    def watch_settings(self, changed: Callable[[str], None]) -> None:
+        """Call `changed` with a namespace after a setting of it was changed."""
+        self._setting_watchers.append(changed)
+
     def watch_brokers(self, changed: Callable[[str], None]) -> None:
         """No broker has a node but the one that is its own."""
 
@@ -147,12 +152,24 @@ class EmbeddedRoutes:
 
     async def put_setting(self, namespace: str, key: str, value: str | None) -> None:
         """Set a setting, or remove it where the value is None."""
+        await self.change_setting(namespace, key, lambda _: value)
+
+    async def change_setting(
+        self, namespace: str, key: str, change: Callable[[str | None], str | None]
+    ) -> None:
+        """Set, replace or remove a setting."""
         await self._database.begin()
         with self._transaction():
-            self._database.put_setting(namespace, key, value)
+            old = self._settings.get((namespace, key))
+            new = change(old)
+            if new == old:
+                return
+            self._database.put_setting(namespace, key, new)
             sequence = self._database.note("settings", namespace)
         self._sequence = sequence
-        _set(self._settings, (namespace, key), value)
+        _set(self._settings, (namespace, key), new)
+        for changed in self._setting_watchers:
+            changed(namespace)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -262,13 +279,14 @@ class EmbeddedRoutes:
         """Read what another process has changed."""
         if kind == "settings":
             self._load_settings()
+            self._tell(self._setting_watchers, name)
             return
         value = self._database.get(kind, name)
         if kind == "groups":
             _set(self._groups, name, _decode(value, Group))
         else:
             _set(self._topics, name, _decode(value, Topic))
-            self._tell_of_other(name)
+            self._tell(self._watchers, name)
 
     def _load_all(self) -> None:
         # What changes while this reads has a higher number and is read again.
@@ -286,18 +304,23 @@ class EmbeddedRoutes:
         self._settings.update(self._database.settings())
 
     def _load_again(self) -> None:
-        before = dict(self._topics)
+        topics, settings = dict(self._topics), dict(self._settings)
         self._load_all()
-        for name in before.keys() | self._topics.keys():
-            if before.get(name) != self._topics.get(name):
-                self._tell_of_other(name)
+        for name in topics.keys() | self._topics.keys():
+            if topics.get(name) != self._topics.get(name):
+                self._tell(self._watchers, name)
+        for namespace in {
+            one for (one, _), _ in settings.items() ^ self._settings.items()
+        }:
+            self._tell(self._setting_watchers, namespace)
 
-    def _tell_of_other(self, name: str) -> None:
-        for changed in self._watchers:
+    def _tell(self, watchers: list[Callable[[str], None]], name: str) -> None:
+        """Tell of what others have changed."""
+        for changed in watchers:
             try:
                 changed(name)
             except Exception as error:  # noqa: BLE001 - the others must hear of it too
-                _log.error("a route could not be followed", topic=name, exc_info=error)
+                _log.error("a change could not be followed", name=name, exc_info=error)
 
     async def close(self) -> None:
         """Close the file."""

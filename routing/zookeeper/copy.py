@@ -58,6 +58,7 @@ class RouteCopy:
         self.groups: dict[str, Group] = {}
         self.settings: dict[tuple[str, str], str] = {}
         self.watchers: list[Callable[[str], None]] = []
+        self.setting_watchers: list[Callable[[str], None]] = []
         self.sequence = -1
         self.deletions = -1
         self.listed_from = 0
@@ -103,7 +104,7 @@ class RouteCopy:
             self.put(kind, node, Held(value, stat.version))
 
     def put(self, kind: Kind, node: str, held: Held | None) -> None:
-        """Have something else of a node, and tell the watchers of topics."""
+        """Have something else of a node, and tell who watches its kind."""
         self._damaged.pop((kind, node), None)
         old = self._held.pop((kind, node), None)
         if held is not None:
@@ -117,7 +118,9 @@ class RouteCopy:
         else:
             return
         if kind == "topics":
-            self._tell(codec.name_of(node))
+            self._tell(self.watchers, codec.name_of(node))
+        elif kind == "settings":
+            self._tell(self.setting_watchers, codec.setting_of(node)[0])
 
     def _show(self, node: str, value: Value) -> None:
         if isinstance(value, Topic):
@@ -145,12 +148,12 @@ class RouteCopy:
         self.put(kind, node, None)
         self._damaged[kind, node] = reason
 
-    def _tell(self, name: str) -> None:
-        for changed in self.watchers:
+    def _tell(self, watchers: list[Callable[[str], None]], name: str) -> None:
+        for changed in watchers:
             try:
                 changed(name)
             except Exception as error:  # noqa: BLE001 - the others must hear of it too
-                _log.error("a route could not be followed", topic=name, exc_info=error)
+                _log.error("a change could not be followed", name=name, exc_info=error)
 
     def _path(self, kind: Kind, node: str) -> str:
         return f"{self._layout.node(kind, node)} in ZooKeeper"

@@ -140,6 +140,10 @@ class ZooKeeperRoutes:
         """Call `changed` with a topic's name after it was changed."""
         self._copy.watchers.append(changed)
 
+    def watch_settings(self, changed: Callable[[str], None]) -> None:
+        """Call `changed` with a namespace after a setting of it was changed."""
+        self._copy.setting_watchers.append(changed)
+
     def watch_brokers(self, changed: Callable[[str], None]) -> None:
         """Call `changed` with a broker's name after its nodes changed."""
         self._brokers.watchers.append(changed)
@@ -184,9 +188,15 @@ class ZooKeeperRoutes:
 
     async def put_setting(self, namespace: str, key: str, value: str | None) -> None:
         """Set a setting, or remove it where the value is None."""
+        await self.change_setting(namespace, key, lambda _: value)
+
+    async def change_setting(
+        self, namespace: str, key: str, change: Callable[[str | None], str | None]
+    ) -> None:
+        """Set, replace or remove a setting."""
         node = codec.node_name(namespace, key)
         async with self._bounded(f"setting {namespace} {key} cannot be changed"):
-            await self._changes.change("settings", node, lambda _: value, str)
+            await self._changes.change("settings", node, change, str)
 
     async def put_broker(self, broker: Broker) -> None:
         """Announce this process as a node of a broker."""

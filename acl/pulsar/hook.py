@@ -1,0 +1,102 @@
+"""The hook: tokens and permissions joined, and looked after while the server runs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import structlog
+
+from acl.api import Hook, HookError
+from acl.pulsar.admin import Admin, AdminError
+from acl.pulsar.keys import read_key
+from acl.pulsar.options import read_options
+from acl.pulsar.permissions import PulsarPermissions
+from acl.pulsar.tokens import Tokens
+
+if TYPE_CHECKING:
+    from acl.api import Setting
+    from acl.pulsar.keys import Key
+    from acl.pulsar.options import Options
+
+log = structlog.get_logger(__name__)
+
+TOKEN_VARIABLE = "ROPEWAY_PULSAR_TOKEN"  # noqa: S105 - a variable's name
+"""The same as for the log on Pulsar."""
+
+
+async def open_hook(setting: Setting) -> Hook:
+    """Make the hook of a configuration.
+
+    Raises:
+        HookError: An option or a key cannot be used.
+    """
+    options = read_options(setting.name, setting.options)
+    key = read_key(options, setting.environment)
+    try:
+        admin = Admin(
+            options.admin_url,
+            options.token_file,
+            setting.environment.get(TOKEN_VARIABLE),
+            options.ca_certificate,
+        )
+    except OSError as error:
+        raise HookError(f"{options.ca_certificate} cannot be used: {error}") from error
+    tokens = Tokens(setting.name, options, key, time.time)
+    permissions = PulsarPermissions(options, admin, setting.changed, time.monotonic)
+    upkeep = _Upkeep(setting, options, admin, tokens, permissions, key)
+    await upkeep.look()
+    following = asyncio.get_running_loop().create_task(upkeep.run())
+
+    async def close() -> None:
+        following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
+        await permissions.close()
+        await admin.close()
+
+    return Hook(
+        authenticator=tokens, authorizer=permissions, find=tokens.find, close=close
+    )
+
+
+class _Upkeep:
+    """Sees what has changed: keys, superusers and permissions."""
+
+    def __init__(
+        self,
+        setting: Setting,
+        options: Options,
+        admin: Admin,
+        tokens: Tokens,
+        permissions: PulsarPermissions,
+        key: Key,
+    ) -> None:
+        self._setting = setting
+        self._options = options
+        self._admin = admin
+        self._tokens = tokens
+        self._permissions = permissions
+        self._key = key
+        self._superusers: frozenset[str] = frozenset()
+
+    async def run(self) -> None:
+        """Look again and again."""
+        while True:
+            await asyncio.sleep(self._options.refresh_s)
+            await self.look()
+
+    async def look(self) -> None:
+        """Look once; what cannot be seen stays as it was."""
+        try:
+            self._key = read_key(self._options, self._setting.environment)
+        except HookError as error:
+            log.warning("new key not used, the old one stays", reason=str(error))
+        try:
+            self._superusers = await self._admin.superusers()
+        except AdminError as error:
+            log.warning("superusers not known anew", reason=str(error))
+        self._tokens.use(self._key, self._superusers)
+        await self._permissions.refresh()
