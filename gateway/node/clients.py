@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 EXPIRY_MS = 120_000
 """A member without a heartbeat for so long is gone; clients send one each 30 s."""
+MAX_ELSEWHERE = 10_000
+"""Clients of other nodes that are remembered; of more, the oldest are looked for."""
 
 
 class Link(Protocol):
@@ -68,11 +70,7 @@ class ConsumerGroup:
         self.subscriptions: dict[str, Subscription] = {}
 
     def update(self, data: ConsumerData) -> bool:
-        """Take over a member's view of the group; tells whether it changed.
-
-        Raises:
-            SubscriptionError: An expression cannot be used; nothing was changed.
-        """
+        """Take over a member's view of the group; tells whether it changed."""
         wanted = {}
         for one in data.subscription_data_set or ():
             known = self.subscriptions.get(one.topic)
@@ -80,7 +78,7 @@ class ConsumerGroup:
                 # Members that started earlier have an older view; the newest counts.
                 wanted[one.topic] = known
             else:
-                wanted[one.topic] = subscriptions.build(
+                wanted[one.topic] = subscriptions.build_anyhow(
                     one.sub_string, one.expression_type, one.sub_version
                 )
         changed = wanted.keys() != self.subscriptions.keys() or any(
@@ -113,6 +111,8 @@ class Clients:
         self._consumers: dict[str, ConsumerGroup] = {}
         self._producers: dict[str, dict[Link, Member]] = {}
         self._groups_of_link: dict[Link, set[tuple[bool, str]]] = {}
+        self._producer_links: dict[str, Link] = {}
+        self._elsewhere: dict[str, str] = {}
         self._tells = True
 
     async def take_over(self) -> None:
@@ -130,6 +130,12 @@ class Clients:
         """The connected consumers of a group; None where there are none."""
         return self._consumers.get(name)
 
+    def find_consumer(self, group: str, client_id: str) -> Member | None:
+        """A client that consumes in a group; None where it is not connected."""
+        found = self._consumers.get(group)
+        members = found.members.values() if found is not None else ()
+        return next((one for one in members if one.client_id == client_id), None)
+
     def consumer_groups(self) -> list[ConsumerGroup]:
         """Every group that has a connected consumer."""
         return list(self._consumers.values())
@@ -142,11 +148,31 @@ class Clients:
         """Every group that has a connected producer."""
         return list(self._producers)
 
+    def find_producer(self, client_id: str) -> Link | None:
+        """The connection of a client that produces; None where none of its is here."""
+        return self._producer_links.get(client_id)
+
+    def find_elsewhere(self, client_id: str) -> str | None:
+        """The node, host:port, where a client of others was found last."""
+        return self._elsewhere.get(client_id)
+
+    def found_elsewhere(self, client_id: str, address: str | None) -> None:
+        """A client is connected to another node; None: not to the one any more."""
+        self._elsewhere.pop(client_id, None)
+        if address is not None:
+            self._elsewhere[client_id] = address
+        if len(self._elsewhere) > MAX_ELSEWHERE:
+            del self._elsewhere[next(iter(self._elsewhere))]
+
     def register_producer(self, link: Link, client_id: str, group: str) -> None:
         """A heartbeat named this producer."""
         members = self._producers.setdefault(group, {})
+        before = members.get(link)
         self._see(members, link, client_id)
         self._groups_of_link.setdefault(link, set()).add((False, group))
+        self._producer_links[client_id] = link
+        if before is not None and before.client_id != client_id:
+            self._forget_producer(link, before.client_id)
 
     def register_consumer(
         self, link: Link, client_id: str, data: ConsumerData, *, notify: bool = True
@@ -158,9 +184,6 @@ class Clients:
             client_id: Who sent it.
             data: The group, and what the client wants of which topics.
             notify: Whether the group wants its members told of changes.
-
-        Raises:
-            SubscriptionError: An expression cannot be used; nothing was changed.
         """
         name = data.group_name
         group = self._consumers.get(name) or ConsumerGroup(name, data)
@@ -196,10 +219,21 @@ class Clients:
     def unregister_producer(self, link: Link, group: str) -> None:
         """A producer stops."""
         members = self._producers.get(group, {})
-        members.pop(link, None)
+        member = members.pop(link, None)
         if not members:
             self._producers.pop(group, None)
         self._groups_of_link.get(link, set()).discard((False, group))
+        if member is not None:
+            self._forget_producer(link, member.client_id)
+
+    def _forget_producer(self, link: Link, client_id: str) -> None:
+        """Where a client id is, unless it has other producers on that connection."""
+        if self._producer_links.get(client_id) is link and not any(
+            self._producers[group][link].client_id == client_id
+            for is_consumer, group in self._groups_of_link.get(link, ())
+            if not is_consumer
+        ):
+            del self._producer_links[client_id]
 
     def unregister_consumer(self, link: Link, name: str) -> None:
         """A consumer stops; the others of its group share its queues."""

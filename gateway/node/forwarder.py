@@ -10,16 +10,22 @@ import asyncio
 import itertools
 from typing import TYPE_CHECKING, cast
 
+import msgspec
 import structlog
 
+from gateway.node.seal import new_session
 from gateway.wire import host_port
 from gateway.wire.codes import RequestCode
+from gateway.wire.commands.forward import Forward
 from gateway.wire.errors import WireError
 from gateway.wire.frame import FrameReader, decode_envelope, encode_frame
+from gateway.wire.header import to_fields
 
 if TYPE_CHECKING:
     import ssl
 
+    from acl.api import Principal
+    from gateway.node.seal import Seal
     from routing.api import Broker
 
 log = structlog.get_logger(__name__)
@@ -41,22 +47,37 @@ class Forwarder:
     Args:
         max_frame_bytes: Longest answer that is accepted.
         tls: How to speak to nodes that refuse plain text.
+        seal: What makes other nodes believe who sent a request.
     """
 
-    def __init__(self, max_frame_bytes: int, tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, max_frame_bytes: int, tls: ssl.SSLContext | None, seal: Seal
+    ) -> None:
         self._max_frame_bytes = max_frame_bytes
         self._tls = tls
+        self.seal = seal
         self._links: dict[str, asyncio.Task[_Link]] = {}
         self.others: dict[str, Broker] = {}
         """The masters of other brokers that run, by the brokers' names."""
+        self.forwarded = 0
+        """Requests that other nodes were asked to work on, so far."""
+        self.failed = 0
+        """Those of them that were not answered."""
 
-    async def forward(self, address: str, frame: bytes, client: str) -> bytes:
+    async def forward(
+        self,
+        address: str,
+        frame: bytes,
+        client: str,
+        principal: Principal | None = None,
+    ) -> bytes:
         """Have another node work on a request.
 
         Args:
             address: The node, host:port.
             frame: The request as a whole frame.
             client: Who sent it, host:port.
+            principal: Who that is; None for what a node asks for itself.
 
         Returns:
             The answer as a whole frame; nothing where the request wants none.
@@ -64,10 +85,13 @@ class Forwarder:
         Raises:
             ForwardingError: It cannot be reached, or did not answer.
         """
+        self.forwarded += 1
+        name = None if principal is None else msgspec.json.encode(principal).decode()
         try:
             link = await self._link(address)
-            return await asyncio.wait_for(link.ask(frame, client), ANSWER_S)
+            return await asyncio.wait_for(link.ask(frame, client, name), ANSWER_S)
         except (OSError, TimeoutError) as error:
+            self.failed += 1
             reason = str(error) or "no answer in time"
             raise ForwardingError(f"node {address} did not answer: {reason}") from error
 
@@ -83,7 +107,10 @@ class Forwarder:
         loop = asyncio.get_running_loop()
         _, link = await asyncio.wait_for(
             loop.create_connection(
-                lambda: _Link(self._max_frame_bytes), host, port, ssl=self._tls
+                lambda: _Link(self._max_frame_bytes, address, self.seal),
+                host,
+                port,
+                ssl=self._tls,
             ),
             CONNECT_S,
         )
@@ -108,14 +135,18 @@ def _is_usable(task: asyncio.Task[_Link]) -> bool:
 class _Link(asyncio.Protocol):
     """A connection to another node."""
 
-    def __init__(self, max_frame_bytes: int) -> None:
+    def __init__(self, max_frame_bytes: int, address: str, seal: Seal) -> None:
         self._reader = FrameReader(max_frame_bytes)
+        self._address = address
+        self._seal = seal
+        self._session = new_session()
+        self._numbers = itertools.count()
         self._opaques = itertools.count()
         self._asked: dict[int, asyncio.Future[bytes]] = {}
         self._transport: asyncio.Transport | None = None
         self.closed = False
 
-    async def ask(self, frame: bytes, client: str) -> bytes:
+    async def ask(self, frame: bytes, client: str, principal: str | None) -> bytes:
         """Send a request on, and wait for what answers it."""
         transport = self._transport
         assert transport is not None, "it is used once it is connected"
@@ -130,7 +161,7 @@ class _Link(asyncio.Protocol):
             encode_frame(
                 RequestCode.ROPEWAY_FORWARD,
                 opaque,
-                fields={"client": client},
+                fields=self._fields(frame, client, principal),
                 body=frame,
             )
         )
@@ -138,6 +169,14 @@ class _Link(asyncio.Protocol):
             return await answered
         finally:
             self._asked.pop(opaque, None)
+
+    def _fields(
+        self, frame: bytes, client: str, principal: str | None
+    ) -> dict[str, str]:
+        number = next(self._numbers)
+        said = self._seal.say(client, self._address, self._session, number, principal)
+        seal = self._seal.sign(said, frame)
+        return to_fields(Forward(**msgspec.structs.asdict(said), seal=seal))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)

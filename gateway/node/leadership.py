@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
@@ -32,12 +33,18 @@ log = structlog.get_logger(__name__)
 SETTLE_S = 10.0
 """How long a request waits for the broker to have a leader: less than clients wait for
 answers to sends and pulls, and longer than a take-over takes."""
+_HEARD_S = 2.0
+"""What the routes say has reached every node that can be reached by then."""
 _RETRY_S = 1.0
 _DOUBT_POLL_S = 0.05
 
 
 class NoLeaderError(Exception):
     """No node leads the broker now; asking again later may work."""
+
+
+class HandOverError(Exception):
+    """This node cannot let another one lead; the text says why, and what is needed."""
 
 
 class Duty(Protocol):
@@ -73,8 +80,9 @@ class Leadership:
         self.leads = False
         """Whether requests are answered here. Looked at for each of them."""
         self.certain_until_s = math.inf
+        self.node = node
+        """This node's name."""
         self._broker = broker
-        self._node = node
         self._routes = routes
         self._duties = duties
         self._proofs = proofs
@@ -82,6 +90,7 @@ class Leadership:
         self._deposed = False
         self._changed = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []
+        self._stepping_back: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
 
     # What requests ask.
@@ -103,27 +112,33 @@ class Leadership:
         """Whether another node is to lead, as routes say."""
         # Where nobody is, routes have lost sight of their nodes, and the log decides.
         chosen = self._chosen()
-        return chosen is not None and chosen.node != self._node
+        return chosen is not None and chosen.node != self.node
 
-    async def settle(self) -> Broker | None:
+    async def settle(self, *, expected: bool = False) -> Broker | None:
         """Wait until it is known who leads: another node, or None for this one.
+
+        Args:
+            expected: Another node says that it is this one. It may have heard of it
+                earlier, so what the routes say here is not believed at once.
 
         Raises:
             NoLeaderError: Nobody does, and it has taken too long.
         """
         loop = asyncio.get_running_loop()
         give_up_s = loop.time() + SETTLE_S
+        believe_s = loop.time() + (_HEARD_S if expected else 0.0)
         while not self.leads:
-            if self.is_led_elsewhere():
+            elsewhere = self.is_led_elsewhere()
+            left_s = (believe_s if elsewhere else give_up_s) - loop.time()
+            if left_s <= 0 and elsewhere:
                 return self._chosen()
-            moved = loop.create_future()
-            self._waiting.append(moved)
-            try:
-                await asyncio.wait_for(moved, give_up_s - loop.time())
-            except TimeoutError:
+            if left_s <= 0:
                 raise NoLeaderError(
                     f"broker {self._broker} has no master now; try again"
-                ) from None
+                )
+            moved = loop.create_future()
+            self._waiting.append(moved)
+            await asyncio.wait([moved], timeout=left_s)
         return None
 
     # Who leads.
@@ -150,9 +165,47 @@ class Leadership:
         self._deposed = True
         self._changed.set()
 
+    async def step_back(self, successor: str | None = None) -> None:
+        """Go to the end of the order of the broker's nodes; who leads, gives up first.
+
+        It returns when the routes say so. The next node takes over then, like after an
+        orderly stop, and requests that come meanwhile wait for it.
+
+        Args:
+            successor: Which node is to be the next, where that matters.
+
+        Raises:
+            HandOverError: No other node can lead, or the next is not that one.
+            RouteError: The routes cannot be changed; this node goes on as it was.
+        """
+        if self._task is None:
+            raise HandOverError(
+                f"broker {self._broker} keeps its messages in an embedded log, which "
+                "no other node can open; a broker moves between nodes on Pulsar"
+            )
+        others = [
+            one.node
+            for one in self._routes.brokers.get(self._broker, ())
+            if one.node != self.node
+        ]
+        if not others:
+            raise HandOverError(
+                f"broker {self._broker} has no node but {self.node}; start another one"
+            )
+        if successor not in (None, others[0]):
+            raise HandOverError(
+                f"the next node of broker {self._broker} is {others[0]}, "
+                f"not {successor:.200}; look again, and say so then"
+            )
+        if self._stepping_back is None:
+            self._stepping_back = asyncio.get_running_loop().create_future()
+            self._changed.set()
+        await asyncio.shield(self._stepping_back)
+
     async def close(self) -> None:
         """Give everything up."""
         self.leads = False
+        self._stepped_back(HandOverError(f"node {self.node} ends"))
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -175,7 +228,7 @@ class Leadership:
 
     def _is_chosen(self) -> bool:
         chosen = self._chosen()
-        return chosen is not None and chosen.node == self._node
+        return chosen is not None and chosen.node == self.node
 
     def _proven_until_s(self) -> float:
         return max((proof() for proof in self._proofs), default=math.inf)
@@ -184,7 +237,10 @@ class Leadership:
         while True:
             self._changed.clear()
             wait_s: float | None = None
-            if self._deposed or (self._on_duty and self.is_led_elsewhere()):
+            if self._stepping_back is not None:
+                await self._go_to_the_end()
+                wait_s = 0.0
+            elif self._deposed or (self._on_duty and self.is_led_elsewhere()):
                 await self._give_up()
                 log.info("this node is a slave now", broker=self._broker)
                 # Where routes still choose this node, it takes its place back.
@@ -195,10 +251,42 @@ class Leadership:
             elif self._on_duty and not self.leads:
                 wait_s = self._look_again()
             self._tell()
-            try:
-                await asyncio.wait_for(self._changed.wait(), wait_s)
-            except TimeoutError:
-                continue
+            # Not by `wait_for`, which in Python 3.11 may forget that it was cancelled.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._changed.wait()
+
+    async def _go_to_the_end(self) -> None:
+        """Announce this node anew, which makes it the last; nothing is held by then."""
+        failure: Exception | None = None
+        try:
+            announced = self._announced()
+            if self._on_duty:
+                await self._give_up()
+                log.info("this node lets another one lead", broker=self._broker)
+            await self._routes.put_broker(announced)
+        except (HandOverError, LogError, RouteError) as error:
+            failure = error
+        self._stepped_back(failure)
+
+    def _announced(self) -> Broker:
+        for one in self._routes.brokers.get(self._broker, ()):
+            if one.node == self.node:
+                return one
+        raise HandOverError(
+            f"the routes do not know node {self.node} now; try again in a moment"
+        )
+
+    def _stepped_back(self, failure: Exception | None) -> None:
+        told, self._stepping_back = self._stepping_back, None
+        if told is None or told.done():
+            return
+        if failure is None:
+            told.set_result(None)
+        else:
+            told.set_exception(failure)
+            # Who asked may have gone, and nobody else wants to know.
+            told.exception()
 
     async def _take_over(self) -> float | None:
         began_s = time.monotonic()

@@ -7,11 +7,33 @@ from __future__ import annotations
 
 import re
 
+ACCESS_NAMESPACES = "ROPEWAY_ACL"
+"""How the names of settings begin that no client may see or change: who may do what."""
+
+RESET_SIGN = "reset:"
+"""Before a group's name, where offsets keep where it was moved to."""
+LITE_SIGN = "lite:"
+"""Before a group's name, where offsets keep how far it is in lite topics."""
+LITE_QUEUE_PREFIX = "%LMQ%$"
+LITE_QUEUE_END = "$"
+"""Between a topic and its lite topic, in the name of that progress."""
+
 RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
 AUTO_CREATE_TOPIC = "TBW102"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 SCHEDULE_GROUP = "CID_RMQ_SYS_SCHEDULE"
+REPLY_SUFFIX = "_REPLY_TOPIC"
+TIMER_TOPIC = "rmq_sys_wheel_timer"
+POP_TOPIC = "rmq_sys_pop_ledger"
+TIMER_GROUP = "CID_RMQ_SYS_TIMER"
+HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+HALF_ENDS_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+GIVEN_UP_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
+TRANSACTIONS_GROUP = "CID_RMQ_SYS_TRANS"
+STAGED_TOPIC = "rmq_sys_ropeway_staged"
+BATCHES_TOPIC = "rmq_sys_ropeway_batches"
+BATCHES_GROUP = "CID_RMQ_SYS_ROPEWAY_BATCHES"
 
 MAX_TOPIC_LENGTH = 127
 MAX_GROUP_LENGTH = 120
@@ -22,10 +44,10 @@ SYSTEM_TOPICS = frozenset(
         AUTO_CREATE_TOPIC,
         SCHEDULE_TOPIC,
         "BenchmarkTest",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
+        HALF_TOPIC,
+        HALF_ENDS_TOPIC,
+        GIVEN_UP_TOPIC,
         "RMQ_SYS_TRACE_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
         "SELF_TEST_TOPIC",
         "OFFSET_MOVED_EVENT",
         "CHECKPOINT_TOPIC",
@@ -36,9 +58,23 @@ NOT_FOR_SENDING = SYSTEM_TOPICS - {
     "BenchmarkTest",
     "RMQ_SYS_TRACE_TOPIC",
     "CHECKPOINT_TOPIC",
-}
+} | {TIMER_TOPIC, POP_TOPIC, STAGED_TOPIC, BATCHES_TOPIC}
+NOT_FOR_READING = frozenset({HALF_TOPIC, HALF_ENDS_TOPIC, STAGED_TOPIC, BATCHES_TOPIC})
+"""What is in them is not sent yet, or is nobody's business."""
 
 _LEGAL = re.compile(r"[%|a-zA-Z0-9_-]+\Z").match
+
+
+def is_inner(group: str) -> bool:
+    """Whether offsets keep something else under that name than a group's progress."""
+    return group.startswith((RESET_SIGN, LITE_SIGN))
+
+
+def topic_of_progress(name: str) -> str:
+    """In whose queues progress is that is kept under a name: that topic's, mostly."""
+    if not name.startswith(LITE_QUEUE_PREFIX):
+        return name
+    return name.removeprefix(LITE_QUEUE_PREFIX).rpartition(LITE_QUEUE_END)[0]
 
 
 def topic_complaint(name: str) -> str | None:
@@ -80,9 +116,14 @@ def reserved_complaint(name: str, cluster: str, broker: str) -> str | None:
     Topics named like a cluster or a broker are there for clients that ask whether
     those are.
     """
-    if is_system_topic(name) or name in (cluster, broker):
+    if is_system_topic(name) or name in (cluster, broker, reply_topic(cluster)):
         return f"The topic[{name:.200}] is conflict with system topic."
     return None
+
+
+def reply_topic(cluster: str) -> str:
+    """Where clients look for a broker that takes replies, and replies are kept."""
+    return cluster + REPLY_SUFFIX
 
 
 def retry_topic(group: str) -> str:

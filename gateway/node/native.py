@@ -18,6 +18,7 @@ import zlib
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from gateway.node import attributes
 from gateway.wire import host_port, message, message_id, properties
 from storage.api import Record
 from storage.native import NativeMessage
@@ -106,6 +107,10 @@ class Native:
         numbers = setup.route.get(self._broker, []) if setup else []
         return numbers.index(place.number) if place.number in numbers else place.number
 
+    def _is_compacted(self, topic: str) -> bool:
+        setup = self._routes.topics.get(topic)
+        return setup is not None and attributes.is_compacted(setup.attributes)
+
     def _wire_form(self, pairs: dict[str, str]) -> bytes:
         data = (properties.dump(pairs) + self._suffix).encode()
         if len(data) <= message.MAX_PROPERTIES_BYTES:
@@ -119,6 +124,9 @@ class Native:
         pairs = properties.parse(one.properties.removesuffix(self._suffix))
         words = pairs.get(properties.KEYS, "").split()
         key = pairs.get(properties.SHARDING_KEY) or (words[0] if words else None)
+        if self._is_compacted(one.topic):
+            # The whole of it is what the topic is compacted by.
+            key = pairs.get(properties.KEYS, "") or key
         pairs[properties.BORN_HOST] = host_port.join(*one.born_host)
         if one.flag:
             pairs[FLAG] = str(one.flag)
@@ -141,7 +149,7 @@ def _pairs(native: NativeMessage, unique: str) -> dict[str, str]:
         words = pairs.get(properties.KEYS, "").split()
         if not words:
             pairs[properties.KEYS] = key.translate(_SEPARATORS)
-        elif words[0] != key:
+        elif key not in (words[0], pairs[properties.KEYS]):
             pairs[properties.SHARDING_KEY] = key.translate(_SEPARATORS)
     pairs.setdefault(properties.UNIQ_KEY, unique)
     return pairs

@@ -10,18 +10,31 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from acl.api import Guard
     from gateway.config import Config
+    from gateway.lite.service import Lite
+    from gateway.node.batches import Batches
+    from gateway.node.calls import Calls
     from gateway.node.clients import Clients
+    from gateway.node.delays import Delays
     from gateway.node.forwarder import Forwarder
     from gateway.node.groups import Groups
     from gateway.node.holds import Holds
+    from gateway.node.latencies import Latencies
     from gateway.node.leadership import Leadership
     from gateway.node.locks import QueueLocks
+    from gateway.node.pulled import Pulled
+    from gateway.node.resets import Resets
     from gateway.node.schedule import Schedule
+    from gateway.node.timer.timer import Timer
     from gateway.node.topics import Topics
+    from gateway.node.traffic import Traffic
+    from gateway.node.transactions import Transactions
     from gateway.node.unique_keys import UniqueKeys
+    from gateway.pop.service import Pop
     from routing.api import RouteStore
     from storage.api import Log
+    from storage.compacting import Compaction
     from storage.offsets import Offsets
 
 
@@ -37,16 +50,30 @@ class Node:
     config: Config
     leadership: Leadership
     forwarder: Forwarder
+    guard: Guard | None
+    """Who may do what; None where everybody may do everything."""
     log: Log
+    compaction: Compaction
     offsets: Offsets
     routes: RouteStore
     topics: Topics
     groups: Groups
     clients: Clients
+    calls: Calls
     locks: QueueLocks
     holds: Holds
+    resets: Resets
+    pulled: Pulled
     schedule: Schedule
+    delays: Delays
+    traffic: Traffic
+    timer: Timer
+    transactions: Transactions
+    pop: Pop
+    lite: Lite
+    batches: Batches
     unique_keys: UniqueKeys
+    latencies: Latencies
     our_name: bytes
     """How the headers of plain sends say that they mean our broker."""
     property_suffix: str

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from gateway.node import names
+
 if TYPE_CHECKING:
     from gateway.node.topics import Topics
     from storage.offsets import Offsets
@@ -32,7 +34,7 @@ class TakenBack:
         await self._offsets.flush()
 
     def _take_back(self, group: str, name: str) -> None:
-        topic = self._topics.get(name)
+        topic = self._topics.get(names.topic_of_progress(name))
         ends = [one.end for one in topic.partitions] if topic else []
         for queue_id, offset in self._offsets.queues(group, name).items():
             if queue_id < len(ends) and offset > ends[queue_id]:

@@ -4,6 +4,7 @@ A message with a delay level goes to the queue of that level in `SCHEDULE_TOPIC_
 its real topic and queue in its properties. All messages of a level wait equally long,
 so each queue is in order of delivery and one reader a level is enough. How far it has
 come is a consumer offset: a kill makes the last messages come again, never go missing.
+A message whose topic cannot be written now goes on to the timer, and holds nobody up.
 
 Source: ScheduleMessageService.java and HookUtils.java, RocketMQ 5.3.4.
 """
@@ -15,17 +16,19 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.node import names, storing
+from gateway.node import names
 from gateway.node.node import now_ms
-from gateway.wire import message, properties
-from gateway.wire.errors import WireError
-from storage.api import LogError, NotReadyError
+from gateway.node.patience import Patience
+from gateway.node.timer.waiting import ASKED
+from gateway.wire import moving, properties
+from storage.api import LogError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine
 
-    from gateway.node.topics import ServedTopic, Topics
-    from gateway.wire.message import Message
+    from gateway.node.served_topic import ServedTopic
+    from gateway.node.timer.delivery import Delivery, Due
+    from gateway.node.topics import Topics
     from storage.api import Log, Partition
     from storage.offsets import Offsets
 
@@ -36,8 +39,6 @@ _BATCH = 64
 _BATCH_BYTES = 1024 * 1024
 _LOOK_EVERY_S = 10.0
 """Longest sleep: timers stand still while a machine sleeps, and clocks are set."""
-_RETRY_S = 1.0
-"""Pause after the log refused a delivery."""
 
 
 def parse_levels(text: str) -> list[int]:
@@ -61,10 +62,16 @@ class Schedule:
     """Takes messages with a delay level in, and delivers them when they are due."""
 
     def __init__(
-        self, levels_ms: list[int], topics: Topics, offsets: Offsets, message_log: Log
+        self,
+        levels_ms: list[int],
+        topics: Topics,
+        offsets: Offsets,
+        message_log: Log,
+        delivery: Delivery,
     ) -> None:
         self.levels_ms = levels_ms
         self._log = message_log
+        self._delivery = delivery
         self._topics = topics
         self._offsets = offsets
         self._readers: list[asyncio.Task[None]] = []
@@ -90,6 +97,9 @@ class Schedule:
             return topic, queue_id, text
         if level <= 0:
             return topic, queue_id, text
+        for name in ASKED:
+            # A level comes before a time, as with RocketMQ.
+            pairs.pop(name, None)
         pairs[properties.REAL_TOPIC] = topic.name
         pairs[properties.REAL_QUEUE_ID] = str(queue_id)
         schedule = self._topics.get(names.SCHEDULE_TOPIC)
@@ -110,7 +120,12 @@ class Schedule:
             # There may have been more levels before: what waits there must come out.
             delay_ms = self.levels_ms[min(index, len(self.levels_ms) - 1)]
             reader = _LevelReader(
-                index, delay_ms, partition, self._topics, self._offsets, self._log
+                index,
+                delay_ms,
+                partition,
+                self._offsets,
+                Patience("delayed delivery waits", self._log),
+                self._delivery,
             )
             self._readers.append(loop.create_task(reader.run()))
 
@@ -130,16 +145,16 @@ class _LevelReader:
         queue_id: int,
         delay_ms: int,
         partition: Partition,
-        topics: Topics,
         offsets: Offsets,
-        message_log: Log,
+        patience: Patience,
+        delivery: Delivery,
     ) -> None:
-        self._log = message_log
+        self._patience = patience
         self._queue_id = queue_id
         self._delay_ms = delay_ms
         self._partition = partition
-        self._topics = topics
         self._offsets = offsets
+        self._delivery = delivery
         self._grown = asyncio.Event()
 
     async def run(self) -> None:
@@ -148,24 +163,10 @@ class _LevelReader:
             while True:
                 try:
                     await self._deliver_due()
-                except NotReadyError as error:
-                    await self._open(error.topic)
-                except (LogError, WireError) as error:
-                    log.warning(
-                        "delayed delivery waits",
-                        level=self._queue_id + 1,
-                        reason=str(error),
-                    )
-                    await asyncio.sleep(_RETRY_S)
+                except LogError as error:
+                    await self._patience.wait(error, level=self._queue_id + 1)
         finally:
             self._partition.unwatch(self._grown.set)
-
-    async def _open(self, topic: str) -> None:
-        try:
-            await self._log.ready(topic)
-        except LogError as error:
-            log.warning("delayed delivery waits", topic=topic, reason=str(error))
-            await asyncio.sleep(_RETRY_S)
 
     async def _deliver_due(self) -> None:
         """Deliver what is due; then wait for the next message, or for its time."""
@@ -178,30 +179,28 @@ class _LevelReader:
             elif offset >= self._partition.end:
                 await self._grown.wait()
             return
-        waiting = [
-            message.decode(record)
-            for piece in chunk.data
-            for record in message.split(piece)
-        ]
-        deliveries = []
+        offsets = []
+        due = []
         wait_ms = 0
-        for stored in waiting:
-            wait_ms = stored.store_ms + self._delay_ms - now_ms()
+        for piece in chunk.data:
+            for offset, store_ms, record in moving.records_in(piece):
+                wait_ms = store_ms + self._delay_ms - now_ms()
+                if wait_ms > 0:
+                    break
+                offsets.append(offset)
+                due.append(_due(record))
             if wait_ms > 0:
                 break
-            deliveries.append((stored.queue_offset, self._deliver(stored)))
-        await _to_its_end(self._note(deliveries))
+        await _to_its_end(self._deliver(offsets, due))
         if wait_ms > 0:
             await asyncio.sleep(min(wait_ms / 1000, _LOOK_EVERY_S))
 
-    async def _note(self, deliveries: list[tuple[int, asyncio.Future[None]]]) -> None:
-        """Move on behind what was delivered, up to the first that was not."""
-        results = await asyncio.gather(
-            *(delivery for _, delivery in deliveries), return_exceptions=True
-        )
-        for (offset, _), result in zip(deliveries, results, strict=True):
-            if result is not None:
-                raise result
+    async def _deliver(self, offsets: list[int], due: list[Due]) -> None:
+        """Deliver messages, and move on to the first that has to stay."""
+        outcomes = await self._delivery.deliver(due)
+        for offset, error in zip(offsets, outcomes, strict=True):
+            if error is not None:
+                raise error
             self._advance(offset + 1)
 
     def _offset(self) -> int:
@@ -215,31 +214,12 @@ class _LevelReader:
             names.SCHEDULE_GROUP, names.SCHEDULE_TOPIC, self._queue_id, offset
         )
 
-    def _deliver(self, stored: Message) -> asyncio.Future[None]:
-        """Append a due message to its real queue; the future tells how it went."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        pairs = properties.parse(stored.properties)
-        topic = self._topics.get(pairs.get(properties.REAL_TOPIC, ""))
-        queue_id = int(pairs.get(properties.REAL_QUEUE_ID, "0"))
-        if topic is None or queue_id >= len(topic.partitions):
-            log.warning(
-                "delayed message dropped: its topic was deleted",
-                topic=pairs.get(properties.REAL_TOPIC),
-                queue_id=queue_id,
-                unique_key=pairs.get(properties.UNIQ_KEY),
-            )
-            done.set_result(None)
-            return done
-        try:
-            storing.store_again(
-                topic, queue_id, stored, pairs, stored.reconsume_times, _tell(done)
-            )
-        except WireError as error:
-            log.warning("delayed message dropped", reason=str(error))
-            done.set_result(None)
-        except LogError as error:
-            done.set_exception(error)
-        return done
+
+def _due(record: bytes) -> Due:
+    pairs = properties.parse(moving.properties_of(record).decode())
+    topic = pairs.get(properties.REAL_TOPIC, "")
+    queue_id = int(pairs.get(properties.REAL_QUEUE_ID, "0"))
+    return record, topic, queue_id, None
 
 
 async def _to_its_end(noting: Coroutine[None, None, None]) -> None:
@@ -250,15 +230,3 @@ async def _to_its_end(noting: Coroutine[None, None, None]) -> None:
     except asyncio.CancelledError:
         await asyncio.wait({task})
         raise
-
-
-def _tell(done: asyncio.Future[None]) -> Callable[[int, LogError | None], None]:
-    def tell(_offset: int, error: LogError | None) -> None:
-        if done.cancelled():
-            return
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)
-
-    return tell

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gateway.node.node import now_ms
@@ -13,7 +14,7 @@ from storage.api import Record
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gateway.node.topics import ServedTopic
+    from gateway.node.served_topic import ServedTopic
     from gateway.wire.message import Message
     from storage.api import Done
 
@@ -91,6 +92,41 @@ def make_record(
         ),
         properties.tag_hash(tag) if tag else 0,
         properties.key_words(pairs),
+    )
+
+
+def make_note(
+    topic: ServedTopic,
+    offset: int,
+    store_ms: int,
+    host: bytes,
+    body: bytes,
+    pairs: Mapping[str, str] = MappingProxyType({}),
+) -> Record:
+    """Make a record that a broker writes for itself, in queue 0 of a system topic.
+
+    Args:
+        topic: Where it goes.
+        offset: The queue offset it will have.
+        store_ms: Now.
+        host: This broker's packed address.
+        body: What it says.
+        pairs: Its properties.
+    """
+    return make_record(
+        topic,
+        0,
+        offset,
+        store_ms,
+        body=body,
+        text=properties.dump(pairs),
+        pairs=pairs,
+        flag=0,
+        sys_flag=0,
+        born_ms=store_ms,
+        born_host=host,
+        store_host=host,
+        reconsume_times=0,
     )
 
 

@@ -15,11 +15,12 @@ import msgspec
 import structlog
 
 from gateway.node import attributes, names, placing
-from gateway.wire import message, message_id
+from gateway.node.served_topic import ServedTopic
 from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from storage.api import (
     MAX_PARTITIONS,
     LogError,
+    LogUnavailableError,
     LogUnfitError,
     NoSuchPartitionError,
 )
@@ -30,50 +31,13 @@ if TYPE_CHECKING:
     from gateway.config import Config
     from routing.api import RouteStore
     from storage.api import Log, Partition
-
+    from storage.compacting import Compaction
 
 _log = structlog.get_logger()
 
 
 class TopicError(Exception):
     """A topic cannot be made or changed so; the text says what came and is allowed."""
-
-
-class ServedTopic:
-    """A topic with its partitions open, one for each queue id of this broker."""
-
-    __slots__ = (
-        "id_bases",
-        "magic",
-        "name",
-        "name_field",
-        "partitions",
-        "plain",
-        "readable",
-        "setup",
-        "writable",
-    )
-
-    def __init__(self, setup: Topic, partitions: list[Partition]) -> None:
-        # Another broker may have changed the numbers for those that it has.
-        self.setup = msgspec.structs.replace(
-            setup,
-            read_queue_nums=min(setup.read_queue_nums, len(partitions)),
-            write_queue_nums=min(setup.write_queue_nums, len(partitions)),
-        )
-        self.name = setup.name
-        self.partitions = partitions
-        self.magic, self.name_field = message.topic_field(setup.name)
-        retry = setup.name.startswith(names.RETRY_PREFIX)
-        self.id_bases = [
-            message_id.base(partition.number, retry=retry) for partition in partitions
-        ]
-        self.readable = bool(setup.perm & PERM_READ)
-        self.writable = bool(setup.perm & PERM_WRITE)
-        self.plain = (
-            self.writable and not retry and setup.name not in names.NOT_FOR_SENDING
-        )
-        """Whether what is sent to it is stored, and nothing else done."""
 
 
 class _ChangedMeanwhileError(Exception):
@@ -84,12 +48,18 @@ class Topics:
     """Every topic that this node serves, kept in step with the route store."""
 
     def __init__(
-        self, config: Config, routes: RouteStore, log: Log, delay_levels: int
+        self,
+        config: Config,
+        routes: RouteStore,
+        log: Log,
+        delay_levels: int,
+        compaction: Compaction | None = None,
     ) -> None:
         self._config = config
         self._delay_levels = delay_levels
         self._routes = routes
         self._log = log
+        self._compaction = compaction
         self._serving = False
         self.follows = False
         """Whether reads are answered here while another node leads the broker."""
@@ -159,6 +129,7 @@ class Topics:
             self._served[name]
             for name in sorted(self._by_partition.get(number, ()))
             if name.startswith(names.RETRY_PREFIX) == retry
+            and name not in names.NOT_FOR_READING
         ]
 
     async def _create_system_topics(self) -> None:
@@ -166,6 +137,8 @@ class Topics:
         config = self._config
         perm = PERM_READ | PERM_WRITE
         await self._ensure(names.SCHEDULE_TOPIC, self._delay_levels, perm)
+        await self._ensure(names.reply_topic(config.cluster), 1, perm)
+        await self._ensure(names.TIMER_TOPIC, 1, perm)
         # Admin clients ask for routes of topics named like the cluster and the
         # broker, before they create others.
         for name in (config.cluster, config.broker):
@@ -254,7 +227,10 @@ class Topics:
                 if name not in self._served:
                     # It was so already, and is being mended since it was seen.
                     self._refresh(name)
-                return self._served[name]
+                served = self._served.get(name)
+                if served is None:
+                    raise LogUnavailableError(f"topic {name} cannot be served now")
+                return served
 
     async def _try_to_change(
         self,
@@ -367,14 +343,28 @@ class Topics:
                 for deleted in self._watchers:
                     deleted(gone)
             return
-        try:
-            partitions = [self._log.partition(name, number) for number in numbers]
-        except NoSuchPartitionError:
-            self._mend(setup, numbers)
+        partitions = self._partitions(setup, numbers)
+        if partitions is None:
             return
-        self._served[name] = ServedTopic(setup, partitions)
+        typed = self._config.topics.check_message_types
+        self._served[name] = ServedTopic(setup, partitions, typed=typed)
         for number in numbers:
             self._by_partition.setdefault(number, set()).add(name)
+
+    def _partitions(self, setup: Topic, numbers: list[int]) -> list[Partition] | None:
+        """The partitions of a topic; None where they cannot be had now."""
+        name = setup.name
+        if self._compaction is not None:
+            compacted = attributes.is_compacted(setup.attributes)
+            self._compaction.keep_last(name, compacted=compacted)
+        try:
+            return [self._log.partition(name, number) for number in numbers]
+        except NoSuchPartitionError:
+            self._mend(setup, numbers)
+        except LogError as error:
+            # What was compacted of it is damaged; other topics go on.
+            _log.error("topic cannot be served", topic=name, reason=str(error))
+        return None
 
     async def _create(self, setup: Topic, numbers: list[int]) -> None:
         entry_format = attributes.entry_format(setup.attributes)

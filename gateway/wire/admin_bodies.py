@@ -8,6 +8,7 @@ Source: the classes of the same names in org.apache.rocketmq.remoting.protocol.b
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,6 +19,7 @@ from gateway.wire.bodies import (
     MessageQueue,
     SubscriptionData,
     TopicConfig,
+    decode,
     encode,
 )
 
@@ -163,8 +165,92 @@ class SubscriptionAnswer(Body, frozen=True):
     """What a group wants of a topic: QuerySubscriptionResponseBody."""
 
     group: str
-    subscription_data: SubscriptionData | None
-    topic: str | None
+    subscription_data: SubscriptionData | msgspec.UnsetType
+    topic: str | msgspec.UnsetType
+
+
+class ResetOffsets(Body, frozen=True):
+    """Where a group goes on in each queue: ResetOffsetBody."""
+
+    offset_table: msgspec.Raw
+    """`object_map` of `bodies.MessageQueue` to an offset."""
+
+
+class ResetQueue(Body, frozen=True):
+    """The same of one queue, for C++: MessageQueueForC."""
+
+    broker_name: str
+    offset: int
+    queue_id: int
+    topic: str
+
+
+class ResetQueues(Body, frozen=True):
+    """The same of every queue, for C++: ResetOffsetBodyForC."""
+
+    offset_table: list[ResetQueue]
+
+
+class ConsumerStatuses(Body, frozen=True):
+    """Where each client of a group is: GetConsumerStatusBody."""
+
+    consumer_table: dict[str, msgspec.Raw]
+    """`object_map` of `bodies.MessageQueue` to an offset, by client id."""
+    message_queue_table: Nothing = msgspec.field(default_factory=dict)
+
+
+class CorrectedOffsets(Body, frozen=True):
+    """The lowest offset by queue id: QueryCorrectionOffsetBody."""
+
+    correction_offsets: dict[int, int]
+
+
+class ConsumeStatsList(Body, frozen=True, kw_only=True):
+    """How far every group is in each of its topics."""
+
+    broker_addr: str
+    consume_stats_list: list[dict[str, list[ConsumeStats]]]
+    total_diff: int
+    total_inflight_diff: int
+
+
+class StatsItem(Body, frozen=True, kw_only=True):
+    """One count over a period: BrokerStatsItem."""
+
+    sum: int
+    tps: float
+    avgpt: float = 0.0
+    """By request; these are not counted."""
+
+
+class BrokerStats(Body, frozen=True):
+    """One count over three periods: BrokerStatsData."""
+
+    stats_minute: StatsItem
+    stats_hour: StatsItem
+    stats_day: StatsItem
+
+
+class QueueEntry(Body, frozen=True, kw_only=True):
+    """A message as its queue's index has it: ConsumeQueueData."""
+
+    physic_offset: int
+    physic_size: int
+    tags_code: int
+    extend_data_json: str | None = None
+    bit_map: str | None = None
+    eval: bool = False
+    msg: str | None = None
+
+
+class QueueEntries(Body, frozen=True, kw_only=True):
+    """A part of a queue's index: QueryConsumeQueueResponseBody."""
+
+    subscription_data: SubscriptionData | None = None
+    filter_data: str | None = None
+    queue_data: list[QueueEntry]
+    max_queue_index: int
+    min_queue_index: int
 
 
 def object_map(pairs: Iterable[tuple[Body, Body | int]]) -> msgspec.Raw:
@@ -173,3 +259,17 @@ def object_map(pairs: Iterable[tuple[Body, Body | int]]) -> msgspec.Raw:
         b"{%b}"
         % b",".join(b"%b:%b" % (encode(key), encode(value)) for key, value in pairs)
     )
+
+
+_PAIR = re.compile(rb"(\{[^{}]*\})\s*:\s*(-?\d+)")
+
+
+def read_object_map(data: bytes) -> list[tuple[MessageQueue, int]]:
+    """The queues and numbers of the one such map in a body that a client sent.
+
+    Raises:
+        HeaderError: A key is no queue.
+    """
+    return [
+        (decode(MessageQueue, key), int(value)) for key, value in _PAIR.findall(data)
+    ]

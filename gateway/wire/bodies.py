@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from gateway.wire.errors import HeaderError
+from gateway.wire.frame import I64
 
 B = TypeVar("B", bound=msgspec.Struct)
 
@@ -25,6 +26,7 @@ BROADCASTING = "BROADCASTING"
 CLUSTERING = "CLUSTERING"
 CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
 TAG = "TAG"
+SQL92 = "SQL92"
 SUB_ALL = "*"
 
 # A string, which stays as it is, or a number where a name belongs. A string without an
@@ -33,6 +35,8 @@ _BARE_NAME = re.compile(rb'"(?:[^"\\]|\\.)*\\?(?:"|\Z)|([{,]\s*)(-?\d+)\s*:', re
 
 MODELS = (BROADCASTING, CLUSTERING)
 TYPES = (CONSUME_ACTIVELY, CONSUME_PASSIVELY, "CONSUME_POP")
+TYPE_WORDS = dict(zip(TYPES, ("pull", "push", "pop"), strict=True))
+"""The same for people. Source: ConsumeType.java, RocketMQ 5.3.4."""
 WHERES = (
     CONSUME_FROM_LAST_OFFSET,
     "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
@@ -197,10 +201,31 @@ class TopicConfigList(Body, frozen=True):
     topic_config_list: list[TopicConfig]
 
 
-class RetryPolicy(Body, frozen=True):
-    """How long a group waits between retries: by the delay levels."""
+class ExponentialRetry(Body, frozen=True):
+    """Waits that grow by a factor, in milliseconds."""
 
-    type: str = "CUSTOMIZED"
+    initial: I64 = 5_000
+    max: I64 = 7_200_000
+    multiplier: I64 = 2
+
+
+class CustomizedRetry(Body, frozen=True):
+    """Waits one by one, in milliseconds."""
+
+    next: list[I64]
+
+
+class RetryPolicy(Body, frozen=True):
+    """How long a group waits between retries: CUSTOMIZED or EXPONENTIAL.
+
+    Source: GroupRetryPolicy.java, RocketMQ 5.3.4.
+    """
+
+    customized_retry_policy: CustomizedRetry | msgspec.UnsetType | None = msgspec.UNSET
+    exponential_retry_policy: ExponentialRetry | msgspec.UnsetType | None = (
+        msgspec.UNSET
+    )
+    type: str | None = "CUSTOMIZED"
 
 
 class GroupConfig(Body, frozen=True, kw_only=True):

@@ -147,6 +147,11 @@ class RequestCode(IntEnum):
     CLEAN_BROKER_DATA = 1011
     CONTROLLER_GET_NEXT_BROKER_ID = 1012
     CONTROLLER_APPLY_BROKER_ID = 1013
+    BROKER_CLOSE_CHANNEL_REQUEST = 1014
+    CHECK_NOT_ACTIVE_BROKER_REQUEST = 1015
+    GET_BROKER_LIVE_INFO_REQUEST = 1016
+    GET_SYNC_STATE_DATA_REQUEST = 1017
+    RAFT_BROKER_HEART_BEAT_EVENT_REQUEST = 1018
     UPDATE_COLD_DATA_FLOW_CTR_CONFIG = 2001
     REMOVE_COLD_DATA_FLOW_CTR_CONFIG = 2002
     GET_COLD_DATA_FLOW_CTR_INFO = 2003
@@ -182,7 +187,28 @@ class RequestCode(IntEnum):
     BATCH_ACK_MESSAGE = 200151
 
     ROPEWAY_FORWARD = 20_001
+    ROPEWAY_ASK = 20_003
     """Ours, between our nodes; far from all of RocketMQ's."""
+    ROPEWAY_RELAY = 20_002
+    """Likewise."""
+    ROPEWAY_LIST_TIMERS = 20_004
+    ROPEWAY_GET_LATEST = 20_020
+    ROPEWAY_COMPACT_TOPIC = 20_021
+    """Ours, for `ropeway timer list`."""
+    ROPEWAY_STAGE = 20_005
+    """Ours, for batches of messages over many queues."""
+    ROPEWAY_COMMIT_BATCH = 20_006
+    """Likewise."""
+    ROPEWAY_LAST_BATCH = 20_007
+    """Likewise."""
+    ROPEWAY_NODE_STATUS = 20_010
+    ROPEWAY_STEP_BACK = 20_011
+    ROPEWAY_TOPIC_PLACES = 20_012
+    """Ours, for `ropeway cluster`, `broker`, `route`, `log` and `doctor`."""
+    ROPEWAY_FIND_HALF = 20_013
+    """Ours, for `ropeway explain`."""
+    ROPEWAY_EXPLAIN_ACCESS = 20_014
+    """Ours, for `ropeway acl check`."""
 
 
 class ResponseCode(IntEnum):
@@ -230,6 +256,8 @@ class ResponseCode(IntEnum):
     FLOW_CONTROL = 215
     NOT_LEADER_FOR_QUEUE = 501
     ILLEGAL_OPERATION = 604
+    LMQ_QUOTA_EXCEEDED = 2017
+    LITE_SUBSCRIPTION_QUOTA_EXCEEDED = 2018
     GO_AWAY = 1500
     USER_NOT_EXIST = 3001
     POLICY_NOT_EXIST = 3002
@@ -252,6 +280,16 @@ class Language(IntEnum):
     OMS = 11
     RUST = 12
     NODE_JS = 13
+
+
+MAX_LANGUAGE = 32
+
+
+def language_name(given: int | str) -> str:
+    """What a client says that it is written in: a number, or a name that is bounded."""
+    if isinstance(given, int):
+        return Language(given).name if given in set(Language) else str(given)
+    return given[:MAX_LANGUAGE]
 
 
 RESPONSE_FLAG = 1

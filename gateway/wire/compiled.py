@@ -1,7 +1,7 @@
 """Functions that may have a compiled form; Python's is the reference and always works.
 
-The compiled forms are `native/wire.c`, built on installation where there is a C
-compiler. `ROPEWAY_PURE=1` in the environment leaves them alone.
+The compiled forms are in `native/wire.c` and beside it, built on installation where
+there is a C compiler. `ROPEWAY_PURE=1` in the environment leaves them alone.
 """
 
 from __future__ import annotations

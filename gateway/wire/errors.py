@@ -15,3 +15,7 @@ class HeaderError(WireError):
 
 class MessageError(WireError):
     """A stored message, a batch or a message id is malformed."""
+
+
+class ReceiptError(WireError):
+    """A text is no receipt of a popped message."""

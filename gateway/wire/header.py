@@ -1,13 +1,13 @@
 """The registry: one declaration a command, and everything reads the rows.
 
-A command is declared by a `Header` class under `@request`. Its row holds the code,
-the header of the answer and the access it needs; codec, processors, client, access
-control and documents all read that. A second declaration of a code fails at import.
+A command is declared by a `Header` class under `@request`. Its row holds the code
+and the header of the answer; codec, processors, client and documents all read that.
+What its sender must be allowed is declared with its processor. A second declaration of
+a code fails at import.
 """
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
@@ -18,16 +18,6 @@ from gateway.wire.frame import decode_fields, field_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-class Access(Enum):
-    """What a request does, so what its sender must be allowed to do."""
-
-    NONE = "nothing that needs permission"
-    PUBLISH = "write messages to a topic"
-    SUBSCRIBE = "read a topic's messages in a group"
-    READ = "look at topics, groups and offsets"
-    ADMIN = "change topics, groups and offsets"
 
 
 class Header(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -47,7 +37,6 @@ class Row(NamedTuple):
     code: RequestCode
     header: type[Header]
     reply: type[Header]
-    access: Access
     decode: Callable[[msgspec.Raw], Any]
 
 
@@ -59,14 +48,11 @@ _NOT_READABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _ROW_OF_HEADER: dict[type[Header], Row] = {}
 
 
-def request(
-    code: int, *, access: Access, reply: type[Header] = Empty
-) -> Callable[[type[H]], type[H]]:
+def request(code: int, *, reply: type[Header] = Empty) -> Callable[[type[H]], type[H]]:
     """Declare a command.
 
     Args:
         code: Its request code, one of `RequestCode`.
-        access: What its sender must be allowed to do.
         reply: The header of a successful answer.
     """
 
@@ -74,7 +60,7 @@ def request(
         if code in ROWS or header in _ROW_OF_HEADER:
             raise ValueError(f"{header.__name__} declares {code} a second time")
         decoder = msgspec.json.Decoder(header, strict=False)
-        row = Row(RequestCode(code), header, reply, access, decoder.decode)
+        row = Row(RequestCode(code), header, reply, decoder.decode)
         ROWS[code] = _ROW_OF_HEADER[header] = row
         return header
 

@@ -5,6 +5,8 @@ An IPv6 address stands in brackets, so that its colons are not the port's.
 
 from __future__ import annotations
 
+import ipaddress
+
 
 def join(host: str, port: int) -> str:
     """The text of an address.
@@ -24,3 +26,16 @@ def split(address: str) -> tuple[str, int]:
     """
     host, _, port = address.rpartition(":")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def plain_ip(host: str) -> str:
+    """The address of a client as a socket has it, in the shortest form.
+
+    Without the interface of a link-local address; and a client of a dual-stack socket
+    that is called ::ffff:1.2.3.4 there is an IPv4 one.
+
+    Raises:
+        ValueError: It is no IP address.
+    """
+    ip = ipaddress.ip_address(host.partition("%")[0])
+    return str(getattr(ip, "ipv4_mapped", None) or ip)

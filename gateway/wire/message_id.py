@@ -24,6 +24,7 @@ _OFFSET_BITS = 52
 _PARTITION_BITS = 10
 MAX_OFFSET = (1 << _OFFSET_BITS) - 1
 MAX_PARTITION = (1 << _PARTITION_BITS) - 1
+_MAX_ID = (1 << (_OFFSET_BITS + _PARTITION_BITS + 1)) - 1
 
 _PORT_AND_ID_BYTES = 12
 _DIGITS = {2 * (4 + _PORT_AND_ID_BYTES), 2 * (16 + _PORT_AND_ID_BYTES)}
@@ -70,13 +71,27 @@ def unpack(message_id: int) -> MessageId:
     Raises:
         MessageError: The reserved bit is set, or it is no 64-bit number.
     """
-    if not 0 <= message_id < 1 << (_OFFSET_BITS + _PARTITION_BITS + 1):
-        raise MessageError(f"message id {message_id}; allowed: 0 to 2^63 - 1")
+    _check(message_id)
     return MessageId(
         retry=bool(message_id >> (_OFFSET_BITS + _PARTITION_BITS)),
         partition=(message_id >> _OFFSET_BITS) & MAX_PARTITION,
         offset=message_id & MAX_OFFSET,
     )
+
+
+def _check(message_id: int) -> None:
+    if not 0 <= message_id <= _MAX_ID:
+        raise MessageError(f"message id {message_id}; allowed: 0 to 2^63 - 1")
+
+
+def offset_of(message_id: int) -> int:
+    """The offset that a message id names.
+
+    Raises:
+        MessageError: As in `unpack`.
+    """
+    _check(message_id)
+    return message_id & MAX_OFFSET
 
 
 def address_prefix(host: str, port: int) -> str:

@@ -7,6 +7,8 @@ do more than store it. All others take the longer way through `properties` and
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from gateway.wire import message, properties
@@ -15,8 +17,12 @@ from gateway.wire.codes import ONE_WAY_FLAG, RESPONSE_FLAG, RequestCode
 from gateway.wire.commands.send import SendMessage, SendMessageV2
 from gateway.wire.compiled import may_be_compiled
 from gateway.wire.errors import FrameError, HeaderError, MessageError
-from gateway.wire.frame import JSON, PREFIX, decode_envelope
+from gateway.wire.frame import JSON, PREFIX, decode_envelope, decode_fields
 from gateway.wire.header import decode_request, row_of
+from gateway.wire.signing import claims_in
+
+if TYPE_CHECKING:
+    from gateway.wire.signing import Claims
 
 _encode_json = msgspec.json.Encoder().encode
 
@@ -27,7 +33,7 @@ _SEND = row_of(SendMessageV2)
 
 # A `SendReply` as `encode_frame` would make it, with room for what differs.
 _SENT = (
-    b'{"code":0,"extFields":{"queueId":"%d","transactionId":%b,"msgId":"%b",'
+    b'{"code":0,"extFields":{%b"queueId":"%d","transactionId":%b,"msgId":"%b",'
     b'"TRACE_ON":"true","MSG_REGION":%b,"queueOffset":"%d"},"flag":1,'
     b'"language":"JAVA","opaque":%d,"serializeTypeCurrentRPC":"JSON","version":%d}'
 )
@@ -36,7 +42,7 @@ _SENT = (
 @may_be_compiled
 def plain_send(
     header: bytes, /
-) -> tuple[int, bool, str, int, int, int, int, int, str] | None:
+) -> tuple[int, bool, str, int, int, int, int, int, str, Claims | None] | None:
     """Read the JSON header of a send as clients make it.
 
     None where it is another request, a batch, or anything else to be looked at with
@@ -45,7 +51,8 @@ def plain_send(
 
     Returns:
         Its opaque and whether it is one-way, then topic, queue, system flags, when it
-        was made, the application's flag, how often it was sent back, and properties.
+        was made, the application's flag, how often it was sent back, properties, and
+        `signing.Claims`.
     """
     if not header.startswith(_SEND_STARTS):
         return None
@@ -54,6 +61,7 @@ def plain_send(
         if envelope.code != _SEND.code or envelope.flag & RESPONSE_FLAG:
             return None
         send: SendMessage = decode_request(_SEND, envelope.ext_fields)
+        claims = claims_in(decode_fields(envelope.ext_fields), envelope.version)
     except (FrameError, HeaderError):
         return None
     if send.batch:
@@ -68,6 +76,7 @@ def plain_send(
         send.flag,
         send.reconsume_times or 0,
         send.properties,
+        claims,
     )
 
 
@@ -224,6 +233,7 @@ def sent_frame(
     queue_offset: int,
     opaque: int,
     version: int,
+    recall_handle: bytes,
     /,
 ) -> bytes:
     """Make the whole answer of a send that was stored.
@@ -238,12 +248,22 @@ def sent_frame(
         queue_offset: The (first) offset.
         opaque: The request's.
         version: MQVersion's number.
+        recall_handle: What the message can be recalled by; nothing for none.
     """
     ids = b",".join(
         b"%b%016X" % (id_prefix, one) for one in range(first_id, first_id + count)
     )
+    handle = b'"recallHandle":"%b",' % recall_handle if recall_handle else b""
     header = _SENT % (
-        *(queue_id, _encode_json(unique_key), ids, region, queue_offset, opaque),
+        *(
+            handle,
+            queue_id,
+            _encode_json(unique_key),
+            ids,
+            region,
+            queue_offset,
+            opaque,
+        ),
         version,
     )
     size = len(header)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gateway.wire.codes import RequestCode
 from gateway.wire.frame import I32
-from gateway.wire.header import Access, Header, request
+from gateway.wire.header import Header, request
 
 
-@request(RequestCode.UPDATE_AND_CREATE_TOPIC, access=Access.ADMIN)
+@request(RequestCode.UPDATE_AND_CREATE_TOPIC)
 class CreateTopic(Header, frozen=True):
     """Create a topic, or change one.
 
@@ -30,7 +30,7 @@ class CreateTopic(Header, frozen=True):
     made on all of them by the first."""
 
 
-@request(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, access=Access.ADMIN)
+@request(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST)
 class CreateTopicList(Header, frozen=True):
     """Create topics, or change them: `bodies.TopicConfigList`.
 
@@ -38,7 +38,7 @@ class CreateTopicList(Header, frozen=True):
     """
 
 
-@request(RequestCode.DELETE_TOPIC_IN_BROKER, access=Access.ADMIN)
+@request(RequestCode.DELETE_TOPIC_IN_BROKER)
 class DeleteTopic(Header, frozen=True):
     """Delete a topic with its messages.
 
@@ -48,7 +48,7 @@ class DeleteTopic(Header, frozen=True):
     topic: str
 
 
-@request(RequestCode.GET_TOPIC_CONFIG, access=Access.READ)
+@request(RequestCode.GET_TOPIC_CONFIG)
 class GetTopicConfig(Header, frozen=True):
     """Ask how a topic is set up; answered by `bodies.TopicConfig`.
 
@@ -67,9 +67,7 @@ class AllTopicConfigReply(Header, frozen=True):
     total_topic_num: I32 | None = None
 
 
-@request(
-    RequestCode.GET_ALL_TOPIC_CONFIG, access=Access.READ, reply=AllTopicConfigReply
-)
+@request(RequestCode.GET_ALL_TOPIC_CONFIG, reply=AllTopicConfigReply)
 class GetAllTopicConfig(Header, frozen=True):
     """Ask how all topics are set up, a page at a time; from 4.x all at once.
 
@@ -82,7 +80,7 @@ class GetAllTopicConfig(Header, frozen=True):
     max_topic_num: I32 | None = None
 
 
-@request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, access=Access.ADMIN)
+@request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
 class CreateGroup(Header, frozen=True):
     """Create a consumer group, or change one: `bodies.GroupConfig`.
 
@@ -101,7 +99,6 @@ class AllGroupConfigReply(Header, frozen=True):
 
 @request(
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
-    access=Access.READ,
     reply=AllGroupConfigReply,
 )
 class GetAllGroupConfig(Header, frozen=True):
@@ -116,7 +113,7 @@ class GetAllGroupConfig(Header, frozen=True):
     max_group_num: I32 | None = None
 
 
-@request(RequestCode.DELETE_SUBSCRIPTIONGROUP, access=Access.ADMIN)
+@request(RequestCode.DELETE_SUBSCRIPTIONGROUP)
 class DeleteGroup(Header, frozen=True):
     """Delete a consumer group.
 
@@ -127,7 +124,7 @@ class DeleteGroup(Header, frozen=True):
     clean_offset: bool = False
 
 
-@request(RequestCode.GET_TOPIC_STATS_INFO, access=Access.READ)
+@request(RequestCode.GET_TOPIC_STATS_INFO)
 class GetTopicStats(Header, frozen=True):
     """Ask for the bounds of a topic's queues; answered by a TopicStatsTable.
 
@@ -137,7 +134,7 @@ class GetTopicStats(Header, frozen=True):
     topic: str
 
 
-@request(RequestCode.GET_CONSUME_STATS, access=Access.READ)
+@request(RequestCode.GET_CONSUME_STATS)
 class GetConsumeStats(Header, frozen=True):
     """Ask how far a group is behind; answered by ConsumeStats.
 
@@ -150,7 +147,7 @@ class GetConsumeStats(Header, frozen=True):
     """Topics joined by semicolons; empty: all."""
 
 
-@request(RequestCode.GET_CONSUMER_CONNECTION_LIST, access=Access.READ)
+@request(RequestCode.GET_CONSUMER_CONNECTION_LIST)
 class GetConsumerConnectionList(Header, frozen=True):
     """Ask who consumes in a group; answered by ConsumerConnection.
 
@@ -160,7 +157,7 @@ class GetConsumerConnectionList(Header, frozen=True):
     consumer_group: str
 
 
-@request(RequestCode.GET_PRODUCER_CONNECTION_LIST, access=Access.READ)
+@request(RequestCode.GET_PRODUCER_CONNECTION_LIST)
 class GetProducerConnectionList(Header, frozen=True):
     """Ask who produces in a group; answered by ProducerConnection.
 
@@ -170,7 +167,7 @@ class GetProducerConnectionList(Header, frozen=True):
     producer_group: str
 
 
-@request(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, access=Access.READ)
+@request(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO)
 class QueryTopicConsumeByWho(Header, frozen=True):
     """Ask which groups consume a topic; answered by GroupList.
 

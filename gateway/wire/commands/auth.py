@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gateway.wire.codes import RequestCode
-from gateway.wire.header import Access, Header, request
+from gateway.wire.header import Header, request
 
 
-@request(RequestCode.AUTH_CREATE_USER, access=Access.ADMIN)
+@request(RequestCode.AUTH_CREATE_USER)
 class CreateUser(Header, frozen=True):
     """Create a user: UserInfo, the body.
 
@@ -16,7 +16,7 @@ class CreateUser(Header, frozen=True):
     username: str | None = None
 
 
-@request(RequestCode.AUTH_UPDATE_USER, access=Access.ADMIN)
+@request(RequestCode.AUTH_UPDATE_USER)
 class UpdateUser(Header, frozen=True):
     """Change a user: UserInfo, the body.
 
@@ -26,7 +26,7 @@ class UpdateUser(Header, frozen=True):
     username: str | None = None
 
 
-@request(RequestCode.AUTH_DELETE_USER, access=Access.ADMIN)
+@request(RequestCode.AUTH_DELETE_USER)
 class DeleteUser(Header, frozen=True):
     """Delete a user.
 
@@ -36,7 +36,7 @@ class DeleteUser(Header, frozen=True):
     username: str | None = None
 
 
-@request(RequestCode.AUTH_GET_USER, access=Access.ADMIN)
+@request(RequestCode.AUTH_GET_USER)
 class GetUser(Header, frozen=True):
     """Ask for a user; answered by UserInfo, with the password.
 
@@ -46,7 +46,7 @@ class GetUser(Header, frozen=True):
     username: str | None = None
 
 
-@request(RequestCode.AUTH_LIST_USER, access=Access.ADMIN)
+@request(RequestCode.AUTH_LIST_USER)
 class ListUsers(Header, frozen=True):
     """Ask for all users; answered by a list of UserInfo, with passwords.
 
@@ -56,7 +56,7 @@ class ListUsers(Header, frozen=True):
     filter: str | None = None
 
 
-@request(RequestCode.AUTH_CREATE_ACL, access=Access.ADMIN)
+@request(RequestCode.AUTH_CREATE_ACL)
 class CreateAcl(Header, frozen=True):
     """Create a subject's rules: AclInfo, the body.
 
@@ -66,7 +66,7 @@ class CreateAcl(Header, frozen=True):
     subject: str | None = None
 
 
-@request(RequestCode.AUTH_UPDATE_ACL, access=Access.ADMIN)
+@request(RequestCode.AUTH_UPDATE_ACL)
 class UpdateAcl(Header, frozen=True):
     """Change a subject's rules: AclInfo, the body.
 
@@ -76,7 +76,7 @@ class UpdateAcl(Header, frozen=True):
     subject: str | None = None
 
 
-@request(RequestCode.AUTH_DELETE_ACL, access=Access.ADMIN)
+@request(RequestCode.AUTH_DELETE_ACL)
 class DeleteAcl(Header, frozen=True):
     """Delete a subject's rules, or those for one resource.
 
@@ -88,7 +88,7 @@ class DeleteAcl(Header, frozen=True):
     resource: str | None = None
 
 
-@request(RequestCode.AUTH_GET_ACL, access=Access.ADMIN)
+@request(RequestCode.AUTH_GET_ACL)
 class GetAcl(Header, frozen=True):
     """Ask for a subject's rules; answered by AclInfo.
 
@@ -98,7 +98,7 @@ class GetAcl(Header, frozen=True):
     subject: str | None = None
 
 
-@request(RequestCode.AUTH_LIST_ACL, access=Access.ADMIN)
+@request(RequestCode.AUTH_LIST_ACL)
 class ListAcls(Header, frozen=True):
     """Ask for all rules; answered by a list of AclInfo.
 
@@ -109,7 +109,7 @@ class ListAcls(Header, frozen=True):
     resource_filter: str | None = None
 
 
-@request(RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, access=Access.ADMIN)
+@request(RequestCode.UPDATE_AND_CREATE_ACL_CONFIG)
 class CreateAccessConfig(Header, frozen=True):
     """Create or change an account of ACL 1.0.
 
@@ -127,7 +127,7 @@ class CreateAccessConfig(Header, frozen=True):
     group_perms: str | None = None
 
 
-@request(RequestCode.DELETE_ACL_CONFIG, access=Access.ADMIN)
+@request(RequestCode.DELETE_ACL_CONFIG)
 class DeleteAccessConfig(Header, frozen=True):
     """Delete an account of ACL 1.0.
 
@@ -137,7 +137,7 @@ class DeleteAccessConfig(Header, frozen=True):
     access_key: str
 
 
-@request(RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG, access=Access.ADMIN)
+@request(RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG)
 class UpdateGlobalWhiteAddrs(Header, frozen=True):
     """Set the addresses that ACL 1.0 lets in unasked.
 
@@ -148,7 +148,7 @@ class UpdateGlobalWhiteAddrs(Header, frozen=True):
     acl_file_full_path: str | None = None
 
 
-@request(RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG, access=Access.ADMIN)
+@request(RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG)
 class GetAccessConfig(Header, frozen=True):
     """Ask for all of ACL 1.0, with secrets.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.wire.codes import RequestCode
 from gateway.wire.frame import I32, I64
-from gateway.wire.header import Access, Header, request
+from gateway.wire.header import Header, request
 
 
 class BrokerConfigReply(Header, frozen=True):
@@ -16,7 +16,7 @@ class BrokerConfigReply(Header, frozen=True):
     version: str
 
 
-@request(RequestCode.UPDATE_BROKER_CONFIG, access=Access.ADMIN)
+@request(RequestCode.UPDATE_BROKER_CONFIG)
 class UpdateBrokerConfig(Header, frozen=True):
     """Change settings; the body has lines of `name=value`.
 
@@ -24,7 +24,7 @@ class UpdateBrokerConfig(Header, frozen=True):
     """
 
 
-@request(RequestCode.GET_BROKER_CONFIG, access=Access.READ, reply=BrokerConfigReply)
+@request(RequestCode.GET_BROKER_CONFIG, reply=BrokerConfigReply)
 class GetBrokerConfig(Header, frozen=True):
     """Ask for all settings; answered by lines of `name=value`.
 
@@ -32,7 +32,7 @@ class GetBrokerConfig(Header, frozen=True):
     """
 
 
-@request(RequestCode.GET_BROKER_RUNTIME_INFO, access=Access.READ)
+@request(RequestCode.GET_BROKER_RUNTIME_INFO)
 class GetBrokerRuntimeInfo(Header, frozen=True):
     """Ask how a broker does; answered by a KVTable.
 
@@ -40,7 +40,7 @@ class GetBrokerRuntimeInfo(Header, frozen=True):
     """
 
 
-@request(RequestCode.GET_ALL_DELAY_OFFSET, access=Access.READ)
+@request(RequestCode.GET_ALL_DELAY_OFFSET)
 class GetAllDelayOffset(Header, frozen=True):
     """Ask how far each delay level has come, as a slave broker does.
 
@@ -48,7 +48,7 @@ class GetAllDelayOffset(Header, frozen=True):
     """
 
 
-@request(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, access=Access.READ)
+@request(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER)
 class GetSystemTopicListFromBroker(Header, frozen=True):
     """Ask for the topics that a broker has for itself: `bodies.TopicList`.
 
@@ -56,7 +56,7 @@ class GetSystemTopicListFromBroker(Header, frozen=True):
     """
 
 
-@request(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, access=Access.ADMIN)
+@request(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE)
 class CleanExpiredConsumeQueue(Header, frozen=True):
     """Remove indexes of messages that are gone.
 
@@ -64,7 +64,7 @@ class CleanExpiredConsumeQueue(Header, frozen=True):
     """
 
 
-@request(RequestCode.DELETE_EXPIRED_COMMITLOG, access=Access.ADMIN)
+@request(RequestCode.DELETE_EXPIRED_COMMITLOG)
 class DeleteExpiredCommitLog(Header, frozen=True):
     """Remove messages older than the retention time.
 
@@ -72,7 +72,7 @@ class DeleteExpiredCommitLog(Header, frozen=True):
     """
 
 
-@request(RequestCode.CLEAN_UNUSED_TOPIC, access=Access.ADMIN)
+@request(RequestCode.CLEAN_UNUSED_TOPIC)
 class CleanUnusedTopic(Header, frozen=True):
     """Remove indexes of topics that no longer exist.
 
@@ -80,7 +80,7 @@ class CleanUnusedTopic(Header, frozen=True):
     """
 
 
-@request(RequestCode.VIEW_BROKER_STATS_DATA, access=Access.READ)
+@request(RequestCode.VIEW_BROKER_STATS_DATA)
 class ViewBrokerStatsData(Header, frozen=True):
     """Ask for one counter by minute, hour and day; answered by BrokerStatsData.
 
@@ -91,7 +91,7 @@ class ViewBrokerStatsData(Header, frozen=True):
     stats_key: str
 
 
-@request(RequestCode.GET_BROKER_CONSUME_STATS, access=Access.READ)
+@request(RequestCode.GET_BROKER_CONSUME_STATS)
 class GetBrokerConsumeStats(Header, frozen=True):
     """Ask how far every group is behind; answered by ConsumeStatsList.
 
@@ -102,7 +102,7 @@ class GetBrokerConsumeStats(Header, frozen=True):
     """Only groups that consume in order."""
 
 
-@request(RequestCode.QUERY_CONSUME_QUEUE, access=Access.READ)
+@request(RequestCode.QUERY_CONSUME_QUEUE)
 class QueryConsumeQueue(Header, frozen=True):
     """Look at index entries of a queue; answered by QueryConsumeQueueResponseBody.
 
@@ -117,7 +117,7 @@ class QueryConsumeQueue(Header, frozen=True):
     consumer_group: str | None = None
 
 
-@request(RequestCode.GET_ALL_PRODUCER_INFO, access=Access.READ)
+@request(RequestCode.GET_ALL_PRODUCER_INFO)
 class GetAllProducerInfo(Header, frozen=True):
     """Ask for every producer; answered by ProducerTableInfo.
 
@@ -125,7 +125,7 @@ class GetAllProducerInfo(Header, frozen=True):
     """
 
 
-@request(RequestCode.GET_TIMER_CHECK_POINT, access=Access.READ)
+@request(RequestCode.GET_TIMER_CHECK_POINT)
 class GetTimerCheckPoint(Header, frozen=True):
     """Ask how far the timer has come, as a slave broker does.
 
@@ -133,7 +133,7 @@ class GetTimerCheckPoint(Header, frozen=True):
     """
 
 
-@request(RequestCode.GET_TIMER_METRICS, access=Access.READ)
+@request(RequestCode.GET_TIMER_METRICS)
 class GetTimerMetrics(Header, frozen=True):
     """Ask how many messages of each topic wait for their time.
 
@@ -141,7 +141,7 @@ class GetTimerMetrics(Header, frozen=True):
     """
 
 
-@request(RequestCode.GET_BROKER_HA_STATUS, access=Access.READ)
+@request(RequestCode.GET_BROKER_HA_STATUS)
 class GetBrokerHaStatus(Header, frozen=True):
     """Ask how far the slaves are behind; answered by HARuntimeInfo.
 
@@ -149,7 +149,7 @@ class GetBrokerHaStatus(Header, frozen=True):
     """
 
 
-@request(RequestCode.GET_COLD_DATA_FLOW_CTR_INFO, access=Access.READ)
+@request(RequestCode.GET_COLD_DATA_FLOW_CTR_INFO)
 class GetColdDataFlowCtrInfo(Header, frozen=True):
     """Ask which groups are slowed down because they read old messages.
 
@@ -157,7 +157,7 @@ class GetColdDataFlowCtrInfo(Header, frozen=True):
     """
 
 
-@request(RequestCode.GET_BROKER_LITE_INFO, access=Access.READ)
+@request(RequestCode.GET_BROKER_LITE_INFO)
 class GetBrokerLiteInfo(Header, frozen=True):
     """Ask for the state of lite topics; answered by GetBrokerLiteInfoResponseBody.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from gateway.wire.codes import RequestCode
 from gateway.wire.commands.group_admin import GetConsumerStatus, ResetOffset
 from gateway.wire.frame import I32
-from gateway.wire.header import Access, Header, request
+from gateway.wire.header import Header, request
 
 
-@request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, access=Access.NONE)
+@request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED)
 class NotifyConsumerIdsChanged(Header, frozen=True):
     """Somebody joined or left the group: share the queues anew.
 
@@ -23,7 +23,7 @@ class NotifyConsumerIdsChanged(Header, frozen=True):
     consumer_group: str
 
 
-@request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, access=Access.NONE)
+@request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET)
 class ResetClientOffset(ResetOffset, frozen=True):
     """Go on at the offsets in the body: ResetOffsetBody.
 
@@ -31,7 +31,7 @@ class ResetClientOffset(ResetOffset, frozen=True):
     """
 
 
-@request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, access=Access.NONE)
+@request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT)
 class GetClientStatus(GetConsumerStatus, frozen=True):
     """Say where you are in a topic; answered by GetConsumerStatusBody.
 
@@ -39,7 +39,7 @@ class GetClientStatus(GetConsumerStatus, frozen=True):
     """
 
 
-@request(RequestCode.GET_CONSUMER_RUNNING_INFO, access=Access.READ)
+@request(RequestCode.GET_CONSUMER_RUNNING_INFO)
 class GetConsumerRunningInfo(Header, frozen=True):
     """Ask a client how it does; answered by ConsumerRunningInfo.
 
@@ -52,7 +52,7 @@ class GetConsumerRunningInfo(Header, frozen=True):
     """With the stacks of all its threads."""
 
 
-@request(RequestCode.CONSUME_MESSAGE_DIRECTLY, access=Access.SUBSCRIBE)
+@request(RequestCode.CONSUME_MESSAGE_DIRECTLY)
 class ConsumeMessageDirectly(Header, frozen=True):
     """Have a client consume one message now; answered by its result.
 

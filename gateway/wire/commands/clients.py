@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.wire.codes import RequestCode
-from gateway.wire.header import Access, Header, request
+from gateway.wire.header import Header, request
 
 
 class HeartBeatReply(
@@ -23,7 +23,7 @@ class HeartBeatReply(
     is_sub_change: bool | None = None
 
 
-@request(RequestCode.HEART_BEAT, access=Access.NONE, reply=HeartBeatReply)
+@request(RequestCode.HEART_BEAT, reply=HeartBeatReply)
 class HeartBeat(Header, frozen=True):
     """A client lives and has these producers and consumers: `bodies.HeartbeatData`.
 
@@ -31,7 +31,7 @@ class HeartBeat(Header, frozen=True):
     """
 
 
-@request(RequestCode.UNREGISTER_CLIENT, access=Access.NONE)
+@request(RequestCode.UNREGISTER_CLIENT)
 class UnregisterClient(
     Header,
     frozen=True,
@@ -51,7 +51,7 @@ class UnregisterClient(
     consumer_group: str | None = None
 
 
-@request(RequestCode.CHECK_CLIENT_CONFIG, access=Access.NONE)
+@request(RequestCode.CHECK_CLIENT_CONFIG)
 class CheckClientConfig(Header, frozen=True):
     """Is this subscription one that we can filter by: `bodies.CheckClientBody`.
 
@@ -59,7 +59,7 @@ class CheckClientConfig(Header, frozen=True):
     """
 
 
-@request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, access=Access.SUBSCRIBE)
+@request(RequestCode.GET_CONSUMER_LIST_BY_GROUP)
 class GetConsumerListByGroup(Header, frozen=True):
     """Ask which clients consume in a group; answered by `bodies.ConsumerIdList`.
 
@@ -69,7 +69,7 @@ class GetConsumerListByGroup(Header, frozen=True):
     consumer_group: str
 
 
-@request(RequestCode.LOCK_BATCH_MQ, access=Access.SUBSCRIBE)
+@request(RequestCode.LOCK_BATCH_MQ)
 class LockBatchMq(Header, frozen=True):
     """Take queues for orderly consumption: `bodies.LockBatchBody`.
 
@@ -77,7 +77,7 @@ class LockBatchMq(Header, frozen=True):
     """
 
 
-@request(RequestCode.UNLOCK_BATCH_MQ, access=Access.SUBSCRIBE)
+@request(RequestCode.UNLOCK_BATCH_MQ)
 class UnlockBatchMq(Header, frozen=True):
     """Give queues free again: `bodies.LockBatchBody`.
 

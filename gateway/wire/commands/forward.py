@@ -1,18 +1,48 @@
-"""The request of our own: one node has another work on a client's request."""
+"""Requests of our own: one node has another work on a request, or ask a client."""
 
 from __future__ import annotations
 
 from gateway.wire.codes import RequestCode
-from gateway.wire.header import Access, Header, request
+from gateway.wire.frame import I64
+from gateway.wire.header import Header, request
 
 
-@request(RequestCode.ROPEWAY_FORWARD, access=Access.NONE)
+@request(RequestCode.ROPEWAY_FORWARD)
 class Forward(Header, frozen=True):
     """Work on the request whose whole frame is the body.
 
     The answer's body is the whole frame of the request's own answer, or nothing where
-    it wants none. Access is the client's, and checked for the request inside.
+    it wants none. Access is the client's, and checked for the request inside. The
+    fields are those of `gateway.node.seal.Sealed`; without a seal nobody believes them.
     """
 
     client: str
-    """Who sent the request, host:port."""
+    to: str = ""
+    session: str = ""
+    number: I64 = -1
+    sealed_ms: I64 = 0
+    principal: str | None = None
+    seal: str = ""
+
+
+@request(RequestCode.ROPEWAY_RELAY)
+class Relay(Header, frozen=True):
+    """Hand a producer the request whose whole frame is the body, and its answer back.
+
+    QUERY_NOT_FOUND says that the producer is not connected to the node that is asked.
+    Without a body that is all that is asked.
+    """
+
+    client_id: str
+
+
+@request(RequestCode.ROPEWAY_ASK)
+class Ask(Header, frozen=True):
+    """Have a consumer that is connected to the other node answer a request.
+
+    The body is the whole frame of the request; the answer is the consumer's own.
+    CONSUMER_NOT_ONLINE says that it is not connected there.
+    """
+
+    consumer_group: str
+    client_id: str

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gateway.wire.codes import RequestCode
 from gateway.wire.frame import I32, I64
-from gateway.wire.header import Access, Header, request
+from gateway.wire.header import Header, request
 
 
-@request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, access=Access.ADMIN)
+@request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST)
 class CreateGroupList(Header, frozen=True):
     """Create consumer groups, or change them: `bodies.GroupConfigList`.
 
@@ -15,7 +15,7 @@ class CreateGroupList(Header, frozen=True):
     """
 
 
-@request(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, access=Access.READ)
+@request(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG)
 class GetGroupConfig(Header, frozen=True):
     """Ask how a group is set up; answered by `bodies.GroupConfig`.
 
@@ -25,7 +25,7 @@ class GetGroupConfig(Header, frozen=True):
     group: str
 
 
-@request(RequestCode.QUERY_TOPICS_BY_CONSUMER, access=Access.READ)
+@request(RequestCode.QUERY_TOPICS_BY_CONSUMER)
 class QueryTopicsByConsumer(Header, frozen=True):
     """Ask which topics a group has offsets in; answered by `bodies.TopicList`.
 
@@ -35,7 +35,7 @@ class QueryTopicsByConsumer(Header, frozen=True):
     group: str
 
 
-@request(RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER, access=Access.READ)
+@request(RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER)
 class QuerySubscriptionByConsumer(Header, frozen=True):
     """Ask what a group wants of a topic; answered by `bodies.SubscriptionData`.
 
@@ -46,7 +46,7 @@ class QuerySubscriptionByConsumer(Header, frozen=True):
     topic: str | None = None
 
 
-@request(RequestCode.QUERY_CONSUME_TIME_SPAN, access=Access.READ)
+@request(RequestCode.QUERY_CONSUME_TIME_SPAN)
 class QueryConsumeTimeSpan(Header, frozen=True):
     """Ask how old a group's unread messages are; answered by QueueTimeSpans.
 
@@ -57,7 +57,7 @@ class QueryConsumeTimeSpan(Header, frozen=True):
     group: str
 
 
-@request(RequestCode.QUERY_CORRECTION_OFFSET, access=Access.READ)
+@request(RequestCode.QUERY_CORRECTION_OFFSET)
 class QueryCorrectionOffset(Header, frozen=True):
     """Ask for the lowest offsets of other groups beside a group's own.
 
@@ -70,7 +70,7 @@ class QueryCorrectionOffset(Header, frozen=True):
     """Joined by commas."""
 
 
-@request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, access=Access.ADMIN)
+@request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET)
 class ResetOffset(Header, frozen=True):
     """Move a group's offsets to a time, or one queue's to an offset.
 
@@ -88,7 +88,7 @@ class ResetOffset(Header, frozen=True):
     offset: I64 | None = None
 
 
-@request(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, access=Access.READ)
+@request(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS)
 class GetConsumerStatus(Header, frozen=True):
     """Ask a group's clients where they are in a topic.
 
@@ -100,7 +100,7 @@ class GetConsumerStatus(Header, frozen=True):
     client_addr: str | None = None
 
 
-@request(RequestCode.CLONE_GROUP_OFFSET, access=Access.ADMIN)
+@request(RequestCode.CLONE_GROUP_OFFSET)
 class CloneGroupOffset(Header, frozen=True):
     """Copy a group's offsets to another group.
 
@@ -114,7 +114,7 @@ class CloneGroupOffset(Header, frozen=True):
     offline: bool = False
 
 
-@request(RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN, access=Access.ADMIN)
+@request(RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN)
 class UpdateGroupForbidden(Header, frozen=True):
     """Forbid a group to read a topic, or allow it; None only asks.
 
@@ -126,7 +126,7 @@ class UpdateGroupForbidden(Header, frozen=True):
     readable: bool | None = None
 
 
-@request(RequestCode.GET_ALL_CONSUMER_OFFSET, access=Access.READ)
+@request(RequestCode.GET_ALL_CONSUMER_OFFSET)
 class GetAllConsumerOffset(Header, frozen=True):
     """Ask for all offsets of all groups, as a slave broker does.
 
@@ -134,7 +134,7 @@ class GetAllConsumerOffset(Header, frozen=True):
     """
 
 
-@request(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, access=Access.READ)
+@request(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)
 class GetAllMessageRequestMode(Header, frozen=True):
     """Ask which groups pop which topics, as a slave broker does.
 

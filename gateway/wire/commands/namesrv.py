@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gateway.wire.codes import RequestCode
-from gateway.wire.header import Access, Header, request
+from gateway.wire.header import Header, request
 
 
-@request(RequestCode.GET_ROUTEINFO_BY_TOPIC, access=Access.READ)
+@request(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 class GetRouteInfo(Header, frozen=True):
     """Ask which brokers have a topic's queues; answered by `bodies.TopicRoute`.
 
@@ -17,7 +17,7 @@ class GetRouteInfo(Header, frozen=True):
     accept_standard_json_only: bool | None = None
 
 
-@request(RequestCode.GET_BROKER_CLUSTER_INFO, access=Access.READ)
+@request(RequestCode.GET_BROKER_CLUSTER_INFO)
 class GetBrokerClusterInfo(Header, frozen=True):
     """Ask for every broker and cluster; answered by `bodies.ClusterInfo`.
 
@@ -25,7 +25,7 @@ class GetBrokerClusterInfo(Header, frozen=True):
     """
 
 
-@request(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, access=Access.READ)
+@request(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
 class GetAllTopicList(Header, frozen=True):
     """Ask for the names of all topics; answered by `bodies.TopicList`.
 
@@ -33,7 +33,7 @@ class GetAllTopicList(Header, frozen=True):
     """
 
 
-@request(RequestCode.DELETE_TOPIC_IN_NAMESRV, access=Access.ADMIN)
+@request(RequestCode.DELETE_TOPIC_IN_NAMESRV)
 class DeleteTopicInNamesrv(Header, frozen=True):
     """Forget a topic's route.
 
@@ -53,7 +53,7 @@ class KvValue(Header, frozen=True):
     value: str | None = None
 
 
-@request(RequestCode.PUT_KV_CONFIG, access=Access.ADMIN)
+@request(RequestCode.PUT_KV_CONFIG)
 class PutKvConfig(Header, frozen=True):
     """Set a setting.
 
@@ -65,7 +65,7 @@ class PutKvConfig(Header, frozen=True):
     value: str
 
 
-@request(RequestCode.GET_KV_CONFIG, access=Access.READ, reply=KvValue)
+@request(RequestCode.GET_KV_CONFIG, reply=KvValue)
 class GetKvConfig(Header, frozen=True):
     """Ask for a setting.
 
@@ -76,7 +76,7 @@ class GetKvConfig(Header, frozen=True):
     key: str
 
 
-@request(RequestCode.DELETE_KV_CONFIG, access=Access.ADMIN)
+@request(RequestCode.DELETE_KV_CONFIG)
 class DeleteKvConfig(Header, frozen=True):
     """Remove a setting.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.wire.codes import RequestCode
 from gateway.wire.frame import I32, I64
-from gateway.wire.header import Access, Header, request
+from gateway.wire.header import Header, request
 
 
 class RegisterBrokerReply(Header, frozen=True):
@@ -44,7 +44,7 @@ class DataVersionReply(Header, frozen=True):
     changed: bool
 
 
-@request(RequestCode.REGISTER_BROKER, access=Access.ADMIN, reply=RegisterBrokerReply)
+@request(RequestCode.REGISTER_BROKER, reply=RegisterBrokerReply)
 class RegisterBroker(Header, frozen=True):
     """A broker is here, with the topics in the body: RegisterBrokerBody.
 
@@ -64,7 +64,7 @@ class RegisterBroker(Header, frozen=True):
     body_crc32: I32 | None = None
 
 
-@request(RequestCode.UNREGISTER_BROKER, access=Access.ADMIN)
+@request(RequestCode.UNREGISTER_BROKER)
 class UnregisterBroker(Header, frozen=True):
     """A broker stops.
 
@@ -77,7 +77,7 @@ class UnregisterBroker(Header, frozen=True):
     broker_id: I64
 
 
-@request(RequestCode.QUERY_DATA_VERSION, access=Access.ADMIN, reply=DataVersionReply)
+@request(RequestCode.QUERY_DATA_VERSION, reply=DataVersionReply)
 class QueryDataVersion(Header, frozen=True):
     """A broker asks whether its topics, DataVersion in the body, are known.
 
@@ -90,7 +90,7 @@ class QueryDataVersion(Header, frozen=True):
     broker_id: I64
 
 
-@request(RequestCode.REGISTER_TOPIC_IN_NAMESRV, access=Access.ADMIN)
+@request(RequestCode.REGISTER_TOPIC_IN_NAMESRV)
 class RegisterTopic(Header, frozen=True):
     """A broker has a new topic; the body is `bodies.TopicRoute`.
 
@@ -102,7 +102,6 @@ class RegisterTopic(Header, frozen=True):
 
 @request(
     RequestCode.WIPE_WRITE_PERM_OF_BROKER,
-    access=Access.ADMIN,
     reply=WipeWritePermReply,
 )
 class WipeWritePerm(Header, frozen=True):
@@ -116,7 +115,6 @@ class WipeWritePerm(Header, frozen=True):
 
 @request(
     RequestCode.ADD_WRITE_PERM_OF_BROKER,
-    access=Access.ADMIN,
     reply=AddWritePermReply,
 )
 class AddWritePerm(Header, frozen=True):
@@ -128,7 +126,7 @@ class AddWritePerm(Header, frozen=True):
     broker_name: str
 
 
-@request(RequestCode.GET_KVLIST_BY_NAMESPACE, access=Access.READ)
+@request(RequestCode.GET_KVLIST_BY_NAMESPACE)
 class GetKvList(Header, frozen=True):
     """Ask for all settings of a namespace; answered by a KVTable.
 
@@ -138,7 +136,7 @@ class GetKvList(Header, frozen=True):
     namespace: str
 
 
-@request(RequestCode.GET_TOPICS_BY_CLUSTER, access=Access.READ)
+@request(RequestCode.GET_TOPICS_BY_CLUSTER)
 class GetTopicsByCluster(Header, frozen=True):
     """Ask for a cluster's topics; answered by `bodies.TopicList`.
 
@@ -148,7 +146,7 @@ class GetTopicsByCluster(Header, frozen=True):
     cluster: str
 
 
-@request(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS, access=Access.READ)
+@request(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)
 class GetSystemTopicListFromNamesrv(Header, frozen=True):
     """Ask for clusters' and brokers' own topics; answered by `bodies.TopicList`.
 
@@ -156,7 +154,7 @@ class GetSystemTopicListFromNamesrv(Header, frozen=True):
     """
 
 
-@request(RequestCode.GET_UNIT_TOPIC_LIST, access=Access.READ)
+@request(RequestCode.GET_UNIT_TOPIC_LIST)
 class GetUnitTopicList(Header, frozen=True):
     """Ask for the topics that are split into units; answered by `bodies.TopicList`.
 
@@ -164,7 +162,7 @@ class GetUnitTopicList(Header, frozen=True):
     """
 
 
-@request(RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST, access=Access.READ)
+@request(RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST)
 class GetHasUnitSubTopicList(Header, frozen=True):
     """Ask for the topics that a unit subscribes to; answered by `bodies.TopicList`.
 
@@ -172,7 +170,7 @@ class GetHasUnitSubTopicList(Header, frozen=True):
     """
 
 
-@request(RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST, access=Access.READ)
+@request(RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST)
 class GetHasUnitSubUnunitTopicList(Header, frozen=True):
     """Ask for those of them that are not split themselves: `bodies.TopicList`.
 
@@ -180,7 +178,7 @@ class GetHasUnitSubUnunitTopicList(Header, frozen=True):
     """
 
 
-@request(RequestCode.UPDATE_NAMESRV_CONFIG, access=Access.ADMIN)
+@request(RequestCode.UPDATE_NAMESRV_CONFIG)
 class UpdateNamesrvConfig(Header, frozen=True):
     """Change settings; the body has lines of `name=value`.
 
@@ -188,7 +186,7 @@ class UpdateNamesrvConfig(Header, frozen=True):
     """
 
 
-@request(RequestCode.GET_NAMESRV_CONFIG, access=Access.READ)
+@request(RequestCode.GET_NAMESRV_CONFIG)
 class GetNamesrvConfig(Header, frozen=True):
     """Ask for all settings; answered by lines of `name=value`.
 

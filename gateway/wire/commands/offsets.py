@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.wire.codes import RequestCode
 from gateway.wire.frame import I32, I64
-from gateway.wire.header import Access, Header, request
+from gateway.wire.header import Header, request
 
 
 class Offset(Header, frozen=True):
@@ -25,7 +25,7 @@ class StoreTime(Header, frozen=True):
     timestamp: I64
 
 
-@request(RequestCode.QUERY_CONSUMER_OFFSET, access=Access.SUBSCRIBE, reply=Offset)
+@request(RequestCode.QUERY_CONSUMER_OFFSET, reply=Offset)
 class QueryConsumerOffset(Header, frozen=True):
     """Ask where a group goes on in a queue.
 
@@ -39,7 +39,7 @@ class QueryConsumerOffset(Header, frozen=True):
     bname: str | None = None
 
 
-@request(RequestCode.UPDATE_CONSUMER_OFFSET, access=Access.SUBSCRIBE)
+@request(RequestCode.UPDATE_CONSUMER_OFFSET)
 class UpdateConsumerOffset(Header, frozen=True):
     """Say where a group goes on in a queue.
 
@@ -53,7 +53,7 @@ class UpdateConsumerOffset(Header, frozen=True):
     bname: str | None = None
 
 
-@request(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, access=Access.READ, reply=Offset)
+@request(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, reply=Offset)
 class SearchOffset(Header, frozen=True):
     """Ask which message of a queue was stored at a time.
 
@@ -70,7 +70,7 @@ class SearchOffset(Header, frozen=True):
     bname: str | None = None
 
 
-@request(RequestCode.GET_MAX_OFFSET, access=Access.READ, reply=Offset)
+@request(RequestCode.GET_MAX_OFFSET, reply=Offset)
 class GetMaxOffset(Header, frozen=True):
     """Ask for the offset that the next message of a queue will get.
 
@@ -84,7 +84,7 @@ class GetMaxOffset(Header, frozen=True):
     bname: str | None = None
 
 
-@request(RequestCode.GET_MIN_OFFSET, access=Access.READ, reply=Offset)
+@request(RequestCode.GET_MIN_OFFSET, reply=Offset)
 class GetMinOffset(Header, frozen=True):
     """Ask for the offset of the oldest message of a queue.
 
@@ -96,7 +96,7 @@ class GetMinOffset(Header, frozen=True):
     bname: str | None = None
 
 
-@request(RequestCode.GET_EARLIEST_MSG_STORETIME, access=Access.READ, reply=StoreTime)
+@request(RequestCode.GET_EARLIEST_MSG_STORETIME, reply=StoreTime)
 class GetEarliestMsgStoreTime(Header, frozen=True):
     """Ask when the oldest message of a queue was stored.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from gateway.wire.codes import RequestCode
 from gateway.wire.frame import I32, I64
-from gateway.wire.header import Access, Header, request
+from gateway.wire.header import Header, request
 
-FROM_LATEST = 0
-"""`init_mode`: a new group begins behind the newest message."""
-FROM_EARLIEST = 1
+FROM_EARLIEST = 0
 """`init_mode`: a new group begins at the oldest message."""
+FROM_LATEST = 1
+"""`init_mode`: a new group begins at the newest message."""
 
 
 class PopReply(Header, frozen=True):
@@ -61,7 +61,7 @@ class PollingInfoReply(Header, frozen=True):
     polling_num: I32
 
 
-@request(RequestCode.POP_MESSAGE, access=Access.SUBSCRIBE, reply=PopReply)
+@request(RequestCode.POP_MESSAGE, reply=PopReply)
 class PopMessage(Header, frozen=True):
     """Hand messages out, invisible to others for a time, and wait for some.
 
@@ -85,9 +85,11 @@ class PopMessage(Header, frozen=True):
     exp: str | None = None
     order: bool = False
     attempt_id: str | None = None
+    """Says that it is the same pop in order again, whose answer was lost."""
+    bname: str | None = None
 
 
-@request(RequestCode.ACK_MESSAGE, access=Access.SUBSCRIBE)
+@request(RequestCode.ACK_MESSAGE)
 class AckMessage(Header, frozen=True):
     """A message that was handed out is done.
 
@@ -101,9 +103,10 @@ class AckMessage(Header, frozen=True):
     """The receipt that came with the message."""
     offset: I64
     lite_topic: str | None = None
+    bname: str | None = None
 
 
-@request(RequestCode.BATCH_ACK_MESSAGE, access=Access.SUBSCRIBE)
+@request(RequestCode.BATCH_ACK_MESSAGE)
 class BatchAckMessage(Header, frozen=True):
     """Messages that were handed out are done; the body says which.
 
@@ -111,7 +114,7 @@ class BatchAckMessage(Header, frozen=True):
     """
 
 
-@request(RequestCode.PEEK_MESSAGE, access=Access.SUBSCRIBE, reply=PopReply)
+@request(RequestCode.PEEK_MESSAGE, reply=PopReply)
 class PeekMessage(Header, frozen=True):
     """Look at the next messages without taking them.
 
@@ -122,11 +125,11 @@ class PeekMessage(Header, frozen=True):
     topic: str
     queue_id: I32
     max_msg_nums: I32
+    bname: str | None = None
 
 
 @request(
     RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
-    access=Access.SUBSCRIBE,
     reply=InvisibleReply,
 )
 class ChangeInvisibleTime(Header, frozen=True):
@@ -143,9 +146,10 @@ class ChangeInvisibleTime(Header, frozen=True):
     invisible_time: I64
     lite_topic: str | None = None
     suspend: bool = False
+    bname: str | None = None
 
 
-@request(RequestCode.NOTIFICATION, access=Access.SUBSCRIBE, reply=NotificationReply)
+@request(RequestCode.NOTIFICATION, reply=NotificationReply)
 class Notification(Header, frozen=True):
     """Wait until a pop would find something.
 
@@ -161,9 +165,10 @@ class Notification(Header, frozen=True):
     attempt_id: str | None = None
     exp_type: str | None = None
     exp: str | None = None
+    bname: str | None = None
 
 
-@request(RequestCode.POLLING_INFO, access=Access.READ, reply=PollingInfoReply)
+@request(RequestCode.POLLING_INFO, reply=PollingInfoReply)
 class PollingInfo(Header, frozen=True):
     """Ask how many pops of a group wait at a queue.
 
@@ -173,9 +178,10 @@ class PollingInfo(Header, frozen=True):
     consumer_group: str
     topic: str
     queue_id: I32
+    bname: str | None = None
 
 
-@request(RequestCode.QUERY_ASSIGNMENT, access=Access.SUBSCRIBE)
+@request(RequestCode.QUERY_ASSIGNMENT)
 class QueryAssignment(Header, frozen=True):
     """Ask which queues a client is to consume; the body names client and topic.
 
@@ -183,7 +189,15 @@ class QueryAssignment(Header, frozen=True):
     """
 
 
-@request(RequestCode.SET_MESSAGE_REQUEST_MODE, access=Access.ADMIN)
+@request(RequestCode.POP_ROLLBACK)
+class PopRollback(Header, frozen=True):
+    """Turn all hand-outs into retries that come when their time is over.
+
+    Source: AdminBrokerProcessor.transferPopToFsStore, RocketMQ 5.3.4.
+    """
+
+
+@request(RequestCode.SET_MESSAGE_REQUEST_MODE)
 class SetMessageRequestMode(Header, frozen=True):
     """Say whether a group pulls or pops a topic; the body says which.
 

@@ -6,7 +6,7 @@ import msgspec
 
 from gateway.wire.codes import RequestCode
 from gateway.wire.frame import I32, I64
-from gateway.wire.header import Access, Header, request
+from gateway.wire.header import Header, request
 
 COMMIT_OFFSET_FLAG = 0x1
 SUSPEND_FLAG = 0x2
@@ -31,7 +31,7 @@ class PullReply(Header, frozen=True):
     forbidden_type: I32 | None = None
 
 
-@request(RequestCode.PULL_MESSAGE, access=Access.SUBSCRIBE, reply=PullReply)
+@request(RequestCode.PULL_MESSAGE, reply=PullReply)
 class PullMessage(Header, frozen=True):
     """Read messages of one queue, and wait for some where there are none.
 
@@ -60,7 +60,7 @@ class PullMessage(Header, frozen=True):
     bname: str | None = None
 
 
-@request(RequestCode.LITE_PULL_MESSAGE, access=Access.SUBSCRIBE, reply=PullReply)
+@request(RequestCode.LITE_PULL_MESSAGE, reply=PullReply)
 class LitePullMessage(PullMessage, frozen=True):
     """A pull of a lite pull consumer.
 

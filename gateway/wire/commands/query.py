@@ -6,7 +6,7 @@ import msgspec
 
 from gateway.wire.codes import RequestCode
 from gateway.wire.frame import I32, I64
-from gateway.wire.header import Access, Header, request
+from gateway.wire.header import Header, request
 
 
 class QueryReply(Header, frozen=True):
@@ -19,7 +19,7 @@ class QueryReply(Header, frozen=True):
     index_last_update_phyoffset: I64
 
 
-@request(RequestCode.QUERY_MESSAGE, access=Access.READ, reply=QueryReply)
+@request(RequestCode.QUERY_MESSAGE, reply=QueryReply)
 class QueryMessage(Header, frozen=True):
     """Find messages by key, or by unique key, within a time range.
 
@@ -36,7 +36,7 @@ class QueryMessage(Header, frozen=True):
     unique_key_query: bool = msgspec.field(name="_UNIQUE_KEY_QUERY", default=False)
 
 
-@request(RequestCode.VIEW_MESSAGE_BY_ID, access=Access.READ)
+@request(RequestCode.VIEW_MESSAGE_BY_ID)
 class ViewMessage(Header, frozen=True):
     """Read the message that an offsetMsgId names.
 

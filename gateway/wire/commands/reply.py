@@ -5,10 +5,10 @@ from __future__ import annotations
 from gateway.wire.codes import RequestCode
 from gateway.wire.commands.send import SendMessage, SendReply, abbreviated
 from gateway.wire.frame import I32, I64
-from gateway.wire.header import Access, Header, request
+from gateway.wire.header import Header, request
 
 
-@request(RequestCode.SEND_REPLY_MESSAGE, access=Access.PUBLISH, reply=SendReply)
+@request(RequestCode.SEND_REPLY_MESSAGE, reply=SendReply)
 class SendReplyMessage(SendMessage, frozen=True):
     """A consumer's reply; its properties name the client that waits for it.
 
@@ -16,9 +16,7 @@ class SendReplyMessage(SendMessage, frozen=True):
     """
 
 
-SendReplyMessageV2 = request(
-    RequestCode.SEND_REPLY_MESSAGE_V2, access=Access.PUBLISH, reply=SendReply
-)(
+SendReplyMessageV2 = request(RequestCode.SEND_REPLY_MESSAGE_V2, reply=SendReply)(
     abbreviated(
         "SendReplyMessageV2",
         """`SendReplyMessage` with one-letter names.
@@ -29,7 +27,7 @@ SendReplyMessageV2 = request(
 )
 
 
-@request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, access=Access.NONE)
+@request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT)
 class PushReplyMessage(Header, frozen=True):
     """The broker gives a reply, the body, to the client that waits for it.
 

@@ -8,7 +8,7 @@ import msgspec
 
 from gateway.wire.codes import RequestCode
 from gateway.wire.frame import I32, I64
-from gateway.wire.header import Access, Header, request
+from gateway.wire.header import Header, request
 
 
 class SendReply(Header, frozen=True):
@@ -30,7 +30,7 @@ class SendReply(Header, frozen=True):
     """Whether clients are to record traces of the message."""
 
 
-@request(RequestCode.SEND_MESSAGE, access=Access.PUBLISH, reply=SendReply)
+@request(RequestCode.SEND_MESSAGE, reply=SendReply)
 class SendMessage(Header, frozen=True):
     """Store one message, the frame's body.
 
@@ -94,9 +94,7 @@ def abbreviated(name: str, doc: str) -> type[SendMessage]:
     return cast("type[SendMessage]", made)
 
 
-SendMessageV2 = request(
-    RequestCode.SEND_MESSAGE_V2, access=Access.PUBLISH, reply=SendReply
-)(
+SendMessageV2 = request(RequestCode.SEND_MESSAGE_V2, reply=SendReply)(
     abbreviated(
         "SendMessageV2",
         """`SendMessage` with one-letter names, which parse faster in Java.
@@ -106,9 +104,7 @@ SendMessageV2 = request(
     )
 )
 
-SendBatchMessage = request(
-    RequestCode.SEND_BATCH_MESSAGE, access=Access.PUBLISH, reply=SendReply
-)(
+SendBatchMessage = request(RequestCode.SEND_BATCH_MESSAGE, reply=SendReply)(
     abbreviated(
         "SendBatchMessage",
         """Store several messages of one queue, all or none: `gateway.wire.batch`.
@@ -119,7 +115,7 @@ SendBatchMessage = request(
 )
 
 
-@request(RequestCode.CONSUMER_SEND_MSG_BACK, access=Access.SUBSCRIBE)
+@request(RequestCode.CONSUMER_SEND_MSG_BACK)
 class ConsumerSendMsgBack(Header, frozen=True):
     """A consumer could not handle a message: deliver it again later.
 
@@ -147,7 +143,7 @@ class RecallReply(Header, frozen=True):
     """The message's unique key."""
 
 
-@request(RequestCode.RECALL_MESSAGE, access=Access.PUBLISH, reply=RecallReply)
+@request(RequestCode.RECALL_MESSAGE, reply=RecallReply)
 class RecallMessage(Header, frozen=True):
     """Take back a message whose time of delivery has not come.
 
@@ -158,3 +154,4 @@ class RecallMessage(Header, frozen=True):
     recall_handle: str
     """What the answer to its sending had."""
     producer_group: str | None = None
+    bname: str | None = None

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from gateway.wire.bodies import Body
 from gateway.wire.codes import RequestCode
 from gateway.wire.frame import I32, I64
-from gateway.wire.header import Access, Header, request
+from gateway.wire.header import Header, request
 
 NOT_DECIDED = 0
 COMMIT = 0x8
 ROLLBACK = 0xC
 
 
-@request(RequestCode.END_TRANSACTION, access=Access.PUBLISH)
+@request(RequestCode.END_TRANSACTION)
 class EndTransaction(Header, frozen=True):
     """Commit a half message, roll it back, or say that it is not decided yet.
 
@@ -31,9 +32,10 @@ class EndTransaction(Header, frozen=True):
     """Whether the broker asked first."""
     transaction_id: str | None = None
     topic: str | None = None
+    bname: str | None = None
 
 
-@request(RequestCode.CHECK_TRANSACTION_STATE, access=Access.NONE)
+@request(RequestCode.CHECK_TRANSACTION_STATE)
 class CheckTransactionState(Header, frozen=True):
     """The broker asks a producer how a half message, the body, ended.
 
@@ -48,9 +50,10 @@ class CheckTransactionState(Header, frozen=True):
     transaction_id: str | None = None
     offset_msg_id: str | None = None
     topic: str | None = None
+    bname: str | None = None
 
 
-@request(RequestCode.RESUME_CHECK_HALF_MESSAGE, access=Access.ADMIN)
+@request(RequestCode.RESUME_CHECK_HALF_MESSAGE)
 class ResumeCheckHalfMessage(Header, frozen=True):
     """Ask producers again about a half message that was given up.
 
@@ -59,3 +62,26 @@ class ResumeCheckHalfMessage(Header, frozen=True):
 
     topic: str | None = None
     msg_id: str | None = None
+
+
+@request(RequestCode.ROPEWAY_FIND_HALF)
+class FindHalf(Header, frozen=True):
+    """Ask for an open transaction; answered by `OpenHalf`, or QUERY_NOT_FOUND.
+
+    Half messages are nobody's to read, and this tells nothing of what is in them.
+    """
+
+    unique_key: str
+    """The id of the message, as its producer knows it."""
+
+
+class OpenHalf(Body, frozen=True):
+    """A message that its producer has neither committed nor rolled back."""
+
+    topic: str
+    """Where it is for."""
+    producer_group: str
+    checks: int
+    """How often the producer was asked what became of it."""
+    store_ms: int
+    """When it was stored, for the first time or again, in milliseconds since 1970."""

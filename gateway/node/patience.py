@@ -1,0 +1,69 @@
+"""Patience: work on the log that is tried again until the log and the routes let it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import structlog
+
+from gateway.wire.errors import WireError
+from routing.api import RouteError
+from storage.api import LogError, NotReadyError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from storage.api import Log
+
+log = structlog.get_logger(__name__)
+
+RETRY_S = 1.0
+
+
+class Patience:
+    """Waits as long as it takes, and says so.
+
+    Args:
+        warning: What to say then, such as "timers wait".
+        message_log: Where topics are opened.
+        pause: Waits for so many seconds.
+    """
+
+    def __init__(
+        self,
+        warning: str,
+        message_log: Log,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._warning = warning
+        self._log = message_log
+        self._pause = pause
+
+    async def insist(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do something until it succeeds."""
+        while True:
+            try:
+                await work()
+            except (LogError, RouteError, WireError) as error:
+                await self.wait(error)
+            else:
+                return
+
+    async def wait(self, error: Exception, **facts: object) -> None:
+        """Return when it is worth another try.
+
+        Args:
+            error: Why the last one failed: where a topic was not open, it is now.
+            facts: What else to say.
+        """
+        if isinstance(error, NotReadyError):
+            facts["topic"] = error.topic
+            try:
+                await self._log.ready(error.topic)
+            except LogError as refusal:
+                error = refusal
+            else:
+                return
+        log.warning(self._warning, reason=str(error), **facts)
+        await self._pause(RETRY_S)

@@ -1,0 +1,133 @@
+"""What is kept in RocksDB, and can be made again from the log.
+
+The only file that knows RocksDB. Its calls may wait for the disk: a thread makes them.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, ClassVar, Self, cast
+
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    Options,
+    Rdict,
+    ReadOptions,
+    WriteBatch,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_OPEN_FILES = 64
+_INFO_LOGS = 2
+_END = b"\xff"
+
+
+class Rocks:
+    """Keys and values in a directory, sorted; one process, one thread at a time.
+
+    Args:
+        directory: Made where it is missing.
+    """
+
+    MEMORY_BYTES: ClassVar = 16 << 20
+    """Of blocks that were read, and as much of what is not written yet."""
+    BLOOM_BITS: ClassVar = 0
+    """A key, in filters that spare looking where a key is not; 0 for no filters."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        self._db = Rdict(str(directory), self._options())
+
+    @classmethod
+    def open(cls, directory: Path, *, anew: bool = False) -> Self:
+        """Open a directory; one that cannot be used is made anew.
+
+        Args:
+            directory: Made where it is missing.
+            anew: Forget what is there.
+
+        Raises:
+            OSError: It cannot be used at all, or somebody else has it open.
+        """
+        if not anew:
+            try:
+                return cls(directory)
+            except Exception as error:  # rocksdict has no class for RocksDB's
+                if "/LOCK: " in str(error):
+                    raise OSError(f"{directory}: {error}") from error
+        shutil.rmtree(directory, ignore_errors=True)
+        try:
+            return cls(directory)
+        except Exception as error:
+            raise OSError(f"{directory}: {error}") from error
+
+    def _options(self) -> Options:
+        blocks = BlockBasedOptions()
+        blocks.set_block_cache(Cache(self.MEMORY_BYTES))
+        if self.BLOOM_BITS:
+            blocks.set_bloom_filter(self.BLOOM_BITS, block_based=False)
+        options = Options(raw_mode=True)
+        options.create_if_missing(True)
+        options.set_block_based_table_factory(blocks)
+        options.set_compression_type(DBCompressionType.lz4())
+        options.set_write_buffer_size(self.MEMORY_BYTES)
+        options.set_max_open_files(_OPEN_FILES)
+        options.set_keep_log_file_num(_INFO_LOGS)
+        return options
+
+    def _get(self, key: bytes) -> bytes | None:
+        return cast("bytes | None", self._db.get(key))
+
+    @staticmethod
+    def _batch() -> WriteBatch:
+        """Changes that are to be written together."""
+        return WriteBatch(raw_mode=True)
+
+    def _write(self, batch: WriteBatch) -> None:
+        self._db.write(batch)
+
+    def _from(self, start: bytes, front: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values from a key on, as long as keys begin with a front."""
+        at = self._db.iter()
+        at.seek(start)
+        while at.valid():
+            key = at.key()
+            if not key.startswith(front):
+                return
+            yield key, at.value()
+            at.next()
+
+    def _keys_back(self, start: bytes, front: bytes) -> Iterator[bytes]:
+        """Keys from one on, the last first, as long as they begin with a front."""
+        at = self._db.iter()
+        at.seek_for_prev(start)
+        while at.valid():
+            key = at.key()
+            if not key.startswith(front):
+                return
+            yield key
+            at.prev()
+
+    def _has_between(self, start: bytes, end: bytes) -> bool:
+        """Whether there is a key from one on and below another."""
+        # Without a bound it would look for one among all that were deleted.
+        bounded = ReadOptions()
+        bounded.set_iterate_upper_bound(end)
+        at = self._db.iter(bounded)
+        at.seek(start)
+        return at.valid()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        batch = self._batch()
+        batch.delete_range(b"", _END)
+        self._write(batch)
+
+    def close(self) -> None:
+        """Release the directory."""
+        self._db.close()

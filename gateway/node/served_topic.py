@@ -1,0 +1,74 @@
+"""A topic as a node serves it: its set-up, its partitions, what sends need at hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gateway.node import attributes, message_types, names
+from gateway.wire import message, message_id
+from routing.api import PERM_READ, PERM_WRITE
+
+if TYPE_CHECKING:
+    from routing.api import Topic
+    from storage.api import Partition
+
+
+class ServedTopic:
+    """A topic with its partitions open, one for each queue id of this broker."""
+
+    __slots__ = (
+        "compacted",
+        "id_bases",
+        "magic",
+        "message_type",
+        "name",
+        "name_field",
+        "of_lites",
+        "of_priorities",
+        "partitions",
+        "plain",
+        "readable",
+        "setup",
+        "writable",
+    )
+
+    def __init__(
+        self, setup: Topic, partitions: list[Partition], *, typed: bool = False
+    ) -> None:
+        # Another broker may have changed the numbers for those that it has.
+        self.setup = msgspec.structs.replace(
+            setup,
+            read_queue_nums=min(setup.read_queue_nums, len(partitions)),
+            write_queue_nums=min(setup.write_queue_nums, len(partitions)),
+        )
+        self.name = setup.name
+        self.partitions = partitions
+        self.magic, self.name_field = message.topic_field(setup.name)
+        retry = setup.name.startswith(names.RETRY_PREFIX)
+        self.id_bases = [
+            message_id.base(partition.number, retry=retry) for partition in partitions
+        ]
+        self.readable = bool(
+            setup.perm & PERM_READ and setup.name not in names.NOT_FOR_READING
+        )
+        self.writable = bool(setup.perm & PERM_WRITE)
+        kind = message_types.type_of_topic(setup.name, setup.attributes)
+        self.of_lites = kind == message_types.LITE
+        """Whether its messages are of lite topics."""
+        self.of_priorities = kind == message_types.PRIORITY
+        """Whether a message's priority is its queue; the highest is popped first."""
+        self.message_type = kind if typed else message_types.MIXED
+        """The type of messages that it takes; MIXED where that is not checked."""
+        self.compacted = attributes.is_compacted(setup.attributes)
+        """Whether messages need a key, and may have an empty body."""
+        self.plain = (
+            not self.compacted
+            and not (self.of_lites or self.of_priorities)
+            and self.writable
+            and not retry
+            and setup.name not in names.NOT_FOR_SENDING
+            and self.message_type == message_types.MIXED
+        )
+        """Whether what is sent to it is stored, and nothing else done."""

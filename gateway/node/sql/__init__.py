@@ -1,0 +1,11 @@
+"""SQL92 filters: a condition on a message's properties, read once and asked often.
+
+Everything that filters takes `compile_condition`: it makes a `Condition` of the text
+of a subscription, whose `accepts` is asked with stored messages. `SqlError` says where
+a text is wrong, and what would be right there.
+"""
+
+from gateway.node.sql.condition import Condition, compile_condition
+from gateway.node.sql.nodes import SqlError
+
+__all__ = ["Condition", "SqlError", "compile_condition"]

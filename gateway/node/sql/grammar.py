@@ -1,0 +1,172 @@
+"""The grammar of RocketMQ's SQL92: from text to a node.
+
+The parser keeps a stack of its own, so that no text is too deep for it.
+
+Source: SelectorParser.jj, RocketMQ 5.5.0.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, cast
+
+from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken
+
+from gateway.node.sql.builder import Builder
+from gateway.node.sql.nodes import SqlError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gateway.node.sql.nodes import Node
+
+_GRAMMAR = r"""
+start: disjunction
+
+?disjunction: conjunction (OR conjunction)*
+?conjunction: equality (AND equality)*
+
+?equality: comparison
+    | equality EQUAL comparison             -> equal
+    | equality NOT_EQUAL comparison         -> not_equal
+    | equality IS NULL                      -> is_null
+    | equality IS NOT NULL                  -> is_not_null
+
+?comparison: unary
+    | comparison (LESS | LESS_OR_EQUAL | GREATER | GREATER_OR_EQUAL) unary -> ordered
+    | comparison (CONTAINS | STARTSWITH | ENDSWITH) TEXT        -> having
+    | comparison NOT (CONTAINS | STARTSWITH | ENDSWITH) TEXT    -> not_having
+    | comparison BETWEEN unary AND unary                        -> between
+    | comparison NOT BETWEEN unary AND unary                    -> not_between
+    | comparison IN "(" TEXT ("," TEXT)* ")"                    -> within
+    | comparison NOT IN "(" TEXT ("," TEXT)* ")"                -> not_within
+
+?unary: primary
+    | "+" unary
+    | MINUS unary   -> minus
+    | NOT unary     -> inverted
+
+?primary: TEXT      -> text
+    | WHOLE         -> whole
+    | FRACTION      -> fraction
+    | TRUE          -> true
+    | FALSE         -> false
+    | NULL          -> null
+    | NAME          -> property
+    | "(" disjunction ")"
+
+NOT: "NOT"i
+AND: "AND"i
+OR: "OR"i
+BETWEEN: "BETWEEN"i
+IN: "IN"i
+TRUE: "TRUE"i
+FALSE: "FALSE"i
+NULL: "NULL"i
+IS: "IS"i
+CONTAINS: "CONTAINS"i
+STARTSWITH: "STARTSWITH"i
+ENDSWITH: "ENDSWITH"i
+
+EQUAL: "="
+NOT_EQUAL: "<>"
+LESS: "<"
+LESS_OR_EQUAL: "<="
+GREATER: ">"
+GREATER_OR_EQUAL: ">="
+MINUS: "-"
+
+NAME: /[a-z_$][a-z0-9_$]*/i
+TEXT: /'(?:''|[^'])*'/
+FRACTION.2: /(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|[0-9]+e[+-]?[0-9]+/i
+WHOLE.1: /(?:0|[1-9][0-9]*)l?/i
+
+BLANK: /[ \t\n\r\f]+/
+LINE_COMMENT.2: /--[^\n\r]*(?:\r\n|\n|\r)/
+BLOCK_COMMENT.2: /\/\*[^*]*\*(?:\*|[^*\/][^*]*\*)*\//
+%ignore BLANK
+%ignore LINE_COMMENT
+%ignore BLOCK_COMMENT
+"""
+
+_PARSER = Lark(
+    _GRAMMAR,
+    parser="lalr",
+    # The other lexer would take a reserved word for a name where only a name may stand.
+    lexer="basic",
+    transformer=Builder(),
+    maybe_placeholders=False,
+    # Reserved words are ASCII in any case; without it, some other letters would do.
+    g_regex_flags=re.ASCII,
+)
+
+_SHOWN = 40
+"""Characters of what came that an error repeats."""
+
+_OPERAND = frozenset({"NAME", "TEXT", "WHOLE", "FRACTION", "TRUE", "FALSE", "NULL"})
+_NAMES = {
+    "$END": "the end",
+    "COMMA": "','",
+    "EQUAL": "=",
+    "GREATER": ">",
+    "GREATER_OR_EQUAL": ">=",
+    "LESS": "<",
+    "LESS_OR_EQUAL": "<=",
+    "LPAR": "'('",
+    "MINUS": "-",
+    "NOT_EQUAL": "<>",
+    "PLUS": "+",
+    "RPAR": "')'",
+    "TEXT": "a text in single quotes",
+}
+"""What a user calls a terminal that is no word."""
+
+
+def parse(text: str) -> Node:
+    """Read an expression.
+
+    Raises:
+        SqlError: It is none; the text says where, what came, and what is allowed.
+    """
+    try:
+        return cast("Node", _PARSER.parse(text))
+    except UnexpectedToken as error:
+        if error.token.type == "$END":
+            raise SqlError(f"the end; {_allowed(text)}", _end(text)) from error
+        came = repr(str(error.token)[:_SHOWN])
+        before = text[: error.token.start_pos]
+        raise SqlError(f"{came}; {_allowed(before)}", error.token) from error
+    except UnexpectedCharacters as error:
+        place = Token("", "", line=error.line, column=error.column)
+        problem = _unreadable(text, error.pos_in_stream or 0)
+        raise SqlError(problem, place) from error
+
+
+def _end(text: str) -> Token:
+    line = text.count("\n") + 1
+    return Token("", "", line=line, column=len(text) - text.rfind("\n"))
+
+
+def _unreadable(text: str, place: int) -> str:
+    if text.startswith("'", place):
+        return "a text without its closing quote; allowed: 'text', and '' for a quote"
+    if text.startswith("/*", place):
+        return "a comment without its end; allowed: /* comment */"
+    return f"{text[place]!r}; {_allowed(text[:place])}"
+
+
+def _allowed(before: str) -> str:
+    # What the error itself has is less: the parser may have closed parts before it.
+    parser = _PARSER.parse_interactive(before)
+    parser.exhaust_lexer()
+    return f"allowed: {_listed(parser.accepts())}"  # type: ignore[no-untyped-call]
+
+
+def _listed(terminals: Iterable[str]) -> str:
+    left = set(terminals)
+    names = []
+    if left >= _OPERAND:
+        left -= _OPERAND
+        names.append("a property, a number, a text in single quotes, TRUE, FALSE, NULL")
+    names += sorted(_NAMES.get(one, one) for one in left)
+    return ", ".join(names)

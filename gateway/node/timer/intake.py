@@ -1,0 +1,113 @@
+"""From the system topic to the index: reading on, or everything that still counts."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+import structlog
+
+from gateway.node.timer.index import Index
+from gateway.node.timer.waiting import RECALL, waiting_in
+
+if TYPE_CHECKING:
+    from gateway.node.timer.thread import IndexThread
+    from storage.api import Chunk, Partition
+
+log = structlog.get_logger(__name__)
+
+_COUNT = 1024
+_BYTES = 1024 * 1024
+_SLACK_MS = 3_600_000
+"""How much further back a fresh index begins than a message can wait unvisited: a
+recall can stand just before the message that it cancels, stored again."""
+
+
+class Intake:
+    """Reads the system topic into the index.
+
+    Args:
+        partition: The system topic's.
+        index: What is filled.
+        window_ms: A message is visited so long after it was stored, at the latest.
+    """
+
+    def __init__(
+        self, partition: Partition, index: IndexThread[Index], window_ms: int
+    ) -> None:
+        self._partition = partition
+        self._index = index
+        self._window_ms = window_ms
+        self._done_offset = 0
+        self.next_offset = 0
+        """What is read next. All before it that counts is in the index."""
+
+    async def begin(self, done_ms: int, done_offset: int) -> None:
+        """Find out where to go on.
+
+        Args:
+            done_ms: Until then all messages were visited
+            done_offset: that are before this one. Later ones are due at once.
+
+        Raises:
+            LogError: The topic cannot be read now.
+            IndexLostError: The index cannot be used.
+        """
+        partition = self._partition
+        self._done_offset = done_offset
+        known = await self._index.run(Index.read_to)
+        if known is not None and await self._fits(*known):
+            self.next_offset = known[0]
+            await self._index.run(Index.sweep, done_ms, done_offset)
+            return
+        if known is not None:
+            log.warning("index of timers does not fit the log: it is made again")
+        await self._index.run(Index.clear)
+        start = await partition.offset_at(done_ms - self._window_ms - _SLACK_MS)
+        self.next_offset = max(min(start, done_offset), partition.first)
+
+    async def _fits(self, next_offset: int, crc: int) -> bool:
+        """Whether the index was made from this log, and goes on within it."""
+        partition = self._partition
+        if not partition.first < next_offset <= partition.end:
+            return False
+        chunk = await partition.read(next_offset - 1, 1, 1)
+        return chunk.records == 1 and zlib.crc32(chunk.data[0]) == crc
+
+    async def catch_up(self, done_ms: int) -> None:
+        """Read on to the end.
+
+        Args:
+            done_ms: Until then all messages were visited; what is read and was due
+                before is due now.
+
+        Raises:
+            LogError: The topic cannot be read now.
+            IndexLostError: The index cannot be used.
+        """
+        partition = self._partition
+        while self.next_offset < partition.end:
+            chunk = partition.read_now(self.next_offset, _COUNT, _BYTES)
+            if chunk is None:
+                chunk = await partition.read(self.next_offset, _COUNT, _BYTES)
+            if chunk.records:
+                await self._take(chunk, done_ms)
+            self.next_offset = chunk.next_offset
+
+    async def _take(self, chunk: Chunk, done_ms: int) -> None:
+        entries = []
+        recalled = []
+        for piece in chunk.data:
+            waiting, last_at = waiting_in(piece)
+            for offset, store_ms, size, due_ms, queue_id, identity in waiting:
+                if queue_id == RECALL:
+                    recalled.append((due_ms, identity))
+                    continue
+                visit_ms = min(due_ms, store_ms + self._window_ms)
+                if visit_ms <= done_ms:
+                    if offset < self._done_offset:
+                        continue
+                    visit_ms = done_ms + 1
+                entries.append((visit_ms, offset, due_ms, size, queue_id, identity))
+        read_to = (chunk.next_offset, zlib.crc32(memoryview(piece)[last_at:]))
+        await self._index.run(Index.add, entries, recalled, read_to)

@@ -1,0 +1,301 @@
+"""The timer: takes messages in that are to wait, and delivers them when they are due.
+
+How far it has come is kept as two consumer offsets of the system topic, which the nodes
+of a broker share: of all messages before an offset (queue 0), those that were to be
+visited until a time (queue 1, in milliseconds since 1970) have been. Each alone may be
+older than it could be: then messages come again. None is ever lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import structlog
+
+from gateway.node import names, patience
+from gateway.node.patience import Patience
+from gateway.node.timer import waiting
+from gateway.node.timer.index import Entry, Index
+from gateway.node.timer.intake import Intake
+from gateway.node.timer.reading import read_scattered
+from gateway.node.timer.thread import IndexLostError, IndexThread
+from gateway.wire import moving
+from storage.api import LogBusyError, LogError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Sequence
+    from pathlib import Path
+
+    from gateway.node.served_topic import ServedTopic
+    from gateway.node.timer.delivery import Delivery, Due
+    from gateway.node.topics import Topics
+    from storage.api import Log, Partition
+    from storage.offsets import Offsets
+
+log = structlog.get_logger(__name__)
+
+_BATCH = 1024
+_BATCH_BYTES = 8 * 1024 * 1024
+_LOOK_EVERY_S = 0.5
+"""Longest sleep: clocks are set, and timers stand still while a machine sleeps."""
+_PAUSE_S = 0.02
+"""Between two rounds: what comes meanwhile is taken together."""
+_BUSY_S = 0.05
+_CATCH_UP_S = 2.0
+"""How long those wait who ask what waits, while that is being read."""
+_BACK_MS = 1000
+"""A clock that is set back by less has been corrected, and nobody need know."""
+
+_QUEUE_OF_OFFSET = 0
+_QUEUE_OF_TIME = 1
+
+
+class Timer:
+    """Messages with a delivery time of their own: a duty of the leader.
+
+    Args:
+        topics: The system topic among them.
+        offsets: Where it notes how far it has come.
+        message_log: What messages wait in.
+        delivery: How they leave.
+        directory: The index's.
+        window_ms: Messages that wait longer are stored anew after so long.
+        max_delay_ms: As the member.
+        clock: Milliseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        topics: Topics,
+        offsets: Offsets,
+        message_log: Log,
+        delivery: Delivery,
+        directory: Path,
+        window_ms: int,
+        max_delay_ms: int,
+        clock: Callable[[], int],
+    ) -> None:
+        self.max_delay_ms = max_delay_ms
+        """The longest that a message may wait."""
+        self._topics = topics
+        self._offsets = offsets
+        self._log = message_log
+        self._patience = Patience("timers wait", message_log)
+        self._delivery = delivery
+        self._window_ms = window_ms
+        self._clock = clock
+        self._index = IndexThread("timers", Index.open, directory)
+        self._wake = asyncio.Event()
+        self._done_ms = 0
+        """All messages that were to be visited until then have been."""
+        self._noted_all = False
+        """Whether the offsets say so, but for time in which nothing was to be done."""
+        self.idle_rounds = 0
+        """How often it has looked and found nothing to do."""
+        self._task: asyncio.Task[None] | None = None
+        self._caught_up = asyncio.Event()
+
+    @property
+    def topic(self) -> ServedTopic:
+        """The system topic."""
+        served = self._topics.get(names.TIMER_TOPIC)
+        assert served is not None, "made at start"
+        return served
+
+    @property
+    def read_to(self) -> int:
+        """The offset in the system topic up to which messages were taken in."""
+        return self._noted()[1]
+
+    def wake(self) -> None:
+        """Look at the clock again now."""
+        self._wake.set()
+
+    # A duty.
+
+    async def take_over(self) -> None:
+        """Begin to deliver.
+
+        Raises:
+            LogError: What waits cannot be read now.
+        """
+        await self._log.ready(names.TIMER_TOPIC)
+        partition = self.topic.partitions[0]
+        self._task = asyncio.get_running_loop().create_task(self._run(partition))
+
+    async def give_up(self) -> None:
+        """Stop delivering; what is due comes after the next take-over."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        self._caught_up.clear()
+        await self._index.close()
+
+    # What waits.
+
+    async def page(
+        self, after: bytes, topic: str | None, max_count: int, max_looks: int
+    ) -> tuple[list[Entry], bytes | None]:
+        """As `Index.page`.
+
+        Raises:
+            IndexLostError: The index cannot be used now.
+        """
+        name = topic.encode() if topic is not None else None
+        try:
+            await asyncio.wait_for(self._caught_up.wait(), _CATCH_UP_S)
+        except TimeoutError as error:
+            raise IndexLostError("the index of timers is being made") from error
+        return await self._index.run(Index.page, after, name, max_count, max_looks)
+
+    # The work.
+
+    async def _run(self, partition: Partition) -> None:
+        partition.watch(self._wake.set)
+        anew = False
+        try:
+            while True:
+                try:
+                    await self._work(partition, anew=anew)
+                except LogError as error:
+                    await self._patience.wait(error)
+                except IndexLostError as error:
+                    log.warning("index of timers is made again", reason=str(error))
+                    anew = True
+                    await asyncio.sleep(patience.RETRY_S)
+                else:
+                    anew = False
+        finally:
+            partition.unwatch(self._wake.set)
+
+    async def _work(self, partition: Partition, *, anew: bool) -> None:
+        """Deliver until something fails."""
+        await self._index.open(anew=anew)
+        self._done_ms, done_offset = self._noted()
+        intake = Intake(partition, self._index, self._window_ms)
+        await intake.begin(self._done_ms, done_offset)
+        while True:
+            self._wake.clear()
+            await intake.catch_up(self._done_ms)
+            self._caught_up.set()
+            await self._sleep(await self._round(partition, intake))
+
+    async def _sleep(self, sleep_s: float) -> None:
+        """Sleep, at least for a moment; but no longer than until something comes."""
+        await asyncio.sleep(min(sleep_s, _PAUSE_S))
+        rest_s = min(sleep_s, _LOOK_EVERY_S) - _PAUSE_S
+        if rest_s > 0:
+            # Python 3.11's `wait_for` forgets that it was cancelled, where what it
+            # waits for comes at the same time.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(rest_s):
+                    await self._wake.wait()
+
+    async def _round(self, partition: Partition, intake: Intake) -> float:
+        """Visit what is due; return after how many seconds to do so again."""
+        now_ms = self._clock()
+        if now_ms < self._done_ms:
+            self._set_back(now_ms, intake.next_offset)
+        entries, gone = await self._index.run(
+            Index.due, self._done_ms, now_ms, _BATCH, _BATCH_BYTES
+        )
+        if not entries:
+            self._done_ms = now_ms
+            if not self._noted_all:
+                self._commit(intake.next_offset)
+                self._noted_all = True
+            self.idle_rounds += 1
+            next_ms = await self._index.run(Index.next_ms, now_ms)
+            if next_ms is None:
+                return _LOOK_EVERY_S
+            return max(next_ms - self._clock(), 0) / 1000
+        visiting = asyncio.get_running_loop().create_task(
+            self._visit(partition, entries, gone, intake.next_offset)
+        )
+        try:
+            return await asyncio.shield(visiting)
+        except asyncio.CancelledError:
+            # What is delivered and not noted comes again.
+            await asyncio.gather(visiting, return_exceptions=True)
+            raise
+
+    async def _visit(
+        self,
+        partition: Partition,
+        entries: Sequence[Entry],
+        gone: Container[int],
+        read_to: int,
+    ) -> float:
+        """Deliver messages or store them anew, and note how far that has come."""
+        wanted = [one for one in entries if one.offset not in gone] if gone else entries
+        records = await read_scattered(partition, [one.offset for one in wanted])
+        now_ms = self._clock()
+        visited = [one for one in wanted if one.offset in records]
+        if lost := len(wanted) - len(visited):
+            log.error("retention has taken messages that waited", messages=lost)
+        due = [_due(one, records[one.offset], now_ms) for one in visited]
+        outcomes = await self._delivery.deliver(due)
+        if not any(outcomes):
+            await self._note(entries, set(), read_to)
+            # Where that was all, what is due next is gathered first.
+            return 0.0 if len(entries) == _BATCH else _PAUSE_S
+        stay = {
+            one.offset
+            for one, outcome in zip(visited, outcomes, strict=True)
+            if outcome is not None
+        }
+        await self._note(entries, stay, read_to)
+        error = next(filter(None, outcomes))
+        if isinstance(error, LogBusyError):
+            return _BUSY_S
+        raise error
+
+    async def _note(
+        self, entries: Sequence[Entry], stay: set[int], read_to: int
+    ) -> None:
+        """Note that all these were visited but for those that stay."""
+        # There may be more of the last one's time.
+        done_ms = entries[-1].visit_ms - 1
+        if stay:
+            kept_ms = min(one.visit_ms for one in entries if one.offset in stay)
+            done_ms = min(done_ms, kept_ms - 1)
+            entries = [one for one in entries if one.offset not in stay]
+        self._done_ms = max(self._done_ms, done_ms)
+        await self._index.run(Index.remove, entries, self._done_ms)
+        self._commit(read_to)
+        self._noted_all = False
+
+    # How far it has come.
+
+    def _noted(self) -> tuple[int, int]:
+        queues = self._offsets.queues(names.TIMER_GROUP, names.TIMER_TOPIC)
+        now_ms = self._clock()
+        # The clock may have been set back.
+        done_ms = min(queues.get(_QUEUE_OF_TIME, now_ms - 1), now_ms)
+        return done_ms, queues.get(_QUEUE_OF_OFFSET, 0)
+
+    def _commit(self, read_to: int) -> None:
+        for queue, value in (
+            (_QUEUE_OF_OFFSET, read_to),
+            (_QUEUE_OF_TIME, self._done_ms),
+        ):
+            self._offsets.commit(names.TIMER_GROUP, names.TIMER_TOPIC, queue, value)
+
+    def _set_back(self, now_ms: int, read_to: int) -> None:
+        """What comes from now on must be due at its time by the clock as it is now."""
+        if self._done_ms - now_ms > _BACK_MS:
+            log.warning("the clock was set back", by_ms=self._done_ms - now_ms)
+        self._done_ms = now_ms
+        self._commit(read_to)
+
+
+def _due(entry: Entry, record: bytes, now_ms: int) -> Due:
+    topic = entry.topic
+    if entry.due_ms <= now_ms:
+        return record, topic, entry.queue_id, None
+    text = moving.properties_of(record)
+    again = waiting.put_off(text, topic, entry.queue_id, entry.due_ms)
+    return record, names.TIMER_TOPIC, 0, again

@@ -1,0 +1,237 @@
+"""Counts messages that are written and read, for administrators' questions.
+
+Writes are not counted one by one: what was written is how far queues have grown since
+they were looked at last. Reads are counted once a pull. Everything starts anew where
+another node takes over, as it does when a broker of RocketMQ starts.
+
+Source: BrokerStatsManager.java, StatsItem.java and BrokerStats.java, RocketMQ 5.5.0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.api import LogError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gateway.node.served_topic import ServedTopic
+    from gateway.node.topics import Topics
+
+Key = tuple[str, str]
+"""What is counted, and of whom: TOPIC_PUT_NUMS and a topic's name."""
+
+TOPIC_PUT_NUMS = "TOPIC_PUT_NUMS"
+GROUP_GET_NUMS = "GROUP_GET_NUMS"
+BROKER_PUT_NUMS = "BROKER_PUT_NUMS"
+BROKER_GET_NUMS = "BROKER_GET_NUMS"
+COUNTED = (TOPIC_PUT_NUMS, GROUP_GET_NUMS, BROKER_PUT_NUMS, BROKER_GET_NUMS)
+
+LOOK_EVERY_S = 10.0
+"""How old a rate may be: StatsItem's sampling period."""
+_TOPICS_AT_ONCE = 256
+"""Topics that are looked at before others get a turn of the loop."""
+
+
+class Period:
+    """Sums of the last minute, hour or day, kept for what has moved in it.
+
+    Args:
+        slice_ms: The period is kept in slices of this length.
+        slices: How many; the newest is not over yet.
+        started_ms: Nothing was counted before.
+    """
+
+    def __init__(self, slice_ms: int, slices: int, started_ms: int) -> None:
+        self._slice_ms = slice_ms
+        self._most = slices
+        self._started_ms = started_ms
+        self._slices: deque[tuple[int, dict[Key, int]]] = deque()
+
+    def add(self, key: Key, count: int, now_ms: int) -> None:
+        """Count something now."""
+        number = now_ms // self._slice_ms
+        if not self._slices or self._slices[-1][0] != number:
+            self._slices.append((number, {}))
+            while self._slices[0][0] <= number - self._most:
+                self._slices.popleft()
+        sums = self._slices[-1][1]
+        sums[key] = sums.get(key, 0) + count
+
+    def sum(self, key: Key, now_ms: int, slices: int | None = None) -> int:
+        """What was counted in the last slices; in all of them by default."""
+        begin = self._begin(now_ms, slices)
+        return sum(sums.get(key, 0) for one, sums in self._slices if one >= begin)
+
+    def rate(self, key: Key, now_ms: int, slices: int | None = None) -> float:
+        """The same by the second."""
+        begin_ms = self._begin(now_ms, slices) * self._slice_ms
+        passed_ms = max(now_ms - max(begin_ms, self._started_ms), 1)
+        return self.sum(key, now_ms, slices) * 1000 / passed_ms
+
+    def _begin(self, now_ms: int, slices: int | None) -> int:
+        return now_ms // self._slice_ms + 1 - (slices or self._most)
+
+
+class Totals(NamedTuple):
+    """Messages since the node took over, and what they were when days began."""
+
+    now: int = 0
+    this_morning: int = 0
+    yesterday_morning: int = 0
+
+
+class Traffic:
+    """What this node's broker writes and reads.
+
+    Args:
+        cluster: The key of what is counted of the whole broker.
+        topics: Those that it serves.
+        now_ms: The clock.
+    """
+
+    def __init__(self, cluster: str, topics: Topics, now_ms: Callable[[], int]) -> None:
+        self._topics = topics
+        self._now_ms = now_ms
+        self._put_key = (BROKER_PUT_NUMS, cluster)
+        self._get_key = (BROKER_GET_NUMS, cluster)
+        self._looking: asyncio.Task[None] | None = None
+        self._start()
+        topics.watch_deleted(self._forget)
+
+    def _start(self) -> None:
+        now_ms = self._now_ms()
+        self.minute = Period(10_000, 7, now_ms)
+        self.hour = Period(600_000, 7, now_ms)
+        self.day = Period(3_600_000, 25, now_ms)
+        self._day = _date(now_ms)
+        self._mornings = {self._put_key: (0, 0), self._get_key: (0, 0)}
+        self._sums = {self._put_key: 0, self._get_key: 0}
+        self._ends: dict[str, int | None] = {}
+        self._pulled: dict[str, dict[str, int]] = {}
+        self._given: dict[str, dict[str, int]] = {}
+        """As `_pulled`, of what has been looked at."""
+
+    def _forget(self, topic: ServedTopic) -> None:
+        self._ends.pop(topic.name, None)
+        self._pulled.pop(topic.name, None)
+        self._given.pop(topic.name, None)
+
+    async def take_over(self) -> None:
+        """Count from now on; what is there already is not news."""
+        self._start()
+        for topic in self._topics:
+            self._ends[topic.name] = _end(topic)
+        self._looking = asyncio.get_running_loop().create_task(self._keep_looking())
+
+    async def give_up(self) -> None:
+        """Count no longer."""
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+
+    def pulled(self, topic: str, group: str, records: int) -> None:
+        """Count what a group was given of a topic."""
+        groups = self._pulled.get(topic)
+        if groups is None:
+            groups = self._pulled[topic] = {}
+        groups[group] = groups.get(group, 0) + records
+
+    def given(self) -> list[tuple[str, str, int]]:
+        """What groups were given of topics, since the node took over."""
+        found = {
+            (topic, group): records
+            for topic, groups in self._given.items()
+            for group, records in groups.items()
+        }
+        for topic, groups in self._pulled.items():
+            for group, records in groups.items():
+                found[topic, group] = found.get((topic, group), 0) + records
+        return [(*key, records) for key, records in found.items()]
+
+    def look_at(self, topic: ServedTopic) -> None:
+        """Take in what was written to a topic, and read of it, since the last time."""
+        name = topic.name
+        now_ms = self._now_ms()
+        self._turn(now_ms)
+        end, known = _end(topic), self._ends.get(name, 0)
+        self._ends[name] = end if end is not None else known
+        if end is None or known is None:
+            grown = 0
+        else:
+            # Made anew since, where it is shorter.
+            grown = end - known if end >= known else end
+        self._count((TOPIC_PUT_NUMS, name), self._put_key, grown, now_ms)
+        for group, records in self._pulled.pop(name, {}).items():
+            given = self._given.setdefault(name, {})
+            given[group] = given.get(group, 0) + records
+            key = (GROUP_GET_NUMS, f"{name}@{group}")
+            self._count(key, self._get_key, records, now_ms)
+
+    def _count(self, key: Key, broker: Key, count: int, now_ms: int) -> None:
+        if not count:
+            return
+        self._sums[broker] += count
+        for period in (self.minute, self.hour, self.day):
+            period.add(key, count, now_ms)
+            period.add(broker, count, now_ms)
+
+    def _turn(self, now_ms: int) -> None:
+        today = _date(now_ms)
+        if today != self._day:
+            self._day = today
+            for key, (morning, _) in self._mornings.items():
+                self._mornings[key] = (self._sums[key], morning)
+
+    @property
+    def written(self) -> Totals:
+        """What was written to the broker."""
+        return Totals(self._sums[self._put_key], *self._mornings[self._put_key])
+
+    @property
+    def read(self) -> Totals:
+        """What consumers were given."""
+        return Totals(self._sums[self._get_key], *self._mornings[self._get_key])
+
+    def rates(self, name: str) -> tuple[float, float, float]:
+        """The broker's messages by the second: of late, in a minute, in ten.
+
+        Args:
+            name: BROKER_PUT_NUMS or BROKER_GET_NUMS.
+        """
+        key = self._put_key if name == BROKER_PUT_NUMS else self._get_key
+        now_ms = self._now_ms()
+        return (
+            self.minute.rate(key, now_ms, 2),
+            self.minute.rate(key, now_ms),
+            self.hour.rate(key, now_ms, 2),
+        )
+
+    async def look(self) -> None:
+        """Take in what was written and read of all topics since the last time."""
+        for number, topic in enumerate(self._topics, 1):
+            self.look_at(topic)
+            if number % _TOPICS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            await self.look()
+
+
+def _end(topic: ServedTopic) -> int | None:
+    """How many messages its queues ever had; None where they are not open yet."""
+    try:
+        return sum(partition.end for partition in topic.partitions)
+    except LogError:
+        return None
+
+
+def _date(now_ms: int) -> tuple[int, int]:
+    day = time.localtime(now_ms / 1000)
+    return day.tm_year, day.tm_yday

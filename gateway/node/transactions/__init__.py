@@ -1,0 +1,11 @@
+"""Transactions: half messages, how they end, and asking producers that do not say.
+
+The half topic and the topic of ends are the truth: `Book` is what they say about open
+transactions, in memory; `records` makes what is stored; `ends` writes and reads how
+transactions ended; `checks` asks producers; `Transactions` joins them.
+"""
+
+from gateway.node.transactions.ending import TransactionError
+from gateway.node.transactions.service import Transactions
+
+__all__ = ["TransactionError", "Transactions"]

@@ -1,0 +1,246 @@
+"""What is stored of a transaction: half messages, their copies, and what they become.
+
+A half message is what was sent, in the half topic, with its real topic and queue, and
+its transaction's id, among the properties. Copies of it have the offset of the first
+one, and count how often its producer was asked.
+
+Source: TransactionalMessageBridge.java and EndTransactionProcessor.java, 5.3.4.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gateway.node import storing
+from gateway.wire import message, moving, properties
+from gateway.wire.errors import MessageError
+from storage.api import Record
+
+if TYPE_CHECKING:
+    from gateway.node.served_topic import ServedTopic
+    from gateway.node.transactions.half import Half
+    from storage.api import RecordParts
+
+OURS = (
+    properties.REAL_TOPIC,
+    properties.REAL_QUEUE_ID,
+    properties.TRANSACTION_ID,
+    properties.TRANSACTION_CHECK_TIMES,
+    properties.TRANSACTION_PREPARED_QUEUE_OFFSET,
+)
+"""Properties that a client may have kept from a message that it received."""
+_OF_THE_WAY = (
+    properties.REAL_TOPIC,
+    properties.REAL_QUEUE_ID,
+    properties.TRANSACTION_PREPARED_QUEUE_OFFSET,
+)
+_VALUE_END = properties.VALUE_END.encode()
+_ID_START = properties.TRANSACTION_ID + properties.NAME_END
+
+
+def half_suffix(topic: str, queue_id: int, unique_key: str) -> str:
+    """The properties that make a message a half message, in wire form."""
+    return f"{_ID_START}{unique_key}{properties.VALUE_END}{_real(topic, queue_id)}"
+
+
+def half_text(
+    text: str,
+    pairs: dict[str, str],
+    topic: str,
+    queue_id: int,
+    group: str,
+    unique_key: str,
+) -> str:
+    """The properties of a half message, in wire form.
+
+    Args:
+        text: Those that were sent, in wire form.
+        pairs: The same, taken apart.
+        topic: Where it is for.
+        queue_id: Which queue of it.
+        group: Who sends it, where the properties do not say.
+        unique_key: Its unique key, among the properties.
+    """
+    if not pairs.keys().isdisjoint(OURS):
+        kept = {name: value for name, value in pairs.items() if name not in OURS}
+        text = properties.dump(kept)
+    if properties.PRODUCER_GROUP not in pairs:
+        # It came outside the properties, and must not bring others in.
+        sender = group.partition(properties.VALUE_END)[0]
+        text += properties.dump({properties.PRODUCER_GROUP: sender})
+    return text + half_suffix(topic, queue_id, unique_key)
+
+
+def half_record(
+    topic: ServedTopic,
+    offset: int,
+    store_ms: int,
+    *,
+    body: bytes,
+    text: str,
+    flag: int,
+    sys_flag: int,
+    born_ms: int,
+    born_host: bytes,
+    store_host: bytes,
+    reconsume_times: int,
+) -> Record:
+    """Make a half message; see `storing.make_record`. Nobody finds it by its keys."""
+    return storing.make_record(
+        topic,
+        0,
+        offset,
+        store_ms,
+        body=body,
+        text=text,
+        pairs={},
+        flag=flag,
+        sys_flag=sys_flag,
+        born_ms=born_ms,
+        born_host=born_host,
+        store_host=store_host,
+        reconsume_times=reconsume_times,
+    )
+
+
+def copy(half: Half, topic: ServedTopic, store_ms: int, *, checks: int) -> Record:
+    """The half message once more, at the end of its topic.
+
+    Args:
+        half: The copy before.
+        topic: The half topic.
+        store_ms: Now.
+        checks: How often its producer was asked, with the time that comes now.
+    """
+    pairs = half.pairs
+    pairs[properties.TRANSACTION_PREPARED_QUEUE_OFFSET] = str(half.origin)
+    if checks:
+        pairs[properties.TRANSACTION_CHECK_TIMES] = str(checks)
+    return _unseen(half, topic, store_ms, properties.dump(pairs).encode())
+
+
+def begun_again(half: Half, topic: ServedTopic, store_ms: int) -> Record:
+    """A half message that was given up, as a new one."""
+    pairs = half.pairs
+    pairs.pop(properties.TRANSACTION_PREPARED_QUEUE_OFFSET, None)
+    pairs[properties.TRANSACTION_CHECK_TIMES] = "0"
+    return _unseen(half, topic, store_ms, properties.dump(pairs).encode())
+
+
+def given_up(half: Half, topic: ServedTopic, store_ms: int) -> RecordParts:
+    """The half message in the topic of those whose producers never knew."""
+    return _moved(half, topic, store_ms, None)
+
+
+def committed(
+    half: Half,
+    topic: ServedTopic,
+    queue_id: int,
+    store_ms: int,
+    named_id: int,
+    text: str | None = None,
+) -> RecordParts:
+    """The message that consumers get.
+
+    Args:
+        half: What it was.
+        topic: Its topic, or the one that it waits in.
+        queue_id: Which queue of it.
+        store_ms: Now.
+        named_id: The id of the half message as its producer named it.
+        text: Its properties; None for `committed_pairs`.
+    """
+    offset = topic.partitions[queue_id].next_offset
+    record = moving.committed(
+        half.data,
+        _committed_text(half) if text is None else text.encode(),
+        topic.magic,
+        topic.name_field,
+        queue_id,
+        offset,
+        topic.id_bases[queue_id] | offset,
+        store_ms,
+        named_id,
+    )
+    if record is None:
+        raise _too_long(half)
+    return record
+
+
+def committed_pairs(half: Half) -> dict[str, str]:
+    """The properties of a half message without those of its way."""
+    pairs = half.pairs
+    for name in _OF_THE_WAY:
+        pairs.pop(name, None)
+    return pairs
+
+
+def _committed_text(half: Half) -> bytes:
+    """The same in wire form, in fewer steps where it was not stored again."""
+    text = half.text
+    if half.origin == half.offset:
+        real = _real_data(half.topic, half.queue_id)
+        if real in text:
+            return text.replace(real, _VALUE_END, 1)
+    return properties.dump(committed_pairs(half)).encode()
+
+
+@lru_cache(maxsize=4096)
+def _real(topic: str, queue_id: int) -> str:
+    """The properties that say where a message is for, in wire form."""
+    return properties.dump(
+        {properties.REAL_TOPIC: topic, properties.REAL_QUEUE_ID: str(queue_id)}
+    )
+
+
+@lru_cache(maxsize=4096)
+def _real_data(topic: str, queue_id: int) -> bytes:
+    """The same between other properties, as UTF-8."""
+    return _VALUE_END + _real(topic, queue_id).encode()
+
+
+def _unseen(half: Half, topic: ServedTopic, store_ms: int, text: bytes) -> Record:
+    """A half message once more; nobody finds it by its tag, nor by its keys."""
+    data, _, _ = _moved(half, topic, store_ms, text)
+    return Record(data, 0, ())
+
+
+def _moved(
+    half: Half, topic: ServedTopic, store_ms: int, text: bytes | None
+) -> RecordParts:
+    """A half message at the end of a topic, with other properties if they are given."""
+    records = moving.moved_all(
+        [(half.data, text)],
+        topic.magic,
+        topic.name_field,
+        0,
+        topic.partitions[0].next_offset,
+        topic.id_bases[0],
+        store_ms,
+    )
+    if records is None:
+        raise _too_long(half)
+    return records[0]
+
+
+def _too_long(half: Half) -> MessageError:
+    return MessageError(
+        f"the properties of transaction {half.unique_key} are too long; "
+        f"allowed: {message.MAX_PROPERTIES_BYTES} bytes with the broker's own"
+    )
+
+
+def for_producer(half: Half) -> bytes:
+    """A half message as its producer is shown it: in its real topic and queue."""
+    # As a real broker has it, which does not wait until it has stored the copy.
+    pairs = {**half.pairs, properties.WAIT: "false"}
+    shown = msgspec.structs.replace(
+        half.message,
+        topic=half.topic,
+        queue_id=half.queue_id,
+        properties=properties.dump(pairs),
+    )
+    return message.encode(shown)

@@ -1,0 +1,325 @@
+"""Transactions as processors see them: begun, found, and ended.
+
+Laws:
+
+* A transaction is open if its half message, or a copy of it, is in the half topic at
+  or above the floor, and no record in the topic of ends names it. Nothing else counts.
+* The floor is a consumer offset. It moves only over half messages whose end, or whose
+  newer copy, is in the log; so a stale floor means more to read at a start, no more.
+* What ends a transaction is in the log before that it has ended; see `Ending`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+
+from gateway.node import names
+from gateway.node.patience import Patience
+from gateway.node.transactions import ends, records
+from gateway.node.transactions import half as half_messages
+from gateway.node.transactions.book import Book
+from gateway.node.transactions.checks import Checks
+from gateway.node.transactions.ending import Ending, TransactionError
+from gateway.node.transactions.recent import Recent
+from gateway.node.transactions.writer import EndsWriter
+from storage.api import LogError, NotReadyError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from gateway.config import TransactionsConfig
+    from gateway.node.clients import Clients
+    from gateway.node.delays import Delays
+    from gateway.node.served_topic import ServedTopic
+    from gateway.node.topics import Topics
+    from gateway.node.transactions.checks import Ask
+    from gateway.node.transactions.ends import End
+    from gateway.node.transactions.half import Half
+    from gateway.wire.frame import Buffer
+    from storage.api import Log, Partition
+    from storage.offsets import Offsets
+
+log = structlog.get_logger(__name__)
+
+_LOOK_EVERY_S = 1.0
+_KNOWN_S = 10.0
+"""How long the end of a transaction waits until it is known which are open."""
+
+
+class Transactions:
+    """The transactions of a broker; a duty of the node that leads it.
+
+    Args:
+        config: When producers are asked, and how often.
+        broker: This broker's name.
+        topics: Where messages go.
+        offsets: Keeps the floor.
+        message_log: Where topics are opened.
+        delays: Say where committed messages go that are to wait.
+        clients: Knows the producers.
+        ask: Sends a producer the question how a transaction ended.
+        host: This broker's packed address.
+        now_ms: The clock.
+        pause: Waits for so many seconds.
+    """
+
+    def __init__(
+        self,
+        config: TransactionsConfig,
+        broker: str,
+        topics: Topics,
+        offsets: Offsets,
+        message_log: Log,
+        delays: Delays,
+        clients: Clients,
+        ask: Ask,
+        host: Callable[[], bytes],
+        now_ms: Callable[[], int],
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._config = config
+        self._broker = broker
+        self._topics = topics
+        self._offsets = offsets
+        self._log = message_log
+        self._delays = delays
+        self._clients = clients
+        self._ask = ask
+        self._host = host
+        self._now_ms = now_ms
+        self._pause = pause
+        self._patience = Patience("transactions wait", message_log, pause)
+        self._task: asyncio.Task[None] | None = None
+        self._known = asyncio.Event()
+        self._begin(Book())
+
+    def _begin(self, book: Book) -> None:
+        self._book = book
+        self._recent = Recent()
+        self._writer = EndsWriter(
+            book, self._topics, self._log, self._host, self._now_ms
+        )
+        ending = Ending(book, self._writer, self._topics, self._delays, self._now_ms)
+        self.end = ending.end
+        """See `Ending.end`."""
+        self._checks = Checks(
+            self._config,
+            self._broker,
+            book,
+            self._writer,
+            self._topics,
+            self._clients,
+            self._ask,
+            self._now_ms,
+        )
+
+    def __len__(self) -> int:
+        """How many transactions are open."""
+        return len(self._book)
+
+    # The duty.
+
+    async def take_over(self) -> None:
+        """Find out which transactions are open, beside other work."""
+        self._known.clear()
+        self._begin(Book())
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def give_up(self) -> None:
+        """Write down what has ended, and forget all of it."""
+        if self._task is None:
+            return
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._task = None
+        await self._writer.close()
+        try:
+            if self._known.is_set():
+                self._keep_floor()
+        except LogError as error:
+            log.warning("a start reads more half messages", reason=str(error))
+        self._known.clear()
+        self._begin(Book())
+
+    async def _run(self) -> None:
+        await self._patience.insist(self._rebuild)
+        self._known.set()
+        while True:
+            await self._pause(_LOOK_EVERY_S)
+            await self._patience.insist(self._look)
+
+    async def _look(self) -> None:
+        await self._checks.look()
+        self._keep_floor()
+
+    def _keep_floor(self) -> None:
+        if self._topics.get(names.HALF_TOPIC) is None:
+            return
+        kept = self._offsets.get(names.TRANSACTIONS_GROUP, names.HALF_TOPIC, 0)
+        floor = self._book.floor
+        if floor != kept:
+            self._offsets.commit(names.TRANSACTIONS_GROUP, names.HALF_TOPIC, 0, floor)
+
+    async def _rebuild(self) -> None:
+        """Read which transactions are open."""
+        half_topic = self._topics.get(names.HALF_TOPIC)
+        ends_topic = self._topics.get(names.HALF_ENDS_TOPIC)
+        if half_topic is None or ends_topic is None:
+            return
+        began_s = time.monotonic()
+        partition = half_topic.partitions[0]
+        floor = self._offsets.get(names.TRANSACTIONS_GROUP, names.HALF_TOPIC, 0)
+        end = partition.end
+        start = min(max(floor or 0, partition.first), end)
+        # What is stored from now on comes by `opened`, to the same book.
+        self._begin(Book(start))
+        # Producers come back one by one, too.
+        earliest_ms = self._now_ms() + self._config.check_interval_ms
+        async for half in half_messages.read_range(partition, start, end):
+            look_ms = max(self._checks.look_ms(half), earliest_ms)
+            self._book.add(half.offset, half.origin, look_ms)
+        async for ended in ends.read_from(ends_topic.partitions[0], start):
+            for origin in ended.origins:
+                self._book.finish(origin, ended.how)
+        log.info(
+            "transactions known",
+            open=len(self._book),
+            read=end - start,
+            took_ms=round((time.monotonic() - began_s) * 1000),
+        )
+
+    # What requests do.
+
+    async def make_topics(self) -> ServedTopic:
+        """Make the topics of transactions where they are missing; the half topic.
+
+        Raises:
+            LogError: That is not possible now.
+            RouteError: Likewise.
+        """
+        await self._topics.ensure_derived(names.HALF_ENDS_TOPIC, 1)
+        return await self._topics.ensure_derived(names.HALF_TOPIC, 1)
+
+    def opened(self, half: Half) -> None:
+        """A half message was stored."""
+        self._book.add(half.offset, half.origin, self._checks.look_ms(half))
+        self._recent.keep(half)
+
+    def ended(self, origin: int) -> End | None:
+        """How a transaction ended; None where it is open, or that was long ago."""
+        return self._book.ended(origin)
+
+    def find_now(self, offset: int) -> Half | None:
+        """The half message at an offset, or its newest copy; None: use `find`.
+
+        Raises:
+            TransactionError: There is none.
+            LogError: It cannot be read now.
+        """
+        if not self._known.is_set():
+            return None
+        if recent := self._recent.take(offset):
+            return recent
+        partition, offset = self._place(offset)
+        chunk = partition.read_now(offset, 1, 1)
+        return None if chunk is None else self._read(offset, chunk.data)
+
+    async def known(self) -> None:
+        """Wait until it is known which transactions are open.
+
+        Raises:
+            NotReadyError: That takes too long.
+        """
+        try:
+            await asyncio.wait_for(self._known.wait(), _KNOWN_S)
+        except TimeoutError as error:
+            raise NotReadyError(names.HALF_TOPIC) from error
+
+    async def find(self, offset: int) -> Half:
+        """The half message at an offset, or its newest copy.
+
+        Raises:
+            TransactionError: There is none.
+            LogError: It cannot be read now.
+        """
+        await self.known()
+        partition, offset = self._place(offset)
+        chunk = await partition.read(offset, 1, 1)
+        return self._read(offset, chunk.data)
+
+    async def find_by_key(self, unique_key: str) -> Half | None:
+        """The open half message with that key; None where there is none.
+
+        It reads all that have been stored since the oldest that is open.
+
+        Raises:
+            NotReadyError: It is not known yet which are open.
+            LogError: They cannot be read now.
+        """
+        await self.known()
+        topic = self._topics.get(names.HALF_TOPIC)
+        if topic is None or not self._book:
+            return None
+        partition = topic.partitions[0]
+        start = max(self._book.floor, partition.first)
+        async for half in half_messages.read_range(partition, start, partition.end):
+            if (
+                half.unique_key == unique_key
+                and half.offset in self._book
+                and self._book.is_undecided(half.origin)
+            ):
+                return half
+        return None
+
+    def _place(self, offset: int) -> tuple[Partition, int]:
+        topic = self._topics.get(names.HALF_TOPIC)
+        if topic is None:
+            raise _not_found(offset)
+        partition = topic.partitions[0]
+        current = self._book.current(offset)
+        offset = offset if current is None else current
+        if not partition.first <= offset < partition.end:
+            raise _not_found(offset)
+        return partition, offset
+
+    def _read(self, offset: int, data: Sequence[Buffer]) -> Half:
+        if not data:
+            raise _not_found(offset)
+        half = half_messages.read(data[0])
+        if half.offset != offset:
+            raise _not_found(offset)
+        return half
+
+    async def resume(self, half: Half) -> None:
+        """Begin anew with a half message that was given up.
+
+        Raises:
+            LogError: It cannot be stored.
+            RouteError: The half topic cannot be made.
+        """
+        topic = await self.make_topics()
+        store_ms = self._now_ms()
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def done(_offset: int, error: LogError | None) -> None:
+            if stored.cancelled():
+                return
+            if error is not None:
+                stored.set_exception(error)
+            else:
+                stored.set_result(None)
+
+        record = records.begun_again(half, topic, store_ms)
+        topic.partitions[0].append([record], store_ms, done)
+        await stored
+        self.opened(half_messages.read(record.data))
+
+
+def _not_found(offset: int) -> TransactionError:
+    return TransactionError(
+        f"Find prepared transaction message failed: there is none at offset {offset}"
+    )

@@ -1,0 +1,64 @@
+"""Requests of our own about nodes: how they stand, and which of them leads."""
+
+from __future__ import annotations
+
+from gateway.wire.bodies import Body
+from gateway.wire.codes import RequestCode
+from gateway.wire.header import Header, request
+
+
+@request(RequestCode.ROPEWAY_NODE_STATUS)
+class GetNodeStatus(Header, frozen=True):
+    """Ask the very node that is reached how it stands; answered by `NodeStatus`."""
+
+
+class NodeStatus(Body, frozen=True, kw_only=True):
+    """How a node stands."""
+
+    node: str
+    """Its name among the nodes of its broker."""
+    broker: str
+    cluster: str
+    version: str
+    """Of Ropeway."""
+    leads: bool
+    """Whether it answers for its broker."""
+    log: str
+    """Where messages are: `embedded` or `pulsar`."""
+    log_facts: dict[str, str]
+    """More of that, for people."""
+    overdue_ms: int
+    """How long the oldest append has waited for the log, once that is too long."""
+    routes: str
+    """Where routes are: `embedded`, `file` or `zookeeper`."""
+    routes_held: bool
+    """Whether the route store has heard of the node within a session's time."""
+    time_ms: int
+    """Its clock, in milliseconds since 1970."""
+    started_ms: int
+
+
+@request(RequestCode.ROPEWAY_STEP_BACK)
+class StepBack(Header, frozen=True):
+    """Have the very node that is reached be the last of its broker's nodes.
+
+    If it leads, it gives that up first, and the next node takes over. It is answered
+    when the routes say so. ILLEGAL_OPERATION says why no other node can lead.
+    """
+
+    successor: str | None = None
+    """Refuse, if the next is not this node."""
+
+
+@request(RequestCode.ROPEWAY_TOPIC_PLACES)
+class GetTopicPlaces(Header, frozen=True):
+    """Ask where in the log a topic's queues are; answered by `TopicPlaces`."""
+
+    topic: str
+
+
+class TopicPlaces(Body, frozen=True):
+    """The partitions of a topic's queues."""
+
+    places: dict[str, list[int]]
+    """By the broker's name; a queue id indexes the list."""
