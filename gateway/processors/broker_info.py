@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from gateway import __version__
 from gateway.node.node import now_ms
+from gateway.node.traffic import BROKER_GET_NUMS, BROKER_PUT_NUMS
 from gateway.processors.context import Answer, Context
 from gateway.processors.dispatch import handles
+from gateway.processors.needs import GET, UPDATE, on_cluster
 from gateway.wire import admin_bodies, bodies
 from gateway.wire.commands.broker_admin import (
     BrokerConfigReply,
@@ -26,39 +28,76 @@ from gateway.wire.commands.broker_admin import (
 from gateway.wire.commands.namesrv_admin import GetNamesrvConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from gateway.config import Config
+
+_WAITING = {
+    "ackThreadPoolQueueHeadWaitTimeMills": "0",
+    "ackThreadPoolQueueSize": "0",
+    "pageCacheLockTimeMills": "0",
+    "pullThreadPoolQueueHeadWaitTimeMills": "0",
+    "pullThreadPoolQueueSize": "0",
+    "sendThreadPoolQueueSize": "0",
+}
+"""Nothing waits for a thread, as there are no pools of them; tools want figures."""
 
 _FLUSH = {"async": "ASYNC_FLUSH", "sync": "SYNC_FLUSH"}
 
 
-@handles(GetBrokerRuntimeInfo, anywhere=True)
-def get_runtime_info(_: GetBrokerRuntimeInfo, context: Context) -> Answer:
+@handles(GetBrokerRuntimeInfo, on_cluster(GET), anywhere=True)
+async def get_runtime_info(_: GetBrokerRuntimeInfo, context: Context) -> Answer:
     """How the broker does."""
     node = context.node
-    disk = shutil.disk_usage(node.config.data)
+    await node.traffic.look()
     seconds = (now_ms() - node.started_ms) // 1000
+    written, read = node.traffic.written, node.traffic.read
     facts = {
         "bootTimestamp": str(node.started_ms),
         "brokerActive": "true",
         "brokerVersionDesc": f"Ropeway {__version__}",
-        "commitLogDirCapacity": (
-            f"Total : {_gib(disk.total)}, Free : {_gib(disk.free)}."
-        ),
-        "commitLogDiskRatio": f"{disk.used / disk.total:.4f}",
+        **_disk(node.config),
+        "getTransferredTps": _rates(node.traffic.rates(BROKER_GET_NUMS)),
+        "msgGetTotalTodayMorning": str(read.this_morning),
+        "msgGetTotalTodayNow": str(read.now),
+        "msgGetTotalYesterdayMorning": str(read.yesterday_morning),
+        "msgPutTotalTodayMorning": str(written.this_morning),
+        "msgPutTotalTodayNow": str(written.now),
+        "msgPutTotalYesterdayMorning": str(written.yesterday_morning),
+        "putTps": _rates(node.traffic.rates(BROKER_PUT_NUMS)),
         "runtime": (
             f"[ {seconds // 86400} days, {seconds // 3600 % 24} hours, "
             f"{seconds // 60 % 60} minutes, {seconds % 60} seconds ]"
         ),
+        **_WAITING,
+        "sendThreadPoolQueueHeadWaitTimeMills": str(node.log.overdue_ms),
         "startAcceptSendRequestTimeStamp": str(node.started_ms),
     }
     return Answer(body=bodies.encode(admin_bodies.KvTable(facts)))
+
+
+def _disk(config: Config) -> dict[str, str]:
+    """How full the disk is, where messages are on ours."""
+    if config.pulsar is not None:
+        return {}
+    disk = shutil.disk_usage(config.data)
+    return {
+        "commitLogDirCapacity": (
+            f"Total : {_gib(disk.total)}, Free : {_gib(disk.free)}."
+        ),
+        "commitLogDiskRatio": f"{disk.used / disk.total:.4f}",
+    }
+
+
+def _rates(rates: Iterable[float]) -> str:
+    return " ".join(f"{rate:.2f}" for rate in rates)
 
 
 def _gib(size: int) -> str:
     return f"{size / 2**30:.1f} GiB"
 
 
-@handles(GetBrokerConfig, anywhere=True)
+@handles(GetBrokerConfig, on_cluster(GET), anywhere=True)
 def get_broker_config(_: GetBrokerConfig, context: Context) -> Answer:
     """Our settings, as far as a real broker has the same under its own names."""
     config = context.node.config
@@ -85,7 +124,7 @@ def get_broker_config(_: GetBrokerConfig, context: Context) -> Answer:
     return Answer(header=BrokerConfigReply(version=data_version), body=_lines(settings))
 
 
-@handles(GetNamesrvConfig, anywhere=True)
+@handles(GetNamesrvConfig, on_cluster(GET), anywhere=True)
 def get_namesrv_config(_: GetNamesrvConfig, context: Context) -> Answer:
     """Our settings, as far as a real name server has the same."""
     host, __, port = context.peer.advertised.rpartition(":")
@@ -100,9 +139,9 @@ def _lines(settings: Mapping[str, str]) -> bytes:
     return "".join(f"{name}={value}\n" for name, value in settings.items()).encode()
 
 
-@handles(CleanExpiredConsumeQueue)
-@handles(CleanUnusedTopic)
-@handles(DeleteExpiredCommitLog)
+@handles(CleanExpiredConsumeQueue, on_cluster(UPDATE))
+@handles(CleanUnusedTopic, on_cluster(UPDATE))
+@handles(DeleteExpiredCommitLog, on_cluster(UPDATE))
 def clean(_: object, __: Context) -> Answer:
     """A chore that the log does by itself, all the time."""
     return Answer()

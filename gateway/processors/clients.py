@@ -11,6 +11,16 @@ from typing import TYPE_CHECKING
 from gateway.node import names, subscriptions
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
+from gateway.processors.needs import (
+    GET,
+    KNOWN,
+    SUB,
+    Needs,
+    group_need,
+    on_group,
+    on_group_if_given,
+    topic_need,
+)
 from gateway.wire import bodies
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.clients import (
@@ -23,7 +33,9 @@ from gateway.wire.commands.clients import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterator
+
+    from acl.api import Need
 
 _WHOLE_NEXT_TIME = Answer(
     fields={"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true"}
@@ -31,7 +43,15 @@ _WHOLE_NEXT_TIME = Answer(
 """We keep no fingerprints of heartbeats, so none can be short."""
 
 
-@handles(HeartBeat, anywhere=True)
+def _consumed(_: HeartBeat, context: Context) -> Iterator[Need]:
+    data = bodies.decode(bodies.HeartbeatData, context.body)
+    for consumer in data.consumer_data_set or ():
+        yield group_need(consumer.group_name, (SUB,))
+        for subscription in consumer.subscription_data_set or ():
+            yield topic_need(subscription.topic, (SUB,))
+
+
+@handles(HeartBeat, Needs(_consumed), anywhere=True)
 async def heart_beat(_: HeartBeat, context: Context) -> Answer:
     """A client lives, and has these producers and consumers."""
     node = context.node
@@ -41,11 +61,11 @@ async def heart_beat(_: HeartBeat, context: Context) -> Answer:
         # topics is not in it.
         node.clients.touch(context.peer)
         return _WHOLE_NEXT_TIME
-    refused: Exception | None = None
+    refused: Refusal | None = None
     for consumer in data.consumer_data_set or ():
         try:
             await _register(consumer, data.client_id, context)
-        except (Refusal, subscriptions.SubscriptionError) as error:
+        except Refusal as error:
             # The client's other consumers and producers go on.
             refused = error
     if not context.peer.closed:
@@ -87,7 +107,7 @@ async def _register(
         )
 
 
-@handles(UnregisterClient, anywhere=True)
+@handles(UnregisterClient, on_group_if_given(SUB), anywhere=True)
 def unregister_client(request: UnregisterClient, context: Context) -> Answer:
     """A producer or a consumer stops."""
     if request.producer_group:
@@ -97,7 +117,7 @@ def unregister_client(request: UnregisterClient, context: Context) -> Answer:
     return Answer(fields={})
 
 
-@handles(CheckClientConfig, anywhere=True)
+@handles(CheckClientConfig, KNOWN, anywhere=True)
 def check_client_config(_: CheckClientConfig, context: Context) -> Answer:
     """Whether a subscription's expression can be used here."""
     asked = bodies.decode(bodies.CheckClientBody, context.body).subscription_data
@@ -105,7 +125,7 @@ def check_client_config(_: CheckClientConfig, context: Context) -> Answer:
     return Answer()
 
 
-@handles(GetConsumerListByGroup)
+@handles(GetConsumerListByGroup, on_group(SUB, GET))
 def get_consumer_list(request: GetConsumerListByGroup, context: Context) -> Answer:
     """The ids of the clients that consume in a group."""
     group = context.node.clients.consumer_group(request.consumer_group)
@@ -120,7 +140,14 @@ def get_consumer_list(request: GetConsumerListByGroup, context: Context) -> Answ
     )
 
 
-@handles(LockBatchMq)
+def _locked(_: object, context: Context) -> Iterator[Need]:
+    asked = bodies.decode(bodies.LockBatchBody, context.body)
+    yield group_need(asked.consumer_group, (SUB,))
+    for name in {queue.topic for queue in asked.mq_set}:
+        yield topic_need(name, (SUB,))
+
+
+@handles(LockBatchMq, Needs(_locked))
 def lock_queues(
     _: LockBatchMq, context: Context
 ) -> Answer | Coroutine[None, None, Answer]:
@@ -140,7 +167,7 @@ async def _when_kept(answer: Answer, context: Context) -> Answer:
     return answer
 
 
-@handles(UnlockBatchMq)
+@handles(UnlockBatchMq, Needs(_locked))
 def unlock_queues(_: UnlockBatchMq, context: Context) -> Answer:
     """Give queues of one client of a group free."""
     asked = bodies.decode(bodies.LockBatchBody, context.body)

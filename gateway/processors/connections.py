@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
+from gateway.processors.needs import GET, on_cluster, on_group, on_topic_if_given
 from gateway.wire import admin_bodies, bodies, properties
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.admin import (
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from gateway.node.clients import ConsumerGroup, Member
 
 
-@handles(GetConsumerConnectionList)
+@handles(GetConsumerConnectionList, on_group(GET))
 def get_consumer_connections(
     request: GetConsumerConnectionList, context: Context
 ) -> Answer:
@@ -44,13 +47,13 @@ def get_consumer_connections(
         subscription_table={
             topic: wanted
             for topic in group.subscriptions
-            if (wanted := _subscription(group, topic))
+            if (wanted := subscription_data(group, topic))
         },
     )
     return Answer(body=bodies.encode(found))
 
 
-@handles(GetProducerConnectionList)
+@handles(GetProducerConnectionList, on_cluster(GET))
 def get_producer_connections(
     request: GetProducerConnectionList, context: Context
 ) -> Answer:
@@ -65,7 +68,7 @@ def get_producer_connections(
     return Answer(body=bodies.encode(found))
 
 
-@handles(GetAllProducerInfo)
+@handles(GetAllProducerInfo, on_cluster(GET))
 def get_all_producers(_: GetAllProducerInfo, context: Context) -> Answer:
     """The clients that produce, by group."""
     clients = context.node.clients
@@ -87,14 +90,18 @@ def get_all_producers(_: GetAllProducerInfo, context: Context) -> Answer:
     return Answer(body=bodies.encode(table))
 
 
-@handles(QuerySubscriptionByConsumer)
+@handles(
+    QuerySubscriptionByConsumer, on_group(GET, field="group") & on_topic_if_given(GET)
+)
 def query_subscription(
     request: QuerySubscriptionByConsumer, context: Context
 ) -> Answer:
     """What the connected consumers of a group want of a topic."""
     group = context.node.clients.consumer_group(request.group)
-    data = _subscription(group, request.topic or "") if group else None
-    answer = admin_bodies.SubscriptionAnswer(request.group, data, request.topic)
+    data = subscription_data(group, request.topic or "") if group else None
+    answer = admin_bodies.SubscriptionAnswer(
+        request.group, data or msgspec.UNSET, request.topic or msgspec.UNSET
+    )
     return Answer(body=bodies.encode(answer))
 
 
@@ -110,12 +117,14 @@ def _connections(members: Iterable[Member]) -> list[admin_bodies.ConnectionInfo]
     ]
 
 
-def _subscription(group: ConsumerGroup, topic: str) -> bodies.SubscriptionData | None:
+def subscription_data(
+    group: ConsumerGroup, topic: str
+) -> bodies.SubscriptionData | None:
+    """What a group's members want of a topic; None where they want nothing."""
     known = group.subscriptions.get(topic)
     if known is None:
         return None
-    named = () if known.filter is None else properties.tags_of(known.expression)
-    tags = sorted(named)
+    tags = sorted(known.tags)
     return bodies.SubscriptionData(
         topic=topic,
         sub_string=known.expression,

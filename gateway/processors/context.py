@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Literal, Protocol
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 import structlog
 
+from acl.api import Principal, Source, Verdict
 from gateway.node.clients import Link
 from gateway.node.node import Node
 from gateway.processors.errors import code_of
 from gateway.wire.codes import RESPONSE_FLAG, RequestCode, ResponseCode
 from gateway.wire.frame import Buffer, encode_frame
 from gateway.wire.header import Header, to_fields
+
+if TYPE_CHECKING:
+    from acl.api import Need
 
 log = structlog.get_logger(__name__)
 
@@ -38,11 +43,31 @@ class ForMasterError(Exception):
     """A slave read a request that only the node that leads can answer."""
 
 
+class Share(Protocol):
+    """What a quota leaves to a connection."""
+
+    def is_of(self, principal: Principal) -> bool:
+        """Count it as somebody's; False where one more is too many."""
+
+    def leave(self) -> None:
+        """Count nothing any more."""
+
+
 class Peer(Link, Protocol):
     """The connection a request came on."""
 
+    @property
+    def share(self) -> Share | None:
+        """What a quota leaves to it, where there is one."""
+
     forwarded: bool
     """Whether another node sent the request on, from a client of its own."""
+    source: Source
+    """Where its requests come from, for access control."""
+    identified: bool
+    """Whether it is known who sends its requests: they need not say so themselves."""
+    principal: Principal | None
+    """Who that is, as another node says and has signed, or the gRPC call."""
     packed_address: bytes
     """The client's address and port, as stored messages carry them."""
     packed_advertised: bytes
@@ -101,9 +126,38 @@ class Context(msgspec.Struct, gc=False):
     body: bytes
     as_slave: bool = False
     """Whether this node reads for the client what another one writes."""
+    came_s: float = 0.0
+    """When it came, by `time.monotonic`, where it is timed; else 0."""
+    principal: Principal | None = None
+    """Who sent it; None where nothing is guarded, or nobody knows in a dry run."""
+
+    def timed(self) -> None:
+        """A request that is timed is answered now."""
+        self.node.latencies.observe(self.code, self.came_s)
+
+    async def require(self, need: Need) -> None:
+        """Refuse the request unless its sender may do this, too.
+
+        For what is known only after a look into what is stored.
+
+        Raises:
+            Refusal: The sender may not.
+        """
+        guard = self.node.guard
+        if guard is None:
+            return
+        verdict = guard.permit(
+            self.principal, (need,), self.peer.source, request_name(self.code)
+        )
+        if not isinstance(verdict, Verdict):
+            verdict = await verdict
+        if not verdict.allowed:
+            raise Refusal(ResponseCode.NO_PERMISSION, verdict.remark)
 
     def respond(self, *data: Buffer) -> None:
         """Answer the request, once, with a whole frame in pieces."""
+        if self.came_s:
+            self.timed()
         if self.one_way:
             self.peer.respond()
         else:
@@ -111,6 +165,8 @@ class Context(msgspec.Struct, gc=False):
 
     def answer(self, result: Header | Answer) -> None:
         """Answer the request, once; a one-way request is only counted as done."""
+        if self.came_s:
+            self.timed()
         if self.one_way:
             self.peer.respond()
             return
@@ -154,6 +210,7 @@ class Context(msgspec.Struct, gc=False):
             )
 
 
+@lru_cache(maxsize=1024)
 def request_name(code: int) -> str:
     """A request code with its name, for people."""
     try:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gateway.node.forwarder import ForwardingError
 from gateway.node.leadership import NoLeaderError
+from gateway.processors.admission import admit
 from gateway.processors.context import LATER, Answer, Context, Later, request_name
 from gateway.processors.unsupported import REASONS
 from gateway.wire.codes import ONE_WAY_FLAG, ResponseCode
@@ -22,8 +23,10 @@ from gateway.wire.header import ROWS, Header, decode_request, row_of
 from storage.api import NotReadyError
 
 if TYPE_CHECKING:
+    from acl.api import Guard
     from gateway.node.node import Node
     from gateway.processors.context import Peer
+    from gateway.processors.needs import Needs
     from gateway.wire.frame import Envelope
     from routing.api import Broker
 
@@ -34,6 +37,9 @@ P = TypeVar("P", bound=Processor)
 
 PROCESSORS: dict[int, Processor] = {}
 """Every processor by the code that it handles."""
+
+NEEDS: dict[int, Needs] = {}
+"""What the sender of a request must be allowed, by the request's code."""
 
 ANYWHERE: set[int] = set()
 """Codes of requests that every node answers, whoever leads its broker."""
@@ -49,12 +55,17 @@ _OPEN_S = 15.0
 
 
 def handles(
-    header: type[Header], *, anywhere: bool = False, reads: bool = False
+    header: type[Header],
+    needs: Needs,
+    *,
+    anywhere: bool = False,
+    reads: bool = False,
 ) -> Callable[[P], P]:
     """Make a function the processor of the command that a header declared.
 
     Args:
         header: What declared it.
+        needs: What its sender must be allowed, where access control is on.
         anywhere: Whether a node works on it that does not lead its broker.
         reads: Whether one does that follows the broker's topics, since it asks for
             nothing but what they hold.
@@ -65,6 +76,7 @@ def handles(
         if code in PROCESSORS:
             raise ValueError(f"{code.name} has two processors")
         PROCESSORS[code] = processor
+        NEEDS[code] = needs
         if anywhere:
             ANYWHERE.add(code)
         if reads:
@@ -76,8 +88,18 @@ def handles(
     return register
 
 
-def dispatch(node: Node, peer: Peer, envelope: Envelope, body: bytes) -> None:
-    """Work on one request; its answer goes to the peer now or later, always."""
+def dispatch(
+    node: Node, peer: Peer, envelope: Envelope, body: bytes, came_s: float = 0.0
+) -> None:
+    """Work on one request; its answer goes to the peer now or later, always.
+
+    Args:
+        node: What it works on.
+        peer: Where the request came from.
+        envelope: The request.
+        body: What followed its header.
+        came_s: When it came, by `time.monotonic`, where it is to be timed; else 0.
+    """
     code = envelope.code
     context = Context(
         node,
@@ -86,18 +108,60 @@ def dispatch(node: Node, peer: Peer, envelope: Envelope, body: bytes) -> None:
         envelope.opaque,
         bool(envelope.flag & ONE_WAY_FLAG),
         body,
+        came_s=came_s,
     )
     processor = PROCESSORS.get(code)
     if processor is None:
         _refuse_unsupported(context)
+    elif node.guard is None or NEEDS[code].of_nodes:
+        _work(context, processor, envelope)
+    else:
+        _admit(context, node.guard, processor, envelope)
+
+
+def _admit(
+    context: Context, guard: Guard, processor: Processor, envelope: Envelope
+) -> None:
+    """Work on a request, if whoever sent it may have that done."""
+    try:
+        admitted = admit(context, guard, NEEDS[context.code], envelope)
+    except Exception as error:  # noqa: BLE001 - turned into an answer
+        context.fail(error)
         return
+    if isinstance(admitted, Header):
+        _work(context, processor, envelope, admitted)
+    else:
+        context.node.spawn(work_once(admitted, context, envelope))
+
+
+async def work_once(
+    admitted: Awaitable[Header | None], context: Context, envelope: Envelope
+) -> None:
+    """Work on a request once it is let in."""
+    try:
+        header = await admitted
+    except Exception as error:  # noqa: BLE001 - turned into an answer
+        context.fail(error)
+    else:
+        _work(context, PROCESSORS[context.code], envelope, header)
+
+
+def _work(
+    context: Context,
+    processor: Processor,
+    envelope: Envelope,
+    header: Any = None,
+) -> None:
+    """Have the node that can do it work on a request: this one, or another."""
+    node, code = context.node, context.code
     if not node.leadership.leads and code not in ANYWHERE:
         if code not in READS or not node.topics.follows:
             node.spawn(_find_leader(context, envelope))
             return
         context.as_slave = True
     try:
-        header = decode_request(ROWS[code], envelope.ext_fields)
+        if header is None:
+            header = decode_request(ROWS[code], envelope.ext_fields)
         if code in _NAMING_BROKER and (others := node.forwarder.others):
             other = others.get(header.bname)
             if other is not None:
@@ -144,7 +208,8 @@ async def _work_when_open(context: Context, topic: str, envelope: Envelope) -> N
     except Exception as error:  # noqa: BLE001 - turned into an answer
         _fail(context, error, envelope)
     else:
-        dispatch(context.node, context.peer, envelope, context.body)
+        context.as_slave = False
+        _work(context, PROCESSORS[context.code], envelope)
 
 
 def _fail(context: Context, error: Exception, envelope: Envelope) -> None:
@@ -157,12 +222,13 @@ def _fail(context: Context, error: Exception, envelope: Envelope) -> None:
 
 async def _find_leader(context: Context, envelope: Envelope) -> None:
     try:
-        leader = await context.node.leadership.settle()
+        leader = await context.node.leadership.settle(expected=context.peer.forwarded)
     except NoLeaderError as error:
         context.fail(error)
         return
     if leader is None:
-        dispatch(context.node, context.peer, envelope, context.body)
+        context.as_slave = False
+        _work(context, PROCESSORS[context.code], envelope)
     else:
         await _forward(context, leader, envelope)
 
@@ -187,7 +253,7 @@ async def _forward(context: Context, node: Broker, envelope: Envelope) -> None:
     )
     try:
         answer = await context.node.forwarder.forward(
-            node.addresses[0], frame, peer.address
+            node.addresses[0], frame, peer.address, context.principal
         )
     except ForwardingError as error:
         context.fail(error)

@@ -6,13 +6,20 @@ SYSTEM_ERROR, SYSTEM_BUSY and SERVICE_NOT_AVAILABLE, and give up after others.
 
 from __future__ import annotations
 
+from gateway.lite.service import SubscriptionQuotaError
 from gateway.node.attributes import BadAttributeError
+from gateway.node.batches import BatchError, ForeignBatchError
 from gateway.node.forwarder import ForwardingError
-from gateway.node.leadership import NoLeaderError
+from gateway.node.leadership import HandOverError, NoLeaderError
+from gateway.node.message_keys import MissingKeyError
+from gateway.node.message_types import WrongTypeError
 from gateway.node.subscriptions import SubscriptionError
+from gateway.node.timer.thread import IndexLostError
+from gateway.node.timer.waiting import BadTimeError
 from gateway.node.topics import TopicError
+from gateway.node.transactions import TransactionError
 from gateway.wire.codes import ResponseCode
-from gateway.wire.errors import HeaderError, MessageError
+from gateway.wire.errors import HeaderError, MessageError, ReceiptError
 from routing.api import RouteError
 from storage.api import (
     LogBusyError,
@@ -28,10 +35,20 @@ from storage.api import (
 CODES: dict[type[Exception], ResponseCode] = {
     HeaderError: ResponseCode.SYSTEM_ERROR,
     MessageError: ResponseCode.MESSAGE_ILLEGAL,
+    ReceiptError: ResponseCode.INVALID_PARAMETER,
     SubscriptionError: ResponseCode.SUBSCRIPTION_PARSE_FAILED,
-    BadAttributeError: ResponseCode.INVALID_PARAMETER,
+    WrongTypeError: ResponseCode.MESSAGE_ILLEGAL,
+    MissingKeyError: ResponseCode.MESSAGE_ILLEGAL,
+    BadAttributeError: ResponseCode.SYSTEM_ERROR,
     TopicError: ResponseCode.INVALID_PARAMETER,
+    BadTimeError: ResponseCode.MESSAGE_ILLEGAL,
+    IndexLostError: ResponseCode.SERVICE_NOT_AVAILABLE,
+    TransactionError: ResponseCode.SYSTEM_ERROR,
+    BatchError: ResponseCode.INVALID_PARAMETER,
+    SubscriptionQuotaError: ResponseCode.LITE_SUBSCRIPTION_QUOTA_EXCEEDED,
+    ForeignBatchError: ResponseCode.NO_PERMISSION,
     NoLeaderError: ResponseCode.SERVICE_NOT_AVAILABLE,
+    HandOverError: ResponseCode.ILLEGAL_OPERATION,
     # The other node may have done it, like a log that does not answer.
     ForwardingError: ResponseCode.SYSTEM_ERROR,
     RouteError: ResponseCode.SERVICE_NOT_AVAILABLE,

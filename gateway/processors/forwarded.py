@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+import structlog
+
+from acl.api import Channel, Principal, Source
+from gateway.node.seal import Sealed, SealError
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
 from gateway.processors.dispatch import dispatch, handles
+from gateway.processors.needs import NODES
 from gateway.wire import host_port, message
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.forward import Forward
@@ -15,11 +21,16 @@ from gateway.wire.frame import FrameReader, decode_envelope
 if TYPE_CHECKING:
     from gateway.wire.frame import Buffer
 
+log = structlog.get_logger(__name__)
 
-@handles(Forward, anywhere=True)
+
+@handles(Forward, NODES, anywhere=True)
 def forwarded(request: Forward, context: Context) -> Later:
     """Work on a request as if its client had sent it here."""
-    _refuse_strangers(context)
+    principal = _believe(request, context)
+    if context.peer.share is not None:
+        # Its clients are counted where they connect.
+        context.peer.share.leave()
     try:
         host, port = host_port.split(request.client)
         packed_address = message.pack_host(host, port)
@@ -38,34 +49,56 @@ def forwarded(request: Forward, context: Context) -> Later:
             ResponseCode.INVALID_PARAMETER,
             f"body of {len(context.body)} bytes; allowed: one whole request",
         ) from error
-    peer = ForwardedPeer(context, request.client, packed_address)
+    source = Source(host, Channel.FORWARDED)
+    peer = ForwardedPeer(context, request.client, packed_address, source, principal)
     dispatch(context.node, peer, envelope, frame.body)
     return LATER
 
 
-def _refuse_strangers(context: Context) -> None:
-    """Believe only nodes what they say of a client."""
-    host, _ = host_port.split(context.peer.address)
-    for nodes in context.node.routes.brokers.values():
-        for node in nodes:
-            if any(host_port.split(one)[0] == host for one in node.addresses):
-                return
-    raise Refusal(
-        ResponseCode.NO_PERMISSION,
-        f"{context.peer.address} is no node of this cluster; "
-        "allowed: nodes, from an address that they advertise",
-    )
+def _believe(request: Forward, context: Context) -> Principal | None:
+    """Who sent a request, as another node says; clients may say what they want.
+
+    Raises:
+        Refusal: No node of the cluster says it.
+    """
+    peer = context.peer
+    *fields, seal = msgspec.structs.astuple(request)
+    try:
+        context.node.forwarder.seal.check(
+            Sealed(*fields), context.body, seal, peer.advertised
+        )
+        if request.principal is None:
+            return None
+        return msgspec.json.decode(request.principal, type=Principal)
+    except (SealError, msgspec.DecodeError) as error:
+        log.warning("a request was sent on", by=peer.address, reason=str(error))
+        raise Refusal(
+            ResponseCode.NO_PERMISSION,
+            f"{peer.address} is not known as a node of this cluster; "
+            "the broker's log says why",
+        ) from error
 
 
 class ForwardedPeer:
     """A client of another node, behind the connection of that node: a `Peer`."""
 
     forwarded = True
+    identified = True
+    share = None
 
-    def __init__(self, context: Context, address: str, packed_address: bytes) -> None:
+    def __init__(
+        self,
+        context: Context,
+        address: str,
+        packed_address: bytes,
+        source: Source,
+        principal: Principal | None,
+    ) -> None:
         self._context = context
         self._near = near = context.peer
         self.address = address
+        self.source = source
+        self.principal = principal
         self.packed_address = packed_address
         self.packed_advertised = near.packed_advertised
         self.id_prefix = near.id_prefix

@@ -5,11 +5,25 @@ Source: AdminBrokerProcessor.java, RocketMQ 5.3.4.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import structlog
 
 from gateway.node import attributes, names
+from gateway.processors import retry_policies
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
+from gateway.processors.needs import (
+    CREATE,
+    DELETE,
+    GET,
+    LIST,
+    Needs,
+    group_need,
+    on_every_group,
+    on_group,
+    on_topic,
+)
 from gateway.wire import admin_bodies, bodies
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.admin import (
@@ -26,10 +40,26 @@ from gateway.wire.commands.group_admin import (
 )
 from routing.api import Group
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from acl.api import Need
+
 log = structlog.get_logger(__name__)
 
 
-@handles(CreateGroup)
+def _created(_: CreateGroup, context: Context) -> Iterator[Need]:
+    config = bodies.decode(bodies.GroupConfig, context.body)
+    yield group_need(config.group_name, (CREATE,))
+
+
+def _created_together(_: CreateGroupList, context: Context) -> Iterator[Need]:
+    wanted = bodies.decode(bodies.GroupConfigList, context.body)
+    for config in wanted.group_config_list:
+        yield group_need(config.group_name, (CREATE,))
+
+
+@handles(CreateGroup, Needs(_created))
 async def create_group(_: CreateGroup, context: Context) -> Answer:
     """Make a group, or change one."""
     config = bodies.decode(bodies.GroupConfig, context.body)
@@ -37,7 +67,7 @@ async def create_group(_: CreateGroup, context: Context) -> Answer:
     return Answer()
 
 
-@handles(CreateGroupList)
+@handles(CreateGroupList, Needs(_created_together))
 async def create_groups(_: CreateGroupList, context: Context) -> Answer:
     """Make or change several groups; none, where one of them cannot be."""
     wanted = bodies.decode(bodies.GroupConfigList, context.body).group_config_list
@@ -59,12 +89,13 @@ def _checked(config: bodies.GroupConfig, context: Context) -> Group:
         consume_message_orderly=config.consume_message_orderly,
         retry_queue_nums=config.retry_queue_nums,
         retry_max_times=config.retry_max_times,
+        retry_policy=retry_policies.read(config.group_retry_policy),
         broker_id=config.broker_id,
         which_broker_when_consume_slowly=config.which_broker_when_consume_slowly,
         notify_consumer_ids_changed_enable=config.notify_consumer_ids_changed_enable,
         group_sys_flag=config.group_sys_flag,
         consume_timeout_minute=config.consume_timeout_minute,
-        attributes=attributes.alter(
+        attributes=attributes.alter_group(
             current.attributes if current else None, config.attributes
         ),
     )
@@ -75,13 +106,17 @@ async def _put(group: Group, context: Context) -> None:
     log.info("group set up", group=group.name, client=context.peer.address)
 
 
-@handles(DeleteGroup)
+@handles(DeleteGroup, on_group(DELETE, field="group_name"))
 async def delete_group(request: DeleteGroup, context: Context) -> Answer:
     """Delete a group, and its offsets where that is asked for."""
     node = context.node
     await node.groups.delete(request.group_name)
     if request.clean_offset:
         node.offsets.forget(group=request.group_name)
+        node.pop.forget(group=request.group_name)
+        node.lite.forget_group(request.group_name)
+        node.resets.forget(group=request.group_name)
+        node.pulled.forget(group=request.group_name)
     log.info(
         "group deleted",
         group=request.group_name,
@@ -91,7 +126,7 @@ async def delete_group(request: DeleteGroup, context: Context) -> Answer:
     return Answer()
 
 
-@handles(GetGroupConfig)
+@handles(GetGroupConfig, on_group(GET, field="group"))
 async def get_group_config(request: GetGroupConfig, context: Context) -> Answer:
     """How one group is set up."""
     group = await context.node.groups.find(request.group)
@@ -103,7 +138,7 @@ async def get_group_config(request: GetGroupConfig, context: Context) -> Answer:
     return Answer(body=bodies.encode(_config(group)))
 
 
-@handles(GetAllGroupConfig)
+@handles(GetAllGroupConfig, on_every_group(GET, LIST))
 async def get_all_group_config(request: GetAllGroupConfig, context: Context) -> Answer:
     """How all groups are set up, sorted by name; a part where one is asked for."""
     await context.node.routes.catch_up()
@@ -130,6 +165,7 @@ def _config(group: Group) -> bodies.GroupConfig:
         consume_message_orderly=group.consume_message_orderly,
         consume_timeout_minute=group.consume_timeout_minute,
         group_name=group.name,
+        group_retry_policy=retry_policies.show(group.retry_policy),
         group_sys_flag=group.group_sys_flag,
         notify_consumer_ids_changed_enable=group.notify_consumer_ids_changed_enable,
         retry_max_times=group.retry_max_times,
@@ -138,7 +174,7 @@ def _config(group: Group) -> bodies.GroupConfig:
     )
 
 
-@handles(QueryTopicConsumeByWho)
+@handles(QueryTopicConsumeByWho, on_topic(GET))
 def query_topic_consume_by_who(
     request: QueryTopicConsumeByWho, context: Context
 ) -> Answer:
@@ -152,12 +188,12 @@ def query_topic_consume_by_who(
     found |= {
         group
         for group in node.offsets.groups()
-        if node.offsets.queues(group, request.topic)
+        if node.offsets.queues(group, request.topic) and not names.is_inner(group)
     }
     return Answer(body=bodies.encode(admin_bodies.GroupList(sorted(found))))
 
 
-@handles(QueryTopicsByConsumer)
+@handles(QueryTopicsByConsumer, on_group(GET, field="group"))
 def query_topics_by_consumer(
     request: QueryTopicsByConsumer, context: Context
 ) -> Answer:

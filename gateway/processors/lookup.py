@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 from gateway.node import names
 from gateway.processors.context import Refusal
+from gateway.processors.needs import topic_need
 from gateway.wire import message_id
 from gateway.wire.codes import ResponseCode
 
 if TYPE_CHECKING:
+    from acl.api import Action
     from gateway.node.node import Node
-    from gateway.node.topics import ServedTopic
+    from gateway.node.served_topic import ServedTopic
+    from gateway.processors.context import Context
     from storage.api import Partition
 
 
@@ -43,6 +46,24 @@ def find_partition(node: Node, name: str, queue_id: int) -> Partition:
     return partitions[queue_id]
 
 
+async def permitted(
+    context: Context,
+    identity: int,
+    topic: str | None,
+    actions: tuple[Action, ...],
+    *,
+    group: str | None = None,
+) -> bytes:
+    """As `stored`, for a client that may do one of the actions on the message's topic.
+
+    Raises:
+        Refusal: It may not, too; what it says of the topic counts for nothing.
+    """
+    name, data = await _found(context.node, identity, topic, group)
+    await context.require(topic_need(name, actions))
+    return data
+
+
 async def stored(
     node: Node, identity: int, topic: str | None, *, group: str | None = None
 ) -> bytes:
@@ -60,12 +81,19 @@ async def stored(
         MessageError: The id is not one.
         Refusal: There is no such message, or without a topic there are several.
     """
+    return (await _found(node, identity, topic, group))[1]
+
+
+async def _found(
+    node: Node, identity: int, topic: str | None, group: str | None
+) -> tuple[str, bytes]:
     retry, partition, offset = message_id.unpack(identity)
     if retry and group is not None:
         topic = names.retry_topic(group)
     if topic is not None and retry == topic.startswith(names.RETRY_PREFIX):
         served = node.topics.get(topic)
-        candidates = [served] if served is not None else []
+        hidden = topic in names.NOT_FOR_READING
+        candidates = [served] if served is not None and not hidden else []
     else:
         candidates = node.topics.with_partition(partition, retry=retry)
         if group is not None:
@@ -76,7 +104,7 @@ async def stored(
         if (data := await _read(one, partition, offset)) is not None
     ]
     if len(found) == 1:
-        return found[0][1]
+        return found[0]
     if not found:
         raise Refusal(
             ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {identity}"

@@ -15,6 +15,17 @@ import msgspec
 from gateway.node import names
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
+from gateway.processors.needs import (
+    GET,
+    LIST,
+    PUB,
+    SUB,
+    UPDATE,
+    on_cluster,
+    on_every_topic,
+    on_topic,
+)
+from gateway.processors.write_permission import perm_on
 from gateway.wire import admin_bodies, bodies
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.namesrv import (
@@ -44,7 +55,7 @@ ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
 """Settings here say which queues an ordered topic has, for clients that ask."""
 
 
-@handles(GetRouteInfo, anywhere=True)
+@handles(GetRouteInfo, on_topic(PUB, SUB, GET), anywhere=True)
 async def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
     """Which brokers have a topic's queues, of those that run."""
     routes = await _caught_up(context)
@@ -68,7 +79,7 @@ async def get_route_info(request: GetRouteInfo, context: Context) -> Answer:
         queue_datas=[
             bodies.QueueData(
                 broker_name=broker,
-                perm=topic.perm,
+                perm=perm_on(routes, broker, topic.perm),
                 read_queue_nums=min(topic.read_queue_nums, queues),
                 topic_sys_flag=topic.topic_sys_flag,
                 write_queue_nums=min(topic.write_queue_nums, queues),
@@ -138,7 +149,7 @@ def _broker(name: str, cluster: str, addresses: list[str]) -> bodies.BrokerData:
     )
 
 
-@handles(GetBrokerClusterInfo, anywhere=True)
+@handles(GetBrokerClusterInfo, on_cluster(GET), anywhere=True)
 async def get_broker_cluster_info(_: GetBrokerClusterInfo, context: Context) -> Answer:
     """Every broker that runs, and the brokers of every cluster."""
     routes = await _caught_up(context)
@@ -150,14 +161,14 @@ async def get_broker_cluster_info(_: GetBrokerClusterInfo, context: Context) -> 
     return Answer(body=bodies.encode(info))
 
 
-@handles(GetAllTopicList, anywhere=True)
+@handles(GetAllTopicList, on_every_topic(GET, LIST), anywhere=True)
 async def get_all_topic_list(_: GetAllTopicList, context: Context) -> Answer:
     """The names of all topics."""
     topics = sorted((await _caught_up(context)).topics)
     return Answer(body=bodies.encode(bodies.TopicList(topic_list=topics)))
 
 
-@handles(GetTopicsByCluster, anywhere=True)
+@handles(GetTopicsByCluster, on_every_topic(GET, LIST), anywhere=True)
 async def get_topics_by_cluster(
     request: GetTopicsByCluster, context: Context
 ) -> Answer:
@@ -176,7 +187,7 @@ async def get_topics_by_cluster(
     return Answer(body=bodies.encode(bodies.TopicList(topic_list=topics)))
 
 
-@handles(GetSystemTopicListFromNamesrv, anywhere=True)
+@handles(GetSystemTopicListFromNamesrv, on_every_topic(GET, LIST), anywhere=True)
 async def get_system_topics(
     _: GetSystemTopicListFromNamesrv, context: Context
 ) -> Answer:
@@ -189,7 +200,7 @@ async def get_system_topics(
     return Answer(body=bodies.encode(topics))
 
 
-@handles(DeleteTopicInNamesrv, anywhere=True)
+@handles(DeleteTopicInNamesrv, on_cluster(UPDATE), anywhere=True)
 def delete_topic_route(_: DeleteTopicInNamesrv, __: Context) -> Answer:
     """Forget a topic's route until its brokers register again.
 
@@ -198,16 +209,28 @@ def delete_topic_route(_: DeleteTopicInNamesrv, __: Context) -> Answer:
     return Answer()
 
 
-@handles(PutKvConfig, anywhere=True)
+def _refuse_access(namespace: str) -> None:
+    """Keep clients from what the nodes keep for access control."""
+    if namespace.startswith(names.ACCESS_NAMESPACES):
+        raise Refusal(
+            ResponseCode.NO_PERMISSION,
+            f"namespace {namespace:.80} is for nodes alone; rules are changed by the "
+            "acl and user commands",
+        )
+
+
+@handles(PutKvConfig, on_cluster(UPDATE), anywhere=True)
 async def put_kv_config(request: PutKvConfig, context: Context) -> Answer:
     """Set a setting."""
+    _refuse_access(request.namespace)
     await context.node.routes.put_setting(request.namespace, request.key, request.value)
     return Answer()
 
 
-@handles(GetKvConfig, anywhere=True)
+@handles(GetKvConfig, on_cluster(GET), anywhere=True)
 async def get_kv_config(request: GetKvConfig, context: Context) -> Header:
     """A setting's value."""
+    _refuse_access(request.namespace)
     settings = (await _caught_up(context)).settings
     value = settings.get((request.namespace, request.key))
     if value is None:
@@ -219,16 +242,18 @@ async def get_kv_config(request: GetKvConfig, context: Context) -> Header:
     return KvValue(value=value)
 
 
-@handles(DeleteKvConfig, anywhere=True)
+@handles(DeleteKvConfig, on_cluster(UPDATE), anywhere=True)
 async def delete_kv_config(request: DeleteKvConfig, context: Context) -> Answer:
     """Remove a setting."""
+    _refuse_access(request.namespace)
     await context.node.routes.put_setting(request.namespace, request.key, None)
     return Answer()
 
 
-@handles(GetKvList, anywhere=True)
+@handles(GetKvList, on_cluster(GET), anywhere=True)
 async def get_kv_list(request: GetKvList, context: Context) -> Answer:
     """All settings of a namespace."""
+    _refuse_access(request.namespace)
     settings = (await _caught_up(context)).settings
     table = {
         key: value

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gateway.processors import lookup
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
+from gateway.processors.needs import GET, SUB, UPDATE, on_group, on_topic
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.offsets import (
     GetEarliestMsgStoreTime,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _UPPER = "UPPER"
 
 
-@handles(QueryConsumerOffset)
+@handles(QueryConsumerOffset, on_topic(SUB, GET) & on_group(SUB, GET))
 def query_consumer_offset(
     request: QueryConsumerOffset, context: Context
 ) -> Offset | Answer:
@@ -52,7 +53,7 @@ def query_consumer_offset(
     )
 
 
-@handles(UpdateConsumerOffset)
+@handles(UpdateConsumerOffset, on_topic(SUB, UPDATE) & on_group(SUB, UPDATE))
 def update_consumer_offset(
     request: UpdateConsumerOffset, context: Context
 ) -> Answer | Coroutine[None, None, Answer]:
@@ -80,13 +81,14 @@ def _commit(request: UpdateConsumerOffset, context: Context) -> Answer:
             f"commitOffset is {request.commit_offset}; allowed: 0 or more",
         )
     lookup.find_partition(context.node, request.topic, request.queue_id)
-    context.node.offsets.commit(
-        request.consumer_group, request.topic, request.queue_id, request.commit_offset
-    )
+    queue = (request.consumer_group, request.topic, request.queue_id)
+    if context.node.resets.pending and context.node.resets.get(*queue):
+        return Answer(remark="Offset has been previously reset", fields={})
+    context.node.offsets.commit(*queue, request.commit_offset)
     return Answer(fields={})
 
 
-@handles(GetMaxOffset, reads=True)
+@handles(GetMaxOffset, on_topic(SUB, GET), reads=True)
 def get_max_offset(request: GetMaxOffset, context: Context) -> Offset:
     """The offset that the next message of a queue will get."""
     # `committed` asks for less than the end only where appends can be in flight; our
@@ -95,14 +97,14 @@ def get_max_offset(request: GetMaxOffset, context: Context) -> Offset:
     return Offset(offset=partition.end)
 
 
-@handles(GetMinOffset, reads=True)
+@handles(GetMinOffset, on_topic(SUB, GET), reads=True)
 def get_min_offset(request: GetMinOffset, context: Context) -> Offset:
     """The offset of the oldest message of a queue."""
     partition = lookup.find_partition(context.node, request.topic, request.queue_id)
     return Offset(offset=partition.first)
 
 
-@handles(SearchOffset, reads=True)
+@handles(SearchOffset, on_topic(SUB, GET), reads=True)
 async def search_offset(request: SearchOffset, context: Context) -> Offset:
     """The message of a queue that was stored at a time."""
     partition = lookup.find_partition(context.node, request.topic, request.queue_id)
@@ -110,7 +112,7 @@ async def search_offset(request: SearchOffset, context: Context) -> Offset:
     return Offset(offset=await partition.offset_at(request.timestamp, upper=upper))
 
 
-@handles(GetEarliestMsgStoreTime, reads=True)
+@handles(GetEarliestMsgStoreTime, on_topic(SUB, GET), reads=True)
 async def get_earliest_store_time(
     request: GetEarliestMsgStoreTime, context: Context
 ) -> StoreTime:

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from gateway.node.node import now_ms
+from gateway.processors.admission import admit_send
 from gateway.processors.context import Context
-from gateway.processors.errors import code_of
+from gateway.processors.dispatch import work_once
+from gateway.processors.half import PREPARED, store_plain_half
+from gateway.processors.needs import PUB, topic_need
+from gateway.processors.plain_timed import store_plain_timed
+from gateway.processors.stored import stored
 from gateway.wire import message
-from gateway.wire.codes import ROPEWAY_VERSION, RequestCode, ResponseCode
-from gateway.wire.plain import plain_record, plain_send, sent_frame
+from gateway.wire.codes import RequestCode
+from gateway.wire.frame import JSON, decode_envelope
+from gateway.wire.plain import plain_record, plain_send
 from storage.api import NotReadyError
 
 if TYPE_CHECKING:
+    from acl.api import Guard, Need
     from gateway.node.node import Node
-    from gateway.node.topics import ServedTopic
+    from gateway.node.served_topic import ServedTopic
     from gateway.processors.context import Peer
-    from storage.api import LogError
+    from gateway.wire.signing import Claims
 
 _CODE = RequestCode.SEND_MESSAGE_V2
-_TRANSACTION = message.TRANSACTION_MASK
+_DELAYED = "TIMER_DEL"
+"""How properties begin that ask for a delivery time."""
 _NAME = b'"n":"'
 """How clients' headers begin to say which broker they mean."""
 
 
-def send_plain(node: Node, peer: Peer, header: bytes, body: bytes) -> bool:
+def send_plain(
+    node: Node, peer: Peer, header: bytes, body: bytes, came_s: float = 0.0
+) -> bool:
     """Work on a request if it is plainly a send; if not, it is `dispatch`'s."""
     if not node.leadership.leads or (
         node.forwarder.others and not _is_ours(node, header)
@@ -34,19 +44,35 @@ def send_plain(node: Node, peer: Peer, header: bytes, body: bytes) -> bool:
     send = plain_send(header)
     if send is None:
         return False
-    opaque, one_way, name, queue_id, sys_flag, born_ms, flag, reconsumed, text = send
+    (
+        opaque,
+        one_way,
+        name,
+        queue_id,
+        sys_flag,
+        born_ms,
+        flag,
+        reconsumed,
+        text,
+        claims,
+    ) = send
     topic = node.topics.get(name)
     if (
         topic is None
         or not topic.plain
         or not 0 <= queue_id < len(topic.partitions)
         or not 0 < len(body) <= node.config.limits.message_bytes
-        or sys_flag & _TRANSACTION
+        or (store := _STORES.get(sys_flag & message.TRANSACTION_MASK)) is None
     ):
         return False
-    context = Context(node, peer, _CODE, opaque, one_way, body)
+    context = Context(node, peer, _CODE, opaque, one_way, body, False, came_s)
+    if _DELAYED in text and store is store_plain:
+        store = store_plain_timed
+    guard = node.guard
     try:
-        return store_plain(
+        return (
+            guard is not None and _goes_on_later(context, guard, claims, name, header)
+        ) or store(
             context,
             topic,
             queue_id,
@@ -62,6 +88,28 @@ def send_plain(node: Node, peer: Peer, header: bytes, body: bytes) -> bool:
     except Exception as error:  # noqa: BLE001 - turned into an answer
         context.fail(error)
         return True
+
+
+def _goes_on_later(
+    context: Context, guard: Guard, claims: Claims | None, topic: str, header: bytes
+) -> bool:
+    """Whether it takes time to know if a send may come in; it goes on after that.
+
+    Raises:
+        Refusal: It may not.
+    """
+    admitted = admit_send(context, guard, claims, _needs(topic))
+    if admitted is None:
+        return False
+    envelope = decode_envelope(JSON, header)
+    context.node.spawn(work_once(admitted, context, envelope))
+    return True
+
+
+@lru_cache(maxsize=10_000)
+def _needs(topic: str) -> tuple[Need, ...]:
+    """What a send to a plain topic needs."""
+    return (topic_need(topic, (PUB,)),)
 
 
 def _is_ours(node: Node, header: bytes) -> bool:
@@ -110,33 +158,5 @@ def store_plain(
     return True
 
 
-def stored(
-    context: Context,
-    queue_id: int,
-    unique_key: str,
-    id_base: int,
-    count: int,
-    offset: int,
-    error: LogError | None,
-) -> None:
-    """Answer a send with what has become of it."""
-    peer = context.peer
-    if error is not None:
-        context.refuse(code_of(error) or ResponseCode.SYSTEM_ERROR, str(error))
-        return
-    if context.one_way:
-        peer.respond()
-        return
-    peer.respond(
-        sent_frame(
-            queue_id,
-            unique_key,
-            peer.id_prefix,
-            id_base | offset,
-            count,
-            context.node.region_json,
-            offset,
-            context.opaque,
-            ROPEWAY_VERSION,
-        )
-    )
+_STORES = {0: store_plain, PREPARED: store_plain_half}
+"""How a message is stored, by what it says of a transaction."""

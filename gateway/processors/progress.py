@@ -7,35 +7,73 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gateway.node import names
 from gateway.node.node import now_ms
 from gateway.processors import lookup
 from gateway.processors.context import Answer, Context
 from gateway.processors.dispatch import handles
+from gateway.processors.needs import (
+    GET,
+    Needs,
+    group_need,
+    on_cluster,
+    on_group,
+    on_topic,
+    on_topic_if_given,
+    topic_need,
+)
 from gateway.wire import admin_bodies, bodies
 from gateway.wire.commands.admin import GetConsumeStats
-from gateway.wire.commands.group_admin import QueryConsumeTimeSpan
+from gateway.wire.commands.broker_admin import GetBrokerConsumeStats
+from gateway.wire.commands.group_admin import (
+    QueryConsumeTimeSpan,
+    QueryCorrectionOffset,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from acl.api import Need
     from gateway.node.node import Node
-    from gateway.node.topics import ServedTopic
+    from gateway.node.served_topic import ServedTopic
+
+    _Pair = tuple[bodies.MessageQueue, admin_bodies.QueueProgress]
 
 _TOPIC_SEPARATOR = ";"
+_GROUP_SEPARATOR = ","
+_NO_CORRECTION = 2**63 - 1
 
 
-@handles(GetConsumeStats)
+def _listed(request: GetConsumeStats, _: Context) -> Iterator[Need]:
+    for name in _names(request.topic_list, _TOPIC_SEPARATOR):
+        yield topic_need(name, (GET,))
+
+
+def _filtered(request: QueryCorrectionOffset, _: Context) -> Iterator[Need]:
+    for name in _names(request.filter_groups, _GROUP_SEPARATOR):
+        yield group_need(name, (GET,))
+
+
+@handles(GetConsumeStats, on_group(GET) & on_topic_if_given(GET) & Needs(_listed))
 async def get_consume_stats(request: GetConsumeStats, context: Context) -> Answer:
     """How far a group is in every queue of its topics."""
-    node = context.node
+    node, group = context.node, request.consumer_group
     pairs = []
     for name in _topics(request, node):
-        topic = node.topics.get(name)
-        for queue_id in range(topic.setup.read_queue_nums if topic else 0):
-            assert topic is not None, "it has queues"
-            queue = bodies.MessageQueue(node.config.broker, queue_id, name)
-            progress = await _progress(node, request.consumer_group, topic, queue_id)
-            pairs.append((queue, progress))
+        if topic := node.topics.get(name):
+            pairs += await _in_topic(node, group, topic)
     stats = admin_bodies.ConsumeStats(offset_table=admin_bodies.object_map(pairs))
     return Answer(body=bodies.encode(stats))
+
+
+async def _in_topic(node: Node, group: str, topic: ServedTopic) -> list[_Pair]:
+    return [
+        (
+            bodies.MessageQueue(node.config.broker, queue_id, topic.name),
+            await _progress(node, group, topic, queue_id),
+        )
+        for queue_id in range(topic.setup.read_queue_nums)
+    ]
 
 
 def _topics(request: GetConsumeStats, node: Node) -> list[str]:
@@ -45,11 +83,17 @@ def _topics(request: GetConsumeStats, node: Node) -> list[str]:
     list.
     """
     group = request.consumer_group
-    if listed := [
-        one for one in (request.topic_list or "").split(_TOPIC_SEPARATOR) if one
-    ]:
+    if listed := _names(request.topic_list, _TOPIC_SEPARATOR):
         return listed
     topics = [request.topic] if request.topic else node.offsets.topics(group)
+    return _subscribed(node, group, topics)
+
+
+def _names(joined: str | None, separator: str) -> list[str]:
+    return [one for one in (joined or "").split(separator) if one]
+
+
+def _subscribed(node: Node, group: str, topics: list[str]) -> list[str]:
     connected = node.clients.consumer_group(group)
     if connected is None or not connected.subscriptions:
         return topics
@@ -68,11 +112,69 @@ async def _progress(
         broker_offset=partition.end,
         consumer_offset=offset,
         last_timestamp=done_ms or 0,
-        pull_offset=offset,
+        pull_offset=max(offset, node.pulled.get(group, topic.name, queue_id)),
     )
 
 
-@handles(QueryConsumeTimeSpan)
+@handles(GetBrokerConsumeStats, on_cluster(GET))
+async def get_broker_consume_stats(
+    request: GetBrokerConsumeStats, context: Context
+) -> Answer:
+    """How far every group is in each of its topics."""
+    node = context.node
+    groups = []
+    behind = in_flight = 0
+    for group in sorted(one.name for one in node.groups):
+        found = []
+        for name in _subscribed(node, group, node.offsets.topics(group)):
+            topic = node.topics.get(name)
+            if topic is None or (request.is_order and not topic.setup.order):
+                continue
+            pairs = await _in_topic(node, group, topic)
+            behind += sum(one.broker_offset - one.consumer_offset for _, one in pairs)
+            in_flight += sum(one.pull_offset - one.consumer_offset for _, one in pairs)
+            table = admin_bodies.object_map(pairs)
+            found.append(admin_bodies.ConsumeStats(offset_table=table))
+        groups.append({group: found})
+    stats = admin_bodies.ConsumeStatsList(
+        broker_addr=context.peer.advertised,
+        consume_stats_list=groups,
+        total_diff=behind,
+        total_inflight_diff=in_flight,
+    )
+    return Answer(body=bodies.encode(stats))
+
+
+@handles(
+    QueryCorrectionOffset,
+    on_topic(GET) & on_group(GET, field="compare_group") & Needs(_filtered),
+)
+def query_correction_offset(request: QueryCorrectionOffset, context: Context) -> Answer:
+    """The lowest offset of all groups in each queue, for one that follows them.
+
+    A queue where the group itself is behind that gets the highest number there is.
+    """
+    node = context.node
+    topic = lookup.find_topic(context.node, request.topic)
+    left_out = set(_names(request.filter_groups, _GROUP_SEPARATOR))
+    lowest: dict[int, int] = {}
+    for group in node.offsets.groups():
+        if group in left_out or names.is_inner(group):
+            continue
+        for queue_id, offset in node.offsets.queues(group, topic.name).items():
+            if (
+                queue_id < len(topic.partitions)
+                and offset >= topic.partitions[queue_id].first
+            ):
+                lowest[queue_id] = min(offset, lowest.get(queue_id, offset))
+    own = node.offsets.queues(request.compare_group, topic.name)
+    for queue_id, offset in own.items():
+        if lowest.get(queue_id, offset) > offset:
+            lowest[queue_id] = _NO_CORRECTION
+    return Answer(body=bodies.encode(admin_bodies.CorrectedOffsets(lowest)))
+
+
+@handles(QueryConsumeTimeSpan, on_topic(GET) & on_group(GET, field="group"))
 async def query_consume_time_span(
     request: QueryConsumeTimeSpan, context: Context
 ) -> Answer:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node import subscriptions
 from gateway.node.holds import Hold
+from gateway.node.resets import Step
+from gateway.processors import reading
 from gateway.processors.context import (
     LATER,
     Answer,
@@ -22,6 +23,7 @@ from gateway.processors.context import (
     Refusal,
 )
 from gateway.processors.dispatch import handles
+from gateway.processors.needs import SUB, on_group, on_topic
 from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
 from gateway.wire.commands.pull import (
     COMMIT_OFFSET_FLAG,
@@ -36,8 +38,8 @@ from gateway.wire.frame import PREFIX
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from gateway.node.served_topic import ServedTopic
     from gateway.node.subscriptions import Subscription
-    from gateway.node.topics import ServedTopic
     from routing.api import Group
     from storage.api import Chunk, Filter, Partition
 
@@ -60,8 +62,8 @@ _FOUND = (
 )
 
 
-@handles(PullMessage, reads=True)
-@handles(LitePullMessage, reads=True)
+@handles(PullMessage, on_topic(SUB) & on_group(SUB), reads=True)
+@handles(LitePullMessage, on_topic(SUB) & on_group(SUB), reads=True)
 def pull_message(
     request: PullMessage, context: Context
 ) -> Answer | Later | Coroutine[None, None, Answer | Later]:
@@ -76,8 +78,8 @@ def pull_message(
             ResponseCode.TOPIC_NOT_EXIST,
             f"topic[{request.topic}] not exist, apply first please!",
         )
-    _check(request, topic, group)
-    subscription = _subscription(request, context, group)
+    reading.check(request, topic, group)
+    subscription = reading.subscription(request, context, group)
     return _Pull(request, context, topic, group, subscription).run()
 
 
@@ -91,60 +93,6 @@ async def _ensure_group_and_pull(
         )
     result = pull_message(request, context)
     return result if isinstance(result, (Answer, Later)) else await result
-
-
-def _check(request: PullMessage, topic: ServedTopic, group: Group) -> None:
-    if not group.consume_enable:
-        raise Refusal(
-            ResponseCode.NO_PERMISSION,
-            f"subscription group no permission, {request.consumer_group}",
-        )
-    if not topic.readable:
-        raise Refusal(
-            ResponseCode.NO_PERMISSION,
-            f"the topic[{request.topic}] pulling message is forbidden",
-        )
-    queues = min(topic.setup.read_queue_nums, len(topic.partitions))
-    if not 0 <= request.queue_id < queues:
-        raise Refusal(
-            ResponseCode.INVALID_PARAMETER,
-            f"queueId[{request.queue_id}] is illegal, topic {request.topic} has queues "
-            f"0 to {queues - 1}",
-        )
-
-
-def _subscription(request: PullMessage, context: Context, group: Group) -> Subscription:
-    """What the pull wants: it says so itself, or the group's heartbeats did."""
-    if request.sys_flag & SUBSCRIPTION_FLAG:
-        return subscriptions.build(
-            request.subscription, request.expression_type, request.sub_version
-        )
-    connected = context.node.clients.consumer_group(request.consumer_group)
-    if connected is None:
-        raise Refusal(
-            ResponseCode.SUBSCRIPTION_NOT_EXIST,
-            f"the consumer's group info not exist: {request.consumer_group} has sent "
-            "no heartbeat",
-        )
-    if connected.data.is_broadcasting and not group.consume_broadcast_enable:
-        raise Refusal(
-            ResponseCode.NO_PERMISSION,
-            f"the consumer group[{request.consumer_group}] can not consume by "
-            "broadcast way",
-        )
-    known = connected.subscriptions.get(request.topic)
-    if known is None:
-        raise Refusal(
-            ResponseCode.SUBSCRIPTION_NOT_EXIST,
-            f"the consumer's subscription not exist: group {request.consumer_group} "
-            f"has not subscribed to {request.topic}; do its members differ?",
-        )
-    if known.version < request.sub_version:
-        raise Refusal(
-            ResponseCode.SUBSCRIPTION_NOT_LATEST,
-            "the consumer's subscription not latest",
-        )
-    return known
 
 
 class _Pull:
@@ -181,6 +129,8 @@ class _Pull:
     def run(self) -> Answer | Later | Coroutine[None, None, Answer | Later]:
         """Answer at once, wait for the disk, or wait for messages."""
         request = self._request
+        if self._context.node.resets.pending and (elsewhere := self._elsewhere()):
+            return elsewhere
         if request.sys_flag & COMMIT_OFFSET_FLAG and request.commit_offset >= 0:
             self._commit()
         partition = self._partition
@@ -191,10 +141,12 @@ class _Pull:
             if chunk is None:
                 return self._read()
             return self._outcome(chunk)
+        return self._outside(offset, first, end)
+
+    def _outside(self, offset: int, first: int, end: int) -> Answer | Later:
+        """The answer where there is no message at an offset."""
         if offset == end:
-            if end == 0:
-                return self._hold("NO_MESSAGE_IN_QUEUE")
-            return self._hold("OFFSET_OVERFLOW_ONE")
+            return self._hold("OFFSET_OVERFLOW_ONE" if end else "NO_MESSAGE_IN_QUEUE")
         if offset > end and self._context.as_slave:
             return self._hold_behind_the_end()
         if end == 0:
@@ -224,6 +176,26 @@ class _Pull:
             raise ForMasterError
         return self._hold("OFFSET_OVERFLOW_ONE")
 
+    def _elsewhere(self) -> Answer | Later | None:
+        """The answer to a pull where a reset leads elsewhere."""
+        node, peer = self._context.node, self._context.peer
+        connected = node.clients.consumer_group(self._group.name)
+        if connected is not None and connected.data.is_broadcasting:
+            # Each of these keeps offsets of its own.
+            return None
+        step, offset = node.resets.step(
+            self._group.name,
+            self._topic.name,
+            self._request.queue_id,
+            peer,
+            self._offset,
+        )
+        if step is Step.GO:
+            return None
+        if step is Step.WAIT:
+            return self._hold("OFFSET_RESET")
+        return self._empty("OFFSET_RESET", offset, ResponseCode.PULL_OFFSET_MOVED)
+
     def _read_now(self) -> Chunk | None:
         return self._partition.read_now(
             self._offset, self._max_count(), self._max_bytes(), self._filter
@@ -246,6 +218,12 @@ class _Pull:
         return min(wanted, MAX_PULL_BYTES)
 
     def _outcome(self, chunk: Chunk) -> Answer | Later:
+        self._context.node.pulled.put(
+            self._group.name,
+            self._topic.name,
+            self._request.queue_id,
+            chunk.next_offset,
+        )
         if chunk.records:
             if self._context.peer.congested:
                 return self._not_now()
@@ -268,6 +246,9 @@ class _Pull:
             self._partition.first,
             self._topic.setup.topic_sys_flag,
             self._context.opaque,
+        )
+        self._context.node.traffic.pulled(
+            self._topic.name, self._group.name, chunk.records
         )
         size = len(header)
         body_bytes = sum(map(len, chunk.data))
@@ -307,17 +288,26 @@ class _Pull:
         ):
             return self._empty(remark, self._offset)
         peer.hold()
+        # How long it waits from here on is not ours to answer for.
+        self._context.came_s = 0.0
         return LATER
 
     def _is_outdated(self) -> bool:
-        """Whether the group wants something else since the pull came.
+        """Whether the group wants something else, or may, since the pull came.
 
         What has come since then is for a new pull: a client filters by what it wanted
-        when it asked, so an answer now would take it behind what it wants by now.
+        when it asked, so an answer now would take it behind what it wants by now. And
+        a group or topic that was changed may not be read any more.
         """
+        node = self._context.node
+        if (
+            node.groups.get(self._group.name) is not self._group
+            or node.topics.get(self._topic.name) is not self._topic
+        ):
+            return True
         if self._request.sys_flag & SUBSCRIPTION_FLAG:
             return False
-        connected = self._context.node.clients.consumer_group(self._group.name)
+        connected = node.clients.consumer_group(self._group.name)
         return (
             connected is None
             or connected.subscriptions.get(self._topic.name) is not self._subscription
@@ -354,7 +344,7 @@ class _Pull:
             peer.unhold()
             self._context.node.spawn(self._read_and_respond())
             return True
-        if chunk.records == 0:
+        if chunk.records == 0 and chunk.next_offset >= self._partition.end:
             self._offset = chunk.next_offset
             return False
         peer.unhold()

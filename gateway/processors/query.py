@@ -8,6 +8,7 @@ from __future__ import annotations
 from gateway.processors import lookup
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
+from gateway.processors.needs import GET, SUB, on_topic, on_topic_if_given
 from gateway.wire import message, properties
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.query import QueryMessage, QueryReply, ViewMessage
@@ -16,13 +17,15 @@ MAX_FOUND = 64
 """maxMsgsNumBatch's default, and the most for one query by unique key too."""
 
 
-@handles(ViewMessage, reads=True)
+@handles(ViewMessage, on_topic_if_given(SUB, GET), reads=True)
 async def view_message(request: ViewMessage, context: Context) -> Answer:
     """The message that an offsetMsgId names."""
-    return Answer(body=await lookup.stored(context.node, request.offset, request.topic))
+    actions = (SUB, GET)
+    found = await lookup.permitted(context, request.offset, request.topic, actions)
+    return Answer(body=found)
 
 
-@handles(QueryMessage, reads=True)
+@handles(QueryMessage, on_topic(SUB, GET), reads=True)
 async def query_message(request: QueryMessage, context: Context) -> Answer:
     """Messages of a topic that have a key, oldest first as a real broker has them."""
     if context.node.topics.get(request.topic) is None:

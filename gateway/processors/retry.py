@@ -15,12 +15,13 @@ from gateway.processors import lookup
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
 from gateway.processors.errors import code_of
+from gateway.processors.needs import SUB, on_group
 from gateway.wire import message, message_id, properties
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.send import ConsumerSendMsgBack, SendMessage
 
 if TYPE_CHECKING:
-    from gateway.node.topics import ServedTopic
+    from gateway.node.served_topic import ServedTopic
     from routing.api import Group
     from storage.api import LogError
 
@@ -30,16 +31,15 @@ _FIRST_RETRY_LEVEL = 3
 _NO_LEVEL = 0
 
 
-@handles(ConsumerSendMsgBack)
+@handles(ConsumerSendMsgBack, on_group(SUB, field="group"))
 async def send_back(request: ConsumerSendMsgBack, context: Context) -> Answer:
     """Store a consumed message again for its group, after a delay or as dead."""
-    node = context.node
     group = await _group(context, request.group)
     if group.retry_queue_nums <= 0:
         return Answer()
     original = message.decode(
-        await lookup.stored(
-            node, request.offset, request.origin_topic, group=request.group
+        await lookup.permitted(
+            context, request.offset, request.origin_topic, (SUB,), group=request.group
         )
     )
     pairs = _properties(original)

@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-import random
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gateway.node import names, storing
+from gateway.node import message_keys, message_types, names, storing
+from gateway.node.delays import DELAYING
 from gateway.node.node import now_ms
-from gateway.processors import retry
+from gateway.node.timer.waiting import ASKED
+from gateway.processors import retry, timed
 from gateway.processors.context import LATER, Context, Later, Refusal
 from gateway.processors.dispatch import handles
-from gateway.processors.plain import store_plain, stored
-from gateway.wire import message, properties
+from gateway.processors.half import is_half, store_half
+from gateway.processors.needs import PUB, SUB, Needs, group_need, topic_need
+from gateway.processors.plain import store_plain
+from gateway.processors.queue_choice import queue_of
+from gateway.processors.stored import stored
+from gateway.wire import properties
 from gateway.wire.batch import decode_batch
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.send import SendBatchMessage, SendMessage, SendMessageV2
 from gateway.wire.plain import plain_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Coroutine, Iterator, Sequence
 
-    from gateway.node.topics import ServedTopic
+    from acl.api import Need
+    from gateway.node.served_topic import ServedTopic
     from storage.api import RecordParts
 
-_NOT_YET = {
-    properties.TRANSACTION_PREPARED: "transactional messages are",
-    properties.TIMER_DELIVER_MS: "delivery at a given time is",
-    properties.TIMER_DELAY_SEC: "delivery after a given time is",
-    properties.TIMER_DELAY_MS: "delivery after a given time is",
-    properties.START_DELIVER_TIME: "delivery at a given time is",
-}
+
+def _stored(request: SendMessage, _: Context) -> Iterator[Need]:
+    # Consumers send back to their groups' retry topics.
+    if request.topic.startswith(names.RETRY_PREFIX):
+        yield group_need(request.topic, (SUB,))
+    else:
+        yield topic_need(request.topic, (PUB,))
 
 
-@handles(SendMessage)
-@handles(SendMessageV2)
-@handles(SendBatchMessage)
+@handles(SendMessage, Needs(_stored))
+@handles(SendMessageV2, Needs(_stored))
+@handles(SendBatchMessage, Needs(_stored))
 def send_message(
     request: SendMessage, context: Context
 ) -> Later | Coroutine[None, None, Later]:
@@ -45,21 +51,21 @@ def send_message(
         return _create_and_send(request, context)
     if not topic.writable or topic.name in names.NOT_FOR_SENDING:
         raise _forbidden(request)
+    if topic.message_type != message_types.MIXED:
+        message_types.check(topic.message_type, properties.parse(request.properties))
+    if topic.compacted and not request.batch:
+        message_keys.check(properties.parse(request.properties))
     limit = context.node.config.limits.message_bytes
-    if not 0 < len(context.body) <= limit:
+    # Without a body, a message deletes its key.
+    least = 0 if topic.compacted and not request.batch else 1
+    if not least <= len(context.body) <= limit:
         raise Refusal(
             ResponseCode.MESSAGE_ILLEGAL,
-            f"message body of {len(context.body)} bytes; allowed: 1 to {limit}",
+            f"message body of {len(context.body)} bytes; allowed: {least} to {limit}",
         )
-    if request.sys_flag & message.TRANSACTION_MASK:
-        raise Refusal(
-            ResponseCode.MESSAGE_ILLEGAL,
-            "transactional messages are not supported yet "
-            f"(sysFlag {request.sys_flag})",
-        )
-    queue_id = request.queue_id
-    if not 0 <= queue_id < len(topic.partitions):
-        queue_id = _any_queue(queue_id, topic)
+    queue_id = queue_of(request, context, topic)
+    if is_half(request.sys_flag) or _says_half(request):
+        return _send_half(request, context, topic, queue_id)
     if request.batch:
         _send_batch(request, context, topic, queue_id)
         return LATER
@@ -67,6 +73,37 @@ def send_message(
         return _send_to_retry(request, context, topic, queue_id)
     _send(request, context, topic, queue_id, queue_id)
     return LATER
+
+
+def _says_half(request: SendMessage) -> bool:
+    """Whether the properties say what clients also say by a flag."""
+    if properties.TRANSACTION_PREPARED not in request.properties:
+        return False
+    pairs = properties.parse(request.properties)
+    if pairs.get(properties.TRANSACTION_PREPARED, "").lower() != "true":
+        return False
+    # Clients before 4.6.1 left it with messages that they sent again.
+    return not (request.reconsume_times and pairs.get(properties.DELAY, "0") != "0")
+
+
+def _send_half(
+    request: SendMessage, context: Context, topic: ServedTopic, queue_id: int
+) -> Later | Coroutine[None, None, Later]:
+    if request.batch:
+        raise _no_batch("transaction")
+    # A time that cannot be used is refused now, not when it is committed.
+    context.node.delays.asked_ms(properties.parse(request.properties), now_ms())
+    return store_half(
+        context,
+        topic,
+        queue_id,
+        request.sys_flag,
+        request.born_timestamp,
+        request.flag,
+        request.reconsume_times or 0,
+        request.producer_group,
+        request.properties,
+    )
 
 
 async def _create_and_send(request: SendMessage, context: Context) -> Later:
@@ -90,10 +127,10 @@ async def _create_and_send(request: SendMessage, context: Context) -> Later:
 
 
 def _forbidden(request: SendMessage) -> Refusal:
-    return Refusal(
-        ResponseCode.NO_PERMISSION,
-        f"Sending message to topic[{request.topic}] is forbidden.",
-    )
+    remark = f"the topic[{request.topic}] sending message is forbidden"
+    if request.topic in names.NOT_FOR_SENDING:
+        remark = f"Sending message to topic[{request.topic}] is forbidden."
+    return Refusal(ResponseCode.NO_PERMISSION, remark)
 
 
 async def _send_to_retry(
@@ -106,16 +143,6 @@ async def _send_to_retry(
     else:
         _send(request, context, target, 0, 0, delayed=False)
     return LATER
-
-
-def _any_queue(queue_id: int, topic: ServedTopic) -> int:
-    if queue_id >= 0:
-        raise Refusal(
-            ResponseCode.INVALID_PARAMETER,
-            f"request queueId[{queue_id}] is illegal, topic {topic.name} has queues "
-            f"0 to {len(topic.partitions) - 1}",
-        )
-    return random.randrange(topic.setup.write_queue_nums or 1)  # noqa: S311 - a spread
 
 
 def _send(
@@ -160,13 +187,20 @@ def _send_with_care(
     if not unique_key:
         unique_key = pairs[properties.UNIQ_KEY] = node.unique_keys.make()
         text = properties.dump(pairs)
-    _refuse_not_yet(pairs)
+    if properties.REPLY_TO_CLIENT in pairs:
+        _note_asker(request, context, pairs[properties.REPLY_TO_CLIENT])
     if pairs.pop(properties.POP_CK, None):
         text = properties.dump(pairs)
-    if properties.DELAY in pairs and delayed:
-        topic, queue_id, text = node.schedule.divert(topic, queue_id, pairs, text)
-    partition = topic.partitions[queue_id]
     store_ms = now_ms()
+    handle = ""
+    if delayed and not DELAYING.isdisjoint(pairs):
+        asked = topic
+        topic, queue_id, text, due_ms = node.delays.divert(
+            topic, queue_id, pairs, text, store_ms
+        )
+        if due_ms is not None:
+            handle = timed.recall_handle(node, asked, unique_key, due_ms)
+    partition = topic.partitions[queue_id]
     record = storing.make_record(
         topic,
         queue_id,
@@ -183,8 +217,20 @@ def _send_with_care(
         reconsume_times=request.reconsume_times or 0,
     )
     id_base = topic.id_bases[queue_id]
-    done = partial(stored, context, asked_queue_id, unique_key, id_base, 1)
+    place = (context, asked_queue_id, unique_key, id_base)
+    done = (
+        partial(timed.stored, *place, handle) if handle else partial(stored, *place, 1)
+    )
     partition.append([record], store_ms, done)
+
+
+def _note_asker(request: SendMessage, context: Context, client_id: str) -> None:
+    """Know the client that waits for a reply, before its next heartbeat names it."""
+    # What is sent back is still the request of who sent it first.
+    if not context.peer.forwarded and not request.topic.startswith(names.RETRY_PREFIX):
+        context.node.clients.register_producer(
+            context.peer, client_id, request.producer_group
+        )
 
 
 def _send_batch(
@@ -200,6 +246,9 @@ def _send_batch(
     partition = topic.partitions[queue_id]
     id_base = topic.id_bases[queue_id]
     store_ms = now_ms()
+    if topic.compacted:
+        for entry in decode_batch(context.body):
+            message_keys.check(properties.parse(entry.properties))
     records = plain_batch(
         topic.magic,
         topic.name_field,
@@ -234,12 +283,10 @@ def _batch_with_care(
     first = topic.partitions[queue_id].next_offset
     for offset, entry in enumerate(decode_batch(context.body), first):
         text, pairs = _properties(entry.properties)
-        _refuse_not_yet(pairs)
-        if pairs.get(properties.DELAY, "0") != "0":
-            raise Refusal(
-                ResponseCode.MESSAGE_ILLEGAL,
-                "a delay level is not supported for messages of a batch",
-            )
+        if pairs.get(properties.TRANSACTION_PREPARED, "").lower() == "true":
+            raise _no_batch("transaction")
+        if pairs.get(properties.DELAY, "0") != "0" or not ASKED.isdisjoint(pairs):
+            raise _no_batch("delay")
         records.append(
             storing.make_record(
                 topic,
@@ -260,15 +307,15 @@ def _batch_with_care(
     return records
 
 
+def _no_batch(what: str) -> Refusal:
+    return Refusal(
+        ResponseCode.MESSAGE_ILLEGAL,
+        f"a {what} is not supported for messages of a batch",
+    )
+
+
 def _properties(text: str) -> tuple[str, dict[str, str]]:
     """Properties in wire form, ended where they were not, and taken apart."""
     if text and not text.endswith(properties.VALUE_END):
         text += properties.VALUE_END
     return text, properties.parse(text)
-
-
-def _refuse_not_yet(pairs: dict[str, str]) -> None:
-    for name in pairs.keys() & _NOT_YET.keys():
-        raise Refusal(
-            ResponseCode.MESSAGE_ILLEGAL, f"{_NOT_YET[name]} not supported yet ({name})"
-        )

@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.node import attributes, names
+from gateway.node import attributes, message_types, names
 from gateway.processors import lookup
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
+from gateway.processors.needs import (
+    CREATE,
+    DELETE,
+    GET,
+    LIST,
+    Needs,
+    on_every_topic,
+    on_topic,
+    topic_need,
+)
 from gateway.wire import admin_bodies, bodies
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.admin import (
@@ -28,8 +38,9 @@ from gateway.wire.commands.broker_admin import GetSystemTopicListFromBroker
 from routing.api import Topic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from acl.api import Need
     from storage.api import Partition
 
 log = structlog.get_logger(__name__)
@@ -37,7 +48,7 @@ log = structlog.get_logger(__name__)
 _FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 
 
-@handles(CreateTopic)
+@handles(CreateTopic, on_topic(CREATE))
 async def create_topic(request: CreateTopic, context: Context) -> Answer:
     """Make a topic, or change one."""
     config = bodies.TopicConfig(
@@ -55,7 +66,13 @@ async def create_topic(request: CreateTopic, context: Context) -> Answer:
     return Answer()
 
 
-@handles(CreateTopicList)
+def _created_together(_: CreateTopicList, context: Context) -> Iterator[Need]:
+    wanted = bodies.decode(bodies.TopicConfigList, context.body)
+    for config in wanted.topic_config_list:
+        yield topic_need(config.topic_name, (CREATE,))
+
+
+@handles(CreateTopicList, Needs(_created_together))
 async def create_topics(_: CreateTopicList, context: Context) -> Answer:
     """Make or change several topics; none, where one of them cannot be."""
     wanted = bodies.decode(bodies.TopicConfigList, context.body).topic_config_list
@@ -68,6 +85,13 @@ def _checked(config: bodies.TopicConfig, context: Context) -> Topic:
     name = config.topic_name
     if complaint := names.topic_complaint(name) or _reserved(name, context):
         raise Refusal(ResponseCode.INVALID_PARAMETER, complaint)
+    mixed = config.attributes.get(f"+{message_types.ATTRIBUTE}") == message_types.MIXED
+    if mixed and not context.node.config.topics.mixed_message_type:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            "MIXED message type is not supported. Allowed: one type, or any with the "
+            "setting topics.mixed_message_type",
+        )
     filter_type = config.topic_filter_type
     if isinstance(filter_type, int):
         filter_type = str(bodies.named(filter_type, _FILTER_TYPES))
@@ -93,12 +117,18 @@ def _attributes(
     name: str, changes: Mapping[str, str], context: Context
 ) -> dict[str, str]:
     current = context.node.topics.get(name)
-    if current is not None:
-        return attributes.alter_topic(current.setup.attributes, changes)
-    # New on this broker, though others may have it: what it is there stays.
     elsewhere = context.node.routes.topics.get(name)
-    kept = elsewhere.attributes if elsewhere is not None else {}
-    return {**kept, **attributes.alter_topic(None, changes)}
+    if current is not None:
+        altered = attributes.alter_topic(current.setup.attributes, changes)
+    else:
+        # New on this broker, though others may have it: what it is there stays.
+        kept = elsewhere.attributes if elsewhere is not None else {}
+        altered = {**kept, **attributes.alter_topic(None, changes)}
+    return attributes.fit_for_compaction(
+        altered,
+        context.node.compaction.entry_format,
+        created=current is None and elsewhere is None,
+    )
 
 
 async def _put(topic: Topic, context: Context, *, everywhere: bool = False) -> None:
@@ -118,7 +148,7 @@ def _reserved(name: str, context: Context) -> str | None:
     return names.reserved_complaint(name, config.cluster, config.broker)
 
 
-@handles(DeleteTopic)
+@handles(DeleteTopic, on_topic(DELETE))
 async def delete_topic(request: DeleteTopic, context: Context) -> Answer:
     """Delete a topic with its messages and every group's offsets in it."""
     name = request.topic
@@ -132,7 +162,7 @@ async def delete_topic(request: DeleteTopic, context: Context) -> Answer:
     return Answer()
 
 
-@handles(GetTopicConfig)
+@handles(GetTopicConfig, on_topic(GET))
 def get_topic_config(request: GetTopicConfig, context: Context) -> Answer:
     """How one topic is set up."""
     topic = context.node.topics.get(request.topic)
@@ -144,7 +174,7 @@ def get_topic_config(request: GetTopicConfig, context: Context) -> Answer:
     return Answer(body=bodies.encode(_config(topic.setup)))
 
 
-@handles(GetAllTopicConfig)
+@handles(GetAllTopicConfig, on_every_topic(GET, LIST))
 def get_all_topic_config(request: GetAllTopicConfig, context: Context) -> Answer:
     """How all topics are set up, sorted by name; a part where one is asked for."""
     topics = {topic.name: topic.setup for topic in context.node.topics}
@@ -173,7 +203,7 @@ def _config(topic: Topic) -> bodies.TopicConfig:
     )
 
 
-@handles(GetTopicStats)
+@handles(GetTopicStats, on_topic(GET))
 async def get_topic_stats(request: GetTopicStats, context: Context) -> Answer:
     """Where each queue of a topic begins and ends."""
     topic = lookup.find_topic(context.node, request.topic)
@@ -197,7 +227,7 @@ async def _span(partition: Partition) -> admin_bodies.TopicOffset:
     )
 
 
-@handles(GetSystemTopicListFromBroker)
+@handles(GetSystemTopicListFromBroker, on_every_topic(GET, LIST))
 def get_system_topics(_: GetSystemTopicListFromBroker, context: Context) -> Answer:
     """The topics that are not users'."""
     config = context.node.config

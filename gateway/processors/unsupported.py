@@ -1,6 +1,8 @@
-"""Commands that are declared and not handled, each with the reason that clients read.
+"""Commands that are not handled, each with the reason that clients read.
 
-A command is in `PROCESSORS` or here, and never in both.
+Every code that RocketMQ knows is in `PROCESSORS` or here, and never in both. A reason
+says why there is no such thing here, and what to use instead where there is something.
+What is never decoded needs no header: most of these have none.
 """
 
 from __future__ import annotations
@@ -14,50 +16,21 @@ _FAMILIES: dict[str, tuple[Code, ...]] = {
         Code.RESET_CONSUMER_CLIENT_OFFSET,
         Code.GET_CONSUMER_STATUS_FROM_CLIENT,
         Code.PUSH_REPLY_MESSAGE_TO_CLIENT,
+        Code.NOTIFY_UNSUBSCRIBE_LITE,
     ),
-    "transactions come later": (
-        Code.END_TRANSACTION,
-        Code.RESUME_CHECK_HALF_MESSAGE,
-    ),
-    "request and reply come later": (
-        Code.SEND_REPLY_MESSAGE,
-        Code.SEND_REPLY_MESSAGE_V2,
-    ),
-    "pop consumption comes later": (
-        Code.POP_MESSAGE,
-        Code.ACK_MESSAGE,
-        Code.BATCH_ACK_MESSAGE,
-        Code.PEEK_MESSAGE,
-        Code.CHANGE_MESSAGE_INVISIBLETIME,
-        Code.NOTIFICATION,
-        Code.POLLING_INFO,
-        Code.QUERY_ASSIGNMENT,
-        Code.SET_MESSAGE_REQUEST_MODE,
-        Code.GET_ALL_MESSAGE_REQUEST_MODE,
-    ),
-    "messages with a delivery time of their own come later": (
+    "slaves of RocketMQ ask for it; the nodes here follow one log": (
         Code.GET_TIMER_CHECK_POINT,
         Code.GET_TIMER_METRICS,
-        Code.RECALL_MESSAGE,
     ),
-    "access rules come later": (
+    "accounts of ACL 1.0 are in plain_acl.yml, which is read again when it changes; "
+    "users of ACL 2.0 are changed by createUser and createAcl": (
         Code.UPDATE_AND_CREATE_ACL_CONFIG,
         Code.DELETE_ACL_CONFIG,
+        Code.GET_BROKER_CLUSTER_ACL_INFO,
         Code.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG,
         Code.GET_BROKER_CLUSTER_ACL_CONFIG,
-        Code.AUTH_CREATE_USER,
-        Code.AUTH_UPDATE_USER,
-        Code.AUTH_DELETE_USER,
-        Code.AUTH_GET_USER,
-        Code.AUTH_LIST_USER,
-        Code.AUTH_CREATE_ACL,
-        Code.AUTH_UPDATE_ACL,
-        Code.AUTH_DELETE_ACL,
-        Code.AUTH_GET_ACL,
-        Code.AUTH_LIST_ACL,
     ),
-    "settings are changed in the configuration file, followed by a restart": (
-        Code.UPDATE_BROKER_CONFIG,
+    "settings are in the configuration file, and are read when a node starts": (
         Code.UPDATE_NAMESRV_CONFIG,
     ),
     "brokers of RocketMQ cannot join; the brokers here register by themselves": (
@@ -65,39 +38,84 @@ _FAMILIES: dict[str, tuple[Code, ...]] = {
         Code.UNREGISTER_BROKER,
         Code.QUERY_DATA_VERSION,
         Code.REGISTER_TOPIC_IN_NAMESRV,
-        Code.GET_ALL_CONSUMER_OFFSET,
-        Code.GET_ALL_DELAY_OFFSET,
-        Code.GET_BROKER_HA_STATUS,
+        Code.GET_BROKER_MEMBER_GROUP,
+        Code.BROKER_HEARTBEAT,
+        Code.NOTIFY_MIN_BROKER_ID_CHANGE,
     ),
-    "a broker's write permission cannot be changed; each topic's can": (
-        Code.WIPE_WRITE_PERM_OF_BROKER,
-        Code.ADD_WRITE_PERM_OF_BROKER,
-    ),
-    "moving other clients' offsets comes later": (
-        Code.INVOKE_BROKER_TO_RESET_OFFSET,
-        Code.QUERY_CORRECTION_OFFSET,
-        Code.CLONE_GROUP_OFFSET,
-    ),
-    "asking connected clients on behalf of others comes later": (
-        Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
-        Code.GET_CONSUMER_RUNNING_INFO,
-        Code.CONSUME_MESSAGE_DIRECTLY,
-    ),
-    "topics that are split into units are not there": (
-        Code.GET_UNIT_TOPIC_LIST,
-        Code.GET_HAS_UNIT_SUB_TOPIC_LIST,
-        Code.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST,
-    ),
-    "statistics of a broker come later; ask topic by topic and group by group": (
-        Code.VIEW_BROKER_STATS_DATA,
-        Code.GET_BROKER_CONSUME_STATS,
-    ),
-    "a group cannot be kept from one topic; access rules come later": (
+    "access rules keep a user from a topic, and so its groups": (
         Code.UPDATE_AND_GET_GROUP_FORBIDDEN,
     ),
-    "the log keeps no index entries of that form": (Code.QUERY_CONSUME_QUEUE,),
-    "readers of old messages are not slowed down": (Code.GET_COLD_DATA_FLOW_CTR_INFO,),
-    "lite topics are not there": (Code.GET_BROKER_LITE_INFO,),
+    "no node copies another: the log keeps the copies, and each node reads them": (
+        Code.GET_ALL_CONSUMER_OFFSET,
+        Code.GET_ALL_DELAY_OFFSET,
+        Code.EXCHANGE_BROKER_HA_INFO,
+        Code.GET_BROKER_HA_STATUS,
+        Code.RESET_MASTER_FLUSH_OFFSET,
+        Code.GET_BROKER_EPOCH_CACHE,
+        Code.NOTIFY_BROKER_ROLE_CHANGED,
+    ),
+    "there is no controller: the route store tells who leads; see clusterList": (
+        Code.CONTROLLER_ALTER_SYNC_STATE_SET,
+        Code.CONTROLLER_ELECT_MASTER,
+        Code.CONTROLLER_REGISTER_BROKER,
+        Code.CONTROLLER_GET_REPLICA_INFO,
+        Code.CONTROLLER_GET_METADATA_INFO,
+        Code.CONTROLLER_GET_SYNC_STATE_DATA,
+        Code.UPDATE_CONTROLLER_CONFIG,
+        Code.GET_CONTROLLER_CONFIG,
+        Code.CLEAN_BROKER_DATA,
+        Code.CONTROLLER_GET_NEXT_BROKER_ID,
+        Code.CONTROLLER_APPLY_BROKER_ID,
+        Code.BROKER_CLOSE_CHANNEL_REQUEST,
+        Code.CHECK_NOT_ACTIVE_BROKER_REQUEST,
+        Code.GET_BROKER_LIVE_INFO_REQUEST,
+        Code.GET_SYNC_STATE_DATA_REQUEST,
+        Code.RAFT_BROKER_HEART_BEAT_EVENT_REQUEST,
+    ),
+    "there is no broker container; more brokers are more processes: serve --workers": (
+        Code.ADD_BROKER,
+        Code.REMOVE_BROKER,
+    ),
+    "queues do not move from broker to broker; a topic gets more with updateTopic": (
+        Code.UPDATE_AND_CREATE_STATIC_TOPIC,
+    ),
+    "readers of old messages are not slowed down, so no group has a limit": (
+        Code.UPDATE_COLD_DATA_FLOW_CTR_CONFIG,
+        Code.REMOVE_COLD_DATA_FLOW_CTR_CONFIG,
+        Code.GET_COLD_DATA_FLOW_CTR_INFO,
+    ),
+    "how far files are read ahead is the operating system's choice": (
+        Code.SET_COMMITLOG_READ_MODE,
+    ),
+    "nothing of a topic or group is in RocksDB; exportMetadata writes it as JSON": (
+        Code.CHECK_ROCKSDB_CQ_WRITE_PROGRESS,
+        Code.EXPORT_ROCKSDB_CONFIG_TO_JSON,
+    ),
+    "there is one timer, and no other to switch to": (Code.SWITCH_TIMER_ENGINE,),
+    "messages of lite topics are acknowledged as others are": (Code.ACK_LITE_MESSAGE,),
+    "there are no views of lite topics; their messages are in their topic": (
+        Code.GET_BROKER_LITE_INFO,
+        Code.GET_PARENT_TOPIC_INFO,
+        Code.GET_LITE_TOPIC_INFO,
+        Code.GET_LITE_CLIENT_INFO,
+        Code.GET_LITE_GROUP_INFO,
+        Code.TRIGGER_LITE_DISPATCH,
+    ),
+    "RocketMQ 5.5's own brokers do not know it either": (
+        Code.QUERY_BROKER_OFFSET,
+        Code.GET_TOPIC_CONFIG_LIST,
+        Code.GET_TOPIC_NAME_LIST,
+        Code.TRIGGER_DELETE_FILES,
+        Code.GET_CLIENT_CONFIG,
+        Code.SUSPEND_CONSUMER,
+        Code.RESUME_CONSUMER,
+        Code.RESET_CONSUMER_OFFSET_IN_CONSUMER,
+        Code.RESET_CONSUMER_OFFSET_IN_BROKER,
+        Code.ADJUST_CONSUMER_THREAD_POOL,
+        Code.WHO_CONSUME_THE_MESSAGE,
+        Code.REGISTER_FILTER_SERVER,
+        Code.REGISTER_MESSAGE_FILTER_CLASS,
+    ),
 }
 
 REASONS: dict[int, str] = {

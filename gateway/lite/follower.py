@@ -1,0 +1,268 @@
+"""Follows the queues of topics with lite topics, and notes whose messages they are.
+
+The queues are the truth. What is noted is read from them, in their order; so a message
+counts however it was stored, and a lost index is made again. One task follows them all:
+a queue that grows is looked at once for all that has come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from functools import partial
+from typing import TYPE_CHECKING
+
+import structlog
+
+from gateway.lite import names
+from gateway.lite.catalogue import Catalogue
+from gateway.lite.store import Noted, Store
+from gateway.node.timer.thread import IndexLostError, IndexThread
+from gateway.wire import message
+from storage.api import LogError, NoSuchPartitionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from gateway.node.served_topic import ServedTopic
+    from gateway.node.topics import Topics
+    from storage.api import Chunk, Log, Partition
+
+log = structlog.get_logger(__name__)
+
+_READ_COUNT = 1024
+_READ_BYTES = 2 * 1024 * 1024
+_RETRY_S = 1.0
+_OFFSET_AT = 20
+_OFFSET_END = 28
+
+
+class _Queue:
+    """A queue that is followed."""
+
+    __slots__ = ("grown", "number", "parent", "partition", "read_to")
+
+    def __init__(self, parent: Parent, number: int, partition: Partition) -> None:
+        self.parent = parent
+        self.number = number
+        self.partition = partition
+        self.read_to: int | None = None
+        """What is noted next; None before it was looked where that is."""
+        self.grown: Callable[[], None]
+
+
+class Parent:
+    """A topic whose lite topics are known.
+
+    Args:
+        name: The topic's.
+    """
+
+    __slots__ = ("catalogue", "name", "queues")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.catalogue = Catalogue()
+        self.queues: list[_Queue] = []
+
+    @property
+    def firsts(self) -> list[int]:
+        """The first message that is there, of each queue."""
+        return [queue.partition.first for queue in self.queues]
+
+    def has(self, lite: str, queue_id: int) -> int:
+        """One past a lite topic's last message in a queue; 0 where it has none."""
+        topic = self.catalogue.get(lite)
+        return topic.ends.get(queue_id, 0) if topic is not None else 0
+
+
+class Follower:
+    """Follows the queues of all parents.
+
+    Args:
+        topics: Where they are.
+        message_log: What opens them.
+        directory: Of the index.
+        came: Called with a parent and its lite topics that have new messages.
+    """
+
+    def __init__(
+        self,
+        topics: Topics,
+        message_log: Log,
+        directory: Path,
+        came: Callable[[str, Iterable[str]], None],
+    ) -> None:
+        self._topics = topics
+        self._log = message_log
+        self._came = came
+        self.store = IndexThread[Store]("lite topics", Store.open, directory)
+        self.parents: dict[str, Parent] = {}
+        self._grown: dict[_Queue, None] = {}
+        self._wake = asyncio.Event()
+        self._open = False
+
+    async def run(self) -> None:
+        """Follow for ever."""
+        anew = False
+        while True:
+            try:
+                await self.store.open(anew=anew)
+                self._open = True
+                for topic in self._topics:
+                    if topic.of_lites:
+                        self.follow(topic)
+                await self._keep_up()
+            except IndexLostError as error:
+                log.warning("index of lite topics is made again", reason=str(error))
+                self._stop()
+                anew = True
+                await asyncio.sleep(_RETRY_S)
+
+    async def close(self) -> None:
+        """Follow nothing any more."""
+        self._stop()
+        await self.store.close()
+
+    def _stop(self) -> None:
+        self._open = False
+        for name in list(self.parents):
+            self._leave(name)
+
+    def _leave(self, name: str) -> None:
+        parent = self.parents.pop(name, None)
+        for queue in parent.queues if parent is not None else ():
+            queue.partition.unwatch(queue.grown)
+            self._grown.pop(queue, None)
+
+    def follow(self, topic: ServedTopic) -> Parent | None:
+        """The lite topics of a topic, which is followed from now on.
+
+        None where the index is not open.
+        """
+        parent = self.parents.get(topic.name)
+        if parent is None:
+            if not self._open:
+                return None
+            parent = self.parents[topic.name] = Parent(topic.name)
+        for number in range(len(parent.queues), len(topic.partitions)):
+            queue = _Queue(parent, number, topic.partitions[number])
+            queue.grown = partial(self._look_at, queue)
+            parent.queues.append(queue)
+            queue.partition.watch(queue.grown)
+            self._look_at(queue)
+        return parent
+
+    def is_behind(self, parent: Parent) -> bool:
+        """Whether a queue has messages that are not noted."""
+        return any(
+            queue.read_to is None or queue.read_to < queue.partition.end
+            for queue in parent.queues
+        )
+
+    async def forget(self, name: str) -> None:
+        """A topic is gone."""
+        self._leave(name)
+        if self._open:
+            await self.store.run(Store.forget, name)
+
+    def _look_at(self, queue: _Queue) -> None:
+        self._grown[queue] = None
+        self._wake.set()
+
+    async def _keep_up(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            for queue in list(self._grown):
+                if self._grown.pop(queue, queue) is None:
+                    await self._read_on(queue)
+
+    async def _read_on(self, queue: _Queue) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            if queue.read_to is None:
+                await self._log.ready(queue.parent.name)
+                await self._begin(queue)
+            assert queue.read_to is not None, "it was just found"
+            if queue.read_to < queue.partition.end:
+                await self._note(queue, queue.read_to)
+                # The others first.
+                self._look_at(queue)
+        except NoSuchPartitionError:
+            self._leave(queue.parent.name)
+        except LogError as error:
+            log.warning(
+                "lite topics are behind",
+                topic=queue.parent.name,
+                queue_id=queue.number,
+                reason=str(error),
+            )
+            loop.call_later(_RETRY_S, self._look_at, queue)
+
+    async def _begin(self, queue: _Queue) -> None:
+        """Where to go on in a queue, if what is known of it is still so."""
+        parent, partition = queue.parent, queue.partition
+        known = await self.store.run(Store.read_to, parent.name, queue.number)
+        if known is not None and not await _fits(partition, *known):
+            log.warning("lite topics do not fit the log", topic=parent.name)
+            await self.store.run(Store.forget, parent.name)
+            parent.catalogue = Catalogue()
+            for other in parent.queues:
+                if other.read_to is not None:
+                    other.read_to = other.partition.first
+                    self._look_at(other)
+            known = None
+        if known is None:
+            queue.read_to = partition.first
+            return
+        if not len(parent.catalogue):
+            topics = await self.store.run(Store.topics, parent.name)
+            parent.catalogue = Catalogue(topics)
+        queue.read_to = known[0]
+        self._came(parent.name, parent.catalogue.names())
+
+    async def _note(self, queue: _Queue, read_to: int) -> None:
+        parent, partition = queue.parent, queue.partition
+        chunk = partition.read_now(read_to, _READ_COUNT, _READ_BYTES)
+        if chunk is None:
+            chunk = await partition.read(read_to, _READ_COUNT, _READ_BYTES)
+        found, checksum = _messages_in(chunk)
+        touched = parent.catalogue.note(queue.number, found)
+        await self.store.run(
+            Store.note,
+            parent.name,
+            queue.number,
+            found,
+            parent.catalogue.known(touched),
+            (chunk.next_offset, checksum),
+        )
+        queue.read_to = chunk.next_offset
+        if touched:
+            self._came(parent.name, touched)
+
+
+def _messages_in(chunk: Chunk) -> tuple[list[Noted], int]:
+    """The messages of lite topics that were read, and the last record's checksum."""
+    found = []
+    last: memoryview | None = None
+    for piece in chunk.data:
+        for record in message.split(piece):
+            last = record
+            lite = names.of_pairs(message.view_pairs(record))
+            if lite is not None:
+                offset = int.from_bytes(record[_OFFSET_AT:_OFFSET_END], "big")
+                found.append(Noted(lite, offset, message.view_store_ms(record)))
+    return found, zlib.crc32(last) if last is not None else 0
+
+
+async def _fits(partition: Partition, offset: int, checksum: int) -> bool:
+    """Whether the record before an offset is the one that was noted last."""
+    if offset > partition.end:
+        return False
+    if offset <= partition.first:
+        # Retention has taken it, or nothing was noted.
+        return True
+    chunk = await partition.read(offset - 1, 1, 1)
+    return bool(chunk.records) and zlib.crc32(b"".join(chunk.data)) == checksum

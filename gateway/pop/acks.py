@@ -1,0 +1,178 @@
+"""Receipts that come back: messages that are done, or kept for longer.
+
+A receipt counts while its message is out by that very hand-out. One that was used, is
+too late, or was never given changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gateway.pop.giving import ORDER_SIGN
+from gateway.pop.handouts import Batch
+from gateway.pop.returns import original_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from gateway.node.resets import Resets
+    from gateway.pop.handouts import Handouts, PopQueue
+    from gateway.pop.ledger import Ledger
+    from gateway.pop.lines import Lines
+    from gateway.pop.order import OrderBook, Page, Place
+    from gateway.wire.receipt import Receipt
+    from storage.offsets import Offsets
+
+
+class Renewed(NamedTuple):
+    """What makes the next receipt of a message whose time was changed."""
+
+    pop_ms: int
+    invisible_ms: int
+
+
+class Acks:
+    """Takes receipts.
+
+    Args:
+        limit: Messages of one queue that one group may have in hand.
+        offsets: Where groups are.
+        resets: Groups that were moved.
+        handouts: What is out and young.
+        ledger: What is out for longer.
+        book: What is out in order.
+        lines: Pops that wait.
+        clock: Milliseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        offsets: Offsets,
+        resets: Resets,
+        handouts: Handouts,
+        ledger: Ledger,
+        book: OrderBook,
+        lines: Lines,
+        clock: Callable[[], int],
+    ) -> None:
+        self._limit = limit
+        self._offsets = offsets
+        self._resets = resets
+        self._handouts = handouts
+        self._ledger = ledger
+        self._book = book
+        self._lines = lines
+        self._clock = clock
+
+    def done(
+        self, place: Place, receipt: Receipt, offset: int
+    ) -> bool | Coroutine[None, None, bool]:
+        """A message is done; False where it is not out by that receipt.
+
+        Raises:
+            LogError: The ledger cannot be written now.
+        """
+        queue = self._handouts.get(place)
+        if queue is None:
+            return False
+        batch = queue.batches.get((receipt.start, receipt.pop_ms))
+        if batch is not None:
+            bit = batch.out_by(receipt, offset)
+            if not bit:
+                return False
+            self._handouts.close(queue, batch, bit)
+            if queue.in_flight == self._limit - 1:
+                self._wake(queue)
+            return True
+        if queue.kept:
+            return self._done_in_ledger(queue, receipt, offset)
+        return False
+
+    async def _done_in_ledger(
+        self, queue: PopQueue, receipt: Receipt, offset: int
+    ) -> bool:
+        if not await self._ledger.close_message(queue.place, receipt, offset):
+            return False
+        queue.kept -= 1
+        if queue.in_flight == self._limit - 1:
+            self._wake(queue)
+        return True
+
+    def keep(
+        self, place: Place, receipt: Receipt, offset: int, invisible_ms: int
+    ) -> Renewed | Coroutine[None, None, Renewed | None] | None:
+        """Keep a message for a time from now; None where it is not out so.
+
+        Raises:
+            LogError: The ledger cannot be written now.
+        """
+        queue = self._handouts.get(place)
+        if queue is None:
+            return None
+        batch = queue.batches.get((receipt.start, receipt.pop_ms))
+        if batch is None:
+            if not queue.kept:
+                return None
+            return self._keep_in_ledger(place, receipt, offset, invisible_ms)
+        bit = batch.out_by(receipt, offset)
+        if not bit:
+            return None
+        pop_ms = self._clock()
+        while (offset, pop_ms) in queue.batches:
+            # The batch that it comes from was popped a moment ago.
+            pop_ms += 1
+        renewed = Batch(offset, pop_ms, invisible_ms, (offset,))
+        self._handouts.renew(queue, batch, bit, renewed)
+        return Renewed(pop_ms, invisible_ms)
+
+    async def _keep_in_ledger(
+        self, place: Place, receipt: Receipt, offset: int, invisible_ms: int
+    ) -> Renewed | None:
+        # Progress is past the message: in memory alone it could be lost.
+        pop_ms = self._clock()
+        until_ms = pop_ms + invisible_ms
+        if await self._ledger.renew(place, receipt, offset, pop_ms, until_ms):
+            return Renewed(pop_ms, invisible_ms)
+        return None
+
+    def _wake(self, queue: PopQueue) -> None:
+        topic = original_topic(queue.group, queue.topic)
+        own = topic == queue.topic
+        self._lines.wake(queue.group, topic, queue.queue_id if own else -1)
+
+    # In order.
+
+    def done_in_order(self, place: Place, receipt: Receipt, offset: int) -> bool:
+        """A message is done that was popped in order; False where it is not out so."""
+        page = self._book.find(place, receipt.pop_ms, offset)
+        if page is None:
+            return False
+        page.open.discard(offset)
+        page.used_ms = self._clock()
+        group, topic, queue_id = place
+        if not (self._resets.pending and self._resets.get(group, topic, queue_id)):
+            self._offsets.commit(group, topic, queue_id, page.next_offset)
+        self._note_free(place, page)
+        if not self._book.blocks(place, None, page.used_ms):
+            self._lines.wake(group, topic, queue_id)
+        return True
+
+    def keep_in_order(
+        self, place: Place, receipt: Receipt, offset: int, invisible_ms: int
+    ) -> Renewed | None:
+        """Keep a message for a time from now; None where it is not out so."""
+        page = self._book.find(place, receipt.pop_ms, offset)
+        if page is None:
+            return None
+        page.used_ms = self._clock()
+        visible_ms = page.used_ms + invisible_ms
+        page.visible_ms[offset] = visible_ms
+        self._note_free(place, page)
+        return Renewed(page.pop_ms, visible_ms - page.pop_ms)
+
+    def _note_free(self, place: Place, page: Page) -> None:
+        group, topic, queue_id = place
+        free_ms = page.free_ms
+        self._book.look_at(place, free_ms)
+        self._offsets.commit(group, ORDER_SIGN + topic, queue_id, free_ms)

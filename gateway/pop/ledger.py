@@ -1,0 +1,248 @@
+"""What is in consumers' hands for long: batches by receipt, and by their time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.pop import store
+from gateway.pop.journal import Journal
+from gateway.pop.store import Store
+from storage.api import LogError
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from gateway.node.topics import Topics
+    from gateway.pop.handouts import Batch
+    from gateway.pop.store import Change, Entry, Place
+    from gateway.wire.receipt import Receipt
+    from storage.api import Log
+
+_RETRY_MS = 1000
+
+
+class Ledger:
+    """The batches that are out for long.
+
+    Args:
+        topics: Where the system topic is, or will be with the first batch.
+        message_log: What opens it.
+        directory: The store's.
+        longest_ms: Nothing stays out for longer.
+        host: This broker's packed address.
+        clock: Milliseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        topics: Topics,
+        message_log: Log,
+        directory: Path,
+        longest_ms: int,
+        host: Callable[[], bytes],
+        clock: Callable[[], int],
+    ) -> None:
+        self.longest_ms = longest_ms
+        """The longest time for which a message can be kept from others."""
+        self._journal = Journal(
+            topics, message_log, directory, longest_ms, host, clock, self._came
+        )
+        self._clock = clock
+        self._leaving: set[bytes] = set()
+        """Batches that are being stored again."""
+        self._done_ms = 0
+        """Nothing in the store was visible before, or at that time."""
+        self.look_ms = 0
+        """When to look for what is due, at the latest."""
+        self.is_open = self._journal.is_open
+        self.is_writing = self._journal.is_writing
+        self.lost = self._journal.lost
+        """Set when the store cannot be used, or does not follow the log."""
+
+    async def open(
+        self, counted: Callable[[Counter[Place]], None], *, anew: bool
+    ) -> None:
+        """Have in the store what the log says.
+
+        Args:
+            counted: Called with how many messages are out, by queue, when that is so.
+            anew: Forget what the store has.
+
+        Raises:
+            LogError: The log cannot be read now.
+            IndexLostError: The directory cannot be used.
+        """
+        self._done_ms = self.look_ms = 0
+        await self._journal.open(counted, anew=anew)
+
+    async def close(self) -> None:
+        """Release the store. What it is told from now on is in the log alone."""
+        await self._journal.close()
+        self._leaving.clear()
+
+    async def put(self, changes: Iterable[Change]) -> None:
+        """Note that batches are out, or are out no more.
+
+        Raises:
+            LogError: That cannot be noted now.
+        """
+        await self._journal.put(changes)
+
+    def _came(self, changes: Sequence[Change]) -> None:
+        """Changes are in the store now: some may be due before all that was there."""
+        for key, value in changes:
+            if value:
+                visible_ms = store.visible_ms_of(key)
+                self._done_ms = min(self._done_ms, visible_ms - 1)
+                self.look_ms = min(self.look_ms, visible_ms)
+
+    # Receipts.
+
+    async def close_message(self, place: Place, receipt: Receipt, offset: int) -> bool:
+        """A message is done; False where it is not out by that receipt.
+
+        Raises:
+            LogError: That cannot be noted now.
+        """
+        found = await self._find(place, receipt, offset)
+        if found is None:
+            return False
+        await self._journal.put([found])
+        return True
+
+    async def renew(
+        self, place: Place, receipt: Receipt, offset: int, pop_ms: int, visible_ms: int
+    ) -> bool:
+        """Keep a message until a time; False where it is not out by that receipt.
+
+        Raises:
+            LogError: That cannot be noted now.
+        """
+        found = await self._find(place, receipt, offset)
+        if found is None:
+            return False
+        again = store.key_of(place, offset, pop_ms, visible_ms)
+        await self._journal.put([found, (again, store.value_of(0, 1, (offset,)))])
+        return True
+
+    async def _find(self, place: Place, receipt: Receipt, offset: int) -> Change | None:
+        """The change that closes a message; nothing may come between it and `put`."""
+        visible_ms = receipt.pop_ms + receipt.invisible_ms
+        try:
+            key = store.key_of(place, receipt.start, receipt.pop_ms, visible_ms)
+        except ValueError:
+            return None
+        value = await self._journal.get(key)
+        if not value or key in self._leaving:
+            return None
+        entry = store.entry_of(key, value)
+        if offset not in entry.offsets:
+            return None
+        bit = 1 << entry.offsets.index(offset)
+        if not entry.open & bit:
+            return None
+        return key, _value(entry, entry.open & ~bit)
+
+    # What is over.
+
+    async def take_due(self, now_ms: int, max_count: int) -> list[Entry]:
+        """The batches whose messages are visible now; their receipts are too late.
+
+        Each is to be settled. It costs what is due.
+
+        Raises:
+            IndexLostError: The store cannot be used.
+        """
+        after_ms, self._done_ms = self._done_ms, now_ms
+        found = await self._journal.run(Store.due, after_ms, now_ms, max_count)
+        if len(found) == max_count:
+            last_ms = store.visible_ms_of(found[-1][0])
+            self._done_ms = min(self._done_ms, last_ms - 1)
+        return self._take(found)
+
+    async def take_any(self, after: bytes, max_count: int) -> tuple[list[Entry], bytes]:
+        """Batches in order, whatever their time; and where to go on, or nothing.
+
+        Each is to be settled.
+
+        Raises:
+            IndexLostError: The store cannot be used.
+        """
+        found = await self._journal.run(Store.page, after, max_count)
+        return self._take(found), found[-1][0] if len(found) == max_count else b""
+
+    def _take(self, found: Sequence[Change]) -> list[Entry]:
+        entries = []
+        for key, stored in found:
+            value = self._journal.newest(key, stored)
+            if value and key not in self._leaving:
+                self._leaving.add(key)
+                entries.append(store.entry_of(key, value))
+        return entries
+
+    async def plan(self) -> None:
+        """Look again when more is due.
+
+        Raises:
+            IndexLostError: The store cannot be used.
+        """
+        next_ms = await self._journal.run(Store.next_ms, self._done_ms)
+        if next_ms is not None:
+            self.look_ms = min(self.look_ms, next_ms)
+
+    async def settle(self, settled: Sequence[tuple[Entry, int, int]]) -> None:
+        """Note what came of batches that were due.
+
+        Args:
+            settled: For each the bits of what stays out, and until when.
+
+        Raises:
+            LogError: That cannot be noted now; then they come again.
+        """
+        changes: list[Change] = []
+        for entry, out, until_ms in settled:
+            changes.append((_key(entry), b""))
+            if out:
+                again = store.key_of(entry.place, entry.start, entry.pop_ms, until_ms)
+                value = store.value_of(entry.attempts + 1, out, entry.offsets)
+                changes.append((again, value))
+        try:
+            await self._journal.put(changes)
+        except LogError:
+            for entry, _, _ in settled:
+                self._done_ms = min(self._done_ms, entry.visible_ms - 1)
+            self.look_ms = self._clock() + _RETRY_MS
+            raise
+        finally:
+            for entry, _, _ in settled:
+                self._leaving.discard(_key(entry))
+
+    async def drop(self, place: Place) -> None:
+        """A group was moved in a queue: what it had in hand there is forgotten.
+
+        Raises:
+            LogError: That cannot be noted now.
+            IndexLostError: The store cannot be used.
+        """
+        found = await self._journal.run(Store.of_place, place)
+        await self._journal.put([(key, b"") for key, _ in found])
+
+
+def change_of(place: Place, batch: Batch) -> Change:
+    """The change that puts a batch into the ledger, or out of it where none is open."""
+    key = store.key_of(place, batch.start, batch.pop_ms, batch.visible_ms)
+    if not batch.open:
+        return key, b""
+    return key, store.value_of(batch.attempts, batch.open, batch.offsets)
+
+
+def _key(entry: Entry) -> bytes:
+    return store.key_of(entry.place, entry.start, entry.pop_ms, entry.visible_ms)
+
+
+def _value(entry: Entry, open_bits: int) -> bytes:
+    if not open_bits:
+        return b""
+    return store.value_of(entry.attempts, open_bits, entry.offsets)

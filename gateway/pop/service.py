@@ -1,0 +1,301 @@
+"""Popping: hands messages out, takes receipts, and brings back what lacks one.
+
+Progress of a group is committed up to the first message that is neither done nor in the
+ledger. So whoever takes the broker over hands out again what was in hand and young, and
+finds all else in the ledger: nothing is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import structlog
+
+from gateway.node.timer.thread import IndexLostError
+from gateway.pop.acks import Acks
+from gateway.pop.giving import ORDER_SIGN, Giving
+from gateway.pop.handouts import SLOT_MS, Handouts
+from gateway.pop.ledger import Ledger
+from gateway.pop.lines import Lines
+from gateway.pop.order import OrderBook
+from gateway.pop.returns import Returns
+from gateway.pop.upkeep import DUE_COUNT, Upkeep
+from gateway.wire import receipt
+from storage.api import LogError
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Callable, Coroutine
+    from pathlib import Path
+
+    from gateway.config import PopConfig
+    from gateway.node.groups import Groups
+    from gateway.node.pulled import Pulled
+    from gateway.node.resets import Resets
+    from gateway.node.served_topic import ServedTopic
+    from gateway.node.topics import Topics
+    from gateway.pop.handouts import PopQueue
+    from gateway.pop.order import Place
+    from gateway.pop.switches import Switches
+    from storage.api import Log
+    from storage.offsets import Offsets
+
+log = structlog.get_logger(__name__)
+
+_TURN_S = SLOT_MS / 1000
+_RETRY_S = 1.0
+_WRITE_DOWN_S = 5.0
+_LOOK_EVERY_MS = 500
+_CLEAN_EVERY_MS = 3_600_000
+
+
+class Pop:
+    """Popping of a broker: a duty of the node that leads it.
+
+    Args:
+        config: Its limits.
+        switches: Whether it works.
+        broker: The broker's name.
+        topics: What is popped.
+        groups: Who pops.
+        offsets: Where groups are.
+        resets: Groups that were moved.
+        pulled: Is told how far groups have come.
+        message_log: Where messages are.
+        directory: Of the ledger's store.
+        timer: The topic of messages that wait for their time.
+        longest_ms: The longest time for which a message can be kept from others.
+        waiting: Pops that may wait at a time.
+        host: This broker's packed address.
+        clock: Milliseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        config: PopConfig,
+        switches: Switches,
+        broker: str,
+        topics: Topics,
+        groups: Groups,
+        offsets: Offsets,
+        resets: Resets,
+        pulled: Pulled,
+        message_log: Log,
+        directory: Path,
+        timer: Callable[[], ServedTopic],
+        longest_ms: int,
+        waiting: int,
+        host: Callable[[], bytes],
+        clock: Callable[[], int],
+    ) -> None:
+        self.switches = switches
+        self._offsets = offsets
+        self._resets = resets
+        self._clock = clock
+        self.handouts = Handouts(config.stay_ms)
+        self.book = OrderBook()
+        self.lines = Lines(waiting)
+        self.ledger = Ledger(topics, message_log, directory, longest_ms, host, clock)
+        self.giving = Giving(
+            broker,
+            switches,
+            config.in_flight,
+            topics,
+            offsets,
+            resets,
+            pulled,
+            self.handouts,
+            self.book,
+            self.lines,
+            self._forget_queue,
+            clock,
+        )
+        self.acks = Acks(
+            config.in_flight,
+            offsets,
+            resets,
+            self.handouts,
+            self.ledger,
+            self.book,
+            self.lines,
+            clock,
+        )
+        kind = receipt.RETRY_V2 if config.retry_topic_v2 else receipt.RETRY_V1
+        returns = Returns(topics, groups, message_log, timer, kind)
+        self._upkeep = Upkeep(self.handouts, self.ledger, returns, self.lines, clock)
+        self.roll_back = self._upkeep.roll_back
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._running: list[asyncio.Task[None]] = []
+        self._looking = False
+        self._clean_ms = 0
+        topics.watch_deleted(lambda topic: self.forget(topic=topic.name))
+
+    # A duty.
+
+    async def take_over(self) -> None:
+        """Hand out, from where groups are."""
+        self._block_queues()
+        loop = asyncio.get_running_loop()
+        self._running = [
+            loop.create_task(self._take_turns()),
+            loop.create_task(self._keep_ledger()),
+        ]
+
+    async def give_up(self) -> None:
+        """Stop, and write down what is in hand, so that it need not come again."""
+        running, self._running = self._running, []
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, *self._tasks, return_exceptions=True)
+        self.lines.release()
+        if running:
+            in_hand = [
+                (queue, batch)
+                for queue in self.handouts
+                for batch in queue.batches.values()
+            ]
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._upkeep.keep(in_hand), _WRITE_DOWN_S)
+            self._commit()
+        await self.ledger.close()
+        self.handouts.clear()
+        self.book.clear()
+
+    def _block_queues(self) -> None:
+        """What was in hand in order stays there, for as long as was said."""
+        now_ms = self._clock()
+        latest_ms = now_ms + self.ledger.longest_ms
+        for group in self._offsets.groups():
+            for name in self._offsets.topics(group):
+                if not name.startswith(ORDER_SIGN):
+                    continue
+                topic = name.removeprefix(ORDER_SIGN)
+                for queue_id, free_ms in self._offsets.queues(group, name).items():
+                    offset = self._offsets.get(group, topic, queue_id) or 0
+                    if free_ms > now_ms:
+                        place = (group, topic, queue_id)
+                        until_ms = min(free_ms, latest_ms)
+                        self.book.block(place, offset, until_ms)
+
+    def forget(self, *, group: str | None = None, topic: str | None = None) -> None:
+        """A group or a topic is gone."""
+        self.lines.release(group=group, topic=topic)
+        self.handouts.forget(group=group, topic=topic)
+        self.book.forget(group=group, topic=topic)
+        if topic is not None:
+            self._offsets.forget(group=group, topic=ORDER_SIGN + topic)
+
+    def _forget_queue(self, queue: PopQueue) -> None:
+        """A group was moved in a queue: nothing that it has in hand there counts."""
+        place = queue.place
+        self.handouts.empty(queue)
+        self.book.drop(place)
+        self._offsets.commit(queue.group, ORDER_SIGN + queue.topic, queue.queue_id, 0)
+        if queue.kept:
+            queue.kept = 0
+            self._spawn(self._drop(queue))
+
+    async def _drop(self, queue: PopQueue) -> None:
+        place = queue.place
+        try:
+            await self.ledger.drop(place)
+        except (LogError, IndexLostError) as error:
+            log.warning(
+                "messages from before a reset may come again",
+                group=queue.group,
+                topic=queue.topic,
+                queue_id=queue.queue_id,
+                reason=str(error),
+            )
+
+    # Turns.
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def is_idle(self) -> bool:
+        """Whether nothing is being stored again, or written down."""
+        return not self._tasks
+
+    async def _take_turns(self) -> None:
+        while True:
+            await asyncio.sleep(_TURN_S)
+            self.turn()
+
+    def turn(self) -> None:
+        """Do what is due, and say how far groups have come."""
+        now_ms = self._clock()
+        if self.switches.look():
+            self.lines.wake_all()
+        if not self.switches.works:
+            return
+        self._take_due(now_ms)
+        if self.handouts.unsaid:
+            self._commit()
+        if self.book.waits:
+            for group, topic, queue_id in self.book.take_free(now_ms):
+                self.lines.wake(group, topic, queue_id)
+        is_due = now_ms >= self.ledger.look_ms and self.ledger.is_open()
+        if is_due and not self._looking:
+            self._looking = True
+            # Clocks are set, and time does not pass while a machine sleeps.
+            self.ledger.look_ms = now_ms + _LOOK_EVERY_MS
+            self._spawn(self._look(now_ms))
+        if now_ms >= self._clean_ms:
+            self._clean_ms = now_ms + _CLEAN_EVERY_MS
+            self.book.clean(now_ms)
+
+    def _take_due(self, now_ms: int) -> None:
+        back, kept = [], []
+        for queue, batch in self.handouts.take_due(now_ms):
+            if batch.leaving:
+                continue
+            if batch.visible_ms <= now_ms:
+                batch.leaving = True
+                back.append((queue, batch))
+            else:
+                kept.append((queue, batch))
+        for at in range(0, len(back), DUE_COUNT):
+            self._spawn(self._upkeep.bring(back[at : at + DUE_COUNT]))
+        if kept:
+            self._spawn(self._upkeep.keep(kept))
+
+    def _commit(self) -> None:
+        queues, self.handouts.unsaid = self.handouts.unsaid, set()
+        for queue in queues:
+            offset = queue.done_to
+            place = queue.place
+            if offset is None or offset == queue.committed:
+                continue
+            if self._resets.pending and self._resets.get(*place):
+                continue
+            self._offsets.commit(*place, offset)
+            queue.committed = offset
+
+    async def _look(self, now_ms: int) -> None:
+        try:
+            await self._upkeep.look(now_ms)
+        finally:
+            self._looking = False
+
+    async def _keep_ledger(self) -> None:
+        """Have the ledger's store, and make it again when it is lost."""
+        anew = False
+        while True:
+            try:
+                await self.ledger.open(self._count, anew=anew)
+                await self.ledger.lost.wait()
+            except (IndexLostError, LogError) as error:
+                log.warning("ledger of pops is not there", reason=str(error))
+                anew = isinstance(error, IndexLostError)
+                await asyncio.sleep(_RETRY_S)
+
+    def _count(self, counts: Counter[Place]) -> None:
+        for queue in self.handouts:
+            queue.kept = 0
+        for place, count in counts.items():
+            self.handouts.queue(*place).kept = count

@@ -1,0 +1,193 @@
+"""What becomes of messages that stay in hand: into the ledger, and back again."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import structlog
+
+from gateway.node.timer.thread import IndexLostError
+from gateway.pop.ledger import change_of
+from gateway.pop.returns import back_off_ms, original_topic
+from routing.api import RouteError
+from storage.api import LogError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from gateway.pop.handouts import Batch, Handouts, PopQueue
+    from gateway.pop.ledger import Ledger
+    from gateway.pop.lines import Lines
+    from gateway.pop.returns import Returns
+    from gateway.pop.store import Entry
+
+log = structlog.get_logger(__name__)
+
+DUE_COUNT = 512
+"""Batches that are stored again together."""
+_RETRY_MS = 1000
+
+
+class Upkeep:
+    """Moves what stays in hand.
+
+    Args:
+        handouts: What is young.
+        ledger: What is not.
+        returns: Stores messages again.
+        lines: Pops that wait for them.
+        clock: Milliseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        handouts: Handouts,
+        ledger: Ledger,
+        returns: Returns,
+        lines: Lines,
+        clock: Callable[[], int],
+    ) -> None:
+        self._handouts = handouts
+        self._ledger = ledger
+        self._returns = returns
+        self._lines = lines
+        self._clock = clock
+
+    async def keep(self, kept: Sequence[tuple[PopQueue, Batch]]) -> None:
+        """Move batches to the ledger."""
+        batches = [(queue, batch, batch.open) for queue, batch in kept if batch.open]
+        if not batches:
+            return
+        changes = [change_of(queue.place, batch) for queue, batch, _ in batches]
+        try:
+            await self._ledger.put(changes)
+        except (LogError, RouteError) as error:
+            log.warning("pops wait to be written down", reason=str(error))
+            again_ms = self._clock() + _RETRY_MS
+            for queue, batch, _ in batches:
+                self._handouts.look_again(queue, batch, again_ms)
+            return
+        late = []
+        for (queue, batch, before), change in zip(batches, changes, strict=True):
+            if batch.open != before:
+                # Some were acknowledged meanwhile.
+                late.append((change[0], change_of(queue.place, batch)[1]))
+            queue.kept += batch.open.bit_count()
+            self._handouts.close(queue, batch, batch.open)
+        if late:
+            await self._put_late(late)
+
+    async def _put_late(self, late: list[tuple[bytes, bytes]]) -> None:
+        try:
+            await self._ledger.put(late)
+        except (LogError, RouteError) as error:
+            log.warning("acknowledged messages may come again", reason=str(error))
+
+    # What comes back.
+
+    async def bring(
+        self, due: Sequence[tuple[PopQueue, Batch]], *, later: bool = False
+    ) -> None:
+        """Store messages again that were young; later, so that they come in time."""
+        outcomes = await asyncio.gather(
+            *(
+                self._returns.bring(
+                    queue.place,
+                    batch.open_offsets(),
+                    batch.pop_ms,
+                    batch.visible_ms if later else None,
+                )
+                for queue, batch in due
+            ),
+            return_exceptions=True,
+        )
+        woken = set()
+        for (queue, batch), out in zip(due, outcomes, strict=True):
+            bits = 0
+            if isinstance(out, BaseException):
+                log.error("popped messages stay out", exc_info=out)
+            else:
+                bits = batch.open & ~_bits(batch.offsets, out)
+            self._handouts.close(queue, batch, bits)
+            woken.add((queue.group, original_topic(queue.group, queue.topic)))
+            if batch.open:
+                batch.leaving = False
+                again_ms = self._clock() + back_off_ms(batch.attempts)
+                batch.attempts += 1
+                self._handouts.look_again(queue, batch, again_ms)
+        self._wake(woken)
+
+    async def look(self, now_ms: int) -> None:
+        """Store messages again that the ledger has had for long enough."""
+        try:
+            while entries := await self._ledger.take_due(now_ms, DUE_COUNT):
+                await self._settle(entries)
+            await self._ledger.plan()
+        except (IndexLostError, LogError, RouteError) as error:
+            log.warning("messages that are due wait", reason=str(error))
+
+    async def _settle(self, entries: Sequence[Entry], *, later: bool = False) -> None:
+        outcomes = await asyncio.gather(
+            *(
+                self._returns.bring(
+                    one.place,
+                    one.open_offsets(),
+                    one.pop_ms,
+                    one.visible_ms if later else None,
+                )
+                for one in entries
+            )
+        )
+        now_ms = self._clock()
+        settled = []
+        for one, out in zip(entries, outcomes, strict=True):
+            bits = one.open & _bits(one.offsets, out)
+            settled.append((one, bits, now_ms + back_off_ms(one.attempts)))
+        await self._ledger.settle(settled)
+        woken = set()
+        for (group, topic, queue_id), bits, one in (
+            (one.place, bits, one) for one, bits, _ in settled
+        ):
+            queue = self._handouts.get((group, topic, queue_id))
+            if queue is not None:
+                queue.kept -= (one.open & ~bits).bit_count()
+            woken.add((group, original_topic(group, topic)))
+        self._wake(woken)
+
+    async def roll_back(self) -> int:
+        """Turn all that is in hand into retries that come when its time is over.
+
+        Receipts of it are too late from then on. It tells how many messages that were.
+
+        Raises:
+            LogError: Not all could be stored; the rest is in hand as before.
+            IndexLostError: Likewise.
+        """
+        young = [
+            (queue, batch)
+            for queue in self._handouts
+            for batch in list(queue.batches.values())
+            if not batch.leaving
+        ]
+        count = sum(batch.open.bit_count() for _, batch in young)
+        for _, batch in young:
+            batch.leaving = True
+        for at in range(0, len(young), DUE_COUNT):
+            await self.bring(young[at : at + DUE_COUNT], later=True)
+        after, more = b"", True
+        while more:
+            entries, after = await self._ledger.take_any(after, DUE_COUNT)
+            count += sum(one.open.bit_count() for one in entries)
+            await self._settle(entries, later=True)
+            more = bool(after)
+        return count
+
+    def _wake(self, woken: Iterable[tuple[str, str]]) -> None:
+        for group, topic in woken:
+            self._lines.wake(group, topic)
+
+
+def _bits(offsets: Sequence[int], some: set[int]) -> int:
+    """The bits of some of the messages of a batch."""
+    return sum(1 << index for index, one in enumerate(offsets) if one in some)

@@ -1,0 +1,169 @@
+"""The one place where requests are let in or not, before anybody works on them.
+
+A request is refused with NO_PERMISSION, as RocketMQ's brokers do, and the remark says
+who may not do what. Which rule says so stands in the audit log alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from acl.api import Credentials, Verdict
+from gateway.processors.context import Refusal, request_name
+from gateway.wire.codes import ResponseCode
+from gateway.wire.frame import decode_fields
+from gateway.wire.header import ROWS, decode_request
+from gateway.wire.signing import claims_in
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from acl.api import Guard, Need
+    from gateway.processors.context import Context
+    from gateway.processors.needs import Needs
+    from gateway.wire.frame import Envelope
+    from gateway.wire.header import Header
+    from gateway.wire.signing import Claims
+
+_NONE = Credentials()
+
+_decode_texts = msgspec.json.Decoder(dict[str, str]).decode
+
+
+def admit(
+    context: Context, guard: Guard, needs: Needs, envelope: Envelope
+) -> Header | Awaitable[Header]:
+    """Read a request's header, if whoever sent it may have it done.
+
+    Raises:
+        Refusal: It may not; an awaitable raises it, too.
+        HeaderError: The fields cannot be read.
+    """
+    verdict = _identify(context, guard, envelope)
+    if not isinstance(verdict, Verdict):
+        return _admit_later(context, guard, needs, envelope, verdict)
+    return _permit(context, guard, needs, envelope, verdict)
+
+
+def admit_send(
+    context: Context, guard: Guard, claims: Claims | None, needs: tuple[Need, ...]
+) -> Awaitable[None] | None:
+    """Let a send in whose header `plain_send` read.
+
+    Returns:
+        None, or an awaitable where it takes time to know whether it may come in.
+
+    Raises:
+        Refusal: It may not; the awaitable raises it, too.
+    """
+    verdict = guard.admit(
+        _credentials(claims, context.body),
+        needs,
+        context.peer.source,
+        request_name(context.code),
+    )
+    if not isinstance(verdict, Verdict):
+        return _admit_send_later(context, verdict)
+    _know(context, verdict)
+    return None
+
+
+async def _admit_send_later(context: Context, verdict: Awaitable[Verdict]) -> None:
+    _know(context, await verdict)
+
+
+async def _admit_later(
+    context: Context,
+    guard: Guard,
+    needs: Needs,
+    envelope: Envelope,
+    identified: Awaitable[Verdict],
+) -> Header:
+    admitted = _permit(context, guard, needs, envelope, await identified)
+    return admitted if isinstance(admitted, msgspec.Struct) else await admitted
+
+
+def _identify(
+    context: Context, guard: Guard, envelope: Envelope
+) -> Verdict | Awaitable[Verdict]:
+    peer = context.peer
+    if peer.identified:
+        return Verdict(allowed=True, principal=peer.principal)
+    credentials = credentials_of(envelope, context.body)
+    return guard.identify(credentials, peer.source, request_name(context.code))
+
+
+def _permit(
+    context: Context,
+    guard: Guard,
+    needs: Needs,
+    envelope: Envelope,
+    identified: Verdict,
+) -> Header | Awaitable[Header]:
+    _know(context, identified)
+    header: Header = decode_request(ROWS[context.code], envelope.ext_fields)
+    permitted = _require(context, guard, needs(header, context))
+    return header if permitted is None else _once(permitted, header)
+
+
+async def _once(permitted: Awaitable[None], header: Header) -> Header:
+    await permitted
+    return header
+
+
+def _know(context: Context, identified: Verdict) -> None:
+    if not identified.allowed:
+        raise _refusal(identified)
+    context.principal = principal = identified.principal
+    share = context.peer.share
+    if share is not None and principal is not None and not share.is_of(principal):
+        raise Refusal(
+            ResponseCode.SYSTEM_BUSY,
+            f"{principal.name:.128} has as many connections as its quota allows; "
+            "close one of them",
+        )
+
+
+def _require(
+    context: Context, guard: Guard, needs: tuple[Need, ...]
+) -> Awaitable[None] | None:
+    verdict = guard.permit(
+        context.principal, needs, context.peer.source, request_name(context.code)
+    )
+    if not isinstance(verdict, Verdict):
+        return _refuse_later(verdict)
+    if not verdict.allowed:
+        raise _refusal(verdict)
+    return None
+
+
+async def _refuse_later(verdict: Awaitable[Verdict]) -> None:
+    decided = await verdict
+    if not decided.allowed:
+        raise _refusal(decided)
+
+
+def _refusal(verdict: Verdict) -> Refusal:
+    return Refusal(ResponseCode.NO_PERMISSION, verdict.remark)
+
+
+def credentials_of(envelope: Envelope, body: bytes) -> Credentials:
+    """What a request says of its sender.
+
+    Raises:
+        HeaderError: The fields cannot be read.
+    """
+    try:
+        fields = _decode_texts(envelope.ext_fields)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        fields = decode_fields(envelope.ext_fields)
+    return _credentials(claims_in(fields, envelope.version), body)
+
+
+def _credentials(claims: Claims | None, body: bytes) -> Credentials:
+    if claims is None:
+        return _NONE
+    key, signature, token, method, namespace, values = claims
+    return Credentials(key, signature, token, method, namespace, values, body)

@@ -1,0 +1,126 @@
+"""Batches over many queues: messages are staged, and committed together.
+
+Ours alone: RocketMQ's own brokers have transactions of one message each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import msgspec
+
+from gateway.node import names
+from gateway.node.delays import DELAYING
+from gateway.processors import lookup
+from gateway.processors.context import Answer, Context, Refusal
+from gateway.processors.dispatch import handles
+from gateway.processors.needs import KNOWN, PUB, on_topic
+from gateway.wire import bodies, message, properties
+from gateway.wire.batch import decode_batch
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.batches import (
+    CommitBatch,
+    LastBatch,
+    LastBatchReply,
+    Stage,
+    StagedBatch,
+    StageReply,
+)
+
+if TYPE_CHECKING:
+    from gateway.node.node import Node
+
+_ROOM_BYTES = 256
+"""What a delivered message's properties may gain: the broker's own, and its mark."""
+
+
+@handles(Stage, on_topic(PUB))
+async def stage(request: Stage, context: Context) -> StageReply:
+    """Keep messages until a commit names them."""
+    node = context.node
+    _check_producer(request.producer_id)
+    topic = lookup.find_topic(node, request.topic)
+    lookup.find_partition(node, request.topic, request.queue_id)
+    if not topic.writable or request.topic in names.NOT_FOR_SENDING:
+        raise Refusal(
+            ResponseCode.NO_PERMISSION,
+            f"the topic[{request.topic}] sending message is forbidden",
+        )
+    _check_entries(node, context.body)
+    offset = await node.batches.stage(
+        request.producer_id,
+        request.topic,
+        request.queue_id,
+        context.body,
+        context.peer.packed_address,
+        _owner(context),
+    )
+    return StageReply(offset=offset)
+
+
+def _owner(context: Context) -> str:
+    """Who alone may commit what is staged, and commit as its producer."""
+    if context.principal is None:
+        return ""
+    # As a property: names of principals may have any characters.
+    return quote(str(context.principal), safe=":@", errors="backslashreplace")
+
+
+def _check_producer(producer_id: str) -> None:
+    # What may name a group may name a producer.
+    if complaint := names.group_complaint(producer_id):
+        raise Refusal(ResponseCode.INVALID_PARAMETER, f"producerId: {complaint}")
+
+
+def _check_entries(node: Node, body: bytes) -> None:
+    """Refuse now what could not be delivered later."""
+    entries = decode_batch(body)
+    if not entries:
+        raise Refusal(
+            ResponseCode.MESSAGE_ILLEGAL, "no messages to stage; allowed: 1 or more"
+        )
+    room = message.MAX_PROPERTIES_BYTES - len(node.property_suffix) - _ROOM_BYTES
+    for entry in entries:
+        if len(entry.properties.encode()) > room:
+            raise Refusal(
+                ResponseCode.MESSAGE_ILLEGAL,
+                f"properties of {len(entry.properties.encode())} bytes in a batch; "
+                f"allowed: {room}",
+            )
+        pairs = properties.parse(entry.properties)
+        if not DELAYING.isdisjoint(pairs) or properties.TRANSACTION_PREPARED in pairs:
+            raise Refusal(
+                ResponseCode.MESSAGE_ILLEGAL,
+                "a delay or a transaction is not supported for messages of a batch",
+            )
+
+
+@handles(CommitBatch, KNOWN)
+async def commit_batch(request: CommitBatch, context: Context) -> Answer:
+    """Deliver what was staged, once, and answer when it is there."""
+    _check_producer(request.producer_id)
+    if request.batch_id < 0:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"batchId is {request.batch_id}; allowed: 0 and more",
+        )
+    try:
+        asked = msgspec.json.decode(context.body, type=StagedBatch)
+    except msgspec.DecodeError as error:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER, f"body names no staged messages: {error}"
+        ) from error
+    first = await context.node.batches.commit(
+        request.producer_id, request.batch_id, asked.staged, _owner(context)
+    )
+    told = StagedBatch(staged={name: list(at) for name, at in first.items()})
+    return Answer(body=bodies.encode(told))
+
+
+@handles(LastBatch, KNOWN)
+async def last_batch(request: LastBatch, context: Context) -> LastBatchReply:
+    """Tell which batch of a producer was committed last."""
+    _check_producer(request.producer_id)
+    last = await context.node.batches.last(request.producer_id, _owner(context))
+    return LastBatchReply(batch_id=last)

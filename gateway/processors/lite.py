@@ -1,0 +1,217 @@
+"""Lite topics: subscribing to them, and popping what comes there.
+
+Source: LiteSubscriptionCtlProcessor.java and PopLiteMessageProcessor.java, 5.5.0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from gateway.lite import names, settings
+from gateway.lite.resetting import Begin
+from gateway.processors import pop
+from gateway.processors.context import Answer, Context, Refusal
+from gateway.processors.dispatch import handles
+from gateway.processors.needs import SUB, Needs, on_popped, popped_needs
+from gateway.wire import bodies, receipt
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.lite import (
+    COMPLETE_ADD,
+    COMPLETE_REMOVE,
+    PARTIAL_ADD,
+    PARTIAL_REMOVE,
+    LiteSubscription,
+    LiteSubscriptionCtl,
+    LiteSubscriptions,
+    OffsetOption,
+    PopLiteMessage,
+    PopLiteReply,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from acl.api import Need
+    from gateway.lite.resetting import Kind
+    from gateway.lite.service import Lite
+    from gateway.lite.settings import LiteGroup
+    from gateway.lite.subscribers import Subscriber
+    from gateway.node.served_topic import ServedTopic
+    from routing.api import Group
+
+_ANY_QUEUE = -1
+_POLICIES = {1: Begin("first"), 2: Begin("end")}
+_KINDS: dict[str, Kind] = {"OFFSET": "offset", "TAIL_N": "back", "TIMESTAMP": "time"}
+
+
+@handles(PopLiteMessage, on_popped(SUB))
+async def pop_lite_message(request: PopLiteMessage, context: Context) -> Answer:
+    """Hand messages of lite topics out, or wait for some."""
+    group, topic, _ = _places(request.consumer_group, request.topic, context)
+    pop.check_count(request.max_msg_num)
+    pop.check_invisible(context, request.invisible_time, 1)
+    lite, peer = context.node.lite, context.peer
+    one = lite.subscriber(group.name, request.client_id, topic)
+    loop = asyncio.get_running_loop()
+    ends_at = loop.time() + min(request.poll_time, pop.MAX_POLL_MS) / 1000
+    while True:
+        async with context.node.disk_reads:
+            given = await lite.pop(
+                one, request.max_msg_num, request.invisible_time, request.attempt_id
+            )
+        reply = PopLiteReply(
+            pop_time=given.pop_ms,
+            invisible_time=request.invisible_time,
+            revive_qid=receipt.IN_ORDER,
+            order_count_info=";".join(map(str, given.counts)),
+        )
+        if given.data:
+            count = len(given.counts)
+            context.node.traffic.pulled(topic.name, group.name, count)
+            body = b"".join(given.data)
+            return Answer(ResponseCode.SUCCESS, "FOUND", reply, body=body)
+        peer.hold()
+        try:
+            came = await lite.wait(one, ends_at - loop.time())
+        finally:
+            peer.unhold()
+        if not came or peer.closed or _is_outdated(one, group, topic, context):
+            code = ResponseCode.POLLING_TIMEOUT
+            return Answer(code, "NO_MESSAGE_IN_QUEUE", reply)
+
+
+def _is_outdated(
+    one: Subscriber, group: Group, topic: ServedTopic, context: Context
+) -> bool:
+    """Whether something was changed since a pop came: its client asks again."""
+    node = context.node
+    return (
+        not node.leadership.is_certain()
+        or node.lite.subscribers.find(one.group, one.client_id) is not one
+        or node.groups.get(group.name) is not group
+        or node.topics.get(topic.name) is not topic
+    )
+
+
+def _places(
+    group_name: str, topic_name: str, context: Context
+) -> tuple[Group, ServedTopic, LiteGroup]:
+    """A group and the topic whose lite topics it consumes.
+
+    Raises:
+        Refusal: They are not such, or do not belong together.
+    """
+    group = context.node.groups.get(group_name)
+    if group is None:
+        raise Refusal(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"subscription group [{group_name:.200}] does not exist",
+        )
+    topic = pop.check(context, topic_name, _ANY_QUEUE, group)
+    if not topic.of_lites:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"the topic [{topic.name}] message type not match; allowed: topics with "
+            "message.type=LITE",
+        )
+    bound = settings.of_group(group.attributes)
+    if bound.parent != topic.name:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"subscription bind topic not match, {group.name}: lite.bind.topic is "
+            f"{bound.parent or 'not set'}; asked for: {topic.name}",
+        )
+    return group, topic, bound
+
+
+def _subscriptions(context: Context) -> list[LiteSubscription]:
+    found = bodies.decode(LiteSubscriptions, context.body).subscription_set
+    if not found:
+        raise Refusal(
+            ResponseCode.ILLEGAL_OPERATION, "LiteSubscriptionCtlRequestBody is empty."
+        )
+    return found
+
+
+def _subscribed(_: LiteSubscriptionCtl, context: Context) -> Iterator[Need]:
+    for group, topic in {(one.group, one.topic) for one in _subscriptions(context)}:
+        yield from popped_needs(group, topic, (SUB,))
+
+
+@handles(LiteSubscriptionCtl, Needs(_subscribed))
+async def lite_subscription_ctl(_: LiteSubscriptionCtl, context: Context) -> Answer:
+    """Change what clients subscribe to."""
+    for wanted in _subscriptions(context):
+        change = _ACTIONS.get(wanted.action)
+        if change is None:
+            raise Refusal(
+                ResponseCode.INVALID_PARAMETER,
+                f"action is {wanted.action:.50}; allowed: {', '.join(_ACTIONS)}",
+            )
+        if not wanted.client_id.strip():
+            raise Refusal(ResponseCode.INVALID_PARAMETER, "clientId is blank")
+        _check_names(wanted)
+        places = _places(wanted.group, wanted.topic, context)
+        topic, bound = places[1:]
+        one = context.node.lite.subscriber(wanted.group, wanted.client_id, topic)
+        await change(context.node.lite, one, bound, wanted)
+    return Answer()
+
+
+def _check_names(wanted: LiteSubscription) -> None:
+    for name in wanted.lite_topic_set or ():
+        if complaint := names.complaint(name):
+            raise Refusal(ResponseCode.INVALID_PARAMETER, complaint)
+
+
+async def _add(
+    lite: Lite, one: Subscriber, bound: LiteGroup, wanted: LiteSubscription
+) -> None:
+    begin = _begin(wanted.offset_option)
+    await lite.subscribe(one, bound, wanted.lite_topic_set or (), begin)
+
+
+async def _remove(
+    lite: Lite, one: Subscriber, bound: LiteGroup, wanted: LiteSubscription
+) -> None:
+    await lite.unsubscribe(one, bound, wanted.lite_topic_set or ())
+
+
+async def _replace(
+    lite: Lite, one: Subscriber, bound: LiteGroup, wanted: LiteSubscription
+) -> None:
+    lite.replace(one, bound, wanted.lite_topic_set or ())
+
+
+async def _leave(
+    lite: Lite, one: Subscriber, _: LiteGroup, __: LiteSubscription
+) -> None:
+    lite.gone(one.client_id, one.group)
+
+
+_ACTIONS: dict[
+    str,
+    Callable[[Lite, Subscriber, LiteGroup, LiteSubscription], Awaitable[None]],
+] = {
+    PARTIAL_ADD: _add,
+    PARTIAL_REMOVE: _remove,
+    COMPLETE_ADD: _replace,
+    COMPLETE_REMOVE: _leave,
+}
+
+
+def _begin(option: OffsetOption | None) -> Begin | None:
+    """Where a subscription begins; None: where the group is."""
+    if option is None:
+        return None
+    if option.type == "POLICY" and 0 <= option.value <= max(_POLICIES):
+        return _POLICIES.get(option.value)
+    kind = _KINDS.get(option.type)
+    if kind is None or not 0 <= option.value < 1 << 63:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"offset option {option.type:.20} {option.value}; allowed: POLICY 0 to 2, "
+            f"and 0 and more of {', '.join(_KINDS)}",
+        )
+    return Begin(kind, option.value)

@@ -1,0 +1,154 @@
+"""What a request must be allowed: declared with its processor, by these few words.
+
+`handles(PullMessage, on_topic(SUB) & on_group(SUB))` says that a pull needs Sub on what
+its fields `topic` and `consumer_group` name. A retry topic is its group's.
+
+Source: DefaultAuthorizationContextBuilder and the headers' RocketMQAction, RocketMQ
+5.5.0, which check nothing where a header has no annotation, or a field is left out.
+Here such a request needs permission for all topics, all groups or the cluster.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from acl.api import Action, Need, Resource, ResourceKind
+from gateway.node import names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gateway.processors.context import Context
+
+    Ask = Callable[[Any, Context], Iterator[Need]]
+
+PUB, SUB = Action.PUB, Action.SUB
+CREATE, UPDATE, DELETE = Action.CREATE, Action.UPDATE, Action.DELETE
+GET, LIST = Action.GET, Action.LIST
+
+ALL = "*"
+"""Stands for all topics or groups; rules for all of them match it, no others."""
+
+
+class Needs:
+    """What requests of one code need; called with a header and its context.
+
+    Args:
+        ask: Says what one request needs.
+        of_nodes: Whether only nodes of the cluster send it, which sign it themselves;
+            nobody else's permission is asked.
+    """
+
+    def __init__(self, ask: Ask, *, of_nodes: bool = False) -> None:
+        self._ask = ask
+        self.of_nodes = of_nodes
+
+    def __call__(self, header: Any, context: Context) -> tuple[Need, ...]:
+        """What a request needs; nothing, where whoever is known may send it."""
+        return tuple(self._ask(header, context))
+
+    def __and__(self, other: Needs) -> Needs:
+        """Both of them."""
+        return Needs(lambda header, context: _both(self, other, header, context))
+
+
+def _both(first: Needs, second: Needs, header: Any, context: Context) -> Iterator[Need]:
+    yield from first(header, context)
+    yield from second(header, context)
+
+
+def _nothing(_header: Any, _context: Context) -> Iterator[Need]:
+    return iter(())
+
+
+NODES = Needs(_nothing, of_nodes=True)
+KNOWN = Needs(_nothing)
+
+
+def topic_need(name: str, actions: tuple[Action, ...]) -> Need:
+    """What is needed for a topic, or for the group whose retry topic it is."""
+    if name.startswith(names.RETRY_PREFIX):
+        return group_need(name, actions)
+    return Need(Resource(ResourceKind.TOPIC, name), actions)
+
+
+def group_need(name: str, actions: tuple[Action, ...]) -> Need:
+    """What is needed for a consumer group."""
+    group = name.removeprefix(names.RETRY_PREFIX)
+    return Need(Resource(ResourceKind.GROUP, group), actions)
+
+
+def cluster_need(name: str, actions: tuple[Action, ...]) -> Need:
+    """What is needed for the cluster."""
+    return Need(Resource(ResourceKind.CLUSTER, name), actions)
+
+
+def on_topic(*actions: Action, field: str = "topic") -> Needs:
+    """One of the actions on the topic that a field names; without one, on all."""
+    return Needs(
+        lambda header, _: iter((topic_need(getattr(header, field) or ALL, actions),))
+    )
+
+
+def on_group(*actions: Action, field: str = "consumer_group") -> Needs:
+    """One of the actions on the group that a field names; without one, on all."""
+    return Needs(
+        lambda header, _: iter((group_need(getattr(header, field) or ALL, actions),))
+    )
+
+
+def on_topic_if_given(*actions: Action, field: str = "topic") -> Needs:
+    """As `on_topic`; without one, nothing: something else is needed, too."""
+
+    def ask(header: Any, _: Context) -> Iterator[Need]:
+        if name := getattr(header, field):
+            yield topic_need(name, actions)
+
+    return Needs(ask)
+
+
+def on_group_if_given(*actions: Action, field: str = "consumer_group") -> Needs:
+    """As `on_group`; without one, nothing: something else is needed, too."""
+
+    def ask(header: Any, _: Context) -> Iterator[Need]:
+        if name := getattr(header, field):
+            yield group_need(name, actions)
+
+    return Needs(ask)
+
+
+def popped_needs(group: str, topic: str, actions: tuple[Action, ...]) -> Iterator[Need]:
+    """What a consumer needs that pops: its group and the topic.
+
+    A retry topic of popping is named by group and topic, and each of the two is needed.
+    """
+    yield group_need(group or ALL, actions)
+    own = names.retry_topic(group)
+    if topic.startswith((f"{own}+", f"{own}_")):
+        topic = topic[len(own) + 1 :]
+    if topic != own:
+        yield topic_need(topic or ALL, actions)
+
+
+def on_popped(*actions: Action) -> Needs:
+    """One of the actions on the group and the topic that a pop's fields name."""
+    return Needs(
+        lambda header, _: popped_needs(header.consumer_group, header.topic, actions)
+    )
+
+
+def on_every_topic(*actions: Action) -> Needs:
+    """One of the actions on all topics."""
+    return Needs(lambda _, __: iter((topic_need(ALL, actions),)))
+
+
+def on_every_group(*actions: Action) -> Needs:
+    """One of the actions on all groups."""
+    return Needs(lambda _, __: iter((group_need(ALL, actions),)))
+
+
+def on_cluster(*actions: Action) -> Needs:
+    """One of the actions on the cluster."""
+    return Needs(
+        lambda _, context: iter((cluster_need(context.node.config.cluster, actions),))
+    )

@@ -1,0 +1,318 @@
+"""Popping: messages of one queue or of any, now or as soon as there are some.
+
+Source: PopMessageProcessor.java and PopLongPollingService.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from gateway.node import attributes, subscriptions
+from gateway.pop.lines import Waiter
+from gateway.pop.taking import Taken, Wanted
+from gateway.processors.context import LATER, Answer, Context, Later, Refusal
+from gateway.processors.dispatch import handles
+from gateway.processors.needs import SUB, on_popped
+from gateway.wire import receipt
+from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
+from gateway.wire.commands.pop import FROM_EARLIEST, PopMessage, PopReply
+from gateway.wire.frame import PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from gateway.node.served_topic import ServedTopic
+    from gateway.node.subscriptions import Subscription
+    from routing.api import Group
+
+MAX_COUNT = 32
+MAX_POLL_MS = 120_000
+"""Longest wait, whatever the client asks for: Java's is 15 seconds."""
+
+# A `PopReply` as `encode_frame` would make it, with room for what differs.
+_FOUND = (
+    b'{"code":0,"extFields":{"popTime":"%d","invisibleTime":"%d","reviveQid":"%d",'
+    b'"restNum":"%d","startOffsetInfo":"%b","msgOffsetInfo":"%b"%b},'
+    b'"flag":1,"language":"JAVA","opaque":%d,"remark":"FOUND",'
+    b'"serializeTypeCurrentRPC":"JSON","version":'
+    + str(ROPEWAY_VERSION).encode()
+    + b"}"
+)
+_ORDERS = b',"orderCountInfo":"%b"'
+
+
+@handles(PopMessage, on_popped(SUB))
+def pop_message(
+    request: PopMessage, context: Context
+) -> Answer | Later | Coroutine[None, None, Answer | Later]:
+    """Hand messages out, or wait for some."""
+    group = context.node.groups.get(request.consumer_group)
+    if group is None:
+        return _ensure_group_and_pop(request, context)
+    topic = check(context, request.topic, request.queue_id, group)
+    _check_numbers(request, context)
+    subscription = _subscription(request.exp or None, request.exp_type or None)
+    return _Pop(request, context, topic, group, subscription).run()
+
+
+async def _ensure_group_and_pop(
+    request: PopMessage, context: Context
+) -> Answer | Later:
+    await ensure_group(context, request.consumer_group)
+    result = pop_message(request, context)
+    return result if isinstance(result, (Answer, Later)) else await result
+
+
+async def ensure_group(context: Context, name: str) -> Group:
+    """The set-up of a group, made where that is allowed.
+
+    Raises:
+        Refusal: There is none.
+    """
+    group = await context.node.groups.ensure(name)
+    if group is None:
+        raise Refusal(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"subscription group [{name:.200}] does not exist",
+        )
+    return group
+
+
+def check(context: Context, name: str, queue_id: int, group: Group) -> ServedTopic:
+    """The topic, where a group may pop the queue; below 0 any queue.
+
+    Raises:
+        Refusal: It may not, or there is no such queue.
+    """
+    topic = context.node.topics.get(name)
+    if topic is None:
+        raise Refusal(
+            ResponseCode.TOPIC_NOT_EXIST,
+            f"topic[{name:.200}] not exist, apply first please!",
+        )
+    if not topic.readable:
+        raise Refusal(
+            ResponseCode.NO_PERMISSION,
+            f"the topic[{name}] peeking message is forbidden",
+        )
+    queues = topic.setup.read_queue_nums
+    if queue_id >= queues:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"queueId[{queue_id}] is illegal, topic {name} has queues "
+            f"0 to {queues - 1}; -1 means any",
+        )
+    if not group.consume_enable:
+        raise Refusal(
+            ResponseCode.NO_PERMISSION,
+            f"subscription group no permission, {group.name}",
+        )
+    return topic
+
+
+def _check_numbers(request: PopMessage, context: Context) -> None:
+    check_count(request.max_msg_nums)
+    check_invisible(context, request.invisible_time, 1)
+
+
+def check_count(count: int) -> None:
+    """Refuse what is no number of messages that a pop can take.
+
+    Raises:
+        Refusal: It is none.
+    """
+    if not 0 < count <= MAX_COUNT:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"maxMsgNums is {count}; allowed: 1 to {MAX_COUNT}",
+        )
+
+
+def check_invisible(context: Context, invisible_ms: int, least_ms: int) -> None:
+    """Refuse what is no time for which a message can be kept from others.
+
+    Raises:
+        Refusal: It is none.
+    """
+    longest_ms = context.node.pop.ledger.longest_ms
+    if not least_ms <= invisible_ms <= longest_ms:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"invisibleTime is {invisible_ms}; allowed: {least_ms} to {longest_ms}",
+        )
+
+
+@lru_cache(maxsize=1024)
+def _subscription(expression: str | None, kind: str | None) -> Subscription:
+    return subscriptions.build(expression, kind, 0)
+
+
+def _priority_percent(topic: ServedTopic, group: Group, request: PopMessage) -> int:
+    """Of how many pops in a hundred messages come by their priorities."""
+    if not topic.of_priorities or request.order:
+        return 0
+    return attributes.priority_percent(group.attributes)
+
+
+class _Pop:
+    """One pop, perhaps waiting."""
+
+    __slots__ = ("_context", "_ends_at", "_group", "_request", "_topic", "_wanted")
+
+    def __init__(
+        self,
+        request: PopMessage,
+        context: Context,
+        topic: ServedTopic,
+        group: Group,
+        subscription: Subscription,
+    ) -> None:
+        self._request = request
+        self._context = context
+        self._topic = topic
+        self._group = group
+        self._ends_at = 0.0
+        self._wanted = Wanted(
+            request.consumer_group,
+            request.topic,
+            request.queue_id,
+            request.max_msg_nums,
+            request.invisible_time,
+            subscription.filter,
+            request.init_mode == FROM_EARLIEST,
+            request.order,
+            request.attempt_id,
+            _priority_percent(topic, group, request),
+        )
+
+    def run(self) -> Answer | Later | Coroutine[None, None, Answer | Later]:
+        """Answer at once, wait for the disk, or wait for messages."""
+        taken = self._context.node.pop.giving.pop(self._wanted)
+        if isinstance(taken, Taken):
+            return self._outcome(taken)
+        return self._await(taken)
+
+    async def _await(self, taking: Coroutine[None, None, Taken]) -> Answer | Later:
+        async with self._context.node.disk_reads:
+            taken = await taking
+        return self._outcome(taken)
+
+    def _outcome(self, taken: Taken) -> Answer | Later:
+        if taken.count:
+            self._respond(taken)
+            return LATER
+        return self._hold(taken)
+
+    def _respond(self, taken: Taken) -> None:
+        context, request = self._context, self._request
+        orders = b""
+        if taken.orders:
+            orders = _ORDERS % ";".join(taken.orders).encode()
+        header = _FOUND % (
+            taken.pop_ms,
+            request.invisible_time,
+            receipt.IN_ORDER if request.order else 0,
+            taken.rest,
+            ";".join(taken.starts).encode(),
+            ";".join(taken.offsets).encode(),
+            orders,
+            context.opaque,
+        )
+        context.node.traffic.pulled(request.topic, self._group.name, taken.count)
+        size = len(header)
+        body_bytes = sum(map(len, taken.data))
+        context.respond(PREFIX.pack(size + 4 + body_bytes, size) + header, *taken.data)
+
+    def _empty(self, code: ResponseCode, pop_ms: int, rest: int) -> Answer:
+        request = self._request
+        reply = PopReply(
+            pop_time=pop_ms,
+            invisible_time=request.invisible_time,
+            revive_qid=receipt.IN_ORDER if request.order else 0,
+            rest_num=rest,
+            start_offset_info="",
+            msg_offset_info="",
+        )
+        return Answer(code, "NO_MESSAGE_IN_QUEUE", reply)
+
+    def _hold(self, taken: Taken) -> Answer | Later:
+        loop = asyncio.get_running_loop()
+        if not self._ends_at:
+            timeout_ms = min(self._request.poll_time, MAX_POLL_MS)
+            if timeout_ms <= 0:
+                return self._over(taken)
+            self._ends_at = loop.time() + timeout_ms / 1000
+        peer, pop = self._context.peer, self._context.node.pop
+        left_ms = int((self._ends_at - loop.time()) * 1000)
+        waiter = Waiter(peer, self._request.queue_id, self._look, self._expire)
+        if left_ms <= 0:
+            return self._over(taken)
+        if peer.closed or not pop.lines.add(
+            self._group.name, self._topic, waiter, left_ms
+        ):
+            return self._empty(ResponseCode.POLLING_FULL, taken.pop_ms, taken.rest)
+        peer.hold()
+        if taken.more:
+            # A filter kept everything out so far, and there is more to look at.
+            loop.call_soon(pop.lines.wake, self._group.name, self._topic.name)
+        return LATER
+
+    def _over(self, taken: Taken) -> Answer:
+        return self._empty(ResponseCode.POLLING_TIMEOUT, taken.pop_ms, taken.rest)
+
+    def _is_outdated(self) -> bool:
+        """Whether group or topic were changed since the pop came, or this node gave up.
+
+        Its client asks again, and is told.
+        """
+        node = self._context.node
+        return (
+            not node.leadership.is_certain()
+            or node.groups.get(self._group.name) is not self._group
+            or node.topics.get(self._topic.name) is not self._topic
+        )
+
+    def _look(self) -> bool:
+        """There may be something: answer if there is."""
+        peer = self._context.peer
+        try:
+            if self._is_outdated():
+                peer.unhold()
+                self._context.answer(self._empty(ResponseCode.POLLING_TIMEOUT, 0, 0))
+                return True
+            if peer.congested:
+                return False
+            taken = self._context.node.pop.giving.pop(self._wanted)
+        except Exception as error:  # noqa: BLE001 - turned into an answer
+            peer.unhold()
+            self._context.fail(error)
+            return True
+        if not isinstance(taken, Taken):
+            peer.unhold()
+            self._context.node.spawn(self._await_and_answer(taken))
+            return True
+        if not taken.count:
+            if taken.more:
+                asyncio.get_running_loop().call_soon(
+                    self._context.node.pop.lines.wake,
+                    self._group.name,
+                    self._topic.name,
+                )
+            return False
+        peer.unhold()
+        self._respond(taken)
+        return True
+
+    async def _await_and_answer(self, taking: Coroutine[None, None, Taken]) -> None:
+        try:
+            result = await self._await(taking)
+            if isinstance(result, Answer):
+                self._context.answer(result)
+        except Exception as error:  # noqa: BLE001 - turned into an answer
+            self._context.fail(error)
+
+    def _expire(self) -> None:
+        self._context.peer.unhold()
+        self._context.answer(self._empty(ResponseCode.POLLING_TIMEOUT, 0, 0))

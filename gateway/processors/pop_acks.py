@@ -1,0 +1,245 @@
+"""Receipts of popped messages: done, or kept for longer.
+
+Source: AckMessageProcessor.java and ChangeInvisibleTimeProcessor.java, RocketMQ 5.3.4,
+which answers success for a receipt that is too late, and where nothing was popped in
+order takes any offset for the group's progress.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gateway.lite import names as lite_names
+from gateway.processors.context import LATER, Answer, Context, Later, Refusal
+from gateway.processors.dispatch import handles
+from gateway.processors.needs import SUB, Needs, on_popped, popped_needs
+from gateway.processors.pop import check_invisible
+from gateway.wire import receipt
+from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
+from gateway.wire.commands.pop import (
+    AckMessage,
+    BatchAckMessage,
+    ChangeInvisibleTime,
+)
+from gateway.wire.errors import ReceiptError
+from gateway.wire.frame import PREFIX
+from gateway.wire.receipt import IN_ORDER, BatchAcks, Receipt
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterator
+
+    from acl.api import Need
+    from gateway.pop.acks import Renewed
+    from gateway.pop.order import Place
+    from gateway.wire.receipt import BatchAck
+
+# Answers as `encode_frame` would make them, with room for what differs.
+_END = (
+    b'"flag":1,"language":"JAVA","opaque":%d,"serializeTypeCurrentRPC":"JSON",'
+    b'"version":' + str(ROPEWAY_VERSION).encode() + b"}"
+)
+_ACKED = b'{"code":0,' + _END
+_KEPT = (
+    b'{"code":0,"extFields":{"popTime":"%d","invisibleTime":"%d","reviveQid":"%d"},'
+    + _END
+)
+_DONE = Answer()
+_batch = msgspec.json.Decoder(BatchAcks, strict=False)
+
+
+@handles(AckMessage, on_popped(SUB))
+def ack_message(
+    request: AckMessage, context: Context
+) -> Answer | Later | Coroutine[None, None, Answer]:
+    """A message is done."""
+    given = _receipt(request, context)
+    place = (request.consumer_group, request.topic, request.queue_id)
+    acks = context.node.pop.acks
+    if request.lite_topic:
+        lite_place = _lite_place(request, request.lite_topic)
+        done = context.node.lite.done(lite_place, given.pop_ms, request.offset)
+    elif given.revive_queue_id == IN_ORDER:
+        done = acks.done_in_order(place, given, request.offset)
+    else:
+        found = acks.done(place, given, request.offset)
+        if not isinstance(found, bool):
+            return _await_done(found, request)
+        done = found
+    if not done:
+        return _not_out(request)
+    return _respond(context, _ACKED % context.opaque)
+
+
+def _respond(context: Context, header: bytes) -> Later:
+    size = len(header)
+    context.respond(PREFIX.pack(size + 4, size) + header)
+    return LATER
+
+
+async def _await_done(done: Coroutine[None, None, bool], request: AckMessage) -> Answer:
+    return _DONE if await done else _not_out(request)
+
+
+def _receipt(request: AckMessage | ChangeInvisibleTime, context: Context) -> Receipt:
+    """The receipt of a request, whose fields say the same as it does.
+
+    Raises:
+        Refusal: They do not, or there is no such queue.
+        ReceiptError: It is none.
+    """
+    given = receipt.parse(request.extra_info)
+    node = context.node
+    topic = node.topics.get(request.topic)
+    if topic is None:
+        raise Refusal(
+            ResponseCode.TOPIC_NOT_EXIST,
+            f"topic[{request.topic:.200}] not exist, apply first please!",
+        )
+    if not 0 <= request.queue_id < len(topic.partitions):
+        raise Refusal(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"queueId[{request.queue_id}] is illegal, topic {topic.name} has queues "
+            f"0 to {len(topic.partitions) - 1}",
+        )
+    kind = receipt.kind_of(topic.name)
+    if (
+        given.queue_id != request.queue_id
+        or given.broker != node.config.broker
+        or given.retry != kind
+    ):
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"receipt of broker {given.broker:.100}, retry {given.retry}, queue "
+            f"{given.queue_id}; asked for: broker {node.config.broker}, retry {kind}, "
+            f"queue {request.queue_id}",
+        )
+    return given
+
+
+def _lite_place(request: AckMessage | ChangeInvisibleTime, lite: str) -> Place:
+    """Where a message of a lite topic is, as its group has it."""
+    queue = lite_names.queue_name(request.topic, lite)
+    return request.consumer_group, queue, request.queue_id
+
+
+def _not_out(request: AckMessage | ChangeInvisibleTime) -> Answer:
+    return Answer(
+        ResponseCode.NO_MESSAGE,
+        f"message {request.offset} of {request.topic}@{request.queue_id} is not in "
+        f"hand of {request.consumer_group:.200} by that receipt: it is done, or its "
+        "time was over",
+    )
+
+
+def _acknowledged(context: Context) -> BatchAcks:
+    try:
+        return _batch.decode(context.body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ReceiptError(f"body of acknowledgements: {error}") from error
+
+
+def _batched(_: BatchAckMessage, context: Context) -> Iterator[Need]:
+    for group, topic in {(one.group, one.topic) for one in _acknowledged(context).acks}:
+        yield from popped_needs(group, topic, (SUB,))
+
+
+@handles(BatchAckMessage, Needs(_batched))
+async def batch_ack_message(_: BatchAckMessage, context: Context) -> Answer:
+    """Messages are done; those that are not in hand any more are passed over."""
+    body = _acknowledged(context)
+    if not body.acks:
+        return Answer(ResponseCode.NO_MESSAGE, "no acknowledgement in the body")
+    asked = [(one, _offsets(one)) for one in body.acks]
+    later = [done for one, offsets in asked for done in _take(one, offsets, context)]
+    await asyncio.gather(*later)
+    return _DONE
+
+
+def _offsets(one: BatchAck) -> list[int]:
+    if not one.retry.isdecimal() or int(one.retry) > receipt.RETRY_V2:
+        raise ReceiptError(f"retry is {one.retry:.20}; allowed: 0, 1, 2")
+    return one.offsets()
+
+
+def _take(
+    one: BatchAck, offsets: list[int], context: Context
+) -> Iterator[Coroutine[None, None, bool]]:
+    """Take what is in hand; what has to be waited for is given back."""
+    kind = int(one.retry)
+    acks = context.node.pop.acks
+    place = (
+        one.group,
+        receipt.retry_topic(one.group, one.topic, kind),
+        one.queue_id,
+    )
+    given = Receipt(
+        one.start,
+        one.pop_ms,
+        one.invisible_ms,
+        one.revive_queue_id,
+        kind,
+        context.node.config.broker,
+        one.queue_id,
+    )
+    for offset in offsets:
+        if given.revive_queue_id == IN_ORDER:
+            acks.done_in_order(place, given, offset)
+            continue
+        done = acks.done(place, given, offset)
+        if not isinstance(done, bool):
+            yield done
+
+
+@handles(ChangeInvisibleTime, on_popped(SUB))
+def change_invisible_time(
+    request: ChangeInvisibleTime, context: Context
+) -> Answer | Later | Coroutine[None, None, Answer | Later]:
+    """Keep a message for a time from now, or give it back after that."""
+    given = _receipt(request, context)
+    check_invisible(context, request.invisible_time, 0)
+    place = (request.consumer_group, request.topic, request.queue_id)
+    acks = context.node.pop.acks
+    if request.lite_topic:
+        renewed = context.node.lite.keep(
+            _lite_place(request, request.lite_topic),
+            given.pop_ms,
+            request.offset,
+            request.invisible_time,
+            all_=request.suspend,
+        )
+        return _reply(renewed, given, request, context)
+    if given.revive_queue_id == IN_ORDER:
+        renewed = acks.keep_in_order(
+            place, given, request.offset, request.invisible_time
+        )
+        return _reply(renewed, given, request, context)
+    kept = acks.keep(place, given, request.offset, request.invisible_time)
+    if kept is None or isinstance(kept, tuple):
+        return _reply(kept, given, request, context)
+    return _await_kept(kept, given, request, context)
+
+
+async def _await_kept(
+    kept: Coroutine[None, None, Renewed | None],
+    given: Receipt,
+    request: ChangeInvisibleTime,
+    context: Context,
+) -> Answer | Later:
+    return _reply(await kept, given, request, context)
+
+
+def _reply(
+    renewed: Renewed | None,
+    given: Receipt,
+    request: ChangeInvisibleTime,
+    context: Context,
+) -> Answer | Later:
+    """Answer with an `InvisibleReply`."""
+    if renewed is None:
+        return _not_out(request)
+    pop_ms, invisible_ms = renewed
+    header = _KEPT % (pop_ms, invisible_ms, given.revive_queue_id, context.opaque)
+    return _respond(context, header)

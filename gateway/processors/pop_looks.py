@@ -1,0 +1,142 @@
+"""Looking at what could be popped, and ending what was.
+
+Source: PeekMessageProcessor.java, NotificationProcessor.java and
+PollingInfoProcessor.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from gateway.pop.lines import Waiter
+from gateway.pop.taking import Wanted
+from gateway.processors import pop
+from gateway.processors.context import LATER, Answer, Context, Later, Refusal
+from gateway.processors.dispatch import handles
+from gateway.processors.needs import GET, SUB, UPDATE, on_cluster, on_popped
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.pop import (
+    Notification,
+    NotificationReply,
+    PeekMessage,
+    PollingInfo,
+    PollingInfoReply,
+    PopReply,
+    PopRollback,
+)
+
+if TYPE_CHECKING:
+    from gateway.node.served_topic import ServedTopic
+    from routing.api import Group
+
+log = structlog.get_logger(__name__)
+
+_FOUND, _EMPTY = "FOUND", "NO_MESSAGE_IN_QUEUE"
+
+
+async def _group(context: Context, name: str) -> Group:
+    return context.node.groups.get(name) or await pop.ensure_group(context, name)
+
+
+@handles(PeekMessage, on_popped(SUB, GET))
+async def peek_message(request: PeekMessage, context: Context) -> Answer:
+    """Show the next messages, and leave them to whoever pops."""
+    group = await _group(context, request.consumer_group)
+    pop.check(context, request.topic, request.queue_id, group)
+    if not 0 < request.max_msg_nums <= pop.MAX_COUNT:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"maxMsgNums is {request.max_msg_nums}; allowed: 1 to {pop.MAX_COUNT}",
+        )
+    wanted = Wanted(
+        group.name, request.topic, request.queue_id, request.max_msg_nums, 0
+    )
+    async with context.node.disk_reads:
+        data, rest = await context.node.pop.giving.peek(wanted)
+    code = ResponseCode.SUCCESS if data else ResponseCode.PULL_NOT_FOUND
+    reply = PopReply(pop_time=0, invisible_time=0, revive_qid=0, rest_num=rest)
+    return Answer(code, _FOUND if data else _EMPTY, reply, body=b"".join(data))
+
+
+@handles(Notification, on_popped(SUB))
+async def notification(
+    request: Notification, context: Context
+) -> NotificationReply | Later:
+    """Say whether a pop would find something; wait until one would."""
+    group = await _group(context, request.consumer_group)
+    topic = pop.check(context, request.topic, request.queue_id, group)
+    wanted = Wanted(
+        group.name,
+        request.topic,
+        request.queue_id,
+        1,
+        0,
+        in_order=request.order,
+        attempt=request.attempt_id,
+    )
+    if context.node.pop.giving.is_there(wanted):
+        return NotificationReply(has_msg=True)
+    timeout_ms = min(request.poll_time, pop.MAX_POLL_MS)
+    if timeout_ms <= 0:
+        return NotificationReply(has_msg=False)
+    watch = _Watch(context, wanted)
+    if watch.begin(topic, timeout_ms):
+        return LATER
+    return NotificationReply(has_msg=False, polling_full=True)
+
+
+class _Watch:
+    """A notification that waits."""
+
+    __slots__ = ("_context", "_wanted")
+
+    def __init__(self, context: Context, wanted: Wanted) -> None:
+        self._context = context
+        self._wanted = wanted
+
+    def begin(self, topic: ServedTopic, timeout_ms: int) -> bool:
+        """Wait; False where too many do already."""
+        peer, wanted = self._context.peer, self._wanted
+        waiter = Waiter(
+            peer, wanted.queue_id, self._look, self._expire, watches_only=True
+        )
+        lines = self._context.node.pop.lines
+        if peer.closed or not lines.add(wanted.group, topic, waiter, timeout_ms):
+            return False
+        peer.hold()
+        return True
+
+    def _look(self) -> bool:
+        try:
+            if not self._context.node.pop.giving.is_there(self._wanted):
+                return False
+        except Exception as error:  # noqa: BLE001 - turned into an answer
+            self._context.peer.unhold()
+            self._context.fail(error)
+            return True
+        self._context.peer.unhold()
+        self._context.answer(NotificationReply(has_msg=True))
+        return True
+
+    def _expire(self) -> None:
+        self._context.peer.unhold()
+        self._context.answer(NotificationReply(has_msg=False))
+
+
+@handles(PollingInfo, on_popped(SUB, GET))
+async def polling_info(request: PollingInfo, context: Context) -> PollingInfoReply:
+    """Say how many pops of a group wait at a queue."""
+    group = await _group(context, request.consumer_group)
+    pop.check(context, request.topic, request.queue_id, group)
+    count = context.node.pop.lines.count(group.name, request.topic, request.queue_id)
+    return PollingInfoReply(polling_num=count)
+
+
+@handles(PopRollback, on_cluster(UPDATE))
+async def pop_rollback(_: PopRollback, context: Context) -> Answer:
+    """Turn hand-outs into retries that come when their time is over."""
+    count = await context.node.pop.roll_back()
+    log.info("pops rolled back", messages=count, client=context.peer.address)
+    return Answer()

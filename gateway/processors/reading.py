@@ -1,0 +1,87 @@
+"""What is looked at before a pull: whether it may read, and which messages it wants.
+
+Source: PullMessageProcessor.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.node import subscriptions
+from gateway.processors.context import Context, Refusal
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage
+
+if TYPE_CHECKING:
+    from gateway.node.served_topic import ServedTopic
+    from gateway.node.subscriptions import Subscription
+    from routing.api import Group
+
+
+def check(request: PullMessage, topic: ServedTopic, group: Group) -> None:
+    """See to it that a group may read the queue that a pull names.
+
+    Raises:
+        Refusal: It may not, or there is none.
+    """
+    if not group.consume_enable:
+        raise Refusal(
+            ResponseCode.NO_PERMISSION,
+            f"subscription group no permission, {request.consumer_group}",
+        )
+    if not topic.readable:
+        raise Refusal(
+            ResponseCode.NO_PERMISSION,
+            f"the topic[{request.topic}] pulling message is forbidden",
+        )
+    queues = min(topic.setup.read_queue_nums, len(topic.partitions))
+    if not 0 <= request.queue_id < queues:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"queueId[{request.queue_id}] is illegal, topic {request.topic} has queues "
+            f"0 to {queues - 1}",
+        )
+
+
+def subscription(request: PullMessage, context: Context, group: Group) -> Subscription:
+    """What a pull wants: it says so itself, or the group's heartbeats did.
+
+    Raises:
+        Refusal: Neither did so as it has to be.
+    """
+    if request.sys_flag & SUBSCRIPTION_FLAG:
+        return subscriptions.build(
+            request.subscription, request.expression_type, request.sub_version
+        )
+    connected = context.node.clients.consumer_group(request.consumer_group)
+    if connected is None:
+        raise Refusal(
+            ResponseCode.SUBSCRIPTION_NOT_EXIST,
+            f"the consumer's group info not exist: {request.consumer_group} has sent "
+            "no heartbeat",
+        )
+    if connected.data.is_broadcasting and not group.consume_broadcast_enable:
+        raise Refusal(
+            ResponseCode.NO_PERMISSION,
+            f"the consumer group[{request.consumer_group}] can not consume by "
+            "broadcast way",
+        )
+    known = connected.subscriptions.get(request.topic)
+    if known is None:
+        raise Refusal(
+            ResponseCode.SUBSCRIPTION_NOT_EXIST,
+            f"the consumer's subscription not exist: group {request.consumer_group} "
+            f"has not subscribed to {request.topic}; do its members differ?",
+        )
+    if known.version < request.sub_version:
+        raise Refusal(
+            ResponseCode.SUBSCRIPTION_NOT_LATEST,
+            "the consumer's subscription not latest",
+        )
+    if known.problem is not None:
+        raise Refusal(
+            ResponseCode.FILTER_DATA_NOT_EXIST,
+            "the broker's consumer filter data is not exist, your expression is "
+            f"wrong: {known.problem}",
+        )
+    return known

@@ -1,0 +1,168 @@
+"""Asking a client that produces, on whichever node of the cluster it is connected.
+
+Clients of RocketMQ are found only by the broker that has their connection. Here a node
+asks the others for one that it does not have, and remembers where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from gateway.node.calls import ClientAnswer, NoAnswerError
+from gateway.node.forwarder import ForwardingError
+from gateway.processors.callbacks import ask, request_frame
+from gateway.processors.context import Answer, Context, Refusal
+from gateway.processors.dispatch import handles
+from gateway.processors.needs import NODES
+from gateway.wire.codes import RequestCode, ResponseCode
+from gateway.wire.commands.forward import Relay
+from gateway.wire.errors import FrameError
+from gateway.wire.frame import (
+    FrameReader,
+    decode_envelope,
+    encode_frame,
+)
+from gateway.wire.header import to_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gateway.wire.header import Header
+
+_ASKED_AT_A_TIME = 32
+"""Nodes that are asked together for a client: a cluster of most sizes at once, and no
+flood of requests in a large one because somebody answers a client that has gone."""
+_LOCATE_S = 3.0
+"""How long the nodes that run have to say whether they have a client."""
+
+
+class NotConnectedError(Exception):
+    """No node has the client."""
+
+
+async def ask_producer(
+    context: Context, client_id: str, request: Header, body: bytes
+) -> ClientAnswer:
+    """Ask a client something, wherever it is connected.
+
+    Args:
+        context: The request on whose behalf.
+        client_id: The client.
+        request: What is asked.
+        body: What follows the header.
+
+    Raises:
+        NotConnectedError: The client is connected to no node.
+        NoAnswerError: It is, or was, and did not answer.
+    """
+    clients = context.node.clients
+    if link := clients.find_producer(client_id):
+        return await ask(context.node.calls, link, request, body)
+    frame = request_frame(request, body, 0)
+    if address := clients.find_elsewhere(client_id):
+        with suppress(NoAnswerError):
+            if answer := await _relay(context, address, client_id, frame):
+                return answer
+        clients.found_elsewhere(client_id, None)
+    address = await _locate(context, client_id)
+    if address is None:
+        raise NotConnectedError
+    answer = await _relay(context, address, client_id, frame)
+    if answer is None:
+        raise NotConnectedError
+    clients.found_elsewhere(client_id, address)
+    return answer
+
+
+async def _locate(context: Context, client_id: str) -> str | None:
+    """Which other node has the client."""
+
+    async def has_it(address: str) -> bool:
+        try:
+            async with asyncio.timeout(_LOCATE_S):
+                answer = await _relay(context, address, client_id, b"")
+        except (NoAnswerError, TimeoutError):
+            return False
+        return answer is not None
+
+    others = list(_others(context))
+    for start in range(0, len(others), _ASKED_AT_A_TIME):
+        addresses = others[start : start + _ASKED_AT_A_TIME]
+        found = await asyncio.gather(*map(has_it, addresses))
+        if True in found:
+            return addresses[found.index(True)]
+    return None
+
+
+def _others(context: Context) -> Iterator[str]:
+    """The addresses of the other nodes, slaves among them."""
+    ours = context.peer.advertised
+    for nodes in context.node.routes.brokers.values():
+        for one in nodes:
+            if ours not in one.addresses:
+                yield one.addresses[0]
+
+
+async def _relay(
+    context: Context, address: str, client_id: str, frame: bytes
+) -> ClientAnswer | None:
+    """Ask by way of another node; None where it does not have the client."""
+    question = encode_frame(
+        RequestCode.ROPEWAY_RELAY,
+        0,
+        fields=to_fields(Relay(client_id=client_id)),
+        body=frame,
+    )
+    try:
+        data = await context.node.forwarder.forward(
+            address, question, context.peer.address
+        )
+        (answer,) = FrameReader(context.node.config.limits.frame_bytes).feed(data)
+        envelope = decode_envelope(answer.serialize_type, answer.header)
+    except (ForwardingError, FrameError, ValueError) as error:
+        raise NoAnswerError(str(error)) from error
+    if envelope.code == ResponseCode.QUERY_NOT_FOUND:
+        return None
+    return ClientAnswer(envelope.code, envelope.remark, answer.body)
+
+
+@handles(Relay, NODES, anywhere=True)
+async def relay(request: Relay, context: Context) -> Answer:
+    """Hand a request of another node to a client of this one."""
+    if not context.peer.forwarded:
+        raise Refusal(
+            ResponseCode.NO_PERMISSION,
+            f"{context.peer.address} asks for itself; allowed: nodes of this cluster",
+        )
+    node = context.node
+    link = node.clients.find_producer(request.client_id)
+    if link is None:
+        raise Refusal(
+            ResponseCode.QUERY_NOT_FOUND, f"no client {request.client_id:.200} here"
+        )
+    if not context.body:
+        return Answer()
+    try:
+        (frame,) = FrameReader(node.config.limits.frame_bytes).feed(context.body)
+        envelope = decode_envelope(frame.serialize_type, frame.header)
+    except (FrameError, ValueError) as error:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"body of {len(context.body)} bytes; allowed: one whole request",
+        ) from error
+
+    def with_opaque(opaque: int) -> bytes:
+        return encode_frame(
+            envelope.code,
+            opaque,
+            fields=envelope.ext_fields,
+            body=frame.body,
+        )
+
+    try:
+        answer = await node.calls.ask(link, with_opaque)
+    except NoAnswerError as error:
+        raise Refusal(ResponseCode.SYSTEM_ERROR, str(error)) from error
+    return Answer(answer.code, answer.remark, body=answer.body)

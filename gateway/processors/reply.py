@@ -1,0 +1,178 @@
+"""Request and reply: what answers a message goes to the client that asked.
+
+Source: ReplyMessageProcessor.java and AbstractSendMessageProcessor.msgCheck, RocketMQ
+5.3.4.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import structlog
+
+from gateway.node import names, storing
+from gateway.node.calls import NoAnswerError
+from gateway.node.node import now_ms
+from gateway.processors.context import Answer, Context, Refusal
+from gateway.processors.dispatch import handles
+from gateway.processors.needs import PUB, on_topic
+from gateway.processors.relay import NotConnectedError, ask_producer
+from gateway.wire import message, properties
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.reply import (
+    PushReplyMessage,
+    SendReplyMessage,
+    SendReplyMessageV2,
+)
+from gateway.wire.commands.send import SendMessage, SendReply
+from gateway.wire.errors import MessageError
+from storage.api import LogError
+
+if TYPE_CHECKING:
+    from gateway.node.served_topic import ServedTopic
+
+log = structlog.get_logger(__name__)
+
+_NOT_STORED = "0"
+"""The message id of a reply that is only pushed: clients fail without one."""
+
+
+@handles(SendReplyMessage, on_topic(PUB))
+@handles(SendReplyMessageV2, on_topic(PUB))
+async def send_reply(request: SendMessage, context: Context) -> Answer:
+    """Give a reply to the client that waits for it, and keep it where that is set."""
+    topic, queue_id = await _place(request, context)
+    pairs = properties.parse(request.properties)
+    pairs |= properties.parse(context.node.property_suffix)
+    failure = await _push(request, context, pairs)
+    stored = None
+    # Go's client loses a reply's body where the application does not set it again.
+    if context.node.config.store_replies and context.body and topic.writable:
+        stored = await _store(request, context, topic, queue_id, pairs)
+    if failure is not None:
+        # Kept all the same, as a real broker does.
+        raise Refusal(ResponseCode.SYSTEM_ERROR, failure)
+    message_id, offset = stored or (_NOT_STORED, 0)
+    return Answer(
+        header=SendReply(
+            msg_id=message_id,
+            queue_id=queue_id,
+            queue_offset=offset,
+            msg_region=context.node.config.region,
+            trace_on=True,
+        )
+    )
+
+
+async def _place(request: SendMessage, context: Context) -> tuple[ServedTopic, int]:
+    """The topic and queue that a reply names."""
+    if complaint := names.topic_complaint(request.topic):
+        raise Refusal(ResponseCode.INVALID_PARAMETER, complaint)
+    if request.topic in names.NOT_FOR_SENDING:
+        raise Refusal(
+            ResponseCode.NO_PERMISSION,
+            f"Sending message to topic[{request.topic}] is forbidden.",
+        )
+    topic = await context.node.topics.auto_create(
+        request.topic, request.default_topic, request.default_topic_queue_nums
+    )
+    if topic is None:
+        raise Refusal(
+            ResponseCode.TOPIC_NOT_EXIST,
+            f"topic[{request.topic}] not exist, apply first please!",
+        )
+    if request.queue_id >= len(topic.partitions):
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"request queueId[{request.queue_id}] is illegal, topic {topic.name} has "
+            f"queues 0 to {len(topic.partitions) - 1}",
+        )
+    return topic, max(request.queue_id, 0)
+
+
+async def _push(
+    request: SendMessage, context: Context, pairs: dict[str, str]
+) -> str | None:
+    """Give a reply to who asked; why that failed, or None where it has it."""
+    client_id = pairs.get(properties.REPLY_TO_CLIENT)
+    if client_id is None:
+        return f"reply message properties[{properties.REPLY_TO_CLIENT}] is null"
+    pushed_ms = now_ms()
+    push = PushReplyMessage(
+        producer_group=request.producer_group,
+        topic=request.topic,
+        default_topic=request.default_topic,
+        default_topic_queue_nums=request.default_topic_queue_nums,
+        queue_id=request.queue_id,
+        sys_flag=request.sys_flag,
+        born_timestamp=request.born_timestamp,
+        flag=request.flag,
+        born_host=context.peer.address,
+        store_host=context.peer.advertised,
+        store_timestamp=pushed_ms,
+        properties=properties.dump(
+            {**pairs, properties.PUSH_REPLY_TIME: str(pushed_ms)}
+        ),
+        reconsume_times=request.reconsume_times,
+        unit_mode=request.unit_mode,
+    )
+    try:
+        answer = await ask_producer(context, client_id, push, context.body)
+    except NotConnectedError:
+        return f"push reply message fail, channel of <{client_id}> not found."
+    except NoAnswerError as error:
+        return f"push reply message to {client_id} fail: {error}"
+    if answer.code:
+        return f"push reply message to {client_id} fail: {answer.remark}"
+    return None
+
+
+async def _store(
+    request: SendMessage,
+    context: Context,
+    topic: ServedTopic,
+    queue_id: int,
+    pairs: dict[str, str],
+) -> tuple[str, int] | None:
+    """Keep a reply; its message id and offset, or None where that failed.
+
+    Who asked has it by then, so a failure is for people to know, not for clients.
+    """
+    node = context.node
+    peer = context.peer
+    loop = asyncio.get_running_loop()
+    stored: asyncio.Future[tuple[int, LogError | None]] = loop.create_future()
+
+    def done(offset: int, error: LogError | None) -> None:
+        if not stored.cancelled():
+            stored.set_result((offset, error))
+
+    try:
+        await node.log.ready(topic.name)
+        partition = topic.partitions[queue_id]
+        store_ms = now_ms()
+        record = storing.make_record(
+            topic,
+            queue_id,
+            partition.next_offset,
+            store_ms,
+            body=context.body,
+            text=properties.dump(pairs),
+            pairs=pairs,
+            flag=request.flag,
+            sys_flag=request.sys_flag & ~message.TRANSACTION_MASK,
+            born_ms=request.born_timestamp,
+            born_host=peer.packed_address,
+            store_host=peer.packed_advertised,
+            reconsume_times=request.reconsume_times or 0,
+        )
+        partition.append([record], store_ms, done)
+        offset, error = await stored
+        if error is not None:
+            raise error
+    except (LogError, MessageError) as error:
+        log.warning("reply not kept", topic=topic.name, reason=str(error))
+        return None
+    identity = topic.id_bases[queue_id] | offset
+    return f"{peer.id_prefix.decode()}{identity:016X}", offset

@@ -1,0 +1,48 @@
+"""The answer of a send, when it is known what has become of the message."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.processors.errors import code_of
+from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
+from gateway.wire.plain import sent_frame
+
+if TYPE_CHECKING:
+    from gateway.processors.context import Context
+    from storage.api import LogError
+
+
+def stored(
+    context: Context,
+    queue_id: int,
+    unique_key: str,
+    id_base: int,
+    count: int,
+    offset: int,
+    error: LogError | None,
+) -> None:
+    """Answer a send with what has become of it."""
+    peer = context.peer
+    if error is not None:
+        context.refuse(code_of(error) or ResponseCode.SYSTEM_ERROR, str(error))
+        return
+    if context.came_s:
+        context.timed()
+    if context.one_way:
+        peer.respond()
+        return
+    peer.respond(
+        sent_frame(
+            queue_id,
+            unique_key,
+            peer.id_prefix,
+            id_base | offset,
+            count,
+            context.node.region_json,
+            offset,
+            context.opaque,
+            ROPEWAY_VERSION,
+            b"",
+        )
+    )

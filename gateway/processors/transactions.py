@@ -1,0 +1,166 @@
+"""Transactions: half messages are committed, rolled back, or begun anew.
+
+A producer learns nothing from the answer to the end of a transaction, since clients
+send that one-way; people and other tools do.
+
+Source: EndTransactionProcessor.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.node import names
+from gateway.node.node import now_ms
+from gateway.node.transactions import half as half_messages
+from gateway.node.transactions.ends import End
+from gateway.processors import lookup
+from gateway.processors.context import LATER, Answer, Context, Later, Refusal
+from gateway.processors.dispatch import handles
+from gateway.processors.errors import code_of
+from gateway.processors.needs import (
+    GET,
+    PUB,
+    UPDATE,
+    on_every_topic,
+    on_topic,
+    on_topic_if_given,
+    topic_need,
+)
+from gateway.wire import bodies, message_id
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.transactions import (
+    COMMIT,
+    NOT_DECIDED,
+    ROLLBACK,
+    EndTransaction,
+    FindHalf,
+    OpenHalf,
+    ResumeCheckHalfMessage,
+)
+from gateway.wire.errors import MessageError
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from gateway.node.transactions.half import Half
+    from storage.api import LogError
+
+_ENDS = {COMMIT: End.COMMITTED, ROLLBACK: End.ROLLED_BACK}
+
+
+@handles(EndTransaction, on_topic_if_given(PUB))
+def end_transaction(
+    request: EndTransaction, context: Context
+) -> Answer | Later | Coroutine[None, None, Answer | Later]:
+    """Commit a half message, or roll it back; or say that it is not known yet."""
+    if request.commit_or_rollback == NOT_DECIDED:
+        return Answer(remark="its producer is asked again later")
+    if request.commit_or_rollback not in _ENDS:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"commitOrRollback is {request.commit_or_rollback}; "
+            f"allowed: {NOT_DECIDED}, {COMMIT}, {ROLLBACK}",
+        )
+    offset = _offset(request)
+    if offset != request.tran_state_table_offset:
+        raise Refusal(
+            ResponseCode.SYSTEM_ERROR,
+            "The transaction state table offset wrong: "
+            f"{request.tran_state_table_offset}, and the commit log offset says "
+            f"{offset}",
+        )
+    half = context.node.transactions.find_now(offset)
+    if half is None:
+        return _find_and_end(request, context, offset)
+    if context.node.guard is not None:
+        return _end_if_permitted(request, context, half)
+    return _end(request, context, half)
+
+
+def _offset(request: EndTransaction) -> int:
+    try:
+        return message_id.offset_of(request.commit_log_offset)
+    except MessageError as error:
+        raise Refusal(
+            ResponseCode.SYSTEM_ERROR,
+            f"Find prepared transaction message failed: {error}",
+        ) from error
+
+
+async def _find_and_end(
+    request: EndTransaction, context: Context, offset: int
+) -> Answer | Later:
+    half = await context.node.transactions.find(offset)
+    return await _end_if_permitted(request, context, half)
+
+
+async def _end_if_permitted(
+    request: EndTransaction, context: Context, half: Half
+) -> Answer | Later:
+    # What the client says of the topic, if anything, counts for nothing.
+    await context.require(topic_need(half.topic, (PUB,)))
+    return _end(request, context, half)
+
+
+def _end(request: EndTransaction, context: Context, half: Half) -> Answer | Later:
+    _check(request, context, half)
+    how = _ENDS[request.commit_or_rollback]
+
+    def done(error: LogError | None) -> None:
+        if error is None:
+            context.answer(Answer())
+        else:
+            context.refuse(code_of(error) or ResponseCode.SYSTEM_ERROR, str(error))
+
+    begun = context.node.transactions.end(half, how, request.commit_log_offset, done)
+    if not begun:
+        return Answer(
+            remark=f"transaction {half.unique_key} was {how.value} before; "
+            "nothing was done"
+        )
+    return LATER
+
+
+def _check(request: EndTransaction, context: Context, half: Half) -> None:
+    if half.group != request.producer_group:
+        raise Refusal(
+            ResponseCode.SYSTEM_ERROR,
+            f"The producer group wrong: {request.producer_group:.200}, and the "
+            f"message was sent by {half.group:.200}",
+        )
+    own_ms = half.immunity_ms
+    if own_ms is None or request.from_transaction_check:
+        return
+    allowed_ms = max(own_ms, context.node.config.transactions.timeout_ms)
+    waited_ms = now_ms() - half.message.born_ms
+    if waited_ms > allowed_ms:
+        raise Refusal(
+            ResponseCode.ILLEGAL_OPERATION,
+            f"transaction {half.unique_key} is ended {waited_ms} ms after its birth; "
+            f"allowed: {allowed_ms}; its producer is asked instead",
+        )
+
+
+@handles(ResumeCheckHalfMessage, on_topic(UPDATE))
+async def resume_check(request: ResumeCheckHalfMessage, context: Context) -> Answer:
+    """Ask producers again about a message that was given up."""
+    identity = message_id.parse_offset_msg_id(request.msg_id or "").message_id
+    record = await lookup.stored(context.node, identity, names.GIVEN_UP_TOPIC)
+    half = half_messages.read(record)
+    await context.require(topic_need(half.topic, (UPDATE,)))
+    await context.node.transactions.resume(half)
+    return Answer()
+
+
+@handles(FindHalf, on_every_topic(GET))
+async def find_half(request: FindHalf, context: Context) -> Answer:
+    """Whether a message waits for the end of its transaction."""
+    half = await context.node.transactions.find_by_key(request.unique_key)
+    if half is None:
+        raise Refusal(
+            ResponseCode.QUERY_NOT_FOUND,
+            f"no open transaction has the id {request.unique_key:.200}",
+        )
+    found = OpenHalf(half.topic, half.group, half.checks, half.store_ms)
+    return Answer(body=bodies.encode(found))

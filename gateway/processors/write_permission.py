@@ -1,0 +1,73 @@
+"""Taking a broker out of use for sending, topic by topic in its routes, and back.
+
+Producers see it with their next look at a route, and go to other brokers; consumers
+read on. A real name server forgets it at the broker's next change, and gives every
+topic both permissions back; here it holds until it is taken back, for topics that come
+later too, and each topic has its own permission then.
+
+Source: RouteInfoManager.operateWritePermOfBroker, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from gateway.processors.dispatch import handles
+from gateway.processors.needs import UPDATE, on_cluster
+from gateway.wire.commands.namesrv_admin import (
+    AddWritePerm,
+    AddWritePermReply,
+    WipeWritePerm,
+    WipeWritePermReply,
+)
+from routing.api import PERM_WRITE
+
+if TYPE_CHECKING:
+    from gateway.processors.context import Context
+    from routing.api import RouteStore
+
+log = structlog.get_logger(__name__)
+
+NAMESPACE = "ROPEWAY_WRITE_PERMISSION"
+"""Settings here name the brokers that nobody is to send to."""
+_WIPED = "wiped"
+
+
+def perm_on(routes: RouteStore, broker: str, perm: int) -> int:
+    """What a topic's permission is on a broker."""
+    if (NAMESPACE, broker) in routes.settings:
+        return perm & ~PERM_WRITE
+    return perm
+
+
+@handles(WipeWritePerm, on_cluster(UPDATE), anywhere=True)
+async def wipe(request: WipeWritePerm, context: Context) -> WipeWritePermReply:
+    """Show no topic of a broker as writable."""
+    topics = await _set(request.broker_name, _WIPED, context)
+    return WipeWritePermReply(wipe_topic_count=topics)
+
+
+@handles(AddWritePerm, on_cluster(UPDATE), anywhere=True)
+async def add(request: AddWritePerm, context: Context) -> AddWritePermReply:
+    """Show a broker's topics as they are set up."""
+    topics = await _set(request.broker_name, None, context)
+    return AddWritePermReply(add_topic_count=topics)
+
+
+async def _set(broker: str, value: str | None, context: Context) -> int:
+    """Keep it in the routes; the number of topics that the broker has."""
+    routes = context.node.routes
+    await routes.catch_up()
+    count = sum(broker in topic.route for topic in routes.topics.values())
+    if count:
+        await routes.put_setting(NAMESPACE, broker, value)
+        log.info(
+            "write permission changed",
+            broker=broker,
+            writable=value is None,
+            topics=count,
+            client=context.peer.address,
+        )
+    return count
