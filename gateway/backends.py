@@ -9,30 +9,45 @@ import asyncio
 import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, urlsplit, urlunsplit
 
 import structlog
 
 from gateway.config import ConfigError
+from gateway.node import attributes, names
 from gateway.node.node import now_ms
 from routing.embedded import EmbeddedRoutes
 from storage.api import LogError
+from storage.compaction.log import CompactedLog
+from storage.compaction.settings import CompactionSettings
 from storage.file import FileLog, FileLogSettings, open_log, open_offsets
+from storage.tiered import compression
+from storage.tiered.log import open_log as open_tier
+from storage.tiered.providers import open_provider
+from storage.tiered.settings import TieredSettings
 
 if TYPE_CHECKING:
-    from contextlib import AsyncExitStack
+    from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
-    from gateway.config import Config, PulsarConfig
+    from gateway.config import Config, PulsarConfig, TierConfig
     from gateway.node.held import SharedLog
     from routing.api import RouteStore
     from storage.api import Log
+    from storage.compacting import Compaction, Describer
     from storage.native import Converter
     from storage.offsets import Offsets
+    from storage.pulsar.offload import Offloading
     from storage.state import Deposed, State
+    from storage.tiered.log import TieredLog
 
 log = structlog.get_logger(__name__)
 
 _ZOOKEEPER = "zookeeper://"
 _EXPIRE_EVERY_S = 10.0
+_WINDOW_MS = 86_400_000
+"""A day: seldom, and well before what is kept for three."""
+_WINDOWS_KEPT = 3
+"""Of so many, retention must leave all: a node may be down for one of them."""
 
 
 class Storage(NamedTuple):
@@ -40,12 +55,17 @@ class Storage(NamedTuple):
 
     log: Log
     offsets: Offsets
+    compaction: Compaction
+    """What the log does for topics of which the last message of each key counts."""
     found: list[str]
     """What opening it came upon, a line for people each."""
     state: State | None = None
     """What the nodes of a broker share; None where there is one node."""
     shared_log: SharedLog | None = None
     """The log, where they share that."""
+    window_ms: int = _WINDOW_MS
+    """What waits longer is stored anew after so long, before the log's retention takes
+    it."""
 
 
 def is_shared(config: Config) -> bool:
@@ -76,6 +96,14 @@ def node_name(config: Config) -> str:
             "allowed: any text, the same after each start"
         )
     return f"{first.advertised_host or first.host}:{port}"
+
+
+def index_directory(config: Config, node: str, name: str) -> Path:
+    """Where a node keeps an index: a cache, and no two nodes' is one."""
+    directory = config.data / name
+    if is_shared(config):
+        directory /= quote(f"{config.broker}@{node}", safe="@")
+    return directory
 
 
 async def open_routes(config: Config) -> RouteStore:
@@ -136,7 +164,9 @@ async def open_storage(
     node: str,
     stack: AsyncExitStack,
     deposed: Deposed,
-    converter: Converter | None = None,
+    converter: Converter | None,
+    describer: Describer,
+    routes: RouteStore | None = None,
 ) -> Storage:
     """Open the log and the offsets of a configuration.
 
@@ -146,6 +176,8 @@ async def open_storage(
         stack: What ends them goes on it.
         deposed: Called with why, when another node has taken this one's place.
         converter: Of messages in topics that are shared with the log's own clients.
+        describer: Of messages in topics that are compacted.
+        routes: Tell how long topics want to be kept on a provider.
 
     Raises:
         ConfigError: A setting cannot be used.
@@ -153,26 +185,107 @@ async def open_storage(
         OSError: A file cannot be read, or a directory cannot be made.
     """
     if config.pulsar is not None:
+        if config.tier is not None:
+            raise ConfigError(
+                "tier is given, and pulsar; allowed: one of them, for Pulsar offloads "
+                "old messages by itself (pulsar-admin namespaces set-offload-policies)"
+            )
         return await _open_pulsar(
-            config, config.pulsar, node, stack, deposed, converter
+            config, config.pulsar, node, stack, deposed, converter, describer
         )
-    return _open_files(config, stack)
+    return await _open_files(config, stack, describer, routes)
 
 
-def _open_files(config: Config, stack: AsyncExitStack) -> Storage:
+async def _open_files(
+    config: Config,
+    stack: AsyncExitStack,
+    describer: Describer,
+    routes: RouteStore | None,
+) -> Storage:
     config.data.mkdir(parents=True, exist_ok=True)
-    message_log = open_log(config.data / "log", _file_settings(config))
+    files = open_log(config.data / "log", _file_settings(config))
+    stack.push_async_callback(files.close)
+    tier = None
+    if config.tier is not None:
+        tier = await _open_tier(config, config.tier, files, routes)
+        stack.push_async_callback(tier.close)
+        tier.start()
+    message_log = CompactedLog(
+        tier or files,
+        config.data / "compaction",
+        _compaction_settings(config),
+        describer,
+        files.need,
+        now_ms,
+    )
     stack.push_async_callback(message_log.close)
+    message_log.start()
     offsets = open_offsets(config.data)
     stack.push_async_callback(offsets.close)
-    expiry = asyncio.get_running_loop().create_task(_expire(message_log))
+    expiry = asyncio.get_running_loop().create_task(_expire(files, tier))
     stack.callback(expiry.cancel)
     found = [
         f"recovered: {dropped.bytes} bytes at the end of the log were not whole; "
         f"they are kept in {dropped.file}"
-        for dropped in message_log.recovery.dropped
+        for dropped in files.recovery.dropped
     ]
-    return Storage(message_log, offsets, found)
+    return Storage(message_log, offsets, message_log, found)
+
+
+async def _open_tier(
+    config: Config, given: TierConfig, files: FileLog, routes: RouteStore | None
+) -> TieredLog:
+    try:
+        settings = TieredSettings(
+            level=given.level,
+            commit_records=given.commit_messages,
+            commit_bytes=given.commit_bytes,
+            commit_ms=given.commit_ms,
+            segment_bytes=given.segment_bytes,
+            buffer_bytes=given.buffer_bytes,
+            lag_bytes=given.lag_bytes,
+            upload_bytes_per_s=given.upload_bytes_per_s,
+            retention_ms=(
+                None
+                if given.retention_hours is None
+                else int(given.retention_hours * 3_600_000)
+            ),
+            compression=given.compression,
+            cache_bytes=given.cache_bytes,
+            read_ahead_bytes=given.read_ahead_bytes,
+            backfill=given.backfill,
+        )
+    except ValueError as error:
+        raise ConfigError(f"tier: {error}") from error
+    if complaint := compression.complaint(given.compression):
+        raise ConfigError(f"tier: {complaint}")
+    # Brokers may have one bucket: each gets a folder.
+    parts = urlsplit(given.url)
+    path = f"{parts.path.rstrip('/')}/{quote(config.broker, safe='')}"
+    url = urlunsplit(parts._replace(path=path))
+
+    def reserve_ms(topic: str) -> int | None:
+        known = routes.topics.get(topic) if routes is not None else None
+        return None if known is None else attributes.reserve_ms(known.attributes)
+
+    def wants(topic: str) -> bool:
+        known = routes.topics.get(topic) if routes is not None else None
+        return not (
+            # What compaction leaves of it is small, and stays here.
+            (known is not None and attributes.is_compacted(known.attributes))
+            or names.is_system_topic(topic)
+            or topic.startswith(names.RETRY_PREFIX)
+            or names.reserved_complaint(topic, config.cluster, config.broker)
+        )
+
+    return await open_tier(
+        files,
+        open_provider(url),
+        config.data / "tier",
+        settings,
+        wants=wants,
+        reserve_ms=reserve_ms,
+    )
 
 
 async def _open_pulsar(
@@ -182,10 +295,36 @@ async def _open_pulsar(
     stack: AsyncExitStack,
     deposed: Deposed,
     converter: Converter | None,
+    describer: Describer,
 ) -> Storage:
     pulsar = _extra("storage.pulsar", "pulsar")
+    settings = _pulsar_settings(config, given)
+    message_log = await pulsar.open_log(
+        settings, prepare=given.prepare, converter=converter
+    )
+    stack.push_async_callback(message_log.close)
+    message_log.compaction.start(describer, config.compaction.dirty_ratio)
+    state = await message_log.open_state(config.broker, node, deposed)
+    stack.push_async_callback(state.close)
+    offsets = pulsar.PulsarOffsets(state)
+    kept_ms = await message_log.retention_ms()
+    window_ms = _WINDOW_MS
+    if kept_ms is not None:
+        window_ms = min(window_ms, kept_ms // _WINDOWS_KEPT)
+    return Storage(
+        message_log,
+        offsets,
+        message_log.compaction,
+        [],
+        state,
+        message_log,
+        window_ms,
+    )
+
+
+def _pulsar_settings(config: Config, given: PulsarConfig) -> Any:
     ca, token = given.ca_certificate, given.token_file
-    settings = pulsar.PulsarLogSettings(
+    return _extra("storage.pulsar", "pulsar").PulsarLogSettings(
         service_url=given.service_url,
         admin_url=given.admin_url,
         token_file=str(token) if token else None,
@@ -196,14 +335,21 @@ async def _open_pulsar(
         tail_bytes=config.log.tail_cache_bytes,
         waiting_bytes=config.limits.waiting_bytes,
     )
-    message_log = await pulsar.open_log(
-        settings, prepare=given.prepare, converter=converter
+
+
+def open_offloading(config: Config) -> AbstractAsyncContextManager[Offloading]:
+    """Look after what Pulsar offloads by itself.
+
+    Raises:
+        ConfigError: The log of that configuration is not on Pulsar.
+    """
+    if config.pulsar is None:
+        raise ConfigError("no [pulsar] is given; an embedded log has [tier] instead")
+    module = _extra("storage.pulsar.offload", "pulsar")
+    found: AbstractAsyncContextManager[Offloading] = module.open_offloading(
+        _pulsar_settings(config, config.pulsar)
     )
-    stack.push_async_callback(message_log.close)
-    state = await message_log.open_state(config.broker, node, deposed)
-    stack.push_async_callback(state.close)
-    offsets = pulsar.PulsarOffsets(state)
-    return Storage(message_log, offsets, [], state, message_log)
+    return found
 
 
 def _file_settings(config: Config) -> FileLogSettings:
@@ -216,6 +362,9 @@ def _file_settings(config: Config) -> FileLogSettings:
             tail_bytes=given.tail_cache_bytes,
             retention_ms=int(given.retention_hours * 3_600_000),
             retention_bytes=given.retention_bytes,
+            kept_ms=dict.fromkeys(
+                (names.TIMER_TOPIC, names.POP_TOPIC), _WINDOWS_KEPT * _WINDOW_MS
+            ),
             on_damage=given.on_damage,
             in_flight_bytes=limits.waiting_bytes,
             wait_ms=limits.send_wait_ms,
@@ -224,11 +373,26 @@ def _file_settings(config: Config) -> FileLogSettings:
         raise ConfigError(f"log: {error}") from error
 
 
-async def _expire(message_log: FileLog) -> None:
-    """Delete what retention has given up, now and then."""
+def _compaction_settings(config: Config) -> CompactionSettings:
+    given = config.compaction
+    return CompactionSettings(
+        dirty_ratio=given.dirty_ratio,
+        min_lag_ms=given.min_lag_ms,
+        max_lag_ms=given.max_lag_ms,
+        tombstone_ms=int(given.tombstone_hours * 3_600_000),
+        keyless_ms=int(config.log.retention_hours * 3_600_000),
+        map_bytes=given.map_bytes,
+        file_bytes=config.log.segment_bytes,
+        bytes_per_s=given.bytes_per_s,
+    )
+
+
+async def _expire(files: FileLog, tier: TieredLog | None) -> None:
+    """Delete what retention has given up, now and then; not before a tier has it."""
     while True:
         await asyncio.sleep(_EXPIRE_EVERY_S)
+        keep_from = None if tier is None else tier.dispatcher.safe_position
         try:
-            await message_log.expire(now_ms())
+            await files.expire(now_ms(), keep_from)
         except LogError as error:
             log.warning("retention failed", reason=str(error))

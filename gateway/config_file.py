@@ -25,6 +25,7 @@ _NAMES: dict[type[inspect.Type], str] = {
     inspect.FloatType: "a number",
     inspect.IntType: "a whole number",
     inspect.CustomType: "a path",
+    inspect.DictType: "tables of options",
 }
 
 
@@ -70,6 +71,18 @@ def parse_listener(text: str) -> dict[str, Any]:
         if shown_port is not None:
             listener["advertised_port"] = shown_port
     return listener
+
+
+def parse_address(text: str) -> dict[str, Any]:
+    """Read `HOST:PORT` as `parse_listener` does, without an address to advertise.
+
+    Raises:
+        ConfigError: It is not of that form.
+    """
+    host, port = _split(text, text)
+    if port is None or "=" in text:
+        raise ConfigError(f"address is {text!r}; allowed: HOST:PORT")
+    return {"host": host, "port": port} if host else {"port": port}
 
 
 def _split(address: str, text: str) -> tuple[str, int | None]:

@@ -1,37 +1,42 @@
 """One client's connection: frames in, answers out once a tick, and its limits.
 
 Back-pressure both ways: no request of a client is begun while the client does not take
-its answers, nor while it has too many requests in flight. What cannot be begun at once
-waits here for the connection's turn.
+its answers, nor while it has too many requests in flight; and nothing is read while it
+has taken more than its quota. What cannot be begun at once waits here for the
+connection's turn.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import time
 from collections import deque
 from itertools import islice
 from operator import length_hint
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+import msgspec
 import structlog
 
+from acl.api import Channel, Source
+from gateway.node.calls import ClientAnswer
 from gateway.processors.dispatch import dispatch
 from gateway.processors.late import refuse_sends
 from gateway.processors.plain import send_plain
 from gateway.turns import TURN_REQUESTS
 from gateway.wire import host_port, message
-from gateway.wire.codes import RESPONSE_FLAG, Language
+from gateway.wire.codes import RESPONSE_FLAG, language_name
 from gateway.wire.errors import FrameError
 from gateway.wire.frame import JSON, FrameReader, decode_envelope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from acl.api import Principal
     from gateway.config import LimitsConfig
     from gateway.listener import Listener, Outbox
     from gateway.node.node import Node
+    from gateway.quotas import Share
     from gateway.turns import Turns
     from gateway.wire.frame import Buffer, Envelope, RawFrame
 
@@ -43,8 +48,6 @@ _JOIN_BELOW = 16 * 1024
 _FLUSH_ABOVE = 1024 * 1024
 """Answers that have gathered to this size are written before the tick ends, so that
 a client that does not take them is known before more is read for it."""
-
-_MAX_LANGUAGE = 32
 
 
 class _Arrived(NamedTuple):
@@ -86,10 +89,14 @@ class Connection(asyncio.Protocol):
         "listener",
         "packed_address",
         "packed_advertised",
+        "share",
+        "source",
         "version",
     )
 
     forwarded = False
+    identified = False
+    principal: Principal | None = None
 
     def __init__(
         self,
@@ -116,22 +123,23 @@ class Connection(asyncio.Protocol):
         self._paused = False
         """Whether nothing is begun until the client has taken answers."""
         self._reading = True
+        self.share: Share | None = None
+        """Where a quota counts what it takes."""
         self._transport: asyncio.Transport | None = None
         self.listener = listener
         self.id_prefix = listener.id_prefix
         self.packed_advertised = listener.packed_advertised
         self.advertised = listener.advertised
-        self.language = Language.OTHER.name
+        self.language = "OTHER"
         self.version = 0
         self.closed = False
         self.congested = False
         self.active = True
         """Whether a byte came since the last look; the sweep of idle ones resets it."""
-        ip = ipaddress.ip_address(host.partition("%")[0])
-        # What a dual-stack socket calls ::ffff:1.2.3.4 is an IPv4 client.
-        ip = getattr(ip, "ipv4_mapped", None) or ip
-        self.address = host_port.join(str(ip), port)
-        self.packed_address = message.pack_host(str(ip), port)
+        ip = host_port.plain_ip(host)
+        self.address = host_port.join(ip, port)
+        self.source = Source(ip, Channel.REMOTING)
+        self.packed_address = message.pack_host(ip, port)
 
     # -- the transport's side
 
@@ -139,6 +147,8 @@ class Connection(asyncio.Protocol):
         """A client has connected."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(self._limits.write_buffer_bytes)
+        if certificate := transport.get_extra_info("peercert"):
+            self.source = msgspec.structs.replace(self.source, certificate=certificate)
         self.listener.joined(self)
 
     def data_received(self, data: bytes) -> None:
@@ -146,11 +156,14 @@ class Connection(asyncio.Protocol):
         self.active = True
         try:
             frames = self._reader.feed(data)
+            if self.share is not None:
+                self.share.charge(len(frames), len(data))
             if self._waiting or self._paused or not self._turns.is_free():
                 self._keep(frames)
                 return
             rest = iter(frames)
-            self._begin(rest)
+            if not self._turns.sampling or self._begin_timed(rest, time.monotonic()):
+                self._begin(rest)
             # After the log's write of what has just begun, which may answer it.
             self._outbox.expect()
             if self._paused:
@@ -158,24 +171,32 @@ class Connection(asyncio.Protocol):
         except FrameError as error:
             self._distrust(error)
 
-    def _begin(self, frames: Iterable[RawFrame]) -> None:
+    def _begin_timed(self, frames: Iterator[RawFrame], came_s: float) -> bool:
+        """Begin one request, of which there may be none; tells whether more may be."""
+        self._turns.sampling = not length_hint(frames)
+        self._begin(islice(frames, 1), came_s)
+        return not self._paused
+
+    def _begin(self, frames: Iterable[RawFrame], came_s: float = 0.0) -> None:
         limit = self._limits.requests_in_flight
         for serialize_type, header, body in frames:
             if (
                 not self.version
                 or serialize_type != JSON
-                or not send_plain(self._node, self, header, body)
+                or not send_plain(self._node, self, header, body, came_s)
             ):
                 envelope = decode_envelope(serialize_type, header)
                 if envelope.flag & RESPONSE_FLAG:
+                    answer = ClientAnswer(envelope.code, envelope.remark, body)
+                    self._node.calls.answered(self, envelope.opaque, answer)
                     continue
                 if not self.version:
                     self._introduce(envelope)
-                dispatch(self._node, self, envelope, body)
+                dispatch(self._node, self, envelope, body, came_s)
             # One that was answered at once is discounted already.
             self._in_flight += 1
             if self._in_flight >= limit or self.congested:
-                self._pause_or_resume()
+                self.pause_or_resume()
                 return
 
     def _keep(self, frames: list[RawFrame]) -> None:
@@ -190,7 +211,7 @@ class Connection(asyncio.Protocol):
         if not self._paused:
             self._queue()
             if self._turns.full:
-                self._pause_or_resume()
+                self.pause_or_resume()
 
     def _refuse_sends(
         self, frames: Iterable[RawFrame], waited_ms: int
@@ -229,7 +250,8 @@ class Connection(asyncio.Protocol):
                 self._waiting[0] = _Arrived(came, frames, size, late=True)
                 self._count_waiting(len(others) - count, 0)
                 count = len(others)
-            self._begin(islice(frames, TURN_REQUESTS))
+            if not self._turns.sampling or self._begin_timed(frames, came):
+                self._begin(islice(frames, TURN_REQUESTS))
         except FrameError as error:
             self._distrust(error)
             return 0
@@ -241,7 +263,7 @@ class Connection(asyncio.Protocol):
         if self._waiting and not self._paused:
             self._queue()
         if not self._reading:
-            self._pause_or_resume()
+            self.pause_or_resume()
         return begun
 
     def _distrust(self, error: FrameError) -> None:
@@ -250,30 +272,31 @@ class Connection(asyncio.Protocol):
 
     def _introduce(self, envelope: Envelope) -> None:
         self.version = envelope.version
-        name = envelope.language
-        if isinstance(name, int):
-            name = Language(name).name if name in set(Language) else str(name)
-        self.language = name[:_MAX_LANGUAGE]
+        self.language = language_name(envelope.language)
 
     def pause_writing(self) -> None:
         """The client does not take what we send: read nothing more from it."""
         self.congested = True
         self.listener.slow(self)
-        self._pause_or_resume()
+        self.pause_or_resume()
 
     def resume_writing(self) -> None:
         """The client has caught up."""
         self.congested = False
         self.listener.caught_up(self)
-        self._pause_or_resume()
+        self.pause_or_resume()
 
     def connection_lost(self, _error: Exception | None) -> None:
         """The connection has ended, and what was registered on it."""
         self.closed = True
+        if self.share is not None:
+            self.share.leave()
         self._out.clear()
         self._forget_waiting()
         self.listener.left(self)
         self._node.holds.forget(self)
+        self._node.pop.lines.forget(self)
+        self._node.calls.disconnected(self)
         self._node.clients.disconnected(self)
 
     # -- the processors' side
@@ -284,7 +307,7 @@ class Connection(asyncio.Protocol):
         if data:
             self.push(*data)
         if self._paused:
-            self._pause_or_resume()
+            self.pause_or_resume()
 
     def push(self, *data: Buffer) -> None:
         """Send a whole frame at the end of this tick."""
@@ -302,7 +325,7 @@ class Connection(asyncio.Protocol):
         """A request waits; it does not count as being worked on."""
         self._in_flight -= 1
         if self._paused:
-            self._pause_or_resume()
+            self.pause_or_resume()
 
     def unhold(self) -> None:
         """A waiting request goes on."""
@@ -326,6 +349,8 @@ class Connection(asyncio.Protocol):
         size, self._out_bytes = self._out_bytes, 0
         if self.closed or self._transport is None or not out:
             return
+        if self.share is not None:
+            self.share.charge(0, size)
         if len(out) == 1:
             self._transport.write(out[0])
         elif size <= _JOIN_BELOW:
@@ -337,7 +362,7 @@ class Connection(asyncio.Protocol):
         """Begin no more requests: only those in flight are still answered."""
         self._draining = True
         self._forget_waiting()
-        self._pause_or_resume()
+        self.pause_or_resume()
 
     def close(self) -> None:
         """Send what has gathered, then close."""
@@ -350,7 +375,8 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _pause_or_resume(self) -> None:
+    def pause_or_resume(self) -> None:
+        """Begin requests and read more, or not, as things are now."""
         if self._transport is None or self.closed or self._transport.is_closing():
             return
         limit = self._limits.requests_in_flight
@@ -360,7 +386,11 @@ class Connection(asyncio.Protocol):
             self._paused = False
             if self._waiting:
                 self._queue()
-        reading = not self._paused and not (self._waiting and self._turns.full)
+        reading = not (
+            self._paused
+            or (self.share is not None and self.share.held_back)
+            or (self._waiting and self._turns.full)
+        )
         if reading != self._reading:
             self._reading = reading
             if reading:

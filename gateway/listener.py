@@ -115,7 +115,8 @@ class Listener:
     def close_idle(self) -> None:
         """Close connections that have been silent since the last call."""
         for connection in list(self.connections):
-            if connection.active:
+            share = connection.share
+            if connection.active or (share is not None and share.held_back):
                 connection.active = False
             else:
                 log.info("connection closed", client=connection.address, reason="idle")

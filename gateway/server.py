@@ -15,15 +15,18 @@ import structlog
 
 from gateway.connection import Connection
 from gateway.listener import Listener, Outbox, ServerError
-from gateway.tls import wants_tls
+from gateway.pipes import ALPN, PREFACE
+from gateway.quotas import Quotas, Share
+from gateway.tls import HANDSHAKE, first_byte
 from gateway.turns import Turns
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable, Coroutine
 
     from gateway.config import LimitsConfig, ListenerConfig
     from gateway.node.node import Node
+    from gateway.pipes import Pipe, Pipes
+    from gateway.tls import Certificates
 
 log = structlog.get_logger(__name__)
 
@@ -42,23 +45,34 @@ class Server:
 
     Args:
         node: What the requests work on.
-        tls: Certificates, where TLS is offered.
+        certificates: Where TLS is offered.
         tls_required: Refuse plain text.
     """
 
     def __init__(
-        self, node: Node, tls: ssl.SSLContext | None, *, tls_required: bool
+        self, node: Node, certificates: Certificates | None, *, tls_required: bool
     ) -> None:
         self._node = node
         self._limits = node.config.limits
-        self._tls = tls
+        self._certificates = certificates
         self._tls_required = tls_required
         self._tasks: set[asyncio.Task[None]] = set()
         self._arriving: set[socket.socket] = set()
         """Accepted, but not yet a listener's connection."""
         self._outbox = Outbox(asyncio.get_running_loop())
+        quotas = node.config.quotas
+        self._quotas = (
+            Quotas(quotas, by_principal=node.guard is not None) if quotas else None
+        )
         self._turns = Turns(self._limits, node.log, node.leadership)
         self.listeners: list[Listener] = []
+        self.pipes: Pipes | None = None
+        """Where connections go on that speak HTTP/2; None: they are closed."""
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """Requests that wait to be begun, and their bytes."""
+        return self._turns.waiting, self._turns.waiting_bytes
 
     async def open(self) -> None:
         """Listen on every configured address; on all, or on none.
@@ -93,7 +107,10 @@ class Server:
                     await asyncio.sleep(_ACCEPT_PAUSE_S)
                 continue
             connected = sum(len(one.connections) for one in self.listeners)
-            if connected + len(self._arriving) >= self._limits.connections:
+            connected += len(self._arriving) + len(
+                self.pipes.open if self.pipes else ()
+            )
+            if connected >= self._limits.connections:
                 log.warning(
                     "connection refused",
                     reason="too many connections",
@@ -101,26 +118,49 @@ class Server:
                 )
                 client.close()
                 continue
-            self._arriving.add(client)
             # The address is the one that accept gave: a client that has gone since
             # has none any more.
             connection = Connection(
                 self._node, listener, self._outbox, self._turns, *address[:2]
             )
+            if not self._count(connection):
+                log.warning(
+                    "connection refused",
+                    client=connection.address,
+                    reason="its quota of connections is used up",
+                )
+                client.close()
+                continue
+            self._arriving.add(client)
             self._spawn(self._connect(connection, client))
+
+    def _count(self, connection: Connection) -> bool:
+        """Give a connection its share; False where its client has too many."""
+        if self._quotas is None:
+            return True
+        connection.share = Share(self._quotas, connection.source.address, connection)
+        return connection.share.begin()
 
     async def _connect(self, connection: Connection, client: socket.socket) -> None:
         timeout_s = self._limits.handshake_ms / 1000
         try:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            use_tls = self._tls is not None and await wants_tls(client, timeout_s)
-            if self._tls_required and not use_tls:
+            first, tls = b"", None
+            if self._certificates is not None or self.pipes is not None:
+                first = await first_byte(client, timeout_s)
+            if self._certificates is not None and first == HANDSHAKE:
+                tls = self._certificates.server
+            if self._tls_required and tls is None:
                 raise ConnectionRefusedError("plain text where TLS is required")
+            protocol: asyncio.Protocol = connection
+            if self.pipes is not None and (tls or first == PREFACE):
+                pipe = self.pipes.pipe(connection)
+                protocol = _Choice(connection, pipe) if tls else pipe
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: connection,
+                lambda: protocol,
                 client,
-                ssl=self._tls if use_tls else None,
-                ssl_handshake_timeout=timeout_s if use_tls else None,
+                ssl=tls,
+                ssl_handshake_timeout=timeout_s if tls else None,
             )
         except (OSError, TimeoutError) as error:
             log.info(
@@ -128,11 +168,13 @@ class Server:
                 client=connection.address,
                 reason=str(error) or "no byte in time",
             )
+            if connection.share is not None:
+                connection.share.leave()
             client.close()
         self._arriving.discard(client)
 
     async def _sweep(self) -> None:
-        """Close slow and idle connections, and give up silent clients."""
+        """Close slow and idle connections, and look after what else takes its time."""
         loop = asyncio.get_running_loop()
         idle_s = self._limits.idle_ms / 1000
         slow_s = self._limits.slow_reader_ms / 1000
@@ -142,6 +184,8 @@ class Server:
             await asyncio.sleep(min(_SWEEP_S, idle_s, slow_s))
             for listener in self.listeners:
                 listener.close_slow(slow_s)
+            if self._certificates is not None:
+                self._certificates.refresh(loop.time())
             if loop.time() >= next_idle:
                 next_idle = loop.time() + idle_s
                 for listener in self.listeners:
@@ -149,6 +193,8 @@ class Server:
             if loop.time() >= next_expiry:
                 next_expiry = loop.time() + _EXPIRE_EVERY_S
                 self._node.locks.expire()
+                if self._quotas is not None:
+                    self._quotas.forget()
                 for link in self._node.clients.expire():
                     link.close()
 
@@ -166,7 +212,10 @@ class Server:
         ]
         for connection in connections:
             connection.drain()
+        if self.pipes is not None:
+            self.pipes.close()
         self._node.holds.close()
+        self._node.pop.lines.close()
         deadline = asyncio.get_running_loop().time() + timeout_s
         await _until(lambda: not any(one.in_flight for one in connections), deadline)
         for connection in connections:
@@ -179,6 +228,20 @@ class Server:
         await asyncio.gather(*self._node.tasks, return_exceptions=True)
 
 
+class _Choice(asyncio.Protocol):
+    """A TLS connection, until its handshake has said what is spoken on it."""
+
+    def __init__(self, connection: Connection, pipe: Pipe) -> None:
+        self._connection = connection
+        self._pipe = pipe
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        spoken = transport.get_extra_info("ssl_object").selected_alpn_protocol()
+        chosen = self._pipe if spoken == ALPN else self._connection
+        transport.set_protocol(chosen)
+        chosen.connection_made(transport)
+
+
 async def _until(done: Callable[[], bool], deadline: float) -> None:
     loop = asyncio.get_running_loop()
     while not done() and loop.time() < deadline:  # noqa: ASYNC110 - once, at shutdown
@@ -186,7 +249,7 @@ async def _until(done: Callable[[], bool], deadline: float) -> None:
 
 
 def _listen(config: ListenerConfig, limits: LimitsConfig) -> Listener:
-    sock = _bind(config)
+    sock = bind(config.host, config.port)
     most_slow = max(1, limits.slow_readers_bytes // limits.write_buffer_bytes)
     try:
         return Listener(config, sock, most_slow)
@@ -195,17 +258,22 @@ def _listen(config: ListenerConfig, limits: LimitsConfig) -> Listener:
         raise
 
 
-def _bind(config: ListenerConfig) -> socket.socket:
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens, for whoever accepts on it.
+
+    Raises:
+        ServerError: It cannot be had.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.setblocking(False)
-        sock.bind((config.host, config.port))
+        sock.bind((host, port))
         sock.listen(_BACKLOG)
     except OSError as error:
         sock.close()
         raise ServerError(
-            f"cannot listen on {config.host}:{config.port}: {error.strerror}"
+            f"cannot listen on {host}:{port}: {error.strerror}"
         ) from error
     return sock

@@ -18,6 +18,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
+from gateway.node.latencies import SAMPLE_EVERY_S
+
 if TYPE_CHECKING:
     from gateway.config import LimitsConfig
     from gateway.connection import Connection
@@ -65,6 +67,9 @@ class Turns:
         a tick that had not enough to do says nothing of what a request takes."""
         self._each_s = _FIRST_GUESS_S
         """What a request takes, with all that is done meanwhile."""
+        self.sampling = False
+        """Whether the next request that is begun is timed; who does it resets this."""
+        self._sample_at = 0.0
         self.waiting = 0
         """Requests that wait, on all connections."""
         self.waiting_bytes = 0
@@ -101,8 +106,14 @@ class Turns:
         self._free = not self._log.overdue_ms
         now = time.monotonic()
         self._leadership.check(now)
+        self._sample(now)
         self._tick_over_at = now + _TICK_S
         self._loop.call_soon(self._tick)
+
+    def _sample(self, now: float) -> None:
+        if now >= self._sample_at:
+            self._sample_at = now + SAMPLE_EVERY_S
+            self.sampling = True
 
     def _tick(self) -> None:
         if not self._connections:
@@ -113,6 +124,7 @@ class Turns:
             return
         now = time.monotonic()
         self._leadership.check(now)
+        self._sample(now)
         heard_s = now - self._worked_until if self._tick_began else 0.0
         if self._begun:
             each_s = (now - self._tick_began) / self._begun

@@ -19,6 +19,9 @@ import structlog
 from gateway import logs, process
 from gateway.app import App
 from gateway.config import Config, ConfigError
+from gateway.grpc.opening import messaging
+from gateway.http.exporting import exporting
+from gateway.http.opening import site
 from gateway.listener import ServerError
 from routing.api import RouteError
 from storage.api import LogError
@@ -35,6 +38,8 @@ class Orders(msgspec.Struct, frozen=True):
     config: Config
     log_level: logs.Level
     log_format: logs.Format
+    sites: dict[str, int] = {}
+    """The ports of all workers' sites, as far as they are known, by their brokers."""
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -51,6 +56,8 @@ class Listening(msgspec.Struct, frozen=True, tag=True):
     endpoints: list[Endpoint]
     recovered: list[str]
     """What opening the log came upon, for people."""
+    site: str | None = None
+    """Where its web page is, if it has one."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
@@ -89,13 +96,13 @@ def main() -> None:
     orders = load_orders(sys.stdin.buffer.readline())
     logs.configure(orders.log_level, orders.log_format, orders.config.broker)
     try:
-        process.run(_work(orders.config))
+        process.run(_work(orders))
     except _REFUSALS as error:
         _report(Failed(str(error)))
         sys.exit(1)
 
 
-async def _work(config: Config) -> None:
+async def _work(orders: Orders) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in process.ENDING:
@@ -103,11 +110,16 @@ async def _work(config: Config) -> None:
         # then the supervisor tells it too.
         loop.add_signal_handler(number, stop.set)
     loop.add_reader(_STDIN, partial(_orphaned, stop))
-    async with App(config) as app:
+    async with (
+        App(orders.config) as app,
+        messaging(app),
+        exporting(app),
+        site(app, orders.sites) as address,
+    ):
         endpoints = [
             Endpoint(one.host, one.port, one.advertised) for one in app.server.listeners
         ]
-        _report(Listening(endpoints, app.found))
+        _report(Listening(endpoints, app.found, address))
         await stop.wait()
         log.info("stopping")
     log.info("stopped")

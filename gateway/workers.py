@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
-from gateway.config import Config, ConfigError, ListenerConfig
+from gateway.config import Config, ConfigError, HttpConfig, ListenerConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 log = structlog.get_logger(__name__)
@@ -25,7 +26,7 @@ def broker_name(config: Config, number: int) -> str:
 def split(config: Config, count: int) -> list[Config]:
     """The configurations of so many workers.
 
-    Worker k listens on each listener's port + k, keeps its data in the directory of
+    Worker k listens on each port + k, keeps its data in the directory of
     its broker's name, and shares the routes.
 
     Raises:
@@ -54,6 +55,11 @@ def split(config: Config, count: int) -> list[Config]:
     return [_worker(config, number) for number in range(count)]
 
 
+def sites(configs: Sequence[Config]) -> dict[str, int]:
+    """The ports of workers' sites by their brokers; none where any is taken."""
+    return {one.broker: one.http.port for one in configs if one.http and one.http.port}
+
+
 def refuse_workers_data(config: Config) -> None:
     """See that a single node does not start beside the logs of workers.
 
@@ -80,7 +86,14 @@ def _worker(config: Config, number: int) -> Config:
         routes=config.routes or str(config.data / "routes.db"),
         node=f"{config.node}-{number}" if config.node else None,
         listeners=tuple(_moved(one, number) for one in config.listeners),
+        http=_moved_site(config.http, number),
     )
+
+
+def _moved_site(site: HttpConfig | None, by: int) -> HttpConfig | None:
+    if site is None or not site.port:
+        return site
+    return msgspec.structs.replace(site, port=site.port + by)
 
 
 def _moved(listener: ListenerConfig, by: int) -> ListenerConfig:
@@ -94,7 +107,7 @@ def _moved(listener: ListenerConfig, by: int) -> ListenerConfig:
 
 def _refuse_collisions(config: Config, count: int) -> None:
     taken: dict[tuple[str, int], ListenerConfig] = {}
-    for listener in config.listeners:
+    for listener in (*config.listeners, *_site_as_listener(config)):
         if listener.port == 0:
             continue
         last = max(listener.port, listener.advertised_port or 0) + count - 1
@@ -109,3 +122,9 @@ def _refuse_collisions(config: Config, count: int) -> None:
                     f"listeners {listener.host}:{other.port} and {listener.port} both "
                     f"need port {port}; allowed: {count} ports each, one a worker"
                 )
+
+
+def _site_as_listener(config: Config) -> list[ListenerConfig]:
+    """The site takes ports likewise."""
+    site = config.http
+    return [ListenerConfig(site.host, site.port)] if site is not None else []

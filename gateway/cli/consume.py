@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 import click
@@ -11,6 +10,7 @@ from gateway.cli.clients import json_option, name_server_option, run
 from gateway.cli.examples import example
 from gateway.cli.failures import CannotError
 from gateway.cli.output import FORMAT_NAMES, print_message
+from gateway.cli.times import time_ms
 from ropeway.client import ConsumeFrom, PullConsumer
 from ropeway.client.subscription import parse
 
@@ -33,17 +33,7 @@ def _start(_: click.Context, __: click.Parameter, text: str) -> Start:
         return Start(ConsumeFrom.FIRST_OFFSET)
     if text == "last":
         return Start(ConsumeFrom.LAST_OFFSET)
-    if text.isdecimal():
-        return Start(ConsumeFrom.TIMESTAMP, int(text))
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise click.BadParameter(
-            f"{text!r}; allowed: first, last, milliseconds since 1970, or a time "
-            "like 2026-01-31T12:00:00"
-        ) from error
-    local = time if time.tzinfo else time.astimezone()
-    return Start(ConsumeFrom.TIMESTAMP, int(local.astimezone(UTC).timestamp() * 1000))
+    return Start(ConsumeFrom.TIMESTAMP, time_ms(text, "first, last, "))
 
 
 @click.command(

@@ -10,7 +10,7 @@ import click
 from gateway.config import ConfigError
 from gateway.listener import ServerError
 from gateway.supervisor import WorkerError
-from ropeway.client import RemotingError
+from ropeway.client import ConnectionFailedError, RemotingError
 from routing.api import RouteError
 from storage.api import LogError
 
@@ -28,6 +28,18 @@ class MisusedError(click.ClickException):
     exit_code = 2
 
 
+class UnreachableError(click.ClickException):
+    """Nobody answers, so it may or may not have been done: exit code 3."""
+
+    exit_code = 3
+
+
+class UnwellError(click.ClickException):
+    """What was looked at has a problem, which was printed: exit code 4."""
+
+    exit_code = 4
+
+
 @contextmanager
 def reported() -> Iterator[None]:
     """Turn what can go wrong into one line for the user."""
@@ -35,6 +47,8 @@ def reported() -> Iterator[None]:
         yield
     except ConfigError as error:
         raise MisusedError(str(error)) from error
+    except ConnectionFailedError as error:
+        raise UnreachableError(str(error)) from error
     except (LogError, RouteError, ServerError, RemotingError, WorkerError) as error:
         raise CannotError(str(error)) from error
     except OSError as error:

@@ -1,24 +1,40 @@
-"""`ropeway group`: look at consumer groups, and delete them."""
+"""`ropeway group`: make, change, look at and delete consumer groups."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from msgspec import structs
 
-from gateway.cli.clients import json_option, name_server_option, run, yes_option
+from gateway.cli.clients import (
+    ask,
+    confirm,
+    json_option,
+    name_server_option,
+    run,
+    yes_option,
+)
+from gateway.cli.completion import group_names
 from gateway.cli.examples import example
-from gateway.cli.failures import CannotError
+from gateway.cli.failures import CannotError, MisusedError
 from gateway.cli.output import print_json, print_rows
-from ropeway.client import Admin
+from ropeway.client import Admin, admin_dlq, admin_groups
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gateway.wire.bodies import GroupConfig
     from ropeway.client import QueueLag
 
+F = TypeVar("F", bound="Callable[..., Any]")
 
-@click.group(epilog=example("ropeway group describe kitchen"))
+name_argument = click.argument("name", shell_complete=group_names)
+
+
+@click.group(epilog=example("ropeway group show kitchen"))
 def group() -> None:
-    """Look at consumer groups, and delete them."""
+    """Make, change, look at and delete consumer groups."""
 
 
 @group.command("list", epilog=example("ropeway group list"))
@@ -34,48 +50,169 @@ def list_(name_server: str, as_json: bool) -> None:
     print_rows([{"group": name} for name in run(names())], as_json=as_json)
 
 
-@group.command(epilog=example("ropeway group describe kitchen"))
-@click.argument("name")
+@group.command(epilog=example("ropeway group show kitchen"))
+@name_argument
 @name_server_option
 @json_option
-def describe(name: str, name_server: str, as_json: bool) -> None:
-    """Print how far a group is behind in each queue, and who consumes in it."""
+def show(name: str, name_server: str, as_json: bool) -> None:
+    """Print how a group is set up, how far behind it is, and who consumes in it."""
 
-    async def ask() -> tuple[list[QueueLag], list[str]]:
-        async with Admin(name_server) as admin:
-            if name not in await admin.groups():
-                raise CannotError(f"there is no group {name}")
-            return await admin.describe_group(name), await admin.consumers(name)
-
-    lags, consumers = run(ask())
-    rows = [
-        {
-            "topic": lag.queue.topic,
-            "broker": lag.queue.broker_name,
-            "queue": lag.queue.queue_id,
-            "committed": lag.committed,
-            "end": lag.end,
-            "lag": lag.lag,
+    async def look(admin: Admin) -> dict[str, Any]:
+        config = await admin_groups.config(admin, name)
+        if config is None:
+            raise CannotError(f"there is no group {name}")
+        lags = await admin.describe_group(name)
+        return {
+            "group": name,
+            "lag": sum(lag.lag for lag in lags),
+            "dead_letters": await admin_dlq.count(admin, name),
+            "consumers": await admin.consumers(name),
+            "queues": [_lag(lag) for lag in lags],
+            "config": config,
         }
-        for lag in lags
-    ]
-    total = sum(lag.lag for lag in lags)
+
+    found = ask(name_server, look)
     if as_json:
-        print_json({"lag": total, "queues": rows, "consumers": consumers})
+        print_json(found)
         return
-    print_rows(rows, as_json=False)
-    click.echo(f"lag: {total}")
-    click.echo(f"consumers: {', '.join(consumers) or 'none'}")
+    print_rows(found["queues"], as_json=False)
+    facts = {
+        "lag": found["lag"],
+        "dead letters": found["dead_letters"],
+        "consumers": ", ".join(found["consumers"]) or "none",
+        **_setup(found["config"]),
+    }
+    for fact, value in facts.items():
+        click.echo(f"{fact}: {value}")
+
+
+def _lag(lag: QueueLag) -> dict[str, Any]:
+    return {
+        "topic": lag.queue.topic,
+        "broker": lag.queue.broker_name,
+        "queue": lag.queue.queue_id,
+        "committed": lag.committed,
+        "end": lag.end,
+        "lag": lag.lag,
+    }
+
+
+def _setup(config: GroupConfig) -> dict[str, Any]:
+    return {
+        "may consume": _yes(config.consume_enable),
+        "may broadcast": _yes(config.consume_broadcast_enable),
+        "in order": _yes(config.consume_message_orderly),
+        "retries": config.retry_max_times,
+        "retry queues": config.retry_queue_nums,
+        "reads at": "a slave" if config.broker_id else "the master",
+    }
+
+
+def _yes(flag: bool) -> str:
+    return "yes" if flag else "no"
+
+
+@group.command(epilog=example("ropeway group members kitchen"))
+@name_argument
+@name_server_option
+@json_option
+def members(name: str, name_server: str, as_json: bool) -> None:
+    """Print the clients that consume in a group, and what they subscribe to."""
+    found = ask(name_server, lambda admin: admin_groups.membership(admin, name))
+    clients = [structs.asdict(member) for member in found.members]
+    wanted = [
+        {"topic": topic, "type": data.expression_type, "filter": data.sub_string}
+        for topic, data in sorted(found.subscriptions.items())
+    ]
+    model = "broadcasting" if found.is_broadcast else "clustering"
+    if as_json:
+        print_json({"model": model, "members": clients, "subscriptions": wanted})
+        return
+    print_rows(clients, as_json=False)
+    print_rows(wanted, as_json=False)
+    click.echo(f"{len(clients)} consumers, {model}")
+
+
+def _setting_options(command: F) -> F:
+    for option in (
+        click.option("--consume/--no-consume", default=None, help="Whether it may."),
+        click.option(
+            "--broadcast/--no-broadcast", default=None, help="Whether it may."
+        ),
+        click.option(
+            "--in-order/--not-in-order",
+            default=None,
+            help="Whether it is said to consume in order.",
+        ),
+        click.option(
+            "--retries",
+            type=click.IntRange(0),
+            help="How often a message comes again; 16 by default.",
+        ),
+        click.option(
+            "--retry-queues", type=click.IntRange(0), help="Queues of its retry topic."
+        ),
+        click.option(
+            "--read-at",
+            type=click.Choice(["master", "slave"]),
+            help="Which nodes are to be read.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _changes(
+    *,
+    consume: bool | None,
+    broadcast: bool | None,
+    in_order: bool | None,
+    retries: int | None,
+    retry_queues: int | None,
+    read_at: str | None,
+) -> dict[str, Any]:
+    wanted = {
+        "consume_enable": consume,
+        "consume_broadcast_enable": broadcast,
+        "consume_message_orderly": in_order,
+        "retry_max_times": retries,
+        "retry_queue_nums": retry_queues,
+        "broker_id": None if read_at is None else int(read_at == "slave"),
+    }
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+@group.command(epilog=example("ropeway group create kitchen --retries 3"))
+@click.argument("name")
+@_setting_options
+@name_server_option
+def create(name: str, name_server: str, **settings: Any) -> None:
+    """Make a group that is not there yet."""
+    changes = _changes(**settings)
+    ask(name_server, lambda admin: admin_groups.create(admin, name, changes))
+    click.echo(f"group {name} created")
+
+
+@group.command(epilog=example("ropeway group update kitchen --no-consume"))
+@name_argument
+@_setting_options
+@name_server_option
+def update(name: str, name_server: str, **settings: Any) -> None:
+    """Change a group; what is not given stays as it is."""
+    changes = _changes(**settings)
+    if not changes:
+        raise MisusedError("nothing to change; --help has what can be")
+    ask(name_server, lambda admin: admin_groups.update(admin, name, changes))
+    click.echo(f"group {name} updated")
 
 
 @group.command(epilog=example("ropeway group delete kitchen --yes"))
-@click.argument("name")
+@name_argument
 @yes_option
 @name_server_option
 def delete(name: str, yes: bool, name_server: str) -> None:
     """Delete a group with its offsets."""
-    if not yes:
-        click.confirm(f"Delete group {name} with its offsets?", abort=True)
+    confirm(f"Delete group {name} with its offsets?", yes=yes)
 
     async def remove() -> None:
         async with Admin(name_server) as admin:

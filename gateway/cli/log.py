@@ -1,24 +1,65 @@
-"""`ropeway log`: look after an embedded log that no node has open."""
+"""`ropeway log`: how nodes' logs do, and looking after one that no node has open."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
-from gateway.cli.clients import json_option
+from gateway.cli.clients import ask, json_option, name_server_option
 from gateway.cli.examples import example
 from gateway.cli.failures import CannotError, reported
-from gateway.cli.output import print_json
+from gateway.cli.output import print_json, print_rows
+from ropeway.client import admin_nodes
+from storage.compaction.verify import verify as verify_compacted
 from storage.file.verify import verify as verify_log
+
+if TYPE_CHECKING:
+    from ropeway.client.admin_nodes import Node
 
 _LOG = "log"
 """The log's place within a node's data directory."""
+_COMPACTION = "compaction"
+"""Likewise, that of compacted records."""
 
 
-@click.group(epilog=example("ropeway log verify ./data"))
+@click.group(epilog=example("ropeway log status"))
 def log() -> None:
-    """Look after an embedded log that no node has open."""
+    """See how nodes' logs do, and look after one that no node has open."""
+
+
+@log.command(epilog=example("ropeway log status"))
+@name_server_option
+@json_option
+def status(name_server: str, as_json: bool) -> None:
+    """Print what each node keeps its messages on, and how that does."""
+    nodes = ask(name_server, admin_nodes.nodes)
+    rows = [_row(node) for node in nodes]
+    if not as_json:
+        for row in rows:
+            pairs = row["facts"].items()
+            row["facts"] = " ".join(f"{name}={value}" for name, value in pairs)
+    print_rows(rows, as_json=as_json)
+
+
+def _row(node: Node) -> dict[str, Any]:
+    found = node.status
+    if found is None:
+        state = node.trouble
+    elif found.overdue_ms:
+        state = f"has not stored for {found.overdue_ms} ms"
+    else:
+        state = "ok"
+    return {
+        "broker": node.broker,
+        "node": node.name,
+        "log": found.log if found else "",
+        "state": state,
+        "overdue_ms": found.overdue_ms if found else 0,
+        "facts": found.log_facts if found else {},
+    }
 
 
 @log.command(epilog=example("ropeway log verify ./data"))
@@ -29,19 +70,27 @@ def log() -> None:
 def verify(directory: Path, as_json: bool) -> None:
     """Check every checksum of the log in DIRECTORY, a node's data directory.
 
-    It changes nothing. Damage is printed line by line, and the exit code is 1.
+    It changes nothing, and looks at the files of compacted topics, too. Damage is
+    printed line by line, and the exit code is 1.
     """
     inner = directory / _LOG
     with reported():
         found = verify_log(inner if inner.is_dir() else directory)
+        compacted = verify_compacted(directory / _COMPACTION)
+    problems = found.problems + compacted.problems
     if as_json:
-        print_json(found)
+        print_json({**msgspec.to_builtins(found), "compacted": compacted})
     else:
-        for problem in found.problems:
+        for problem in problems:
             click.echo(problem)
         click.echo(
             f"{found.segments} segments, {found.blocks} blocks, "
             f"{found.records} messages, {len(found.problems)} problems"
         )
-    if found.problems:
+        if compacted.files or compacted.problems:
+            click.echo(
+                f"{compacted.files} compacted files, {compacted.records} messages, "
+                f"{len(compacted.problems)} problems"
+            )
+    if problems:
         raise CannotError(f"the log in {directory} is damaged")

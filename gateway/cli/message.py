@@ -1,43 +1,92 @@
-"""`ropeway message`: find stored messages."""
+"""`ropeway message`: find stored messages, send them, and send them again."""
 
 from __future__ import annotations
 
+import copy
+import time
 from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.clients import json_option, name_server_option, run
+from gateway.cli.clients import ask, json_option, name_server_option
+from gateway.cli.completion import topic_argument, topic_names
+from gateway.cli.dlq import dlq
 from gateway.cli.examples import example
 from gateway.cli.failures import CannotError
-from gateway.cli.output import message_row, print_message
-from ropeway.client import Admin
+from gateway.cli.output import FORMAT_NAMES, message_row, print_message
+from gateway.cli.produce import produce
+from gateway.cli.resend import resend
+from gateway.cli.tail import tail
+from gateway.cli.times import duration_ms, time_ms
+from ropeway.client import admin_messages
+from ropeway.client.admin import MAX_TIME_MS
+from ropeway.client.subscription import parse
 
 if TYPE_CHECKING:
-    from ropeway.client import ReceivedMessage
+    from ropeway.client import Admin, ReceivedMessage
+
+topic_option = click.option(
+    "--topic", help="Its topic, where it is known.", shell_complete=topic_names
+)
+format_option = click.option(
+    "--format",
+    "template",
+    default="{store_time} {queue_id} {offset} {msg_id} {tag} {body}",
+    show_default=True,
+    help=f"Names in braces: {FORMAT_NAMES}.",
+)
+
+
+def _past(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    """A moment, or how long ago it is."""
+    if text is None:
+        return None
+    if text[-1:] in "smhd" and text[:-1].isdecimal():
+        return time.time_ns() // 1_000_000 - duration_ms(text)
+    return time_ms(text, "how long ago, like 10m; ")
 
 
 @click.group(epilog=example("ropeway message query orders order-7"))
 def message() -> None:
-    """Find stored messages."""
+    """Find stored messages, send them, and send them again."""
+
+
+send = copy.copy(produce)
+"""The same under another name."""
+send.epilog = example("ropeway message send orders 'one coffee' --tag paid")
+message.add_command(send, "send")
+for command in (tail, resend, dlq):
+    message.add_command(command)
 
 
 @message.command(
     epilog=example("ropeway message view 7F000001000026940000000000000007")
 )
-@click.argument("offset_msg_id")
-@click.option("--topic", help="Its topic, where it is known.")
+@click.argument("msg_id")
+@topic_option
 @name_server_option
 @json_option
-def view(
-    offset_msg_id: str, topic: str | None, name_server: str, as_json: bool
-) -> None:
-    """Print the message that an offset message id names."""
+def view(msg_id: str, topic: str | None, name_server: str, as_json: bool) -> None:
+    """Print the message with an id: of its place, or with --topic its producer's."""
+    found = ask(name_server, lambda admin: admin_messages.find(admin, msg_id, topic))
+    _print(found, as_json=as_json)
 
-    async def read() -> ReceivedMessage:
-        async with Admin(name_server) as admin:
-            return await admin.view(offset_msg_id, topic)
 
-    _print(run(read()), as_json=as_json)
+@message.command(epilog=example("ropeway message latest prices apple"))
+@topic_argument
+@click.argument("key")
+@name_server_option
+@json_option
+def latest(topic: str, key: str, name_server: str, as_json: bool) -> None:
+    """Print the newest message of TOPIC with KEY.
+
+    The topic has the attribute cleanup.policy=COMPACTION, and KEY is all of the
+    message's keys.
+    """
+    found = ask(name_server, lambda admin: admin.latest(topic, key))
+    if found is None:
+        raise CannotError(f"topic {topic} has no message with the key {key}")
+    _print(found, as_json=as_json)
 
 
 @message.command(
@@ -46,7 +95,7 @@ def view(
         "ropeway message query orders 7F00000100002694000000000000000A --unique",
     )
 )
-@click.argument("topic")
+@topic_argument
 @click.argument("key")
 @click.option("--unique", is_flag=True, help="KEY is a message id from a producer.")
 @click.option("--count", type=click.IntRange(1), default=32, show_default=True)
@@ -56,18 +105,66 @@ def query(
     topic: str, key: str, unique: bool, count: int, name_server: str, as_json: bool
 ) -> None:
     """Print the messages of TOPIC that have KEY."""
-
-    async def find() -> list[ReceivedMessage]:
-        async with Admin(name_server) as admin:
-            return await admin.query(
-                topic, key, max_messages=count, is_unique_key=unique
-            )
-
-    found = run(find())
+    found = ask(
+        name_server,
+        lambda admin: admin.query(topic, key, max_messages=count, is_unique_key=unique),
+    )
     if not found:
         raise CannotError(f"topic {topic} has no message with key {key}")
     for one in found:
         _print(one, as_json=as_json)
+
+
+@message.command(
+    epilog=example(
+        "ropeway message search orders --from 2026-11-22T08:00:00 --tag paid",
+        "ropeway message search orders --from 10m --count 1000 --output json",
+    )
+)
+@topic_argument
+@click.option(
+    "--from",
+    "begin_ms",
+    callback=_past,
+    default="1h",
+    show_default=True,
+    metavar="TIME|DURATION",
+    help="Stored then or later, or so long ago at most.",
+)
+@click.option(
+    "--until", "end_ms", callback=_past, metavar="TIME|DURATION", help="Not later."
+)
+@click.option("--tag", "expression", default="*", help="Tags, like 'a || b'.")
+@click.option("--count", type=click.IntRange(1), default=100, show_default=True)
+@format_option
+@name_server_option
+@json_option
+def search(
+    topic: str,
+    begin_ms: int,
+    end_ms: int | None,
+    expression: str,
+    count: int,
+    template: str,
+    name_server: str,
+    as_json: bool,
+) -> None:
+    """Print the messages of TOPIC that were stored in a time, oldest first."""
+    wanted = parse(topic, expression, 0)
+
+    async def look(admin: Admin) -> None:
+        left = count
+        found = admin_messages.by_time(
+            admin, topic, begin_ms, MAX_TIME_MS if end_ms is None else end_ms
+        )
+        async for one in found:
+            if wanted.wants(one.tags):
+                print_message(one, template, as_json=as_json)
+                left -= 1
+            if not left:
+                return
+
+    ask(name_server, look)
 
 
 def _print(found: ReceivedMessage, *, as_json: bool) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from gateway.cli.failures import MisusedError
+from gateway.cli.times import time_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ropeway.client import ReceivedMessage
 
@@ -28,11 +31,65 @@ def print_rows(rows: Sequence[dict[str, Any]], *, as_json: bool) -> None:
         return
     if not rows:
         return
+    if sys.stdout.isatty():
+        _print_table(rows)
+        return
     lines = [list(rows[0]), *([str(value) for value in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         cells = (text.ljust(width) for text, width in zip(line, widths, strict=True))
         click.echo("  ".join(cells).rstrip())
+
+
+def _print_table(rows: Sequence[dict[str, Any]]) -> None:
+    """Draw a table as wide as the terminal; nothing of a cell is left out."""
+    # It takes longer to import than most commands take to run.
+    from rich import box  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name, value in rows[0].items():
+        is_number = isinstance(value, (int, float))
+        table.add_column(
+            name, justify="right" if is_number else "left", overflow="fold"
+        )
+    for row in rows:
+        table.add_row(*(Text(str(value)) for value in row.values()))
+    Console().print(table)
+
+
+def print_facts(facts: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print the facts about one thing: a line each, or a JSON object."""
+    if as_json:
+        print_json(facts)
+        return
+    width = max(map(len, facts), default=0)
+    for name, value in facts.items():
+        click.echo(f"{name.ljust(width)}  {value}".rstrip())
+
+
+@contextmanager
+def progress(what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
+    """Show how far long work is, on the standard error if that is a terminal.
+
+    Args:
+        what: The work.
+        total: How many steps it has, where that is known.
+
+    Returns:
+        What to call after each step.
+    """
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda: bar.advance(task)
 
 
 _FACTS: dict[str, Callable[[ReceivedMessage], Any]] = {
@@ -46,6 +103,7 @@ _FACTS: dict[str, Callable[[ReceivedMessage], Any]] = {
     "offset_msg_id": lambda message: message.offset_msg_id,
     "born_ms": lambda message: message.born_ms,
     "store_ms": lambda message: message.store_ms,
+    "store_time": lambda message: time_text(message.store_ms),
     "reconsume_times": lambda message: message.reconsume_times,
     "body": lambda message: message.body.decode(errors="backslashreplace"),
 }

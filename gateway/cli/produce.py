@@ -13,6 +13,8 @@ from gateway.cli.clients import json_option, name_server_option, run
 from gateway.cli.examples import example
 from gateway.cli.failures import MisusedError
 from gateway.cli.output import print_json
+from gateway.cli.pairs import pairs
+from gateway.cli.times import time_ms
 from ropeway.client import Message, Producer
 
 if TYPE_CHECKING:
@@ -21,16 +23,8 @@ if TYPE_CHECKING:
     from ropeway.client import MessageQueue, SendResult
 
 
-def _properties(
-    _: click.Context, __: click.Parameter, given: tuple[str, ...]
-) -> dict[str, str]:
-    pairs = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise click.BadParameter(f"{text!r}; allowed: NAME=VALUE")
-        pairs[name] = value
-    return pairs
+def _time(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    return None if text is None else time_ms(text)
 
 
 @click.command(
@@ -47,7 +41,7 @@ def _properties(
     "--property",
     "properties",
     multiple=True,
-    callback=_properties,
+    callback=pairs,
     metavar="NAME=VALUE",
     help="A property of the sender's own.",
 )
@@ -56,6 +50,20 @@ def _properties(
     type=click.IntRange(0),
     default=0,
     help="Deliver later: 1 to 18 are 1s 5s 10s 30s 1m ... 2h.",
+)
+@click.option(
+    "--delay",
+    "delay_s",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Deliver so much later; days and years are fine.",
+)
+@click.option(
+    "--deliver-at",
+    "deliver_ms",
+    callback=_time,
+    metavar="TIME",
+    help="Deliver then: milliseconds since 1970, or like 2027-01-31T12:00:00.",
 )
 @click.option("--queue", "queue_id", type=click.IntRange(0), help="To this queue.")
 @click.option(
@@ -74,6 +82,8 @@ def produce(
     keys: tuple[str, ...],
     properties: dict[str, str],
     delay_level: int,
+    delay_s: float | None,
+    deliver_ms: int | None,
     queue_id: int | None,
     batch: int,
     group: str,
@@ -86,7 +96,16 @@ def produce(
     """
 
     def made(body: bytes) -> Message:
-        return Message(topic, body, tag, keys, None, delay_level, properties)
+        return Message(
+            topic,
+            body,
+            tags=tag,
+            keys=keys,
+            delay_level=delay_level,
+            properties=properties,
+            deliver_ms=deliver_ms,
+            delay_ms=int((delay_s or 0) * 1000),
+        )
 
     async def send() -> None:
         async with Producer(name_server, group) as producer:
@@ -141,10 +160,12 @@ def _show(results: list[SendResult], as_json: bool) -> None:
                     "msg_id": result.msg_id,
                     "offset_msg_id": result.offset_msg_id,
                     "status": result.status.name,
+                    "recall_handle": result.recall_handle,
                 }
             )
         else:
             click.echo(
                 f"queue={result.queue.queue_id} offset={result.queue_offset} "
                 f"msg_id={result.msg_id}"
+                + (f" recall={result.recall_handle}" if result.recall_handle else "")
             )

@@ -15,11 +15,14 @@ from gateway import addresses, logs
 from gateway.app import App
 from gateway.cli.examples import example
 from gateway.cli.failures import reported
-from gateway.config_file import load, parse_listener
+from gateway.config_file import load, parse_address, parse_listener
+from gateway.grpc.opening import messaging
+from gateway.http.exporting import exporting
+from gateway.http.opening import site
 from gateway.process import run, stop_on_signal
 from gateway.supervisor import supervise
 from gateway.worker import Endpoint, Listening, Orders
-from gateway.workers import refuse_workers_data, split
+from gateway.workers import refuse_workers_data, sites, split
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +59,11 @@ Point a client at name server {address}, for example
     help="Where to listen, and what to tell clients. Several times if wanted.",
 )
 @click.option(
+    "--http",
+    metavar="HOST:PORT",
+    help="Where to serve the web page, /metrics and health; nowhere by default.",
+)
+@click.option(
     "--flush",
     type=click.Choice(["async", "sync"]),
     help="Acknowledge when the system has a message, or when the disk has it.",
@@ -82,6 +90,7 @@ Point a client at name server {address}, for example
 @click.option("--cluster", help="The cluster's name.")
 @click.option("--tls-cert", help="Certificate chain, PEM; with --tls-key.")
 @click.option("--tls-key", help="The certificate's private key, PEM.")
+@click.option("--grpc", is_flag=True, help="Serve gRPC clients too, on every listener.")
 @click.option("--no-auto-create", is_flag=True, help="Topics are not made by sending.")
 @click.option(
     "--log-level",
@@ -119,9 +128,9 @@ def serve(
             refuse_workers_data(config)
             run(_serve(config, ready_file))
         else:
-            orders = [
-                Orders(one, log_level, log_format) for one in split(config, workers)
-            ]
+            configs = split(config, workers)
+            ports = sites(configs)
+            orders = [Orders(one, log_level, log_format, ports) for one in configs]
             run(_supervise(orders, ready_file))
 
 
@@ -129,6 +138,7 @@ def _settings(
     *,
     data: str | None,
     listen: tuple[str, ...],
+    http: str | None,
     flush: str | None,
     broker: str | None,
     node: str | None,
@@ -138,6 +148,7 @@ def _settings(
     cluster: str | None,
     tls_cert: str | None,
     tls_key: str | None,
+    grpc: bool,
     no_auto_create: bool,
 ) -> dict[str, Any]:
     """The command line in the form of the file."""
@@ -148,9 +159,11 @@ def _settings(
         "cluster": cluster,
         "routes": routes,
         "pulsar": _given({"service_url": pulsar, "admin_url": pulsar_admin}) or None,
+        "http": parse_address(http) if http else None,
         "listeners": [parse_listener(text) for text in listen] or None,
         "log": {"flush": flush} if flush else None,
         "topics": {"auto_create": False} if no_auto_create else None,
+        "grpc": grpc or None,
         "tls": _given({"certificate": tls_cert, "key": tls_key}) or None,
     }
     return _given(settings)
@@ -180,11 +193,16 @@ def _with_advertised(config: Config) -> Config:
 
 async def _serve(config: Config, ready_file: Path | None) -> None:
     stop = stop_on_signal()
-    async with App(config) as app:
+    async with (
+        App(config) as app,
+        messaging(app),
+        exporting(app),
+        site(app) as address,
+    ):
         endpoints = [
             Endpoint(one.host, one.port, one.advertised) for one in app.server.listeners
         ]
-        _announce([Listening(endpoints, app.found)], ready_file)
+        _announce([Listening(endpoints, app.found, address)], ready_file)
         await stop.wait()
         log.info("stopping")
     log.info("stopped")
@@ -206,6 +224,9 @@ def _announce(nodes: Sequence[Listening], ready_file: Path | None) -> None:
     if ready_file is not None:
         ready_file.write_text("\n".join(lines) + "\n")
     click.echo("\n".join(lines))
+    for node in nodes:
+        if node.site is not None:
+            click.echo(f"page, metrics and health at {node.site}")
     # Any of them answers for all; a client that knows them all can lose some.
     name_servers = ";".join(node.endpoints[0].advertised for node in nodes)
     click.echo(_HINT.format(address=name_servers, quoted=shlex.quote(name_servers)))

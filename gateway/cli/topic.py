@@ -1,20 +1,23 @@
-"""`ropeway topic`: make, change, look at and delete topics."""
+"""`ropeway topic`: make, change and delete topics; `topic_views` looks at them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from gateway.cli.clients import json_option, name_server_option, run, yes_option
+from gateway.cli import topic_views
+from gateway.cli.clients import (
+    ask,
+    confirm,
+    json_option,
+    name_server_option,
+    run,
+    yes_option,
+)
+from gateway.cli.completion import topic_argument, topic_names
 from gateway.cli.examples import example
 from gateway.cli.failures import CannotError
 from gateway.cli.output import print_rows
-from gateway.node.names import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
-from ropeway.client import Admin
-
-if TYPE_CHECKING:
-    from ropeway.client import QueueSpan
+from ropeway.client import Admin, admin_topics
 
 queues_option = click.option(
     "--queues", type=click.IntRange(1, 1024), help="Queues on each broker."
@@ -32,6 +35,10 @@ _DEFAULT_PERM = "6"
 @click.group(epilog=example("ropeway topic create orders --queues 16"))
 def topic() -> None:
     """Make, change, look at and delete topics."""
+
+
+for view in (topic_views.list_, topic_views.show, topic_views.stats):
+    topic.add_command(view)
 
 
 @topic.command(epilog=example("ropeway topic create orders --queues 16"))
@@ -72,7 +79,7 @@ def create(
 
 
 @topic.command(epilog=example("ropeway topic update orders --queues 32"))
-@click.argument("name")
+@click.argument("name", shell_complete=topic_names)
 @queues_option
 @perm_option
 @name_server_option
@@ -96,67 +103,63 @@ def update(name: str, queues: int | None, perm: str | None, name_server: str) ->
     click.echo(f"topic {name} updated")
 
 
-@topic.command("list", epilog=example("ropeway topic list"))
-@click.option(
-    "--all", "everything", is_flag=True, help="Also those that are not users'."
+@topic.command(
+    epilog=example(
+        "ropeway topic compaction prices", "ropeway topic compaction prices --now"
+    )
 )
+@topic_argument
+@click.option("--now", is_flag=True, help="Compact first, and wait until it is done.")
 @name_server_option
 @json_option
-def list_(everything: bool, name_server: str, as_json: bool) -> None:
-    """Print the names of all topics."""
+def compaction(topic: str, now: bool, name_server: str, as_json: bool) -> None:
+    """Print how far compaction of each queue of a topic is.
 
-    async def names() -> list[str]:
-        async with Admin(name_server) as admin:
-            clusters = await admin.clusters()
-            known = {
-                *clusters,
-                *(broker for one in clusters.values() for broker in one),
-            }
-            return [
-                name
-                for name in await admin.topics()
-                if everything or not (name in known or _is_derived(name))
-            ]
-
-    print_rows([{"topic": name} for name in run(names())], as_json=as_json)
-
-
-def _is_derived(name: str) -> bool:
-    return is_system_topic(name) or name.startswith((RETRY_PREFIX, DLQ_PREFIX))
-
-
-@topic.command(epilog=example("ropeway topic describe orders"))
-@click.argument("name")
-@name_server_option
-@json_option
-def describe(name: str, name_server: str, as_json: bool) -> None:
-    """Print what each queue of a topic holds."""
-
-    async def spans() -> list[QueueSpan]:
-        async with Admin(name_server) as admin:
-            return await admin.describe_topic(name)
-
+    It is for topics with the attribute cleanup.policy=COMPACTION.
+    """
+    found = ask(name_server, lambda admin: admin.compaction(topic, force=now))
     rows = [
         {
-            "broker": span.queue.broker_name,
-            "queue": span.queue.queue_id,
-            "begin": span.begin,
-            "end": span.end,
-            "messages": span.end - span.begin,
+            "broker": broker.broker_name,
+            "queue": one.queue_id,
+            "clean_end": one.clean_end,
+            "end": one.end,
+            "messages": one.messages,
+            "bytes": one.bytes,
+            "problem": one.problem or "",
         }
-        for span in run(spans())
+        for broker in found
+        for one in broker.queues
     ]
     print_rows(rows, as_json=as_json)
 
 
+@topic.command(epilog=example("ropeway topic expand orders --queues 32"))
+@topic_argument
+@click.option(
+    "--queues",
+    type=click.IntRange(1, 1024),
+    required=True,
+    help="Queues on each broker; more than there are.",
+)
+@name_server_option
+def expand(topic: str, queues: int, name_server: str) -> None:
+    """Give a topic more queues, on every broker that has it.
+
+    They come behind the others, whose messages stay where they are.
+    """
+    grown = ask(name_server, lambda admin: admin_topics.expand(admin, topic, queues))
+    for broker, (before, after) in grown.items():
+        click.echo(f"topic {topic}: {before} -> {after} queues on broker {broker}")
+
+
 @topic.command(epilog=example("ropeway topic delete orders --yes"))
-@click.argument("name")
+@click.argument("name", shell_complete=topic_names)
 @yes_option
 @name_server_option
 def delete(name: str, yes: bool, name_server: str) -> None:
     """Delete a topic with its messages and every group's offsets in it."""
-    if not yes:
-        click.confirm(f"Delete topic {name} with all its messages?", abort=True)
+    confirm(f"Delete topic {name} with all its messages?", yes=yes)
 
     async def remove() -> None:
         async with Admin(name_server) as admin:

@@ -1,0 +1,332 @@
+"""Builds the parts of a node and joins them: the only place that knows them all."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+import structlog
+
+from gateway import backends, guarding
+from gateway.config import ConfigError
+from gateway.lite.service import Lite
+from gateway.node.batches import Batches
+from gateway.node.calls import Calls
+from gateway.node.clients import Clients
+from gateway.node.delays import Delays
+from gateway.node.forwarder import Forwarder
+from gateway.node.groups import Groups
+from gateway.node.held import Held
+from gateway.node.holds import Holds
+from gateway.node.latencies import Latencies
+from gateway.node.leadership import Leadership
+from gateway.node.locks import QueueLocks
+from gateway.node.node import Node, now_ms
+from gateway.node.progress import TakenBack
+from gateway.node.pulled import Pulled
+from gateway.node.resets import Resets
+from gateway.node.schedule import Schedule, parse_levels
+from gateway.node.seal import Seal
+from gateway.node.timer.delivery import Delivery
+from gateway.node.timer.timer import Timer
+from gateway.node.topics import Topics
+from gateway.node.traffic import Traffic
+from gateway.node.transactions import Transactions
+from gateway.node.unique_keys import UniqueKeys
+from gateway.pop.service import Pop
+from gateway.pop.switches import Switches
+from gateway.processors.callbacks import (
+    check_transaction_state,
+    notify_consumer_ids_changed,
+    notify_unsubscribe_lite,
+)
+from gateway.tls import node_context
+from gateway.wire import properties
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AsyncExitStack
+
+    from gateway.backends import Storage
+    from gateway.config import Config
+    from gateway.node.leadership import Duty
+    from gateway.node.served_topic import ServedTopic
+    from routing.api import RouteStore
+
+log = structlog.get_logger(__name__)
+
+_KNOW_OTHERS_EVERY_S = 1.0
+_DISK_READS = 64
+"""Pulls, of up to 4 MiB each, that may wait for the disk at the same time."""
+
+
+class Builder:
+    """Builds one node.
+
+    Args:
+        config: With the broker that it is of.
+        node_name: Which of the broker's nodes it is.
+        routes: Open already.
+        storage: Likewise.
+        store_host: Address and port that its clients are told, once it listens.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        node_name: str,
+        routes: RouteStore,
+        storage: Storage,
+        store_host: Callable[[], bytes],
+    ) -> None:
+        self._config = config
+        self._node_name = node_name
+        self._routes = routes
+        self._storage = storage
+        self._store_host = store_host
+
+    async def build(self, stack: AsyncExitStack) -> Node:
+        """Build the node; the stack closes what has to be closed.
+
+        Raises:
+            ConfigError: A setting cannot be used.
+            LogError: The log does not open, or what stands on it.
+        """
+        config, routes, storage = self._config, self._routes, self._storage
+        levels_ms = _levels_ms(config)
+        suffix = property_suffix(config)
+        topics = Topics(config, routes, storage.log, len(levels_ms), storage.compaction)
+        holds = Holds(config.limits.held_pulls)
+        resets = Resets(storage.offsets, time.monotonic)
+        pulled = Pulled()
+        topics.watch_deleted(_forgetting(storage, topics, holds, resets, pulled))
+        delivery = Delivery(topics, storage.log, now_ms)
+        schedule = Schedule(levels_ms, topics, storage.offsets, storage.log, delivery)
+        timer = self._timer(topics, delivery)
+        delays = Delays(schedule, timer)
+        clients = Clients(now_ms, notify_consumer_ids_changed)
+        transactions = self._transactions(topics, delays, clients)
+        batches = self._batches(topics, suffix)
+        groups = Groups(config, routes)
+        pop = self._pop(topics, groups, resets, pulled, timer)
+        lite = self._lite(topics, clients)
+        traffic = Traffic(config.cluster, topics, now_ms)
+        duties: list[Duty] = [
+            *(topics, holds, resets, schedule, timer, transactions, batches),
+            *(pop, lite, clients, traffic),
+        ]
+        proofs = await _share(duties, storage, topics, holds, clients, routes)
+        leadership = Leadership(config.broker, self._node_name, routes, duties, proofs)
+        forwarder = await _forwarder(config, routes, stack)
+        return Node(
+            config=config,
+            leadership=leadership,
+            forwarder=forwarder,
+            guard=await guarding.open_guard(config, routes, stack, os.environ),
+            log=storage.log,
+            compaction=storage.compaction,
+            offsets=storage.offsets,
+            routes=routes,
+            topics=topics,
+            groups=groups,
+            clients=clients,
+            calls=Calls(),
+            locks=QueueLocks(now_ms, storage.state),
+            holds=holds,
+            resets=resets,
+            pulled=pulled,
+            schedule=schedule,
+            delays=delays,
+            traffic=traffic,
+            timer=timer,
+            transactions=transactions,
+            pop=pop,
+            lite=lite,
+            batches=batches,
+            unique_keys=UniqueKeys(),
+            latencies=Latencies(),
+            our_name=b'"n":' + msgspec.json.encode(config.broker),
+            property_suffix=suffix,
+            region_json=msgspec.json.encode(config.region),
+            tasks=set(),
+            disk_reads=asyncio.Semaphore(_DISK_READS),
+            started_ms=now_ms(),
+        )
+
+    def _timer(self, topics: Topics, delivery: Delivery) -> Timer:
+        config = self._config
+        return Timer(
+            topics,
+            self._storage.offsets,
+            self._storage.log,
+            delivery,
+            backends.index_directory(config, self._node_name, "timer"),
+            self._storage.window_ms,
+            int(config.timer.max_delay_hours * 3_600_000),
+            now_ms,
+        )
+
+    def _transactions(
+        self, topics: Topics, delays: Delays, clients: Clients
+    ) -> Transactions:
+        return Transactions(
+            self._config.transactions,
+            self._config.broker,
+            topics,
+            self._storage.offsets,
+            self._storage.log,
+            delays,
+            clients,
+            check_transaction_state,
+            self._store_host,
+            now_ms,
+        )
+
+    def _batches(self, topics: Topics, suffix: str) -> Batches:
+        return Batches(
+            self._config.broker,
+            suffix,
+            topics,
+            self._storage.offsets,
+            self._storage.log,
+            self._store_host,
+            now_ms,
+        )
+
+    def _lite(self, topics: Topics, clients: Clients) -> Lite:
+        config = self._config
+        return Lite(
+            config.limits.lite_topics,
+            config.limits.held_pulls,
+            topics,
+            self._storage.offsets,
+            self._storage.log,
+            backends.index_directory(config, self._node_name, "lite"),
+            partial(notify_unsubscribe_lite, clients),
+            now_ms,
+        )
+
+    def _pop(
+        self,
+        topics: Topics,
+        groups: Groups,
+        resets: Resets,
+        pulled: Pulled,
+        timer: Timer,
+    ) -> Pop:
+        config = self._config
+        return Pop(
+            config.pop,
+            Switches(self._routes, config.broker),
+            config.broker,
+            topics,
+            groups,
+            self._storage.offsets,
+            resets,
+            pulled,
+            self._storage.log,
+            backends.index_directory(config, self._node_name, "pop"),
+            lambda: timer.topic,
+            self._storage.window_ms,
+            config.limits.held_pulls,
+            self._store_host,
+            now_ms,
+        )
+
+
+def _forgetting(
+    storage: Storage, topics: Topics, holds: Holds, resets: Resets, pulled: Pulled
+) -> Callable[[ServedTopic], None]:
+    """What has to be done once a topic is deleted."""
+
+    def forget(topic: ServedTopic) -> None:
+        for partition in topic.partitions:
+            holds.release(partition)
+        pulled.forget(topic=topic.name)
+        if not topics.follows:
+            storage.offsets.forget(topic=topic.name)
+            resets.forget(topic=topic.name)
+        elif storage.shared_log is not None:
+            storage.shared_log.forget(topic.name)
+
+    return forget
+
+
+async def _share(
+    duties: list[Duty],
+    storage: Storage,
+    topics: Topics,
+    holds: Holds,
+    clients: Clients,
+    routes: RouteStore,
+) -> list[Callable[[], float]]:
+    """Add the duties of a node that may have others beside it, or has none.
+
+    Returns:
+        Until when it can be sure that none of those leads; nothing, where it is alone.
+    """
+    state, shared_log = storage.state, storage.shared_log
+    if state is None:
+        duties.insert(1, TakenBack(storage.offsets, topics))
+        return []
+    if shared_log is not None:
+        held = duties[0] = Held(shared_log, topics, holds)
+        # A node begins as a slave.
+        await held.give_up()
+        await clients.give_up()
+    duties.insert(0, state)
+    return [lambda: state.held_until_s, lambda: routes.held_until_s]
+
+
+def _levels_ms(config: Config) -> list[int]:
+    try:
+        return parse_levels(config.delay_levels)
+    except ValueError as error:
+        raise ConfigError(f"delay_levels: {error}") from error
+
+
+def property_suffix(config: Config) -> str:
+    """What this broker adds to the properties of every message that is sent to it."""
+    return properties.dump(
+        {
+            properties.MSG_REGION: config.region,
+            properties.TRACE_ON: "true",
+            properties.CLUSTER: config.cluster,
+        }
+    )
+
+
+async def _forwarder(
+    config: Config, routes: RouteStore, stack: AsyncExitStack
+) -> Forwarder:
+    seal = Seal(await guarding.cluster_secret(config, routes, os.environ))
+    try:
+        tls = node_context(config.tls)
+    except OSError as error:
+        raise ConfigError(f"tls.nodes_ca cannot be used: {error}") from error
+    forwarder = Forwarder(config.limits.frame_bytes, tls, seal)
+    stack.push_async_callback(forwarder.close)
+    if config.routes is not None:
+        watching = asyncio.get_running_loop().create_task(
+            _know_others(forwarder, routes, config.broker)
+        )
+        stack.callback(watching.cancel)
+    return forwarder
+
+
+async def _know_others(forwarder: Forwarder, routes: RouteStore, ours: str) -> None:
+    """Keep at hand who leads the other brokers.
+
+    Requests that name them come here from clients whose routes are old, or that know
+    one address for several nodes.
+    """
+    while True:
+        brokers = routes.brokers
+        forwarder.others = {
+            name: nodes[0] for name, nodes in brokers.items() if name != ours
+        }
+        await asyncio.sleep(_KNOW_OTHERS_EVERY_S)

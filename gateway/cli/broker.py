@@ -1,0 +1,95 @@
+"""`ropeway broker`: look at brokers and their nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gateway.cli.clients import ask, json_option, name_server_option
+from gateway.cli.completion import broker_names
+from gateway.cli.examples import example
+from gateway.cli.output import print_facts, print_json, print_rows
+from gateway.cli.times import time_text
+from ropeway.client import RemotingError, admin_nodes
+
+if TYPE_CHECKING:
+    from ropeway.client import Admin
+    from ropeway.client.admin_nodes import Node
+
+
+@click.group(epilog=example("ropeway broker list"))
+def broker() -> None:
+    """Look at brokers and their nodes."""
+
+
+@broker.command("list", epilog=example("ropeway broker list"))
+@name_server_option
+@json_option
+def list_(name_server: str, as_json: bool) -> None:
+    """Print every node of every broker, in the order in which they take over."""
+    nodes = ask(name_server, admin_nodes.nodes)
+    print_rows([_row(node) for node in nodes], as_json=as_json)
+
+
+def _row(node: Node) -> dict[str, Any]:
+    status = node.status
+    return {
+        "cluster": node.cluster,
+        "broker": node.broker,
+        "rank": node.rank,
+        "node": node.name,
+        "address": node.address,
+        "role": "master" if node.leads else "slave",
+        "version": status.version if status else "",
+        "state": "ok" if status else node.trouble,
+    }
+
+
+@broker.command(
+    epilog=example(
+        "ropeway broker show broker-0", "ropeway broker show broker-0 --settings"
+    )
+)
+@click.argument("name", shell_complete=broker_names)
+@click.option("--settings", is_flag=True, help="Also how each node is set up.")
+@name_server_option
+@json_option
+def show(name: str, settings: bool, name_server: str, as_json: bool) -> None:
+    """Print how each node of a broker does."""
+
+    async def look(admin: Admin) -> list[dict[str, Any]]:
+        nodes = await admin_nodes.nodes(admin, name)
+        return [await _facts(admin, node, settings=settings) for node in nodes]
+
+    found = ask(name_server, look)
+    if as_json:
+        print_json({"broker": name, "nodes": found})
+        return
+    for facts in found:
+        runtime, setup = facts.pop("runtime"), facts.pop("settings", {})
+        facts.pop("broker")
+        print_facts({**facts, **runtime, **setup}, as_json=False)
+        click.echo()
+
+
+async def _facts(admin: Admin, node: Node, *, settings: bool) -> dict[str, Any]:
+    facts: dict[str, Any] = _row(node)
+    if node.status is not None:
+        facts |= {
+            "started": time_text(node.status.started_ms),
+            "log": node.status.log,
+            "routes": node.status.routes,
+            "routes_held": node.status.routes_held,
+            "overdue_ms": node.status.overdue_ms,
+            "clock_ms": node.clock_ms,
+            "round_trip_ms": node.round_trip_ms,
+        }
+    facts["runtime"] = {}
+    try:
+        facts["runtime"] = await admin_nodes.runtime(admin, node.address)
+        if settings:
+            facts["settings"] = await admin_nodes.settings(admin, node.address)
+    except RemotingError as error:
+        facts["state"] = str(error)
+    return facts

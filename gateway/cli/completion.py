@@ -1,0 +1,64 @@
+"""`ropeway completion`, and the names that a shell completes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import get_completion_class
+
+from gateway.cli.examples import example
+from gateway.cli.failures import CannotError
+from ropeway.client import Admin, RemotingError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+_TIMEOUT_S = 2.0
+"""Who presses the tab key does not wait longer."""
+_DEFAULT = "127.0.0.1:9876"
+_PROGRAM = "ropeway"
+
+
+@click.command(epilog=example("ropeway completion bash >> ~/.bashrc"))
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what makes SHELL complete commands, options, topics and groups."""
+    found = get_completion_class(shell)
+    if found is None:
+        raise CannotError(f"there is no completion for {shell}")
+    root = click.get_current_context().find_root().command
+    click.echo(found(root, {}, _PROGRAM, "_ROPEWAY_COMPLETE").source())
+
+
+def _names(
+    ask: Callable[[Admin], Coroutine[None, None, list[str]]],
+) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    def complete(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+        name_server = context.params.get("name_server") or _DEFAULT
+
+        async def find() -> list[str]:
+            async with asyncio.timeout(_TIMEOUT_S), Admin(name_server) as admin:
+                return await ask(admin)
+
+        try:
+            names = asyncio.run(find())
+        except (RemotingError, TimeoutError, ValueError):
+            # A shell has no place for a reason.
+            return []
+        return [name for name in names if name.startswith(begun)]
+
+    return complete
+
+
+async def _brokers(admin: Admin) -> list[str]:
+    return sorted((await admin.cluster_info()).broker_addr_table)
+
+
+topic_names = _names(Admin.topics)
+group_names = _names(Admin.groups)
+broker_names = _names(_brokers)
+
+topic_argument = click.argument("topic", shell_complete=topic_names)
+group_argument = click.argument("group", shell_complete=group_names)

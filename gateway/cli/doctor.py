@@ -1,0 +1,62 @@
+"""`ropeway doctor`: what is wrong, and what to do about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from msgspec import structs
+
+from gateway.cli import checks
+from gateway.cli.clients import ask, json_option, name_server_option
+from gateway.cli.examples import example
+from gateway.cli.failures import UnwellError
+from gateway.cli.output import print_rows
+from ropeway.client import admin_doctor
+
+if TYPE_CHECKING:
+    from ropeway.client.admin_doctor import Check
+
+
+@click.command(
+    epilog=example("ropeway doctor", "ropeway doctor --config ropeway.toml --only-here")
+)
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    help="Check this configuration and what it names, from this machine.",
+)
+@click.option("--only-here", is_flag=True, help="Ask no node; before the first start.")
+@click.option("--all", "everything", is_flag=True, help="Also print what is well.")
+@name_server_option
+@json_option
+def doctor(
+    config_file: Path | None,
+    only_here: bool,
+    everything: bool,
+    name_server: str,
+    as_json: bool,
+) -> None:
+    """Check a configuration, Pulsar, ZooKeeper, ports, nodes and clocks.
+
+    Each finding says what to do. The exit code is 4 where there is a problem.
+    """
+    found: list[Check] = []
+    if config_file is not None or only_here:
+        found += checks.examine(config_file)
+    if not only_here:
+        found += ask(name_server, admin_doctor.examine)
+    shown = [one for one in found if everything or as_json or one.state != "ok"]
+    if as_json:
+        print_rows([structs.asdict(one) for one in shown], as_json=True)
+    for one in shown if not as_json else ():
+        click.echo(f"{one.state} {one.check}: {one.text}")
+        if one.advice:
+            click.echo(f"  -> {one.advice}")
+    problems = sum(one.state == "problem" for one in found)
+    if not as_json:
+        click.echo(f"{len(found)} checks, {problems} problems")
+    if problems:
+        raise UnwellError(f"{problems} of {len(found)} checks found a problem")

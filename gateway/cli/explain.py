@@ -1,0 +1,43 @@
+"""`ropeway explain`: why a message was not delivered."""
+
+from __future__ import annotations
+
+import click
+from msgspec import structs
+
+from gateway.cli.clients import ask, json_option, name_server_option
+from gateway.cli.completion import group_argument, topic_names
+from gateway.cli.examples import example
+from gateway.cli.output import message_row, print_json
+from ropeway.client import admin_explain
+
+
+@click.command(
+    epilog=example(
+        "ropeway explain 7F00000100002694000000000000000A kitchen --topic orders",
+    )
+)
+@click.argument("msg_id")
+@group_argument
+@click.option(
+    "--topic",
+    help="The message's; needed for the id that its producer gave it.",
+    shell_complete=topic_names,
+)
+@name_server_option
+@json_option
+def explain(
+    msg_id: str, group: str, topic: str | None, name_server: str, as_json: bool
+) -> None:
+    """Say why the message MSG_ID was not delivered to GROUP, and what to do."""
+    found = ask(
+        name_server, lambda admin: admin_explain.explain(admin, msg_id, group, topic)
+    )
+    if as_json:
+        shown = message_row(found.message) if found.message else None
+        findings = [structs.asdict(one) for one in found.findings]
+        print_json({"findings": findings, "message": shown})
+        return
+    for finding in found.findings:
+        click.echo(f"{finding.code}: {finding.text}")
+        click.echo(f"  -> {finding.advice}")

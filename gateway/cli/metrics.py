@@ -1,0 +1,111 @@
+"""`ropeway metrics`: what Prometheus reads, for people, of all workers side by side."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from fnmatch import fnmatchcase
+from typing import Any
+
+import click
+
+from gateway.cli.clients import json_option
+from gateway.cli.examples import example
+from gateway.cli.failures import CannotError, MisusedError, UnreachableError
+from gateway.cli.output import print_json, print_rows
+from gateway.http.metrics.catalog import COMMON
+from gateway.http.metrics.text import join, parse
+
+_TIMEOUT_S = 15.0
+_LONG = ("*_bucket", "ropeway_queue_*")
+"""Too many to be looked at unless they are asked for."""
+
+
+@click.command(
+    epilog=example(
+        "ropeway metrics",
+        "ropeway metrics 'rocketmq_consumer_lag*' --site http://10.0.0.7:8080",
+    )
+)
+@click.argument("name", nargs=-1)
+@click.option(
+    "--site",
+    envvar="ROPEWAY_SITE",
+    default="http://127.0.0.1:8080",
+    show_default=True,
+    show_envvar=True,
+    metavar="URL",
+    help="The site of a node, or of any of its workers.",
+)
+@click.option(
+    "--authorization",
+    envvar="ROPEWAY_AUTHORIZATION",
+    show_envvar=True,
+    metavar="HEADER",
+    help="Where metrics are guarded: 'Basic ...' or 'Bearer TOKEN'.",
+)
+@json_option
+def metrics(
+    name: tuple[str, ...], site: str, authorization: str | None, as_json: bool
+) -> None:
+    """Print the metrics of a node and of the workers beside it, a column for each.
+
+    NAME is that of a metric, with * for any text. Without one, all are printed but
+    those of single queues and the buckets of histograms.
+    """
+    rows = _rows(_read(site, authorization), name)
+    if as_json:
+        print_json(rows)
+        return
+    workers = sorted({worker for row in rows for worker in row["values"]})
+    table = [
+        {
+            "metric": row["metric"],
+            "labels": join(row["labels"]),
+            **{worker: row["values"].get(worker, "") for worker in workers},
+        }
+        for row in rows
+    ]
+    print_rows(table, as_json=False)
+
+
+def _read(site: str, authorization: str | None) -> str:
+    if not site.startswith(("http://", "https://")):
+        raise MisusedError(f"--site is {site!r:.200}; allowed: http://HOST:PORT")
+    headers = {"Authorization": authorization} if authorization else {}
+    request = urllib.request.Request(  # noqa: S310 - its scheme was looked at
+        f"{site.rstrip('/')}/metrics/workers", headers=headers
+    )
+    try:
+        with urllib.request.urlopen(  # noqa: S310 - likewise
+            request, timeout=_TIMEOUT_S
+        ) as answer:
+            page: bytes = answer.read()
+            return page.decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            text = f"{site} answers {error.code} {error.reason}"
+        raise CannotError(text) from None
+    except OSError as error:
+        raise UnreachableError(f"nobody answers at {site}: {error}") from error
+
+
+def _rows(page: str, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for line in page.rstrip("\n").split("\n"):
+        if line.startswith("# "):
+            continue
+        name, labels, value = parse(line)
+        if not _is_wanted(name, names):
+            continue
+        worker = labels.get("node_id", "")
+        rest = {key: text for key, text in labels.items() if key not in COMMON}
+        row = {"metric": name, "labels": rest, "values": {}}
+        found.setdefault((name, join(rest)), row)["values"][worker] = value
+    return list(found.values())
+
+
+def _is_wanted(name: str, names: tuple[str, ...]) -> bool:
+    if names:
+        return any(fnmatchcase(name, one) for one in names)
+    return not any(fnmatchcase(name, one) for one in _LONG)

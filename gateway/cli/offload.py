@@ -1,0 +1,105 @@
+"""What `ropeway tier` does where the log is on Pulsar: Pulsar's own offload."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from msgspec.structs import asdict
+
+from gateway.backends import open_offloading
+from gateway.cli.clients import json_option
+from gateway.cli.examples import example
+from gateway.cli.failures import UnwellError, reported
+from gateway.cli.output import print_json, print_rows
+from gateway.config_file import load
+
+if TYPE_CHECKING:
+    from gateway.config import Config
+    from storage.pulsar.offload import PartitionOffload, Policy
+
+_FAILED = "ERROR"
+
+config_option = click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    help="The node's configuration; needed where its log is on Pulsar.",
+)
+
+
+def show_offloads(config: Config, *, as_json: bool) -> None:
+    """Print what Pulsar has offloaded, and when it does."""
+
+    async def look() -> tuple[list[Policy], list[PartitionOffload]]:
+        async with open_offloading(config) as offloading:
+            return await offloading.policies(), await offloading.status()
+
+    with reported():
+        policies, partitions = asyncio.run(look())
+    if as_json:
+        print_json({"policies": policies, "partitions": partitions})
+        return
+    print_rows([_row(one) for one in partitions], as_json=False)
+    for one in partitions:
+        _print_error(one)
+    for policy in policies:
+        click.echo(_in_words(policy))
+
+
+@click.command(
+    epilog=example(
+        "ropeway tier offload orders --config ropeway.toml",
+        "ropeway tier offload orders --config ropeway.toml --no-wait",
+    )
+)
+@click.argument("topic")
+@config_option
+@click.option("--wait/--no-wait", default=True, help="Until Pulsar has done it.")
+@json_option
+def offload(topic: str, config_file: Path | None, wait: bool, as_json: bool) -> None:
+    """Have Pulsar offload TOPIC, all but the ledgers that it writes to."""
+
+    async def ask(config: Config) -> list[PartitionOffload]:
+        async with open_offloading(config) as offloading:
+            return await offloading.offload(topic, wait=wait)
+
+    with reported():
+        found = asyncio.run(ask(load(config_file, {})))
+    print_rows(
+        [asdict(one) if as_json else _row(one) for one in found], as_json=as_json
+    )
+    failed = [one for one in found if one.status == _FAILED]
+    if failed:
+        for one in failed if not as_json else ():
+            _print_error(one)
+        raise UnwellError(
+            f"Pulsar did not offload {len(failed)} of {len(found)} partitions; its "
+            "brokers need managedLedgerOffloadDriver and Pulsar's archive of offloaders"
+        )
+
+
+def _row(one: PartitionOffload) -> dict[str, object]:
+    """A line of the table; errors are too long for one."""
+    row = asdict(one)
+    del row["error"]
+    return row
+
+
+def _print_error(one: PartitionOffload) -> None:
+    if one.error:
+        click.echo(f"{one.topic}, partition {one.partition}: {one.error}")
+
+
+def _in_words(policy: Policy) -> str:
+    conditions = [
+        f"what is more than {policy.threshold_bytes} bytes of a topic"
+        if policy.threshold_bytes >= 0
+        else "",
+        f"what is older than {policy.threshold_s} s" if policy.threshold_s >= 0 else "",
+    ]
+    when = " and ".join(filter(None, conditions)) or "nothing, unless it is asked to"
+    where = f", with driver {policy.driver}" if policy.driver else ""
+    return f"{policy.namespace}: Pulsar offloads {when}{where}"

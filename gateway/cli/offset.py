@@ -1,0 +1,176 @@
+"""`ropeway offset`: how far groups have come, and moving them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from gateway.cli.clients import (
+    ask,
+    confirm,
+    json_option,
+    name_server_option,
+    yes_option,
+)
+from gateway.cli.completion import group_argument, topic_argument, topic_names
+from gateway.cli.examples import example
+from gateway.cli.failures import CannotError, MisusedError
+from gateway.cli.output import print_rows
+from gateway.cli.times import duration_ms, time_ms, time_text
+from ropeway.client import admin_offsets
+from ropeway.client.admin_offsets import EARLIEST_MS, LATEST_MS
+
+if TYPE_CHECKING:
+    from ropeway.client import Admin
+    from ropeway.client.admin_offsets import Moved
+
+queue_option = click.option(
+    "--queue",
+    "queue_id",
+    type=click.IntRange(0),
+    help="Only this queue of each broker.",
+)
+
+
+@click.group(epilog=example("ropeway offset show kitchen orders"))
+def offset() -> None:
+    """See how far groups have come, and move them."""
+
+
+@offset.command(
+    epilog=example("ropeway offset show kitchen", "ropeway offset show kitchen orders")
+)
+@group_argument
+@click.argument("topic", required=False, shell_complete=topic_names)
+@name_server_option
+@json_option
+def show(group: str, topic: str | None, name_server: str, as_json: bool) -> None:
+    """Print how far GROUP has come in each queue: of TOPIC, or of all its topics."""
+    lags = ask(name_server, lambda admin: admin_offsets.progress(admin, group, topic))
+    rows = [
+        {
+            "topic": lag.queue.topic,
+            "broker": lag.queue.broker_name,
+            "queue": lag.queue.queue_id,
+            "committed": lag.committed,
+            "pulled": lag.pulled,
+            "end": lag.end,
+            "lag": lag.lag,
+            "done_until": time_text(lag.done_ms) if lag.done_ms else "",
+        }
+        for lag in lags
+    ]
+    print_rows(rows, as_json=as_json)
+
+
+def _moment(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    if text is None:
+        return None
+    words = {"earliest": EARLIEST_MS, "latest": LATEST_MS}
+    return words[text] if text in words else time_ms(text, "earliest, latest, ")
+
+
+@offset.command(
+    epilog=example(
+        "ropeway offset reset kitchen orders --to latest",
+        "ropeway offset reset kitchen orders --to 2026-11-22T08:00:00 --yes",
+        "ropeway offset reset kitchen orders --queue 3 --to-offset 1200",
+    )
+)
+@group_argument
+@topic_argument
+@click.option(
+    "--to", "to_ms", callback=_moment, metavar="earliest|latest|TIME", help="To there."
+)
+@click.option(
+    "--to-offset", type=click.IntRange(0), help="To this offset; with --queue."
+)
+@queue_option
+@yes_option
+@name_server_option
+@json_option
+def reset(
+    group: str,
+    topic: str,
+    to_ms: int | None,
+    to_offset: int | None,
+    queue_id: int | None,
+    yes: bool,
+    name_server: str,
+    as_json: bool,
+) -> None:
+    """Have GROUP go on elsewhere in TOPIC: messages come again, or are skipped.
+
+    Connected consumers follow within seconds; absent ones go on there when they come.
+    """
+    if (to_ms is None) == (to_offset is None):
+        raise MisusedError("give one of --to and --to-offset")
+    if to_offset is not None and queue_id is None:
+        raise MisusedError("--to-offset is one queue's; give --queue")
+    confirm(f"Move group {group} in topic {topic}?", yes=yes)
+
+    async def work(admin: Admin) -> list[Moved]:
+        return await admin_offsets.reset(
+            admin,
+            group,
+            topic,
+            time_ms=EARLIEST_MS if to_ms is None else to_ms,
+            queue_id=queue_id,
+            offset=to_offset,
+        )
+
+    _print(ask(name_server, work), as_json=as_json)
+
+
+def _span(_: click.Context, __: click.Parameter, text: str) -> int:
+    return duration_ms(text)
+
+
+@offset.command(epilog=example("ropeway offset rewind kitchen orders --by 2h --yes"))
+@group_argument
+@topic_argument
+@click.option(
+    "--by",
+    "by_ms",
+    callback=_span,
+    required=True,
+    metavar="DURATION",
+    help="How far back: 90s, 15m, 2h, 7d.",
+)
+@yes_option
+@name_server_option
+@json_option
+def rewind(
+    group: str, topic: str, by_ms: int, yes: bool, name_server: str, as_json: bool
+) -> None:
+    """Have GROUP get again what was stored in TOPIC in the last DURATION.
+
+    Where it is further behind than that, it stays.
+    """
+    confirm(f"Move group {group} back in topic {topic}?", yes=yes)
+    to_ms = max(0, time.time_ns() // 1_000_000 - by_ms)
+    moved = ask(
+        name_server,
+        lambda admin: admin_offsets.reset(
+            admin, group, topic, time_ms=to_ms, only_back=True
+        ),
+    )
+    _print(moved, as_json=as_json)
+
+
+def _print(moved: list[Moved], *, as_json: bool) -> None:
+    if not moved:
+        raise CannotError("no queue was moved")
+    rows = [
+        {
+            "topic": one.queue.topic,
+            "broker": one.queue.broker_name,
+            "queue": one.queue.queue_id,
+            "before": one.before,
+            "after": one.after,
+        }
+        for one in moved
+    ]
+    print_rows(rows, as_json=as_json)

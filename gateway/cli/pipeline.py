@@ -1,0 +1,230 @@
+"""`ropeway pipeline`: topics to files, tables to topics, topics to topics by SQL."""
+
+from __future__ import annotations
+
+import click
+
+from gateway.cli.clients import name_server_option
+from gateway.cli.examples import example
+from gateway.cli.failures import CannotError
+from gateway.cli.spark_jobs import (
+    checkpoint_option,
+    finish,
+    master_option,
+    once_option,
+    session,
+    set_option,
+    source_option,
+    source_options,
+    watch_option,
+)
+
+_ARCHIVE = (
+    "ropeway pipeline archive orders ./lake/orders --checkpoint ./lake/orders.at --once"
+)
+_LOAD = "ropeway pipeline load ./lake/prices prices --key item"
+_SQL = (
+    "ropeway pipeline sql \"select value, 'big' tag from orders "
+    'where length(value) > 99" --from orders --into big-orders --checkpoint ./big.at'
+)
+_COMPACT = (
+    "ropeway pipeline compact s3://bucket/ropeway/broker-0 prices file:///srv/prices"
+)
+
+
+@click.group(epilog=example(_ARCHIVE))
+def pipeline() -> None:
+    """Ready-made pipelines on Spark."""
+
+
+@pipeline.command(epilog=example(_ARCHIVE))
+@click.argument("topic")
+@click.argument("directory")
+@click.option(
+    "--format",
+    "file_format",
+    default="parquet",
+    show_default=True,
+    help="Of the files: parquet, orc, json, or delta where that is installed.",
+)
+@click.option(
+    "--every",
+    type=click.Choice(["day", "hour"]),
+    default="day",
+    show_default=True,
+    help="A folder for each.",
+)
+@checkpoint_option
+@master_option
+@set_option
+@source_option
+@once_option
+@watch_option
+@name_server_option
+def archive(
+    topic: str,
+    directory: str,
+    file_format: str,
+    every: str,
+    checkpoint: str,
+    master: str,
+    settings: dict[str, str],
+    options: dict[str, str],
+    once: bool,
+    is_watched: bool,
+    name_server: str,
+) -> None:
+    """Write the messages of TOPIC to files in DIRECTORY, each once."""
+    with session(f"archive-{topic}", master, settings) as spark:
+        from ropeway.spark import pipelines
+
+        running = pipelines.archive(
+            spark,
+            topic,
+            directory,
+            checkpoint=checkpoint,
+            options=source_options(options, name_server),
+            file_format=file_format,
+            every=every,
+            once=once,
+        )
+        finish(running.wait, lambda: [running.query], is_watched=is_watched)
+
+
+@pipeline.command(epilog=example(_LOAD))
+@click.argument("path")
+@click.argument("topic")
+@click.option(
+    "--format",
+    "file_format",
+    default="parquet",
+    show_default=True,
+    help="Of what PATH has: parquet, csv, json, or any other of Spark's.",
+)
+@click.option("--key", metavar="COLUMN", help="The column that becomes the key.")
+@master_option
+@set_option
+@source_option
+@name_server_option
+def load(
+    path: str,
+    topic: str,
+    file_format: str,
+    key: str | None,
+    master: str,
+    settings: dict[str, str],
+    options: dict[str, str],
+    name_server: str,
+) -> None:
+    """Send the rows of the table at PATH to TOPIC: all, or none.
+
+    Rows become JSON, unless they have a column `value`.
+    """
+    with session(f"load-{topic}", master, settings) as spark:
+        from ropeway.spark import pipelines
+
+        table = spark.read.format(file_format).load(path)
+        pipelines.load(
+            table, topic, options=source_options(options, name_server), key=key
+        )
+        click.echo(f"sent: {path} to topic {topic}")
+
+
+@pipeline.command(epilog=example(_SQL))
+@click.argument("statement")
+@click.option(
+    "--from", "topics", multiple=True, required=True, help="A topic that it names."
+)
+@click.option("--into", required=True, metavar="TOPIC", help="Where rows go.")
+@checkpoint_option
+@master_option
+@set_option
+@source_option
+@once_option
+@watch_option
+@name_server_option
+def sql(
+    statement: str,
+    topics: tuple[str, ...],
+    into: str,
+    checkpoint: str,
+    master: str,
+    settings: dict[str, str],
+    options: dict[str, str],
+    once: bool,
+    is_watched: bool,
+    name_server: str,
+) -> None:
+    """Send what the SQL STATEMENT makes of topics to another one.
+
+    Each topic is a table of its own name. Rows become JSON, unless they have a
+    column `value`.
+    """
+    with session(f"sql-{into}", master, settings) as spark:
+        from ropeway.spark import pipelines
+
+        running = pipelines.transform(
+            spark,
+            statement,
+            topics,
+            into,
+            checkpoint=checkpoint,
+            options=source_options(options, name_server),
+            once=once,
+        )
+        finish(running.wait, lambda: [running.query], is_watched=is_watched)
+
+
+@pipeline.command(epilog=example(_COMPACT))
+@click.argument("tier")
+@click.argument("topic")
+@click.argument("target")
+@click.option(
+    "--tombstone-hours",
+    type=click.FloatRange(min=0),
+    default=24.0,
+    show_default=True,
+    help="How long messages stay that delete a key.",
+)
+@click.option(
+    "--keyless-hours",
+    type=click.FloatRange(min=0),
+    help="How long messages without a key stay, from their storing on; else for ever.",
+)
+@master_option
+@set_option
+def compact(
+    tier: str,
+    topic: str,
+    target: str,
+    tombstone_hours: float,
+    keyless_hours: float | None,
+    master: str,
+    settings: dict[str, str],
+) -> None:
+    """Write the last message of each key of TOPIC in the TIER of a broker to TARGET.
+
+    TIER and TARGET are URLs. The files are those of compacted topics.
+    """
+    with session(f"compact-{topic}", master, settings) as spark:
+        from ropeway.spark import compacting
+        from ropeway.spark.segments import TierError
+
+        try:
+            found = compacting.compact(
+                spark,
+                tier,
+                topic,
+                target,
+                tombstone_ms=int(tombstone_hours * compacting.HOUR_MS),
+                keyless_ms=None
+                if keyless_hours is None
+                else int(keyless_hours * compacting.HOUR_MS),
+            )
+        except TierError as error:
+            raise CannotError(str(error)) from error
+        for one in found:
+            click.echo(
+                f"partition {one.number}: {one.records} messages, {one.bytes} bytes, "
+                f"of those before offset {one.clean_end}"
+            )

@@ -1,0 +1,198 @@
+"""`ropeway route`: where queues are and who leads brokers, and changing that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gateway.cli.clients import ask, json_option, name_server_option, run
+from gateway.cli.completion import broker_names, topic_argument, topic_names
+from gateway.cli.examples import example
+from gateway.cli.output import print_json, print_rows, progress
+from ropeway.client import Admin, ResponseError, admin_nodes, admin_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ropeway.client.admin_nodes import HandOver
+
+_MAX_QUEUES = 1024
+
+queues_option = click.option(
+    "--queues", type=click.IntRange(1, _MAX_QUEUES), required=True, help="How many."
+)
+broker_option = click.option(
+    "--broker", required=True, help="On this broker.", shell_complete=broker_names
+)
+
+
+@click.group(epilog=example("ropeway route show orders"))
+def route() -> None:
+    """See where queues are and who leads brokers, and change it."""
+
+
+@route.command(epilog=example("ropeway route show", "ropeway route show orders"))
+@click.argument("topic", required=False, shell_complete=topic_names)
+@name_server_option
+@json_option
+def show(topic: str | None, name_server: str, as_json: bool) -> None:
+    """Print the nodes of each broker; with a TOPIC, where its queues are."""
+    if topic is None:
+        rows = ask(name_server, _orders)
+    else:
+        rows = ask(name_server, lambda admin: _places(admin, topic))
+    if not as_json:
+        for row in rows:
+            row.update((key, _short(row[key])) for key in row.keys() & _LISTS)
+    print_rows(rows, as_json=as_json)
+
+
+_LISTS = {"slaves", "partitions"}
+
+
+def _short(values: Iterable[Any]) -> str:
+    return " ".join(map(str, values))
+
+
+async def _orders(admin: Admin) -> list[dict[str, Any]]:
+    nodes = await admin_nodes.nodes(admin)
+    return [
+        {
+            "cluster": master.cluster,
+            "broker": master.broker,
+            "master": master.name,
+            "slaves": [
+                one.name for one in nodes if one.broker == master.broker and one.rank
+            ],
+        }
+        for master in nodes
+        if master.rank == 0
+    ]
+
+
+async def _places(admin: Admin, topic: str) -> list[dict[str, Any]]:
+    found = await admin.route(topic)
+    try:
+        places = await admin_topics.places(admin, topic)
+    except ResponseError:
+        # RocketMQ's own name servers know of no partitions.
+        places = {}
+    return [
+        {
+            "topic": topic,
+            "broker": name,
+            "master": nodes.get(0, ""),
+            "read_queues": sum(
+                queue.broker_name == name for queue in found.read_queues
+            ),
+            "write_queues": sum(
+                queue.broker_name == name for queue in found.write_queues
+            ),
+            "partitions": places.get(name, []),
+        }
+        for name, nodes in sorted(found.brokers.items())
+    ]
+
+
+@route.command(
+    epilog=example("ropeway route create orders --broker broker-1 --queues 4")
+)
+@topic_argument
+@broker_option
+@queues_option
+@click.option(
+    "--perm",
+    type=click.Choice(["2", "4", "6"]),
+    default="6",
+    show_default=True,
+    help="2: only sending, 4: only reading, 6: both.",
+)
+@name_server_option
+def create(topic: str, broker: str, queues: int, perm: str, name_server: str) -> None:
+    """Put TOPIC on a broker that does not have it."""
+    ask(
+        name_server,
+        lambda admin: admin_topics.create_on(admin, topic, broker, queues, int(perm)),
+    )
+    click.echo(f"topic {topic} has {queues} queues on broker {broker}")
+
+
+@route.command(
+    epilog=example("ropeway route expand orders --broker broker-0 --queues 16")
+)
+@topic_argument
+@broker_option
+@queues_option
+@name_server_option
+def expand(topic: str, broker: str, queues: int, name_server: str) -> None:
+    """Give TOPIC more queues on one broker; those that are there stay as they are."""
+    ask(
+        name_server,
+        lambda admin: admin_topics.expand(admin, topic, queues, broker),
+    )
+    click.echo(f"topic {topic} has {queues} queues on broker {broker}")
+
+
+@route.command(epilog=example("ropeway route move broker-0 --to node-b"))
+@click.argument("broker", shell_complete=broker_names)
+@click.option(
+    "--to", required=True, metavar="NODE", help="The new master: a name or HOST:PORT."
+)
+@name_server_option
+@json_option
+def move(broker: str, to: str, name_server: str, as_json: bool) -> None:
+    """Have another node of a broker be its master, and wait until it is.
+
+    Clients notice a short wait and nothing else. Only on Pulsar: nobody else can open
+    an embedded log.
+    """
+    _print_moves(
+        [ask(name_server, lambda admin: admin_nodes.move(admin, broker, to))],
+        as_json=as_json,
+    )
+
+
+@route.command(
+    epilog=example("ropeway route drain node-a", "ropeway route drain 10.0.0.7")
+)
+@click.argument("node")
+@name_server_option
+@json_option
+def drain(node: str, name_server: str, as_json: bool) -> None:
+    """Move all masters away from NODE: its name, HOST:PORT, or HOST for all there.
+
+    It may be stopped then, and nobody waits for it.
+    """
+
+    async def work() -> list[HandOver]:
+        done = []
+        async with Admin(name_server) as admin:
+            with progress("moving masters") as step:
+                async for one in admin_nodes.drain(admin, node):
+                    done.append(one)
+                    step()
+        return done
+
+    moved = run(work())
+    _print_moves(moved, as_json=as_json, drained=node)
+
+
+def _print_moves(
+    moved: list[HandOver], *, as_json: bool, drained: str | None = None
+) -> None:
+    rows = [
+        {
+            "broker": one.broker,
+            "before": one.before,
+            "master": one.after,
+            "took_ms": one.took_ms,
+        }
+        for one in moved
+    ]
+    if as_json:
+        print_json(rows if drained is None else {"node": drained, "moved": rows})
+        return
+    print_rows(rows, as_json=False)
+    if drained is not None:
+        click.echo(f"{drained} leads no broker; it may be stopped now")

@@ -1,0 +1,120 @@
+"""What commands have in common that run on Spark."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gateway.cli.failures import CannotError, MisusedError, reported
+from gateway.cli.pairs import pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from ropeway.spark.session import SparkSession
+
+    Queries = Callable[[], Iterable[Any]]
+    """Gives Spark's queries."""
+
+_LOOK_S = 1
+_ERROR_LINE = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception): .+)$", re.MULTILINE)
+
+master_option = click.option(
+    "--master",
+    default="local[*]",
+    show_default=True,
+    help="Where Spark runs: local[*], spark://HOST:PORT, yarn, k8s://...",
+)
+set_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    callback=pairs,
+    metavar="NAME=VALUE",
+    help="A setting of Spark's.",
+)
+source_option = click.option(
+    "--option",
+    "options",
+    multiple=True,
+    callback=pairs,
+    metavar="NAME=VALUE",
+    help="An option of the data source, such as startingOffsets.",
+)
+once_option = click.option(
+    "--once", is_flag=True, help="End when all is done that was there at the start."
+)
+checkpoint_option = click.option(
+    "--checkpoint",
+    required=True,
+    metavar="DIRECTORY",
+    help="Where the job keeps how far it is; it goes on from there.",
+)
+watch_option = click.option(
+    "--watch", "is_watched", is_flag=True, help="Print a line for each batch."
+)
+
+
+@contextmanager
+def session(name: str, master: str, settings: dict[str, str]) -> Iterator[SparkSession]:
+    """A Spark session that ends with the command; failures become one line."""
+    with reported(), spark_needed():
+        from ropeway.spark.session import SparkFailedError, open_session
+
+        try:
+            spark = open_session(name, master, settings)
+            try:
+                yield spark
+            finally:
+                spark.stop()
+        except SparkFailedError as error:
+            raise CannotError(reason(str(error))) from error
+        except ValueError as error:
+            # What a topology or the data source says of what it was given.
+            raise MisusedError(str(error)) from error
+
+
+@contextmanager
+def spark_needed() -> Iterator[None]:
+    """Say what to install where PySpark is not there."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in ("pyspark", "pyarrow", "pandas"):
+            raise
+        raise CannotError(
+            f"{error.name} is not installed; Spark comes with "
+            "pip install 'ropeway[spark]', and needs Java 17"
+        ) from error
+
+
+def reason(text: str) -> str:
+    """The line that says why, of the many that Spark and its workers write."""
+    found: list[str] = _ERROR_LINE.findall(text)
+    return found[-1] if found else text.strip().split("\n", 1)[0]
+
+
+def finish(wait: Callable[[int], bool], queries: Queries, *, is_watched: bool) -> None:
+    """Wait until all queries have ended; one that fails raises.
+
+    Args:
+        wait: Waits for so many seconds; returns whether they have.
+        queries: Tells them as they are now.
+        is_watched: Whether to print a line for each batch.
+    """
+    from ropeway.streams.watching import Watch
+
+    watch = Watch(click.echo)
+    has_ended = False
+    while not has_ended:
+        has_ended = wait(_LOOK_S)
+        if is_watched:
+            watch.look(queries())
+
+
+def source_options(options: dict[str, str], name_server: str) -> dict[str, str]:
+    """The options of the data source."""
+    return {**options, "nameServer": name_server}

@@ -1,0 +1,79 @@
+"""`ropeway message tail`: the newest messages of a topic, and what comes."""
+
+from __future__ import annotations
+
+import click
+
+from gateway.cli.clients import json_option, name_server_option, run
+from gateway.cli.completion import topic_argument
+from gateway.cli.examples import example
+from gateway.cli.output import FORMAT_NAMES, print_message
+from ropeway.client import PullConsumer
+from ropeway.client.admin_messages import READER_GROUP
+from ropeway.client.subscription import parse
+
+_POLL_S = 1.0
+
+
+@click.command(
+    epilog=example(
+        "ropeway message tail orders", "ropeway message tail orders --last 0 --count 5"
+    )
+)
+@topic_argument
+@click.option(
+    "--last",
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    help="Begin so many messages before the end of each queue.",
+)
+@click.option("--tag", "expression", default="*", help="Tags, like 'a || b'.")
+@click.option("--count", type=click.IntRange(1), help="Stop after so many messages.")
+@click.option(
+    "--format",
+    "template",
+    default="{store_time} {queue_id} {offset} {msg_id} {tag} {body}",
+    show_default=True,
+    help=f"Names in braces: {FORMAT_NAMES}.",
+)
+@name_server_option
+@json_option
+def tail(
+    topic: str,
+    last: int,
+    expression: str,
+    count: int | None,
+    template: str,
+    name_server: str,
+    as_json: bool,
+) -> None:
+    """Print the newest messages of TOPIC and those that come, until Ctrl-C.
+
+    It leaves no trace: no group's offsets are changed.
+    """
+    wanted = parse(topic, expression, 0)
+
+    async def follow() -> None:
+        left = count
+        consumer = PullConsumer(name_server, READER_GROUP, auto_commit=False)
+        async with consumer:
+            await _begin(consumer, topic, last)
+            while left != 0:
+                for one in await consumer.poll(_POLL_S):
+                    if left == 0 or not wanted.wants(one.tags):
+                        continue
+                    print_message(one, template, as_json=as_json)
+                    if left is not None:
+                        left -= 1
+
+    run(follow())
+
+
+async def _begin(consumer: PullConsumer, topic: str, last: int) -> None:
+    queues = await consumer.queues(topic)
+    await consumer.assign(queues)
+    for queue in queues:
+        end = await consumer.end_offset(queue)
+        begin = await consumer.begin_offset(queue)
+        await consumer.seek(queue, max(begin, end - last))

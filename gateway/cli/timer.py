@@ -1,0 +1,84 @@
+"""`ropeway timer`: look at messages that wait for their time, and take them back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from gateway.cli.clients import json_option, name_server_option, run
+from gateway.cli.examples import example
+from gateway.cli.failures import MisusedError
+from gateway.cli.output import print_rows
+from gateway.cli.times import time_text
+from gateway.wire import recall
+from gateway.wire.errors import MessageError
+from ropeway.client import Admin, Producer
+
+if TYPE_CHECKING:
+    from gateway.wire.commands.timers import WaitingMessage
+
+_GROUP = "ropeway-cli"
+
+
+@click.group(epilog=example("ropeway timer list --topic orders"))
+def timer() -> None:
+    """Look at messages that wait for their time, and take them back."""
+
+
+@timer.command(
+    "list",
+    epilog=example(
+        "ropeway timer list --topic orders", "ropeway timer list --count 100000 --json"
+    ),
+)
+@click.option("--topic", help="Only messages for this topic.")
+@click.option(
+    "--count",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="The most that each broker tells.",
+)
+@name_server_option
+@json_option
+def list_(topic: str | None, count: int, name_server: str, as_json: bool) -> None:
+    """Print the messages that wait for a delivery time, about the soonest first.
+
+    Messages with a delay level, and retries, are not among them.
+    """
+
+    async def waiting() -> list[WaitingMessage]:
+        async with Admin(name_server) as admin:
+            return await admin.waiting(topic, max_messages=count)
+
+    rows = [
+        {
+            "deliver_at": time_text(one.deliver_ms),
+            "topic": one.topic,
+            "msg_id": one.msg_id,
+            "recall_handle": one.recall_handle,
+        }
+        for one in run(waiting())
+    ]
+    print_rows(rows, as_json=as_json)
+
+
+@timer.command(epilog=example("ropeway timer cancel djEgb3JkZXJzIGJyb2tlci0wIC4uLg=="))
+@click.argument("recall_handle")
+@name_server_option
+def cancel(recall_handle: str, name_server: str) -> None:
+    """Take back the message that RECALL_HANDLE names, before it is delivered.
+
+    `ropeway timer list` and `ropeway produce` print the handles.
+    """
+    try:
+        handle = recall.parse(recall_handle)
+    except MessageError as error:
+        raise MisusedError(str(error)) from error
+
+    async def take_back() -> str:
+        async with Producer(name_server, _GROUP) as producer:
+            return await producer.recall(handle.topic, recall_handle)
+
+    click.echo(f"message {run(take_back())} of topic {handle.topic} cancelled")

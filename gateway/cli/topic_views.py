@@ -1,0 +1,125 @@
+"""The part of `ropeway topic` that looks and changes nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gateway.cli.clients import ask, json_option, name_server_option
+from gateway.cli.completion import topic_names
+from gateway.cli.examples import example
+from gateway.cli.output import print_json, print_rows
+from gateway.cli.times import time_text
+from gateway.node.names import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
+from ropeway.client import admin_groups, admin_topics
+
+if TYPE_CHECKING:
+    from ropeway.client import Admin
+
+name_argument = click.argument("name", shell_complete=topic_names)
+
+
+@click.command("list", epilog=example("ropeway topic list"))
+@click.option(
+    "--all", "everything", is_flag=True, help="Also those that are not users'."
+)
+@name_server_option
+@json_option
+def list_(everything: bool, name_server: str, as_json: bool) -> None:
+    """Print the names of all topics."""
+
+    async def names(admin: Admin) -> list[str]:
+        clusters = await admin.clusters()
+        known = {
+            *clusters,
+            *(broker for one in clusters.values() for broker in one),
+        }
+        return [
+            name
+            for name in await admin.topics()
+            if everything or not (name in known or _is_derived(name))
+        ]
+
+    print_rows([{"topic": name} for name in ask(name_server, names)], as_json=as_json)
+
+
+def _is_derived(name: str) -> bool:
+    return is_system_topic(name) or name.startswith((RETRY_PREFIX, DLQ_PREFIX))
+
+
+@click.command(epilog=example("ropeway topic show orders"))
+@name_argument
+@name_server_option
+@json_option
+def show(name: str, name_server: str, as_json: bool) -> None:
+    """Print how a topic is set up on each broker, and which groups consume it."""
+
+    async def look(admin: Admin) -> tuple[list[dict[str, Any]], list[str]]:
+        configs = await admin_topics.configs(admin, name)
+        rows = [
+            {
+                "topic": name,
+                "broker": broker,
+                "read_queues": config.read_queue_nums,
+                "write_queues": config.write_queue_nums,
+                "perm": config.perm,
+                "order": config.order,
+                "attributes": config.attributes,
+            }
+            for broker, config in configs.items()
+        ]
+        return rows, await admin_groups.groups_of(admin, name)
+
+    rows, groups = ask(name_server, look)
+    if as_json:
+        print_json({"topic": name, "brokers": rows, "groups": groups})
+        return
+    for row in rows:
+        pairs = row["attributes"].items()
+        row["attributes"] = " ".join(f"{key}={value}" for key, value in pairs)
+    print_rows(rows, as_json=False)
+    click.echo(f"groups: {', '.join(groups) or 'none'}")
+
+
+@click.command(epilog=example("ropeway topic stats orders"))
+@name_argument
+@name_server_option
+@json_option
+def stats(name: str, name_server: str, as_json: bool) -> None:
+    """Print what each queue of a topic holds, and how much is sent to it."""
+
+    async def look(admin: Admin) -> tuple[list[dict[str, Any]], admin_topics.Rate]:
+        spans = await admin_topics.stats(admin, name)
+        rows = [
+            {
+                "broker": span.queue.broker_name,
+                "queue": span.queue.queue_id,
+                "begin": span.begin,
+                "end": span.end,
+                "messages": span.end - span.begin,
+                "newest": time_text(span.newest_ms) if span.newest_ms else "",
+            }
+            for span in spans
+        ]
+        return rows, await admin_topics.put_rate(admin, name)
+
+    rows, rate = ask(name_server, look)
+    messages = sum(row["messages"] for row in rows)
+    if as_json:
+        print_json(
+            {
+                "topic": name,
+                "messages": messages,
+                "in_per_s": rate.per_s,
+                "in_last_hour": rate.last_hour,
+                "in_last_day": rate.last_day,
+                "queues": rows,
+            }
+        )
+        return
+    print_rows(rows, as_json=False)
+    click.echo(
+        f"{messages} messages; {rate.per_s:g} sent a second, "
+        f"{rate.last_hour} in the last hour, {rate.last_day} in the last day"
+    )

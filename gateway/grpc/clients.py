@@ -1,0 +1,167 @@
+"""Clients' coming and going: settings, heartbeats, and the stream both ways.
+
+Source: ClientActivity.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from gateway.grpc import checking, pushes, settings
+from gateway.grpc.calls import rpc
+from gateway.grpc.protocol import (
+    ClientType,
+    FilterType,
+    HeartbeatResponse,
+    NotifyClientTerminationResponse,
+    TelemetryCommand,
+)
+from gateway.grpc.sessions import Session
+from gateway.grpc.statuses import OK
+from gateway.wire import bodies
+from gateway.wire.commands.clients import HeartBeat
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator
+
+    from gateway.grpc.calls import Call
+    from gateway.grpc.protocol import (
+        HeartbeatRequest,
+        NotifyClientTerminationRequest,
+        Settings,
+    )
+
+_POPS = "CONSUME_POP"
+_PULLS = bodies.CONSUME_ACTIVELY
+
+
+async def telemetry(
+    commands: AsyncIterator[TelemetryCommand], call: Call
+) -> AsyncGenerator[TelemetryCommand, None]:
+    """Answer settings, and pass on what comes and goes until the stream ends."""
+    caller = call.caller
+    session = Session(
+        call.node, call.origin, caller.language, call.client_id, caller.principal
+    )
+    reading = asyncio.get_running_loop().create_task(_read(commands, call, session))
+    try:
+        while (command := await session.commands.get()) is not None:
+            yield command
+        if reading.done():
+            # What a client must be told of what it sent.
+            await reading
+    finally:
+        reading.cancel()
+        _end(session, call)
+
+
+async def _read(
+    commands: AsyncIterator[TelemetryCommand], call: Call, session: Session
+) -> None:
+    try:
+        async for command in commands:
+            await _take(command, call, session)
+    finally:
+        session.close()
+
+
+async def _take(command: TelemetryCommand, call: Call, session: Session) -> None:
+    kind = command.WhichOneof("command")
+    if kind == "settings":
+        await _settle(command.settings, call, session)
+    elif kind == "verify_message_result":
+        pushes.verified(
+            call.node, session, command.status, command.verify_message_result
+        )
+    elif kind == "thread_stack_trace":
+        pushes.stack_trace_came(
+            call.node, session, command.status, command.thread_stack_trace
+        )
+
+
+async def _settle(wanted: Settings, call: Call, session: Session) -> None:
+    """Take a client's settings, and answer what it is to go by."""
+    settings.check(wanted)
+    group = None
+    if wanted.HasField("subscription"):
+        group = checking.group(wanted.subscription.group)
+        settings.check_group(call.node, wanted, group)
+        for entry in wanted.subscription.subscriptions:
+            checking.topic(entry.topic)
+    else:
+        for topic in wanted.publishing.topics:
+            checking.topic(topic)
+    session.settings = settings.complete(call.node, wanted, group)
+    if wanted.client_type in settings.LITE_CONSUMERS:
+        session.lite_group = group
+    call.messaging.sessions.add(session)
+    await _register(session)
+    if group is not None:
+        # The group may just have been made.
+        session.settings = settings.complete(call.node, wanted, group)
+    session.tell(TelemetryCommand(status=OK, settings=session.settings))
+
+
+async def _register(session: Session) -> None:
+    """Have the node know the client, as a heartbeat of a remoting client does."""
+    wanted = session.settings
+    if wanted.HasField("subscription"):
+        data = bodies.HeartbeatData(
+            client_id=session.client_id, consumer_data_set=[_consumer(wanted)]
+        )
+    else:
+        # Producers have no groups here; as with RocketMQ's proxy, a topic is one.
+        producers = [
+            bodies.ProducerData(group_name=checking.named(topic))
+            for topic in wanted.publishing.topics
+        ]
+        data = bodies.HeartbeatData(
+            client_id=session.client_id, producer_data_set=producers
+        )
+    await session.get(HeartBeat(), bodies.encode(data))
+
+
+def _consumer(wanted: Settings) -> bodies.ConsumerData:
+    subscription = wanted.subscription
+    pulls = wanted.client_type == ClientType.PULL_CONSUMER
+    return bodies.ConsumerData(
+        group_name=checking.named(subscription.group),
+        consume_type=_PULLS if pulls else _POPS,
+        subscription_data_set=[
+            bodies.SubscriptionData(
+                topic=checking.named(entry.topic),
+                sub_string=entry.expression.expression or bodies.SUB_ALL,
+                expression_type=bodies.SQL92
+                if entry.expression.type == FilterType.SQL
+                else bodies.TAG,
+            )
+            for entry in subscription.subscriptions
+        ],
+    )
+
+
+@rpc("Heartbeat")
+async def heartbeat(_: HeartbeatRequest, call: Call) -> HeartbeatResponse:
+    """A client lives."""
+    await _register(call.session())
+    return HeartbeatResponse(status=OK)
+
+
+@rpc("NotifyClientTermination")
+async def notify_termination(
+    _: NotifyClientTerminationRequest, call: Call
+) -> NotifyClientTerminationResponse:
+    """A client stops."""
+    _end(call.session(), call)
+    return NotifyClientTerminationResponse(status=OK)
+
+
+def _end(session: Session, call: Call) -> None:
+    """A client is gone, or a stream of it."""
+    sessions = call.messaging.sessions
+    sessions.remove(session)
+    session.gone()
+    group = session.lite_group
+    if group is not None and sessions.find(session.client_id, "") is None:
+        call.node.lite.gone(session.client_id, group)

@@ -1,0 +1,97 @@
+"""What a call's metadata say of who makes it: MQv2-HMAC-SHA1.
+
+Nothing is believed here, and no key is known: a `Claim` is for whoever knows keys. It
+has the form in which remoting clients sign, so that one check serves both.
+
+    authorization: MQv2-HMAC-SHA1 Credential=<access key>[/<region>/<service>],
+                   SignedHeaders=x-mq-date-time, Signature=<hex>
+    x-mq-date-time: 20261122T050000Z
+    x-mq-session-token: <security token>
+
+Signed are the bytes of the date. Clients write it by clocks and time zones of their
+own, so it is not compared with ours.
+
+Source: DefaultAuthenticationContextBuilder.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, NamedTuple
+
+from gateway.grpc.protocol import Code
+from gateway.grpc.statuses import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+AUTHORIZATION = "authorization"
+DATE_TIME = "x-mq-date-time"
+SESSION_TOKEN = "x-mq-session-token"  # noqa: S105 - a name
+SCHEME = "MQv2-HMAC-SHA1"
+_CREDENTIAL, _SIGNED, _SIGNATURE = "Credential", "SignedHeaders", "Signature"
+_MAX_BYTES = 4096
+
+
+class Claim(NamedTuple):
+    """Who a client says that it is, and what proves it."""
+
+    access_key: str
+    signature: str
+    """Base64 of the HMAC-SHA1 of `content`, as remoting clients write it."""
+    content: bytes
+    """What the signature is of."""
+    security_token: str
+
+
+def claim_of(metadata: Mapping[str, str | bytes]) -> Claim | None:
+    """Read what the metadata say of the caller; None where they say nothing.
+
+    Raises:
+        RefusedError: They say something that cannot be read.
+    """
+    said = metadata.get(AUTHORIZATION)
+    if said is None:
+        return None
+    if not isinstance(said, str) or len(said) > _MAX_BYTES:
+        raise _unreadable(f"{len(said)} characters")
+    scheme, _, rest = said.strip().partition(" ")
+    if scheme != SCHEME:
+        raise _unreadable(f"scheme {scheme!r:.40}")
+    pairs = {}
+    for part in rest.split(","):
+        name, _, value = part.strip().partition("=")
+        pairs[name] = value
+    signed = pairs.get(_SIGNED, DATE_TIME)
+    if signed.lower() != DATE_TIME:
+        raise _unreadable(f"{_SIGNED} {signed!r:.80}")
+    access_key = pairs.get(_CREDENTIAL, "").partition("/")[0]
+    if not access_key:
+        raise _unreadable(f"no {_CREDENTIAL}")
+    return Claim(
+        access_key,
+        _base64(pairs.get(_SIGNATURE, "")),
+        _text(metadata, DATE_TIME).encode(),
+        _text(metadata, SESSION_TOKEN),
+    )
+
+
+def _base64(signature: str) -> str:
+    try:
+        return base64.b64encode(bytes.fromhex(signature)).decode()
+    except ValueError as error:
+        raise _unreadable(f"{_SIGNATURE} of {len(signature)} characters") from error
+
+
+def _text(metadata: Mapping[str, str | bytes], name: str) -> str:
+    value = metadata.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def _unreadable(what: str) -> RefusedError:
+    # What was sent is not repeated: it may be a secret in the wrong place.
+    return RefusedError(
+        Code.UNAUTHORIZED,
+        f"{AUTHORIZATION} with {what}; allowed: {SCHEME} {_CREDENTIAL}=<access key>, "
+        f"{_SIGNED}={DATE_TIME}, {_SIGNATURE}=<hex>",
+    )

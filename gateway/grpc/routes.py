@@ -1,0 +1,166 @@
+"""QueryRoute and QueryAssignment: which broker has which queues, and where it is.
+
+Each broker of the route comes with its own address: a client sends to the node that
+leads the broker, whatever node it has asked.
+
+Source: RouteActivity.java, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING
+
+from gateway.grpc import checking
+from gateway.grpc.calls import rpc
+from gateway.grpc.protocol import (
+    Address,
+    AddressScheme,
+    Assignment,
+    Broker,
+    Code,
+    Endpoints,
+    MessageQueue,
+    MessageType,
+    Permission,
+    QueryAssignmentResponse,
+    QueryRouteResponse,
+)
+from gateway.grpc.statuses import OK, RefusedError
+from gateway.lite import settings as lite_settings
+from gateway.node import message_types
+from gateway.wire import bodies, host_port
+from gateway.wire.commands.namesrv import GetRouteInfo
+from routing.api import PERM_READ, PERM_WRITE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gateway.grpc.calls import Call
+    from gateway.grpc.protocol import (
+        QueryAssignmentRequest,
+        QueryRouteRequest,
+        Resource,
+    )
+
+_IPV4 = 4
+_MASTER = "0"
+_ANY_QUEUE = -1
+_TYPES = {
+    message_types.NORMAL: [MessageType.NORMAL],
+    message_types.FIFO: [MessageType.FIFO],
+    message_types.DELAY: [MessageType.DELAY],
+    message_types.TRANSACTION: [MessageType.TRANSACTION],
+    message_types.PRIORITY: [MessageType.PRIORITY],
+    message_types.LITE: [MessageType.LITE],
+    message_types.MIXED: [
+        MessageType.NORMAL,
+        MessageType.FIFO,
+        MessageType.DELAY,
+        MessageType.TRANSACTION,
+    ],
+}
+
+
+@rpc("QueryRoute")
+async def query_route(request: QueryRouteRequest, call: Call) -> QueryRouteResponse:
+    """Every queue of a topic."""
+    name = checking.topic(request.topic)
+    route = await _route(name, call)
+    topic = call.node.routes.topics.get(name)
+    kind = message_types.type_of_topic(name, topic.attributes if topic else {})
+    accepted = _TYPES.get(kind, [MessageType.MESSAGE_TYPE_UNSPECIFIED])
+    brokers = {one.broker_name: one for one in route.broker_datas}
+    queues = [
+        MessageQueue(
+            topic=request.topic,
+            id=queue_id,
+            permission=permission,
+            broker=_broker(brokers[data.broker_name], rank),
+            accept_message_types=accepted,
+        )
+        for data in route.queue_datas
+        for rank in brokers[data.broker_name].broker_addrs
+        for queue_id, permission in _queues(data)
+    ]
+    return QueryRouteResponse(status=OK, message_queues=queues)
+
+
+async def _route(name: str, call: Call) -> bodies.TopicRoute:
+    reply = await call.caller.get(GetRouteInfo(topic=name))
+    return bodies.decode(bodies.TopicRoute, reply.body)
+
+
+def _queues(data: bodies.QueueData) -> Iterator[tuple[int, Permission]]:
+    """A broker's queues, and what may be done with each."""
+    reads = data.read_queue_nums if data.perm & PERM_READ else 0
+    writes = data.write_queue_nums if data.perm & PERM_WRITE else 0
+    for queue_id in range(max(reads, writes, 1)):
+        if queue_id < min(reads, writes):
+            yield queue_id, Permission.READ_WRITE
+        elif queue_id < reads:
+            yield queue_id, Permission.READ
+        elif queue_id < writes:
+            yield queue_id, Permission.WRITE
+        else:
+            yield queue_id, Permission.NONE
+
+
+def _broker(data: bodies.BrokerData, rank: str) -> Broker:
+    host, port = host_port.split(data.broker_addrs[rank])
+    return Broker(
+        name=data.broker_name,
+        id=int(rank),
+        endpoints=Endpoints(
+            scheme=_scheme(host), addresses=[Address(host=host, port=port)]
+        ),
+    )
+
+
+def _scheme(host: str) -> AddressScheme:
+    try:
+        version = ipaddress.ip_address(host).version
+    except ValueError:
+        return AddressScheme.DOMAIN_NAME
+    return AddressScheme.IPv4 if version == _IPV4 else AddressScheme.IPv6
+
+
+@rpc("QueryAssignment")
+async def query_assignment(
+    request: QueryAssignmentRequest, call: Call
+) -> QueryAssignmentResponse:
+    """What a consumer is to ask for: of each broker any queue, or in order each one."""
+    group = call.node.groups.get(checking.group(request.group))
+    in_order = (
+        group is not None
+        and group.consume_message_orderly
+        # In order or not, they are handed out by lite topic.
+        and not lite_settings.of_group(group.attributes).parent
+    )
+    route = await _route(checking.topic(request.topic), call)
+    brokers = {one.broker_name: one for one in route.broker_datas}
+    assignments = [
+        Assignment(message_queue=_assigned(request.topic, data, brokers, queue_id))
+        for data in route.queue_datas
+        if data.perm & PERM_READ and data.read_queue_nums > 0
+        for queue_id in (range(data.read_queue_nums) if in_order else (_ANY_QUEUE,))
+    ]
+    if not assignments:
+        raise RefusedError(Code.FORBIDDEN, "no readable queue")
+    return QueryAssignmentResponse(status=OK, assignments=assignments)
+
+
+def _assigned(
+    topic: Resource,
+    data: bodies.QueueData,
+    brokers: dict[str, bodies.BrokerData],
+    queue_id: int,
+) -> MessageQueue:
+    both = PERM_READ | PERM_WRITE
+    writable = data.perm & both == both
+    return MessageQueue(
+        topic=topic,
+        id=queue_id,
+        permission=Permission.READ_WRITE if writable else Permission.READ,
+        broker=_broker(brokers[data.broker_name], _MASTER),
+    )

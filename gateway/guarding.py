@@ -1,0 +1,152 @@
+"""Access control as a configuration has it: hooks found, opened, and put in a chain.
+
+The only file that knows what stands behind `acl.api`.
+"""
+
+from __future__ import annotations
+
+import time
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+from acl.api import Hook, HookError, Setting, VaultError
+from acl.audit import Audit
+from acl.chain import Chain
+from gateway.config import ConfigError
+from gateway.node import names
+from gateway.node.node import now_ms
+from gateway.node.seal import new_secret
+from gateway.rules import RouteRules
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AsyncExitStack
+    from pathlib import Path
+
+    from acl.api import Guard, Open, Vault
+    from gateway.config import AclConfig, Config
+    from routing.api import RouteStore
+
+GROUP = "ropeway.acl"
+"""The entry points that hooks are found among."""
+KEY_VARIABLE = "ROPEWAY_ACL_KEY"
+SECRET_VARIABLE = "ROPEWAY_CLUSTER_SECRET"  # noqa: S105 - a variable's name
+_SECRET_KEY = "cluster_secret"  # noqa: S105 - a setting's name
+_MIN_SECRET = 16
+
+
+async def open_guard(
+    config: Config,
+    routes: RouteStore,
+    stack: AsyncExitStack,
+    environment: Mapping[str, str],
+) -> Guard | None:
+    """Open the access control of a configuration; None where it has none.
+
+    Raises:
+        ConfigError: A hook is not there, or cannot use its options.
+        OSError: The audit file cannot be written.
+    """
+    given = config.acl
+    if given is None:
+        return None
+    _check_names(given)
+    vault = _vault(given, environment)
+    path = given.audit_file
+    audit = Audit(given.audit_per_minute, time.monotonic, now_ms, path)
+    chain = Chain(audit, time.monotonic, dry_run=given.dry_run)
+    # Hooks that were opened are closed, also where the next one cannot be.
+    stack.push_async_callback(chain.close)
+    for name in given.hooks:
+        setting = Setting(
+            name=name,
+            options=given.options.get(name, {}),
+            cluster=config.cluster,
+            store=RouteRules(routes, name),
+            vault=vault,
+            changed=chain.forget,
+            environment=environment,
+        )
+        chain.add(name, await _open(name, setting))
+    return chain
+
+
+def _check_names(given: AclConfig) -> None:
+    if unknown := given.options.keys() - set(given.hooks):
+        raise ConfigError(
+            f"acl.options has {sorted(unknown)}; allowed: {', '.join(given.hooks)}, "
+            "the names in acl.hooks"
+        )
+    if len(set(given.hooks)) != len(given.hooks):
+        raise ConfigError("acl.hooks names one twice; allowed: each once")
+
+
+async def _open(name: str, setting: Setting) -> Hook:
+    try:
+        opened = _find(name)(setting)
+        return opened if isinstance(opened, Hook) else await opened
+    except HookError as error:
+        raise ConfigError(f"acl: {error}") from error
+
+
+def _find(name: str) -> Open:
+    found = entry_points(group=GROUP)
+    if name not in found.names:
+        raise ConfigError(
+            f"acl.hooks has {name!r}; allowed: {', '.join(sorted(found.names))}"
+        )
+    try:
+        hook: Open = found[name].load()
+    except ImportError as error:
+        raise ConfigError(
+            f"{error.name} is not installed; it comes with: pip install ropeway[acl]"
+        ) from error
+    return hook
+
+
+def _vault(given: AclConfig, environment: Mapping[str, str]) -> Vault:
+    text = environment.get(KEY_VARIABLE, "")
+    if given.key_file is not None:
+        text = _read(given.key_file, "acl.key_file")
+    try:
+        from acl.vault import FernetVault, NoVault  # noqa: PLC0415 - of the extra `acl`
+
+        return FernetVault(text.split()) if text.strip() else NoVault()
+    except ImportError as error:
+        raise ConfigError(
+            f"{error.name} is not installed; it comes with: pip install ropeway[acl]"
+        ) from error
+    except VaultError as error:
+        raise ConfigError(f"acl.key_file: {error}") from error
+
+
+def _read(path: Path, at: str) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{at}: cannot read {path}") from error
+
+
+async def cluster_secret(
+    config: Config, routes: RouteStore, environment: Mapping[str, str]
+) -> str:
+    """The secret that nodes prove with that they are of one cluster.
+
+    Raises:
+        ConfigError: The one that is configured cannot be used.
+        RouteError: None is, and none can be kept.
+    """
+    secret = environment.get(SECRET_VARIABLE, "").strip()
+    if config.cluster_secret_file is not None:
+        secret = _read(config.cluster_secret_file, "cluster_secret_file").strip()
+    if secret:
+        if len(secret) < _MIN_SECRET:
+            raise ConfigError(
+                f"cluster_secret_file: {len(secret)} characters; allowed: "
+                f"{_MIN_SECRET} or more"
+            )
+        return secret
+    made = new_secret()
+    place = names.ACCESS_NAMESPACES, _SECRET_KEY
+    await routes.change_setting(*place, lambda old: old or made)
+    return routes.settings[place]

@@ -1,0 +1,129 @@
+"""Dead letters: which groups have some, and giving them to their group once more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from aiohttp import web
+
+from gateway.http.api import paging, shown
+from gateway.http.api.messages import MOST, USUAL, newest, view
+from gateway.http.api.topics import find
+from gateway.http.console import in_words
+from gateway.http.params import Params, RefusedError
+from gateway.http.replies import reply
+from gateway.http.signing_in import require
+from gateway.http.state import state_of
+from gateway.node import names
+from gateway.processors.needs import ALL, GET, LIST, topic_need
+from ropeway.client.errors import RemotingError
+
+if TYPE_CHECKING:
+    from gateway.http.state import State
+
+MOST_REPLAYED = 200
+"""Messages that one request gives back."""
+
+
+class _Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which dead letters to give back."""
+
+    messages: list[str]
+    """Their offsetMsgIds."""
+
+
+async def _groups(request: web.Request) -> web.Response:
+    params = Params(request.query, *paging.NAMES)
+    state = state_of(request)
+    await require(state, topic_need(ALL, (GET, LIST)))
+    page = paging.page(
+        params,
+        (
+            name.removeprefix(names.DLQ_PREFIX)
+            for name in state.app.node.routes.topics
+            if name.startswith(names.DLQ_PREFIX)
+        ),
+    )
+    rows = await state.console.gather(_row(state, group) for group in page.names)
+    return reply({"total": page.total, "offset": page.offset, "groups": rows})
+
+
+async def _row(state: State, group: str) -> dict[str, Any]:
+    topic = find(state.app.node, names.dlq_topic(group))
+    spans = await state.console.spans(topic.name, topic.route)
+    return {"group": group, "messages": sum(one.end - one.begin for one in spans)}
+
+
+async def _letters(request: web.Request) -> web.Response:
+    params = Params(request.query, "limit")
+    limit = params.number("limit", USUAL, least=1, most=MOST)
+    state = state_of(request)
+    topic = find(state.app.node, names.dlq_topic(request.match_info["group"]))
+    spans = await state.console.spans(topic.name, topic.route)
+    found = await state.console.gather(
+        state.console.read(one.queue, max(one.begin, one.end - limit), limit)
+        for one in spans
+        if one.end > one.begin
+    )
+    messages = newest((one for some in found for one in some), limit)
+    return reply(
+        {
+            "total": sum(one.end - one.begin for one in spans),
+            "messages": [
+                {
+                    **shown.in_list(one),
+                    "topic": one.properties.get("RETRY_TOPIC", one.topic),
+                    "retries": one.reconsume_times,
+                }
+                for one in messages
+            ],
+        }
+    )
+
+
+async def _replay(request: web.Request) -> web.Response:
+    Params(request.query)
+    state = state_of(request)
+    group = request.match_info["group"]
+    topic = find(state.app.node, names.dlq_topic(group)).name
+    wanted = _read(await request.read())
+    answers = await state.console.gather(
+        _replay_one(state, group, topic, identity) for identity in wanted.messages
+    )
+    return reply({"results": answers})
+
+
+def _read(body: bytes) -> _Wanted:
+    try:
+        wanted = msgspec.json.decode(body, type=_Wanted)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise RefusedError(
+            'the body is not as it should be; allowed: {"messages": ["ID", ...]}'
+        ) from None
+    if not 0 < len(wanted.messages) <= MOST_REPLAYED:
+        raise RefusedError(
+            f"{len(wanted.messages)} messages; allowed: 1 to {MOST_REPLAYED}"
+        )
+    return wanted
+
+
+async def _replay_one(
+    state: State, group: str, topic: str, identity: str
+) -> dict[str, Any]:
+    """Give one back; each has an outcome of its own."""
+    try:
+        dead = await view(state, identity, topic)
+        if dead is None:
+            return {"id": identity, "error": "there is no such dead letter"}
+        await state.console.replay(group, dead)
+    except RemotingError as error:
+        return {"id": identity, "error": in_words(error)}
+    return {"id": identity, "error": None}
+
+
+ROUTES = [
+    web.get("/api/dead-letters", _groups),
+    web.get("/api/dead-letters/{group}", _letters),
+    web.post("/api/dead-letters/{group}/replay", _replay),
+]

@@ -1,0 +1,91 @@
+"""Metrics of the node itself: its role, its requests, what waits in it."""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING
+
+from gateway import __version__
+from gateway.node import names
+from gateway.node.latencies import BOUNDS_S
+from gateway.wire import host_port
+from gateway.wire.codes import RequestCode
+from routing.api import PERM_READ, PERM_WRITE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gateway.http.metrics.text import Page
+    from gateway.node.node import Node
+    from gateway.server import Server
+
+
+def write(page: Page, node: Node, node_name: str, server: Server) -> None:
+    """Add them to a page."""
+    page.add(
+        "ropeway_build_info",
+        1,
+        version=__version__,
+        python=platform.python_version(),
+    )
+    page.add("ropeway_leader", int(node.leadership.leads), node=node_name)
+    page.add("ropeway_brokers", len(node.routes.brokers))
+    _write_requests(page, node, server)
+    page.add("ropeway_log_overdue_seconds", node.log.overdue_ms / 1000)
+    if node.config.pulsar is None:
+        page.add(
+            "rocketmq_storage_size",
+            _size(node.config.data / "log"),
+            storage_type="local",
+            storage_medium="disk",
+        )
+    if node.leadership.leads:
+        page.add("rocketmq_broker_permission", PERM_READ | PERM_WRITE)
+        page.add("rocketmq_consumer_group_number", len(node.routes.groups))
+        page.add("rocketmq_half_messages", len(node.transactions))
+        _write_timer(page, node)
+
+
+def _write_requests(page: Page, node: Node, server: Server) -> None:
+    waiting, waiting_bytes = server.waiting
+    page.add("ropeway_requests_waiting", waiting)
+    page.add("ropeway_requests_waiting_bytes", waiting_bytes)
+    page.add("ropeway_long_polls_held", len(node.holds))
+    page.add("ropeway_requests_forwarded_total", node.forwarder.forwarded)
+    page.add("ropeway_requests_forward_failures_total", node.forwarder.failed)
+    for listener in server.listeners:
+        page.add(
+            "ropeway_connections",
+            len(listener.connections),
+            listener=host_port.join(listener.host, listener.port),
+        )
+    for code, sample in sorted(node.latencies.by_code().items()):
+        page.add_histogram(
+            "ropeway_request_latency_seconds",
+            BOUNDS_S,
+            sample.counts,
+            sample.sum_s,
+            code=str(code),
+            request=_name(code),
+        )
+
+
+def _write_timer(page: Page, node: Node) -> None:
+    topic = node.topics.get(names.TIMER_TOPIC)
+    if topic is not None:
+        read_to = node.timer.read_to
+        page.add("ropeway_timer_unread_messages", topic.partitions[0].end - read_to)
+
+
+def _name(code: int) -> str:
+    try:
+        return RequestCode(code).name
+    except ValueError:
+        return "unknown"
+
+
+def _size(directory: Path) -> int:
+    """The bytes of a directory's files."""
+    return sum(
+        found.stat().st_size for found in directory.rglob("*") if found.is_file()
+    )

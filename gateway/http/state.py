@@ -1,0 +1,44 @@
+"""What every handler of the site has at hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from aiohttp import web
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gateway.app import App
+    from gateway.config import HttpConfig
+    from gateway.http.console import Console
+    from gateway.http.history import History
+    from gateway.http.on_behalf import OnBehalf
+    from gateway.http.sessions import Sessions
+
+
+class State(NamedTuple):
+    """The node, and what the site knows besides: in whose name it asks brokers."""
+
+    app: App
+    config: HttpConfig
+    console: Console
+    history: History
+    user: OnBehalf | None = None
+    """Who has signed in; None where nobody has to."""
+    workers: Mapping[str, int] = {}
+    """The sites' ports of all workers, where there are several, by their brokers."""
+
+
+STATE: web.AppKey[State] = web.AppKey("state")
+"""That of everybody, where nobody has to sign in."""
+
+SESSIONS: web.AppKey[Sessions] = web.AppKey("sessions")
+
+OF_REQUEST: web.RequestKey[State] = web.RequestKey("state")
+"""The state of the user who asks."""
+
+
+def state_of(request: web.Request) -> State:
+    """The state of the user who asks."""
+    return request[OF_REQUEST]
