@@ -1,13 +1,19 @@
 """A RocketMQ client in Python: asyncio first, with a thin synchronous front.
 
-Primitives: a `Producer` sends; a `PushConsumer` calls handlers; a `PullConsumer` is
-asked; an `Admin` looks at topics, groups and messages. `ropeway.client.sync` has
-the same without asyncio. They speak RocketMQ's remoting protocol, with Ropeway and
-with RocketMQ's own brokers from 4.9 on.
+Primitives: a `Producer` sends; a `BatchProducer` sends many messages as one; a
+`PushConsumer` calls handlers; a `PullConsumer` is asked; an `Admin` looks at topics,
+groups and messages; a `BulkReader` gives ranges of queues as columns.
+`ropeway.client.sync` has some of them without asyncio. They speak RocketMQ's remoting
+protocol, with Ropeway and with RocketMQ's own brokers from 4.9 on; but batches are
+Ropeway's alone.
 """
 
+from gateway.wire.commands.compaction import QueueCompaction, TopicCompaction
+from gateway.wire.commands.timers import WaitingMessage
 from ropeway.client.admin import Admin
-from ropeway.client.choosing import select_by_sharding_key
+from ropeway.client.batch_producer import BatchProducer
+from ropeway.client.bulk import BulkReader, MessagesGoneError
+from ropeway.client.choosing import select_by_keys, select_by_sharding_key
 from ropeway.client.config import ClientConfig, ConsumerConfig, ProducerConfig
 from ropeway.client.consumer import PushConsumer
 from ropeway.client.credentials import Credentials
@@ -34,11 +40,15 @@ from ropeway.client.message import (
 from ropeway.client.offsets import OffsetFileError
 from ropeway.client.producer import Producer
 from ropeway.client.pull_consumer import PullConsumer
+from ropeway.client.subscription import Sql
+from ropeway.client.table import Table
 
 __all__ = [
     "RETRY",
     "Admin",
     "BadResponseError",
+    "BatchProducer",
+    "BulkReader",
     "ClientClosedError",
     "ClientConfig",
     "ConnectionFailedError",
@@ -48,11 +58,13 @@ __all__ = [
     "Credentials",
     "Message",
     "MessageQueue",
+    "MessagesGoneError",
     "OffsetFileError",
     "Producer",
     "ProducerConfig",
     "PullConsumer",
     "PushConsumer",
+    "QueueCompaction",
     "QueueLag",
     "QueueSpan",
     "ReceivedMessage",
@@ -61,6 +73,11 @@ __all__ = [
     "ResponseError",
     "SendResult",
     "SendStatus",
+    "Sql",
+    "Table",
+    "TopicCompaction",
     "TopicNotFoundError",
+    "WaitingMessage",
+    "select_by_keys",
     "select_by_sharding_key",
 ]

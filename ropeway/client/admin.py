@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gateway.wire import bodies, host_port
+from gateway.wire.access_bodies import AccessExplanation
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.admin import (
     CreateTopic,
@@ -21,29 +22,28 @@ from gateway.wire.commands.admin import (
     GetTopicConfig,
 )
 from gateway.wire.commands.clients import GetConsumerListByGroup
+from gateway.wire.commands.explain import ExplainAccess
 from gateway.wire.commands.namesrv import (
     DeleteTopicInNamesrv,
     GetAllTopicList,
-    GetBrokerClusterInfo,
 )
 from gateway.wire.commands.query import QueryMessage, ViewMessage
+from gateway.wire.commands.timers import MAX_PAGE, ListTimers, TimerPage
 from gateway.wire.errors import MessageError
 from gateway.wire.message_id import parse_offset_msg_id
-from ropeway.client import queue_bounds
-from ropeway.client.base import Client
-from ropeway.client.config import ClientConfig
+from ropeway.client import compacted, queue_bounds
+from ropeway.client.admin_asking import AskingClient
 from ropeway.client.errors import BadResponseError
-from ropeway.client.instance import Instance
 from ropeway.client.lags import QueueLag, QueueSpan, read_lags
 from ropeway.client.received import read_all
-from ropeway.client.routes import DEFAULT_TOPIC, MASTER_ID
+from ropeway.client.routes import DEFAULT_TOPIC
 from ropeway.client.sending import RETRY_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
-    from gateway.wire.header import Header
-    from ropeway.client.connection import Response
+    from gateway.wire.commands.compaction import TopicCompaction
+    from gateway.wire.commands.timers import WaitingMessage
     from ropeway.client.message import MessageQueue, ReceivedMessage
 
 PERM_READ_WRITE = 6
@@ -54,28 +54,13 @@ class _Groups(msgspec.Struct, rename="camel", frozen=True):
     subscription_group_table: dict[str, msgspec.Raw]
 
 
-class Admin(Client):
+class Admin(AskingClient):
     """Administers what a name server knows. Use it with `async with`.
 
     Args:
         name_server: `host:port`, several joined by semicolons.
         config: Times and limits.
     """
-
-    def __init__(self, name_server: str, *, config: ClientConfig | None = None) -> None:
-        super().__init__(Instance(name_server, config or ClientConfig()))
-
-    async def start(self) -> None:
-        """Start; servers are first asked when something is wanted.
-
-        Raises:
-            ClientClosedError: It was started before.
-        """
-        self._instance.start()
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._instance.close()
 
     # Topics.
 
@@ -123,7 +108,7 @@ class Admin(Client):
             or None,
             all_brokers=True,
         )
-        await self._ask_masters(header)
+        await self.ask_masters(header)
 
     async def delete_topic(self, topic: str) -> None:
         """Delete a topic with its messages, from the brokers and the name servers.
@@ -132,7 +117,7 @@ class Admin(Client):
             ResponseError: A server refused; others may have done it.
             RemotingError: A server cannot be reached.
         """
-        await self._ask_masters(DeleteTopic(topic=topic))
+        await self.ask_masters(DeleteTopic(topic=topic))
         await self._instance.routes.ask(DeleteTopicInNamesrv(topic=topic))
 
     async def describe_topic(self, topic: str) -> list[QueueSpan]:
@@ -143,9 +128,15 @@ class Admin(Client):
             RemotingError: A server cannot be reached.
         """
         route = await self._instance.routes.fetch(topic)
-        return list(await asyncio.gather(*(self._span(q) for q in route.read_queues)))
+        return list(await asyncio.gather(*(self.span(q) for q in route.read_queues)))
 
-    async def _span(self, queue: MessageQueue) -> QueueSpan:
+    async def span(self, queue: MessageQueue) -> QueueSpan:
+        """What one queue holds.
+
+        Raises:
+            TopicNotFoundError: There is no such topic.
+            RemotingError: A server cannot be reached.
+        """
         begin = await queue_bounds.begin_offset(self._instance, queue)
         end = await queue_bounds.end_offset(self._instance, queue)
         return QueueSpan(queue, begin, end)
@@ -157,15 +148,8 @@ class Admin(Client):
             TopicNotFoundError: There is no such topic.
             RemotingError: A server cannot be reached.
         """
-        self._instance.ensure_started()
-        route = await self._instance.routes.fetch(topic)
-        configs = []
-        for name in sorted(route.brokers):
-            response = await self._instance.connections.request(
-                self._instance.routes.master(name), GetTopicConfig(topic=topic)
-            )
-            configs.append(response.json(bodies.TopicConfig))
-        return configs
+        answers = await self.ask_of_topic(topic, GetTopicConfig(topic=topic))
+        return [answer.json(bodies.TopicConfig) for answer in answers.values()]
 
     async def clusters(self) -> dict[str, list[str]]:
         """The names of all clusters, each with those of its brokers.
@@ -173,7 +157,7 @@ class Admin(Client):
         Raises:
             RemotingError: No name server answers.
         """
-        return (await self._cluster_info()).cluster_addr_table
+        return (await self.cluster_info()).cluster_addr_table
 
     # Groups.
 
@@ -184,7 +168,7 @@ class Admin(Client):
             RemotingError: A server cannot be reached.
         """
         names: set[str] = set()
-        for response in await self._ask_masters(GetAllGroupConfig()):
+        for response in await self.ask_masters(GetAllGroupConfig()):
             names |= response.json(_Groups).subscription_group_table.keys()
         return sorted(names)
 
@@ -195,7 +179,7 @@ class Admin(Client):
             RemotingError: A server cannot be reached.
         """
         found: set[str] = set()
-        for response in await self._ask_masters(
+        for response in await self.ask_masters(
             GetConsumerListByGroup(consumer_group=group),
             # What a broker says that knows nobody in the group.
             expect=(ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR),
@@ -211,7 +195,7 @@ class Admin(Client):
             RemotingError: A server cannot be reached, or refused.
         """
         lags: list[QueueLag] = []
-        for response in await self._ask_masters(GetConsumeStats(consumer_group=group)):
+        for response in await self.ask_masters(GetConsumeStats(consumer_group=group)):
             try:
                 lags += read_lags(response.body)
             except msgspec.DecodeError as error:
@@ -225,10 +209,62 @@ class Admin(Client):
             ResponseError: A broker refused; others may have done it.
             RemotingError: A server cannot be reached.
         """
-        await self._ask_masters(DeleteGroup(group_name=group, clean_offset=True))
+        await self.ask_masters(DeleteGroup(group_name=group, clean_offset=True))
         await self.delete_topic(f"{RETRY_PREFIX}{group}")
 
     # Messages.
+
+    async def waiting(
+        self, topic: str | None = None, *, max_messages: int = 100
+    ) -> list[WaitingMessage]:
+        """Messages that wait for their time, on each broker about the soonest first.
+
+        RocketMQ's own brokers do not tell.
+
+        Args:
+            topic: Only those for it.
+            max_messages: The most that each broker tells.
+
+        Raises:
+            ResponseError: A broker refused.
+            RemotingError: A server cannot be reached.
+        """
+        found: list[WaitingMessage] = []
+        for address in await self.masters():
+            left, after = max_messages, ""
+            while left > 0:
+                asked = ListTimers(
+                    max_nums=min(left, MAX_PAGE), topic=topic, after=after
+                )
+                response = await self._instance.connections.request(address, asked)
+                page = response.json(TimerPage)
+                found += page.messages
+                left -= len(page.messages)
+                if page.next is None:
+                    break
+                after = page.next
+        return found
+
+    # Access control.
+
+    async def explain_access(
+        self, principal: str, action: str, resource: str, address: str
+    ) -> AccessExplanation:
+        """What access control would decide, and why; RocketMQ's brokers do not tell.
+
+        Args:
+            principal: Whose request it would be.
+            action: PUB, SUB, CREATE, UPDATE, DELETE, GET or LIST.
+            resource: Kind and name: `topic:orders`.
+            address: The IP address that it would come from.
+
+        Raises:
+            ResponseError: The server refused, or does not know of access control.
+            RemotingError: No server can be reached.
+        """
+        asked = ExplainAccess(principal, action, resource, address)
+        response = await self._instance.routes.ask(asked)
+        return response.json(AccessExplanation)
 
     async def view(
         self, offset_msg_id: str, topic: str | None = None
@@ -302,22 +338,36 @@ class Admin(Client):
         # Brokers look up by a hash of the key.
         return [m for m in found if key == m.msg_id or key in m.keys]
 
-    async def _ask_masters(
-        self,
-        header: Header,
-        *,
-        expect: Collection[int] = (ResponseCode.SUCCESS,),
-    ) -> list[Response]:
-        """Ask every broker's master, one after the other."""
-        info = await self._cluster_info()
-        nodes = (broker.broker_addrs for broker in info.broker_addr_table.values())
-        masters = {at[str(MASTER_ID)] for at in nodes if str(MASTER_ID) in at}
-        return [
-            await self._instance.connections.request(address, header, expect=expect)
-            for address in sorted(masters)
-        ]
+    # Compacted topics.
 
-    async def _cluster_info(self) -> bodies.ClusterInfo:
-        self._instance.ensure_started()
-        response = await self._instance.routes.ask(GetBrokerClusterInfo())
-        return response.json(bodies.ClusterInfo)
+    async def latest(self, topic: str, key: str) -> ReceivedMessage | None:
+        """The newest message of a compacted topic with a key; None where there is none.
+
+        RocketMQ's own brokers do not tell.
+
+        Args:
+            topic: Its attribute cleanup.policy is COMPACTION.
+            key: All of the message's keys, joined by spaces.
+
+        Raises:
+            TopicNotFoundError: There is no such topic.
+            ResponseError: It is not compacted.
+            RemotingError: A server cannot be reached.
+        """
+        return await compacted.latest(self._instance, topic, key)
+
+    async def compaction(
+        self, topic: str, *, force: bool = False
+    ) -> list[TopicCompaction]:
+        """How far compaction of a topic is, on each broker.
+
+        Args:
+            topic: Its attribute cleanup.policy is COMPACTION.
+            force: Compact all that is there by now, and answer when that is done.
+
+        Raises:
+            TopicNotFoundError: There is no such topic.
+            ResponseError: It is not compacted, or could not be.
+            RemotingError: A server cannot be reached.
+        """
+        return await compacted.look(self._instance, topic, force=force)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Self
 
+from ropeway.client.table import Table
+
 if TYPE_CHECKING:
+    from ropeway.client.config import ConsumerConfig
     from ropeway.client.instance import Instance
 
 
@@ -19,6 +22,15 @@ class Client(ABC):
     def client_id(self) -> str:
         """The name that brokers know this client by."""
         return self._instance.client_id
+
+    def table(self, topic: str, config: ConsumerConfig | None = None) -> Table:
+        """The last message of each key of a topic, as a map that follows it.
+
+        Args:
+            topic: A compacted one, or any whose messages have keys.
+            config: Sizes and times of its pulls.
+        """
+        return Table(self._instance, topic, config)
 
     @abstractmethod
     async def start(self) -> None:

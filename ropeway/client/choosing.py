@@ -23,6 +23,14 @@ def select_by_sharding_key(
     return queues[abs(tag_hash(message.sharding_key or "")) % len(queues)]
 
 
+def select_by_keys(queues: Sequence[MessageQueue], message: Message) -> MessageQueue:
+    """The queue of a message's keys, for compacted topics: one key, one queue.
+
+    It is the one that Java's SelectMessageQueueByHash takes for `message.getKeys()`.
+    """
+    return queues[abs(tag_hash(" ".join(message.keys))) % len(queues)]
+
+
 class QueueChoice:
     """Chooses queues for one producer: in turn, where a message leaves the choice."""
 

@@ -117,7 +117,7 @@ class PushConsumer(Client):
 
         Args:
             topic: Its name; it need not exist yet.
-            expression: `*`, or the wanted tags: `TagA || TagB`.
+            expression: `*`, the wanted tags: `TagA || TagB`, or an `Sql` condition.
             handler: Called with a `ReceivedMessage`. An asynchronous function runs on
                 the event loop, another one in a thread. When it raises or returns
                 `RETRY`, the message comes again; else it is done.

@@ -51,6 +51,10 @@ class TopicNotFoundError(RemotingError):
     """No name server knows a route for the topic."""
 
 
+class AdminError(RemotingError):
+    """What was asked for cannot be done as things are; the text says what is needed."""
+
+
 class BadResponseError(RemotingError):
     """A server's answer does not follow the protocol."""
 

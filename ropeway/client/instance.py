@@ -30,15 +30,20 @@ class Instance:
         name_server: `host:port`, several joined by semicolons.
         config: Times and limits.
         instance: The part of the client id behind the address; a new one by default.
+        connections: What carries the requests; connections of its own by default.
     """
 
     def __init__(
-        self, name_server: str, config: ClientConfig, instance: str | None = None
+        self,
+        name_server: str,
+        config: ClientConfig,
+        instance: str | None = None,
+        connections: Connections | None = None,
     ) -> None:
         self.client_id = client_id(instance or new_instance())
         self.config = config
         self.tasks = OwnedTasks()
-        self.connections = Connections(config, self._opened)
+        self.connections = connections or Connections(config, self._opened)
         self._beat = asyncio.Event()
         self.routes = Routes(name_server, self.connections, self._beat.set)
         self.describe: Callable[[], bodies.HeartbeatData] | None = None

@@ -16,6 +16,8 @@ class QueueSpan(msgspec.Struct, frozen=True):
     queue: MessageQueue
     begin: int
     end: int
+    newest_ms: int = 0
+    """When the newest message was stored; 0 where that was not asked for."""
 
 
 class QueueLag(msgspec.Struct, frozen=True):
@@ -26,6 +28,10 @@ class QueueLag(msgspec.Struct, frozen=True):
     """Where the group goes on."""
     end: int
     """One past the queue's newest message."""
+    pulled: int = 0
+    """How far consumers have got messages, done or not."""
+    done_ms: int = 0
+    """When the last message that is done was stored; 0 where it is not known."""
 
     @property
     def lag(self) -> int:
@@ -36,11 +42,22 @@ class QueueLag(msgspec.Struct, frozen=True):
 class _OffsetWrapper(msgspec.Struct, rename="camel", frozen=True):
     broker_offset: int
     consumer_offset: int
+    pull_offset: int = 0
+    last_timestamp: int = 0
+
+
+class _TopicOffset(msgspec.Struct, rename="camel", frozen=True):
+    max_offset: int
+    min_offset: int
+    last_update_timestamp: int = 0
 
 
 # fastjson writes a map whose keys are objects as {{...}:{...},{...}:{...}}, which is
 # no JSON; neither side of a pair has an object within.
 _PAIR = re.compile(rb"(\{[^{}]*\})\s*:\s*(\{[^{}]*\})")
+
+
+_NUMBER = re.compile(rb"(\{[^{}]*\})\s*:\s*(-?\d+)")
 
 
 def read_lags(body: bytes) -> list[QueueLag]:
@@ -51,13 +68,57 @@ def read_lags(body: bytes) -> list[QueueLag]:
     """
     lags = []
     for key, value in _PAIR.findall(body):
-        queue = msgspec.json.decode(key, type=bodies.MessageQueue)
         offsets = msgspec.json.decode(value, type=_OffsetWrapper)
         lags.append(
             QueueLag(
-                MessageQueue(queue.topic, queue.broker_name, queue.queue_id),
+                _queue(key),
                 offsets.consumer_offset,
                 offsets.broker_offset,
+                max(offsets.pull_offset, offsets.consumer_offset),
+                offsets.last_timestamp,
             )
         )
     return sorted(lags, key=lambda lag: lag.queue)
+
+
+def read_spans(body: bytes) -> list[QueueSpan]:
+    """Read the answer to GET_TOPIC_STATS_INFO.
+
+    Raises:
+        msgspec.DecodeError: It is not one.
+    """
+    spans = []
+    for key, value in _PAIR.findall(body):
+        found = msgspec.json.decode(value, type=_TopicOffset)
+        spans.append(
+            QueueSpan(
+                _queue(key),
+                found.min_offset,
+                found.max_offset,
+                found.last_update_timestamp,
+            )
+        )
+    return sorted(spans, key=lambda span: span.queue)
+
+
+def read_offsets(body: bytes) -> dict[MessageQueue, int]:
+    """Read a body that gives an offset for each queue.
+
+    Raises:
+        msgspec.DecodeError: It is not one.
+    """
+    return {_queue(key): int(value) for key, value in _NUMBER.findall(body)}
+
+
+def read_queues(body: bytes) -> list[MessageQueue]:
+    """The queues that are keys anywhere in a body, sorted, as in ConsumerRunningInfo.
+
+    Raises:
+        msgspec.DecodeError: A key is no queue.
+    """
+    return sorted({_queue(key) for key, _ in _PAIR.findall(body)})
+
+
+def _queue(key: bytes) -> MessageQueue:
+    queue = msgspec.json.decode(key, type=bodies.MessageQueue)
+    return MessageQueue(queue.topic, queue.broker_name, queue.queue_id)

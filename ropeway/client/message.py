@@ -20,7 +20,7 @@ class Message(Struct, frozen=True):
 
     topic: str
     body: bytes
-    """Not empty; at most 4 MiB by default."""
+    """At most 4 MiB by default. Empty only in compacted topics, to delete its keys."""
     tags: str | None = None
     """One tag that consumers can choose by."""
     keys: tuple[str, ...] = ()
@@ -33,6 +33,10 @@ class Message(Struct, frozen=True):
     """The sender's own properties. Names that brokers give a meaning work too."""
     flag: int = 0
     """A number that is carried along unread."""
+    deliver_ms: int | None = None
+    """Deliver at this time, in milliseconds since 1970; at once where it is past."""
+    delay_ms: int = 0
+    """Deliver so many milliseconds after the broker has got it."""
 
 
 class SendStatus(Enum):
@@ -54,6 +58,8 @@ class SendResult(Struct, frozen=True):
     queue: MessageQueue
     queue_offset: int
     status: SendStatus = SendStatus.SEND_OK
+    recall_handle: str | None = None
+    """Of a message that waits for its time: what `Producer.recall` takes."""
 
 
 class ReceivedMessage(Struct, frozen=True, kw_only=True):

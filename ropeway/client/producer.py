@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from gateway.wire import bodies
+from gateway.wire import bodies, recall
 from gateway.wire import properties as names
+from gateway.wire.commands.send import RecallMessage, RecallReply
+from gateway.wire.errors import MessageError
 from ropeway.client import sending
 from ropeway.client.base import Client
 from ropeway.client.choosing import QueueChoice
@@ -22,6 +24,7 @@ from ropeway.client.instance import Instance
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gateway.wire.batch import BatchEntry
     from gateway.wire.frame import Buffer
     from gateway.wire.header import Header
     from ropeway.client.choosing import Selector
@@ -134,6 +137,60 @@ class Producer(Client):
 
         return await self._deliver(messages[0], make, keys, queue, None, timeout_s)
 
+    async def send_entries(
+        self,
+        queue: MessageQueue,
+        entries: Sequence[BatchEntry],
+        *,
+        is_batch: bool = True,
+        timeout_s: float = 10.0,
+    ) -> None:
+        """Send messages in wire form to one queue, until the broker has them.
+
+        For who makes many: nothing is checked here, and the properties have the unique
+        keys. What was sent before a failure may be stored twice.
+
+        Args:
+            queue: Where to.
+            entries: The messages.
+            is_batch: Whether they go in one request, or one by one, as those must that
+                ask for a delay.
+            timeout_s: The longest that one try of one request may take.
+
+        Raises:
+            RemotingError: All tries failed; nothing or all of a request is stored.
+        """
+        self._instance.ensure_started()
+        groups = [entries] if is_batch else [[entry] for entry in entries]
+        for group in groups:
+            await self._send_entries(queue, group, is_batch, timeout_s)
+
+    async def _send_entries(
+        self,
+        queue: MessageQueue,
+        entries: Sequence[BatchEntry],
+        is_batch: bool,
+        timeout_s: float,
+    ) -> None:
+        def make(queue: MessageQueue) -> tuple[Header, Buffer]:
+            return sending.entries_request(
+                self._group,
+                queue,
+                entries,
+                is_batch=is_batch,
+                default_queues=self._config.default_queues,
+            )
+
+        for attempt in range(self._config.retries + 1):
+            try:
+                await self._attempt(queue, make, [""] * len(entries), timeout_s)
+            except RemotingError as error:
+                is_last = attempt == self._config.retries
+                if is_last or not may_succeed_elsewhere(error):
+                    raise
+            else:
+                return
+
     async def send_one_way(
         self,
         message: Message,
@@ -154,6 +211,42 @@ class Producer(Client):
         header, body = make(target)
         address = await self._address(target)
         await self._instance.connections.send_one_way(address, header, body)
+
+    async def recall(self, topic: str, recall_handle: str) -> str:
+        """Take a message back that waits for its time.
+
+        It is not delivered, unless its time comes before the broker has this. Brokers
+        do not tell whether the message was still there.
+
+        Args:
+            topic: The message's.
+            recall_handle: What sending it returned.
+
+        Returns:
+            The message's id.
+
+        Raises:
+            ValueError: It is no handle.
+            ResponseError: The broker refused: its time has come, or it is not of this
+                topic.
+            RemotingError: There is no route or no connection.
+        """
+        self._instance.ensure_started()
+        try:
+            handle = recall.parse(recall_handle)
+        except MessageError as error:
+            raise ValueError(str(error)) from error
+        await self._instance.routes.get_or_borrow(topic, self._config.default_queues)
+        response = await self._instance.connections.request(
+            self._instance.routes.master(handle.broker),
+            RecallMessage(
+                topic=topic,
+                recall_handle=recall_handle,
+                producer_group=self._group,
+                bname=handle.broker,
+            ),
+        )
+        return response.header(RecallReply).msg_id
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues of a topic that can be written to, sorted.

@@ -6,12 +6,10 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from ropeway.client import queue_bounds
-from ropeway.client.base import Client
 from ropeway.client.config import ConsumerConfig
 from ropeway.client.instance import Instance
 from ropeway.client.message import ConsumeFrom, MessageQueue, ReceivedMessage
-from ropeway.client.offsets import BrokerOffsets
+from ropeway.client.queue_client import QueueClient
 from ropeway.client.queue_reader import Held, QueueReader, Setup
 from ropeway.client.tasks import wait_for
 
@@ -62,7 +60,7 @@ class _PollReader(QueueReader):
             self.offsets.update(queue, held.messages.safe_offset)
 
 
-class PullConsumer(Client):
+class PullConsumer(QueueClient):
     """Reads topics at its user's pace; messages are fetched ahead in the background.
 
     Use it with `async with`, or `start` and `close`. Either `subscribe`, and share
@@ -89,9 +87,8 @@ class PullConsumer(Client):
         config: ConsumerConfig | None = None,
     ) -> None:
         self._config = config or ConsumerConfig()
-        super().__init__(Instance(name_server, self._config))
+        super().__init__(Instance(name_server, self._config), group)
         self._auto_commit = auto_commit
-        self._offsets = BrokerOffsets(self._instance, group)
         self._reader = _PollReader(
             Setup(
                 instance=self._instance,
@@ -110,7 +107,7 @@ class PullConsumer(Client):
 
         Args:
             topic: Its name; it need not exist yet.
-            expression: `*`, or the wanted tags: `TagA || TagB`.
+            expression: `*`, the wanted tags: `TagA || TagB`, or an `Sql` condition.
 
         Raises:
             ValueError: The expression names no tag, or queues are assigned.
@@ -212,15 +209,6 @@ class PullConsumer(Client):
         for queue in tuple(self._reader.queues):
             await self._offsets.store(queue)
 
-    async def committed(self, queue: MessageQueue) -> int | None:
-        """The group's stored offset; None where it never read the queue.
-
-        Raises:
-            RemotingError: The broker did not say.
-        """
-        await self._instance.routes.get(queue.topic)
-        return await self._offsets.read(queue)
-
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues of a topic that can be read, sorted.
 
@@ -230,36 +218,6 @@ class PullConsumer(Client):
         """
         self._instance.ensure_started()
         return list((await self._instance.routes.get(topic)).read_queues)
-
-    async def begin_offset(self, queue: MessageQueue) -> int:
-        """The offset of a queue's oldest message.
-
-        Raises:
-            RemotingError: The broker did not say.
-        """
-        return await queue_bounds.begin_offset(self._instance, queue)
-
-    async def end_offset(self, queue: MessageQueue) -> int:
-        """The offset that a queue's next message will get.
-
-        Raises:
-            RemotingError: The broker did not say.
-        """
-        return await queue_bounds.end_offset(self._instance, queue)
-
-    async def offset_for_timestamp(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The offset of the first message stored at or after a time.
-
-        Args:
-            queue: Where to look.
-            timestamp_ms: Milliseconds since 1970, by the broker's clock.
-
-        Raises:
-            RemotingError: The broker did not say.
-        """
-        return await queue_bounds.offset_for_timestamp(
-            self._instance, queue, timestamp_ms
-        )
 
     async def close(self) -> None:
         """Stop reading, store offsets if `auto_commit` is on, leave the group."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.wire.bodies import TAG
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.pull import (
     COMMIT_OFFSET_FLAG,
@@ -99,7 +98,7 @@ class Puller:
             suspend_timeout_millis=int(config.pull_wait_s * 1000),
             sub_version=subscription.version,
             subscription=subscription.expression,
-            expression_type=TAG,
+            expression_type=subscription.expression_type,
         )
         response = await self._instance.connections.request(
             address,

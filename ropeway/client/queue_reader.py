@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gateway.wire import bodies
 from ropeway.client import queue_bounds
+from ropeway.client.checking import check
 from ropeway.client.errors import RemotingError, TopicNotFoundError
 from ropeway.client.message import ConsumeFrom, MessageQueue
 from ropeway.client.process_queue import ProcessQueue
@@ -123,7 +124,7 @@ class QueueReader:
     # Subscribing and starting.
 
     def subscribe(self, topic: str, expression: str) -> None:
-        """Read a topic: `*`, or tags joined by `||`."""
+        """Read a topic: `*`, tags joined by `||`, or an `Sql` condition."""
         version = time.time_ns() // 1_000_000
         self.subscriptions[topic] = parse(topic, expression, version)
 
@@ -131,15 +132,17 @@ class QueueReader:
         """Find the topics, announce the consumer, take the first queues.
 
         Raises:
-            RemotingError: No name server can be reached.
+            RemotingError: No name server can be reached, or a condition is malformed.
         """
         self.instance.start()
-        for topic in self.subscriptions:
+        for topic, wanted in self.subscriptions.items():
             try:
-                await self.instance.routes.get(topic)
+                route = await self.instance.routes.get(topic)
             except TopicNotFoundError:
                 if not topic.startswith(RETRY_PREFIX):
                     _log.warning("topic=%s does not exist yet", topic)
+            else:
+                await check(self.instance, self.group, wanted, route)
         await self.instance.heartbeat()
         self.tasks.spawn(self.rebalancer.run(), "rebalance")
         self.tasks.spawn(self._store_offsets(), "offsets")

@@ -54,13 +54,27 @@ def check(message: Message, max_bytes: int) -> None:
         raise ValueError(
             f"topic of {len(message.topic)} letters; allowed: 1 to {_MAX_TOPIC_LETTERS}"
         )
-    if not 0 < len(message.body) <= max_bytes:
+    # Without a body, a message with keys deletes them from a compacted topic.
+    least = 0 if message.keys else 1
+    if not least <= len(message.body) <= max_bytes:
         raise ValueError(
-            f"body of {len(message.body)} bytes; allowed: 1 to {max_bytes}"
+            f"body of {len(message.body)} bytes; allowed: {least} to {max_bytes}"
         )
     if not 0 <= message.delay_level <= _MAX_DELAY_LEVEL:
         raise ValueError(
             f"delay_level {message.delay_level}; allowed: 0 to {_MAX_DELAY_LEVEL}"
+        )
+    if message.delay_ms < 0:
+        raise ValueError(f"delay_ms {message.delay_ms}; allowed: from 0")
+    if (
+        bool(message.delay_level)
+        + bool(message.delay_ms)
+        + (message.deliver_ms is not None)
+        > 1
+    ):
+        raise ValueError(
+            "message has more than one of delay_level, delay_ms and deliver_ms; "
+            "allowed: one"
         )
     for name, value in wire_properties(message, "").items():
         if names.NAME_END in name + value or names.VALUE_END in name + value:
@@ -84,11 +98,17 @@ def check_batch(messages: Sequence[Message], max_bytes: int) -> None:
             raise ValueError(
                 f"batch has topics {topic!r} and {message.topic!r}; allowed: one"
             )
-        if message.delay_level:
+        if _is_delayed(message):
             raise ValueError("batch has a message with a delay; allowed: none")
     total = sum(len(message.body) for message in messages)
     if total > max_bytes:
         raise ValueError(f"batch of {total} bytes; allowed: {max_bytes}")
+
+
+def _is_delayed(message: Message) -> bool:
+    return bool(
+        message.delay_level or message.delay_ms or message.deliver_ms is not None
+    )
 
 
 def wire_properties(message: Message, unique_key: str) -> dict[str, str]:
@@ -102,6 +122,10 @@ def wire_properties(message: Message, unique_key: str) -> dict[str, str]:
         properties[names.SHARDING_KEY] = message.sharding_key
     if message.delay_level:
         properties[names.DELAY] = str(message.delay_level)
+    if message.delay_ms:
+        properties[names.TIMER_DELAY_MS] = str(message.delay_ms)
+    if message.deliver_ms is not None:
+        properties[names.TIMER_DELIVER_MS] = str(message.deliver_ms)
     properties.setdefault(names.UNIQ_KEY, unique_key)
     return properties
 
@@ -165,7 +189,32 @@ def batch_request(
         BatchEntry(message.flag, message.body, names.dump(own))
         for message, own in zip(messages, properties, strict=True)
     ]
-    header = SendBatchMessage(
+    return entries_request(group, queue, entries, default_queues=default_queues)
+
+
+def entries_request(
+    group: str,
+    queue: MessageQueue,
+    entries: Sequence[BatchEntry],
+    *,
+    is_batch: bool = True,
+    default_queues: int = 4,
+) -> tuple[SendMessage, bytes]:
+    """The request to store messages in wire form, and its body.
+
+    Args:
+        group: The producer group.
+        queue: Where to.
+        entries: The messages; one, where `is_batch` is off.
+        is_batch: Whether the broker is to take them as a batch.
+        default_queues: How many queues a topic gets that this creates.
+
+    Raises:
+        MessageError: A message's properties are too long.
+    """
+    first = entries[0]
+    kind = SendBatchMessage if is_batch else SendMessageV2
+    header = kind(
         producer_group=group,
         topic=queue.topic,
         default_topic=DEFAULT_TOPIC,
@@ -173,13 +222,13 @@ def batch_request(
         queue_id=queue.queue_id,
         sys_flag=0,
         born_timestamp=time.time_ns() // 1_000_000,
-        flag=0,
-        properties=names.dump({names.WAIT: "true"}),
+        flag=0 if is_batch else first.flag,
+        properties=names.dump({names.WAIT: "true"}) if is_batch else first.properties,
         reconsume_times=0,
-        batch=True,
+        batch=is_batch,
         bname=queue.broker_name,
     )
-    return header, encode_batch(entries)
+    return header, encode_batch(list(entries)) if is_batch else first.body
 
 
 def results(
@@ -202,6 +251,7 @@ def results(
             queue=stored_in,
             queue_offset=reply.queue_offset + index,
             status=status,
+            recall_handle=reply.recall_handle,
         )
         for index, key in enumerate(unique_keys)
     ]

@@ -1,4 +1,4 @@
-"""What a consumer wants of a topic: tag expressions.
+"""What a consumer wants of a topic: tags, or an SQL condition.
 
 Source: FilterAPI.buildSubscriptionData, RocketMQ 5.3.4.
 """
@@ -11,8 +11,18 @@ from gateway.wire import bodies
 from gateway.wire.properties import tag_hash, tags_of
 
 
+class Sql(str):
+    """A condition in SQL92 on tags and properties: `Sql("TAGS = 'a' AND price > 5")`.
+
+    It stands where an expression is asked for. Brokers of RocketMQ know it only with
+    `enablePropertyFilter`.
+    """
+
+    __slots__ = ()
+
+
 class Subscription(Struct, frozen=True):
-    """One topic with the tags that are wanted."""
+    """One topic with what is wanted of it."""
 
     topic: str
     expression: str
@@ -20,6 +30,8 @@ class Subscription(Struct, frozen=True):
     """The wanted tags; empty wants all messages."""
     version: int
     """Brokers take the larger of two; milliseconds since 1970."""
+    expression_type: str = bodies.TAG
+    """TAG, or SQL92, which is the broker's to evaluate."""
 
     def wants(self, tag: str | None) -> bool:
         """Whether a message with this tag is wanted, by the tag and not its hash."""
@@ -34,16 +46,21 @@ class Subscription(Struct, frozen=True):
             tags_set=tags,
             code_set=sorted({tag_hash(tag) for tag in tags}),
             sub_version=self.version,
+            expression_type=self.expression_type,
         )
 
 
 def parse(topic: str, expression: str, version: int) -> Subscription:
-    """Read `*`, or tags joined by `||`.
+    """Read `*`, or tags joined by `||`; an `Sql` is for the broker to read.
 
     Raises:
-        ValueError: The expression names no tag.
+        ValueError: The expression names no tag, or the condition is empty.
     """
     text = expression.strip()
+    if isinstance(expression, Sql):
+        if not text:
+            raise ValueError("an SQL condition is empty; allowed: like Sql('a > 5')")
+        return Subscription(topic, text, frozenset(), version, bodies.SQL92)
     if text in ("", bodies.SUB_ALL):
         return Subscription(topic, bodies.SUB_ALL, frozenset(), version)
     tags = tags_of(text)

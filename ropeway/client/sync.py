@@ -30,7 +30,7 @@ T = TypeVar("T")
 C = TypeVar("C", Producer, PushConsumer, PullConsumer)
 
 
-class _LoopThread:
+class LoopThread:
     """An event loop in a thread; lives from construction to `stop`."""
 
     def __init__(self, name: str) -> None:
@@ -69,7 +69,7 @@ class _SyncClient(Generic[C]):
     """What the three have in common: they start, close, and can be used by `with`."""
 
     def __init__(self, make: Callable[[], C], name: str) -> None:
-        self._thread = _LoopThread(name)
+        self._thread = LoopThread(name)
 
         async def made() -> C:
             return make()
@@ -143,6 +143,10 @@ class SyncProducer(_SyncClient[Producer]):
     ) -> None:
         """Send a message without an answer: `Producer.send_one_way`."""
         self._thread.call(self._client.send_one_way(message, queue, selector))
+
+    def recall(self, topic: str, recall_handle: str) -> str:
+        """Take a message back that waits: `Producer.recall`."""
+        return self._thread.call(self._client.recall(topic, recall_handle))
 
     def queues(self, topic: str) -> list[MessageQueue]:
         """The queues that can be written to: `Producer.queues`."""

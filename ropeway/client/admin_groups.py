@@ -1,0 +1,171 @@
+"""Consumer groups: how they are set up, and who is in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from gateway.wire import admin_bodies, bodies
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.admin import (
+    CreateGroup,
+    GetConsumerConnectionList,
+    QueryTopicConsumeByWho,
+)
+from gateway.wire.commands.callbacks import GetConsumerRunningInfo
+from gateway.wire.commands.group_admin import GetGroupConfig
+from ropeway.client.errors import AdminError, ResponseError
+from ropeway.client.lags import read_queues
+
+if TYPE_CHECKING:
+    from ropeway.client.admin import Admin
+    from ropeway.client.message import MessageQueue
+
+
+class Member(Struct, frozen=True, order=True):
+    """A client that consumes in a group."""
+
+    client_id: str
+    address: str
+    language: str
+    version: int
+
+
+class Membership(Struct, frozen=True, kw_only=True):
+    """Who consumes in a group, and what."""
+
+    members: list[Member]
+    subscriptions: dict[str, bodies.SubscriptionData]
+    """By topic; the retry topic's is among them."""
+    is_broadcast: bool = False
+    """Whether each client gets every message, and keeps its offsets itself."""
+    is_push: bool = True
+
+
+async def config(admin: Admin, group: str) -> bodies.GroupConfig | None:
+    """How a group is set up, on the first broker that knows it; None if none does.
+
+    Raises:
+        RemotingError: A broker cannot be reached, or refused.
+    """
+    answers = await admin.ask_masters(
+        GetGroupConfig(group=group),
+        expect=(
+            ResponseCode.SUCCESS,
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+        ),
+    )
+    for answer in answers:
+        if answer.code == ResponseCode.SUCCESS:
+            return answer.json(bodies.GroupConfig)
+    return None
+
+
+async def create(admin: Admin, group: str, changes: dict[str, Any]) -> None:
+    """Make a group on every broker.
+
+    Args:
+        admin: Asks.
+        group: Its name.
+        changes: Members of `bodies.GroupConfig` that are not to be as they are there.
+
+    Raises:
+        AdminError: It is there already.
+        RemotingError: A broker cannot be reached, or refused.
+    """
+    if await config(admin, group) is not None:
+        raise AdminError(f"group {group} is there already")
+    await _put(admin, bodies.GroupConfig(group_name=group, **changes))
+
+
+async def update(admin: Admin, group: str, changes: dict[str, Any]) -> None:
+    """Change a group on every broker; what is not named stays.
+
+    Args:
+        admin: Asks.
+        group: Its name.
+        changes: Members of `bodies.GroupConfig`.
+
+    Raises:
+        AdminError: There is no such group.
+        RemotingError: A broker cannot be reached, or refused.
+    """
+    found = await config(admin, group)
+    if found is None:
+        raise AdminError(f"there is no group {group}")
+    # Attributes are told as changes, and none of them changes.
+    kept = msgspec.structs.replace(found, attributes={})
+    await _put(admin, msgspec.structs.replace(kept, **changes))
+
+
+async def _put(admin: Admin, wanted: bodies.GroupConfig) -> None:
+    await admin.ask_masters(CreateGroup(), bodies.encode(wanted))
+
+
+async def membership(admin: Admin, group: str) -> Membership:
+    """Who consumes in a group, on all brokers together.
+
+    Raises:
+        RemotingError: A broker cannot be reached, or refused.
+    """
+    members: dict[str, Member] = {}
+    subscriptions: dict[str, bodies.SubscriptionData] = {}
+    is_broadcast, is_push = False, True
+    for answer in await admin.ask_masters(
+        GetConsumerConnectionList(consumer_group=group),
+        expect=(ResponseCode.SUCCESS, ResponseCode.CONSUMER_NOT_ONLINE),
+    ):
+        if answer.code != ResponseCode.SUCCESS:
+            continue
+        found = answer.json(admin_bodies.ConsumerConnection)
+        members |= {
+            one.client_id: Member(
+                one.client_id, one.client_addr, one.language, one.version
+            )
+            for one in found.connection_set
+        }
+        subscriptions |= found.subscription_table
+        is_broadcast = found.message_model == bodies.BROADCASTING
+        is_push = found.consume_type == bodies.CONSUME_PASSIVELY
+    return Membership(
+        members=sorted(members.values()),
+        subscriptions=subscriptions,
+        is_broadcast=is_broadcast,
+        is_push=is_push,
+    )
+
+
+async def queues_of(
+    admin: Admin, group: str, client_id: str
+) -> list[MessageQueue] | None:
+    """Which queues a client of a group reads now; None where it does not say.
+
+    Clients in C++ and Python do not.
+
+    Raises:
+        RemotingError: A broker cannot be reached.
+    """
+    asked = GetConsumerRunningInfo(consumer_group=group, client_id=client_id)
+    for address in await admin.masters():
+        try:
+            answer = await admin.ask(address, asked)
+        except ResponseError:
+            continue
+        return read_queues(answer.body)
+    return None
+
+
+async def groups_of(admin: Admin, topic: str) -> list[str]:
+    """The groups that consume a topic now, or have offsets in it, sorted.
+
+    Raises:
+        TopicNotFoundError: There is no such topic.
+        RemotingError: A broker cannot be reached, or refused.
+    """
+    answers = await admin.ask_of_topic(topic, QueryTopicConsumeByWho(topic=topic))
+    names: set[str] = set()
+    for answer in answers.values():
+        names |= set(answer.json(admin_bodies.GroupList).group_list)
+    return sorted(names)

@@ -1,0 +1,191 @@
+"""Topics broker by broker: what they hold, where their queues are, making them grow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from gateway.wire import admin_bodies
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.admin import CreateTopic, GetTopicStats
+from gateway.wire.commands.broker_admin import ViewBrokerStatsData
+from gateway.wire.commands.nodes import GetTopicPlaces, TopicPlaces
+from ropeway.client.errors import AdminError, BadResponseError, TopicNotFoundError
+from ropeway.client.lags import QueueSpan, read_spans
+from ropeway.client.routes import DEFAULT_TOPIC
+
+if TYPE_CHECKING:
+    from gateway.wire.bodies import TopicConfig
+    from ropeway.client.admin import Admin
+    from ropeway.client.routes import Route
+
+_PUT = "TOPIC_PUT_NUMS"
+
+
+class Rate(Struct, frozen=True):
+    """How much was counted, on all brokers."""
+
+    per_s: float
+    """In the last minute."""
+    last_hour: int
+    last_day: int
+
+
+async def stats(admin: Admin, topic: str) -> list[QueueSpan]:
+    """What each queue of a topic holds, and when its newest message was stored.
+
+    Raises:
+        TopicNotFoundError: There is no such topic.
+        RemotingError: A broker cannot be reached, or refused.
+    """
+    spans: list[QueueSpan] = []
+    answers = await admin.ask_of_topic(topic, GetTopicStats(topic=topic))
+    for answer in answers.values():
+        try:
+            spans += read_spans(answer.body)
+        except msgspec.DecodeError as error:
+            raise BadResponseError(f"{answer.address}: {error}") from error
+    return sorted(spans, key=lambda span: span.queue)
+
+
+async def put_rate(admin: Admin, topic: str) -> Rate:
+    """How much is sent to a topic.
+
+    Raises:
+        TopicNotFoundError: There is no such topic.
+        RemotingError: A broker cannot be reached.
+    """
+    answers = await admin.ask_of_topic(
+        topic,
+        ViewBrokerStatsData(stats_name=_PUT, stats_key=topic),
+        # What a broker says that has counted nothing.
+        expect=(ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR),
+    )
+    counted = [
+        answer.json(admin_bodies.BrokerStats)
+        for answer in answers.values()
+        if answer.code == ResponseCode.SUCCESS
+    ]
+    return Rate(
+        round(sum(one.stats_minute.tps for one in counted), 2),
+        sum(one.stats_hour.sum for one in counted),
+        sum(one.stats_day.sum for one in counted),
+    )
+
+
+async def places(admin: Admin, topic: str) -> dict[str, list[int]]:
+    """The partitions of a topic's queues, by the broker's name.
+
+    Only Ropeway tells.
+
+    Raises:
+        ResponseError: There is no such topic, or this is no Ropeway.
+        RemotingError: No name server answers.
+    """
+    answer = await admin.ask_name_server(GetTopicPlaces(topic=topic))
+    return answer.json(TopicPlaces).places
+
+
+async def configs(admin: Admin, topic: str) -> dict[str, TopicConfig]:
+    """How a topic is set up, by the broker's name.
+
+    Raises:
+        TopicNotFoundError: There is no such topic.
+        RemotingError: A broker cannot be reached, or refused.
+    """
+    names = sorted((await admin.route(topic)).brokers)
+    return dict(zip(names, await admin.topic_configs(topic), strict=True))
+
+
+async def create_on(
+    admin: Admin, topic: str, broker: str, queues: int, perm: int = 6
+) -> None:
+    """Make a topic on one broker, which does not have it yet.
+
+    Args:
+        admin: Asks.
+        topic: The topic.
+        broker: The broker's name.
+        queues: How many queues it gets there.
+        perm: Sum of 4 read, 2 write.
+
+    Raises:
+        AdminError: The broker has it, or there is no such broker.
+        ResponseError: The broker refused.
+        RemotingError: It cannot be reached.
+    """
+    route = await _route_if_any(admin, topic)
+    if route and broker in route.brokers:
+        raise AdminError(f"topic {topic} is on broker {broker} already; expand it")
+    await _put(admin, topic, broker, queues=queues, perm=perm, order=False)
+
+
+async def expand(
+    admin: Admin, topic: str, queues: int, broker: str | None = None
+) -> dict[str, tuple[int, int]]:
+    """Give a topic more queues, on one broker or on all that have it.
+
+    The new queues come behind the others, whose messages stay where they are.
+
+    Args:
+        admin: Asks.
+        topic: The topic.
+        queues: How many queues it is to have on each broker.
+        broker: Only on this one.
+
+    Returns:
+        How many queues there were and are, by the broker's name.
+
+    Raises:
+        AdminError: It has as many there, or more, or is not there at all.
+        TopicNotFoundError: There is no such topic.
+        RemotingError: A broker cannot be reached, or refused.
+    """
+    found = await configs(admin, topic)
+    if broker is not None:
+        if broker not in found:
+            raise AdminError(
+                f"topic {topic} is not on broker {broker}; "
+                f"it is on {', '.join(sorted(found))}"
+            )
+        found = {broker: found[broker]}
+    route = await admin.route(topic)
+    grown = {}
+    for name, config in found.items():
+        before = sum(queue.broker_name == name for queue in route.write_queues)
+        before = before or config.write_queue_nums
+        if before >= queues:
+            raise AdminError(
+                f"topic {topic} has {before} queues on broker {name}; "
+                f"allowed: more than that, not {queues}"
+            )
+        grown[name] = (before, queues)
+    for name in grown:
+        config = found[name]
+        await _put(
+            admin, topic, name, queues=queues, perm=config.perm, order=config.order
+        )
+    return grown
+
+
+async def _put(
+    admin: Admin, topic: str, broker: str, *, queues: int, perm: int, order: bool
+) -> None:
+    header = CreateTopic(
+        topic=topic,
+        default_topic=DEFAULT_TOPIC,
+        read_queue_nums=queues,
+        write_queue_nums=queues,
+        perm=perm,
+        order=order,
+    )
+    await admin.ask_broker(broker, header)
+
+
+async def _route_if_any(admin: Admin, topic: str) -> Route | None:
+    try:
+        return await admin.route(topic)
+    except TopicNotFoundError:
+        return None

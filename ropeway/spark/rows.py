@@ -1,0 +1,164 @@
+"""The columns of a topic in Spark, and how messages become Arrow batches of them.
+
+Only the columns that are asked for are made: a stream of values alone never takes
+properties apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from gateway.wire import properties as names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from ropeway.client.columns import Columns
+    from ropeway.client.message import MessageQueue
+    from ropeway.spark.frames import Frames
+
+_MILLISECONDS = pa.timestamp("ms", tz="UTC")
+_TIMESTAMP = pa.timestamp("us", tz="UTC")
+_MAP = pa.map_(pa.string(), pa.string())
+
+TYPES: dict[str, DataType] = {
+    "value": BinaryType(),
+    "key": StringType(),
+    "tag": StringType(),
+    "sharding_key": StringType(),
+    "topic": StringType(),
+    "broker": StringType(),
+    "queue": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "born_timestamp": TimestampType(),
+    "msg_id": StringType(),
+    "properties": MapType(StringType(), StringType()),
+}
+"""Every column that a topic has: `key` is what RocketMQ calls KEYS."""
+
+_DEFAULT = ("value", "key", "tag", "topic", "broker", "queue", "offset", "timestamp")
+
+
+def default_schema(*, include_properties: bool) -> StructType:
+    """The columns that a reader gets who asks for none."""
+    columns = _DEFAULT + (("properties",) if include_properties else ())
+    return StructType([StructField(name, TYPES[name]) for name in columns])
+
+
+def check_schema(schema: StructType) -> None:
+    """Refuse columns that a topic does not have.
+
+    Raises:
+        ValueError: Names the column, what came, and what is allowed.
+    """
+    for field in schema.fields:
+        if field.name not in TYPES:
+            raise ValueError(
+                f"column {field.name!r} is asked for; allowed: {', '.join(TYPES)}"
+            )
+        if field.dataType != TYPES[field.name]:
+            raise ValueError(
+                f"column {field.name!r} is asked for as "
+                f"{field.dataType.simpleString()}; allowed: "
+                f"{TYPES[field.name].simpleString()}"
+            )
+
+
+def to_batch(
+    found: Frames | Columns,
+    queue: MessageQueue,
+    wanted: Sequence[str],
+    conditions: Mapping[str, Collection[str] | None] | None = None,
+) -> pa.RecordBatch:
+    """Messages as an Arrow batch.
+
+    Args:
+        found: The messages.
+        queue: Where they are from.
+        wanted: The names of the columns.
+        conditions: Only messages where a column has one of some values; None for any.
+    """
+    batch = pa.RecordBatch.from_arrays(
+        [_ARRAYS[name](found, queue) for name in wanted], names=list(wanted)
+    )
+    is_wanted = None
+    for name, values in (conditions or {}).items():
+        if values is not None:
+            allowed = pa.array(sorted(values), pa.string())
+            has_one = pc.is_in(_ARRAYS[name](found, queue), allowed)
+            is_wanted = has_one if is_wanted is None else pc.and_(is_wanted, has_one)
+    return batch if is_wanted is None else batch.filter(is_wanted)
+
+
+def _property(name: str) -> Callable[[Frames | Columns, MessageQueue], Any]:
+    # Names and values are told apart by 1 and 2, which neither may have.
+    pattern = f"(?s)(?:^|\x02){name}\x01(?P<value>[^\x02]+)"
+
+    def array(found: Frames | Columns, _queue: MessageQueue) -> Any:
+        matches = pc.extract_regex(_binary(found.properties), pattern)
+        return _text(pc.struct_field(matches, "value"))
+
+    return array
+
+
+def _text(values: Any) -> Any:
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid:
+        decoded = [one and one.decode(errors="replace") for one in values.to_pylist()]
+        return pa.array(decoded, pa.string())
+
+
+def _binary(values: Any) -> Any:
+    return values if isinstance(values, pa.Array) else pa.array(values, pa.binary())
+
+
+def _same(
+    value: Callable[[MessageQueue], str | int], kind: pa.DataType
+) -> Callable[[Frames | Columns, MessageQueue], Any]:
+    return lambda found, queue: pa.repeat(
+        pa.scalar(value(queue), kind), len(found.offsets)
+    )
+
+
+def _times(times_ms: Any) -> Any:
+    return pa.array(times_ms, _MILLISECONDS).cast(_TIMESTAMP)
+
+
+def _maps(found: Frames | Columns, _queue: MessageQueue) -> Any:
+    pairs = [
+        list(names.parse(one.decode(errors="replace")).items())
+        for one in _binary(found.properties).to_pylist()
+    ]
+    return pa.array(pairs, _MAP)
+
+
+_ARRAYS: dict[str, Callable[[Frames | Columns, MessageQueue], Any]] = {
+    "value": lambda found, _: _binary(found.bodies),
+    "key": _property(names.KEYS),
+    "tag": _property(names.TAGS),
+    "sharding_key": _property(names.SHARDING_KEY),
+    "topic": _same(lambda queue: queue.topic, pa.string()),
+    "broker": _same(lambda queue: queue.broker_name, pa.string()),
+    "queue": _same(lambda queue: queue.queue_id, pa.int32()),
+    "offset": lambda found, _: pa.array(found.offsets, pa.int64()),
+    "timestamp": lambda found, _: _times(found.store_ms),
+    "born_timestamp": lambda found, _: _times(found.born_ms),
+    "msg_id": _property(names.UNIQ_KEY),
+    "properties": _maps,
+}

@@ -1,0 +1,158 @@
+"""Reading topics as streams: where a batch ends, and what Spark has done with it.
+
+Offsets are all that Spark keeps in its checkpoint: topic to queue to offset. A queue
+that they leave out is new and is read from its first message.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from ropeway.client import RemotingError
+from ropeway.spark import places
+from ropeway.spark.options import EARLIEST, LATEST, require_topics
+from ropeway.spark.ranges import Driver, Ranges, read, split, tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql.streaming.datasource import ReadLimit
+
+    from ropeway.client import BulkReader, MessageQueue
+    from ropeway.spark.options import Offsets, Options
+
+_log = logging.getLogger(__name__)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads topics as they grow.
+
+    Args:
+        options: What to read.
+        wanted: The names of the columns.
+    """
+
+    def __init__(self, options: Options, wanted: Sequence[str]) -> None:
+        self._options = options
+        self._topics = require_topics(options)
+        self._wanted = list(wanted)
+        self._driver = Driver(options)
+        self._target: dict[MessageQueue, int] | None = None
+        """Where the whole query ends; None where it does not."""
+
+    # Spark's names.
+
+    def initialOffset(self) -> Offsets:  # noqa: N802
+        """Where a new query begins."""
+
+        async def ask(reader: BulkReader) -> Offsets:
+            queues = await places.all_queues(reader, self._topics)
+            where = self._options.starting or LATEST
+            return places.dump(
+                await places.resolve(reader, queues, where, self._options.starting_ms)
+            )
+
+        return self._driver.ask(ask)  # type: ignore[no-any-return]
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """How much a batch may have."""
+        most = self._options.max_offsets
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:  # noqa: N802
+        """Where the next batch ends."""
+        begins = places.load(start)
+        ends = self._target or self._ends()
+        # A queue that went away keeps its place, so that it goes on when it is back.
+        ends = {**begins, **ends}
+        for queue in ends.keys() - begins.keys():
+            begins[queue] = self._begin(queue)
+        if isinstance(limit, ReadMaxRows):
+            ends = share(begins, ends, limit.max_rows)
+        return places.dump(ends)
+
+    def reportLatestOffset(self) -> Offsets:  # noqa: N802
+        """Where queues end, for Spark's progress reports."""
+        return places.dump(self._ends())
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """End the query with what is there now."""
+        self._target = self._ends()
+
+    def partitions(self, start: Offsets, end: Offsets) -> Sequence[Ranges]:
+        """The ranges of a batch, by tasks."""
+        begins = places.load(start)
+        ranges = (
+            part
+            for queue, until in places.load(end).items()
+            for part in split(
+                queue,
+                begins[queue] if queue in begins else self._begin(queue),
+                until,
+                self._options.split_offsets,
+            )
+        )
+        return tasks(ranges, self._options)
+
+    def read(self, partition: Ranges) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        """Read what one task has to."""
+        return read(partition, self._options, self._wanted, None, None)
+
+    def commit(self, end: Offsets) -> None:
+        """Store how far the query has come, for who looks at the group's lag."""
+        if self._options.group is None:
+            return
+
+        async def store(reader: BulkReader) -> None:
+            await reader.commit(places.load(end))
+
+        try:
+            self._driver.ask(store)
+        except RemotingError as error:
+            # The checkpoint is what counts; the next batch stores it again.
+            _log.warning("offsets of the group not stored: %s", error)
+
+    def stop(self) -> None:
+        """Close the connections."""
+        self._driver.close()
+
+    def _ends(self) -> dict[MessageQueue, int]:
+        async def ask(reader: BulkReader) -> dict[MessageQueue, int]:
+            queues = await places.all_queues(reader, self._topics)
+            return await places.resolve(reader, queues, LATEST, None)
+
+        return self._driver.ask(ask)  # type: ignore[no-any-return]
+
+    def _begin(self, queue: MessageQueue) -> int:
+        async def ask(reader: BulkReader) -> int:
+            return (await places.resolve(reader, [queue], EARLIEST, None))[queue]
+
+        return self._driver.ask(ask)  # type: ignore[no-any-return]
+
+
+def share(
+    begins: Mapping[MessageQueue, int], ends: Mapping[MessageQueue, int], most: int
+) -> dict[MessageQueue, int]:
+    """Ends with no more than so many messages before them, shared by what waits.
+
+    Each queue that has any gets one at least.
+    """
+    waiting = {queue: max(0, end - begins[queue]) for queue, end in ends.items()}
+    total = sum(waiting.values())
+    if total <= most:
+        return dict(ends)
+    return {
+        queue: begins[queue] + min(count, max(1, count * most // total))
+        if count
+        else ends[queue]
+        for queue, count in waiting.items()
+    }

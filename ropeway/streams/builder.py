@@ -1,0 +1,81 @@
+"""Where a job begins: its sources, and its topology when all is said."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ropeway.streams.nodes import Graph, Operator, TopologyError
+from ropeway.streams.rstream import RStream
+from ropeway.streams.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+_JOB_ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
+
+
+class StreamBuilder:
+    """Takes down a job's streams.
+
+    Args:
+        job_id: The job's name: letters, digits, `_` and `-`.
+
+    Raises:
+        TopologyError: It is no such name.
+    """
+
+    def __init__(self, job_id: str) -> None:
+        if not _JOB_ID(job_id):
+            raise TopologyError(
+                f"job_id is {job_id!r:.200}; allowed: letters, digits, _ and -"
+            )
+        self._graph = Graph(job_id)
+
+    def source(
+        self,
+        topic: str,
+        deserializer: Callable[[bytes], tuple[Any, T]] | None = None,
+        *,
+        allowed_lateness_ms: int = 0,
+        by_processing_time: bool = False,
+        name: str | None = None,
+    ) -> RStream[T]:
+        """The messages of a topic.
+
+        Args:
+            topic: Its name.
+            deserializer: Makes key and value of a body; by default no key, and text.
+            allowed_lateness_ms: How much earlier than the latest record one may be
+                and still count for its window.
+            by_processing_time: Whether records have the time of the batch that reads
+                them, instead of that of their message's storing.
+            name: The step's name.
+
+        Raises:
+            TopologyError: The lateness is below 0.
+        """
+        if allowed_lateness_ms < 0:
+            raise TopologyError(
+                f"source {topic!r}: allowed_lateness_ms is {allowed_lateness_ms}; "
+                "allowed: from 0"
+            )
+        node = self._graph.add(
+            Operator.SOURCE,
+            name=name,
+            topic=topic,
+            deserializer=deserializer,
+            lateness_ms=allowed_lateness_ms,
+            by_processing_time=by_processing_time,
+        )
+        return RStream(self._graph, node)
+
+    def build(self) -> Topology:
+        """The whole job.
+
+        Raises:
+            TopologyError: No stream ends in a sink, a foreach or a print.
+        """
+        return Topology(self._graph.job_id, tuple(self._graph.nodes))
