@@ -9,6 +9,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -108,6 +109,39 @@ def go_program(sources: Path) -> Path:
         )
 
     return _built("go", files, "", compile_it) / "program"
+
+
+def node_modules(sources: Path) -> Path:
+    """The folder of packages that a Node.js program's lock file names, downloaded."""
+    files = [sources / "package.json", sources / "package-lock.json"]
+
+    def install(folder: Path) -> None:
+        for file in files:
+            shutil.copy(file, folder)
+        _run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
+
+    return _built("node", files, "", install) / "node_modules"
+
+
+def python_packages(requirements: Path) -> Path:
+    """The folder of exactly those packages that a file names, downloaded."""
+
+    def install(folder: Path) -> None:
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install"]
+        _run(
+            [*pip, "--no-deps", "--target", str(folder), "-r", str(requirements)],
+            folder,
+        )
+
+    return _built("python", [requirements], sys.version, install)
+
+
+def go_version() -> tuple[int, ...]:
+    """The version of Go that is installed, or nothing."""
+    if shutil.which("go") is None:
+        return ()
+    said = subprocess.check_output(["go", "env", "GOVERSION"], text=True).strip()
+    return tuple(int(part) for part in said.removeprefix("go").split(".")[:2])
 
 
 def c_program(source: Path, headers: Sequence[Path] = ()) -> Path:

@@ -2,13 +2,16 @@
 
 A test names its feature with `@pytest.mark.compatibility("push consumer, orderly")`;
 the client is the test's parameter `client`, or the marker's keyword. `--compatibility
-FILE` writes what came of them.
+FILE` writes what came of them, and of the sub-commands of mqadmin that tests name with
+`@pytest.mark.mqadmin("topicList", "topicRoute")`.
 """
 
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+
+from tests import listings
 
 UNSUPPORTED = "not supported by the client: "
 HEADER = """\
@@ -22,6 +25,9 @@ RANK = ["fails", "not supported", "works"]
 
 RESULT = "compatibility"
 """What came of a test, among the properties of its report."""
+
+SHOWN = "mqadmin"
+"""Likewise, of a sub-command that it shows."""
 
 Cell = tuple[str, str]
 
@@ -80,7 +86,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "compatibility(feature, client): a row of docs/compatibility.md"
     )
-    # With several processes, the one that gives out the work writes the table.
+    config.addinivalue_line(
+        "markers", "mqadmin(names): sub-commands of mqadmin that the test shows"
+    )
+    # With several processes, the one that gives out the work writes the page.
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder(config.getoption("--compatibility")))
 
@@ -91,16 +100,30 @@ class Recorder:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._table = Table()
+        self._shown: dict[str, tuple[str, str]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         for name, value in report.user_properties:
             if name == RESULT:
                 feature, client, cell = value
                 self._table.add(feature, client, tuple(cell))
+            elif name == SHOWN:
+                self._show(*value)
+
+    def _show(self, sub_command: str, test: str, result: str) -> None:
+        """Note what came of a sub-command, unless another test has found worse."""
+        known = self._shown.get(sub_command)
+        if known is None or RANK.index(result) < RANK.index(known[0]):
+            self._shown[sub_command] = (result, test)
 
     def pytest_sessionfinish(self) -> None:
         if self._path is not None:
-            self._path.write_text(self._table.markdown())
+            parts = [
+                self._table.markdown(),
+                listings.sub_commands(self._shown),
+                listings.request_codes(),
+            ]
+            self._path.write_text("\n".join(f"{part.rstrip()}\n" for part in parts))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -113,6 +136,10 @@ def pytest_runtest_makereport(
         client = _client(item, marker)
         for cell in _cells(report):
             report.user_properties.append((RESULT, [marker.args[0], client, cell]))
+    for one in item.iter_markers("mqadmin"):
+        for name in one.args:
+            for result, _ in _cells(report):
+                report.user_properties.append((SHOWN, [name, item.name, result]))
     return report
 
 

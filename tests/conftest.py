@@ -5,8 +5,10 @@ from hypothesis import HealthCheck, settings
 pytest_plugins = [
     "tests.compatibility",
     "tests.distribution",
+    "tests.again",
     "tests.clients.fixtures",
     "tests.system.fixtures",
+    "tests.spark_session",
 ]
 
 # The same examples each time, however slow the machine is.

@@ -17,11 +17,22 @@ if TYPE_CHECKING:
 
 CLIENTS_ON_PULSAR = "real clients on Pulsar"
 PULSAR = "Pulsar"
+NODES_ON_PULSAR = "nodes on Pulsar"
 ROCKETMQ = "our client on RocketMQ"
+SPARK = "Spark"
 ON_PULSAR = re.compile(
     r"tests/(storage/pulsar/|system/test_(cluster|native_\w+)\.py)",
 )
-ENDED = ["start_server", "shared_server", "pulsar", "zookeeper"]
+NODES = re.compile(r"tests/system/test_(timers|slaves|mqadmin_cluster)\.py")
+ON_SPARK = re.compile(
+    r"tests/(ropeway/spark/test_(source|pipelines|tier|compacting)"
+    r"|ropeway/streams/test_(job\w*|mirroring|checkpoint)"
+    r"|examples/test_examples|gateway/cli/test_(streams|pipeline))\.py"
+)
+ENDED = [
+    *("agents", "start_server", "shared_server", "pulsar", "zookeeper"),
+    *("spark", "ropeway_topics"),
+]
 """Fixtures of whole runs that end with a group, each before what it stands on."""
 FIRST = [
     "tests/test_checks.py",
@@ -29,9 +40,17 @@ FIRST = [
     CLIENTS_ON_PULSAR,
     PULSAR,
     ROCKETMQ,
+    SPARK,
+    "tests/system/test_killed_job.py",
+    NODES_ON_PULSAR,
+    "tests/system/test_pulsar_cluster.py",
+    "tests/system/test_differential_grpc.py",
+    "tests/system/test_differential.py",
+    "tests/system/test_pulsar_client.py",
     "tests/clients/test_restarts.py",
     "tests/clients/test_consuming.py",
     "tests/benchmarks/test_smoke.py",
+    "tests/system/test_spark_cluster.py",
 ]
 """What takes minutes, so that nothing long is left at the end."""
 
@@ -43,8 +62,12 @@ def group(nodeid: str) -> str:
         return CLIENTS_ON_PULSAR
     if path.startswith("tests/ropeway/client/") and "[rocketmq" in test:
         return ROCKETMQ
+    if ON_SPARK.match(path):
+        return SPARK
     if ON_PULSAR.match(path):
         return PULSAR
+    if NODES.match(path):
+        return NODES_ON_PULSAR
     return path
 
 
@@ -64,8 +87,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """Stop the servers of a group behind its last test: idle ones are not free."""
-    if nextitem is None or group(nextitem.nodeid) == group(item.nodeid):
-        return
+    if nextitem is not None and group(nextitem.nodeid) != group(item.nodeid):
+        end_servers(item)
+
+
+def end_servers(item: pytest.Item) -> None:
+    """Stop what whole runs share; it is started again for whoever asks for it."""
     assert isinstance(item, pytest.Function)
     for name in ENDED:
         found = item.session._fixturemanager.getfixturedefs(name, item)

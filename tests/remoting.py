@@ -331,13 +331,19 @@ def heartbeat(
     *groups: str,
     topic: str = "orders",
     expression: str = "*",
+    expression_type: str = bodies.TAG,
     version: int = 1,
     producers: tuple[str, ...] = (),
     **changes: Any,
 ) -> bytes:
     """The body of a heartbeat."""
     wanted = [
-        bodies.SubscriptionData(topic=topic, sub_string=expression, sub_version=version)
+        bodies.SubscriptionData(
+            topic=topic,
+            sub_string=expression,
+            expression_type=expression_type,
+            sub_version=version,
+        )
     ]
     return bodies.encode(
         bodies.HeartbeatData(

@@ -2,7 +2,15 @@
 
 from pathlib import Path
 
-from tests.distribution import CLIENTS_ON_PULSAR, FIRST, PULSAR, ROCKETMQ, group
+from tests.distribution import (
+    CLIENTS_ON_PULSAR,
+    FIRST,
+    NODES_ON_PULSAR,
+    PULSAR,
+    ROCKETMQ,
+    SPARK,
+    group,
+)
 
 
 def test_tests_of_one_slow_server_are_together() -> None:
@@ -13,6 +21,9 @@ def test_tests_of_one_slow_server_are_together() -> None:
     assert group("tests/storage/pulsar/test_log.py::test_a") == PULSAR
     assert group("tests/system/test_native_clients.py::test_a") == PULSAR
     assert group("tests/ropeway/client/test_admin.py::test_a[rocketmq]") == ROCKETMQ
+    assert group("tests/ropeway/streams/test_job.py::test_a") == SPARK
+    assert group("tests/ropeway/spark/test_source.py::test_a[rocketmq]") == SPARK
+    assert group("tests/system/test_slaves.py::test_a") == NODES_ON_PULSAR
 
 
 def test_the_rest_goes_by_files() -> None:

@@ -19,10 +19,14 @@ MOST_LINES = 400
 WITHOUT_TEST_FILE = {
     "*/__init__.py": "says what a package is for and what it offers",
     "*/api.py": "a contract; tests/contracts holds every implementation to it",
+    "acl/administration.py": "a contract; test_management.py holds what keeps it",
+    "storage/following.py": "a contract, likewise",
+    "storage/compacting.py": "a contract, likewise",
     "storage/native.py": "a contract, likewise",
     "storage/offsets.py": "a contract, likewise",
     "storage/pulsar/way_in.py": "a contract, of two that are tested",
     "storage/state.py": "a contract, likewise",
+    "gateway/http/state.py": "what handlers have at hand; the test of each uses it",
     "gateway/processors/all.py": "a list of imports; tests of dispatch need it whole",
     "gateway/wire/commands/*.py": "declarations; test_commands.py goes through all",
 }
@@ -30,25 +34,45 @@ WITHOUT_TEST_FILE = {
 OPENS_SOCKETS = {"listen", "create_server", "start_server", "create_unix_server"}
 
 HOMES = {
-    "aiohttp": ["storage/pulsar/admin.py"],
+    "aiohttp": ["acl/pulsar/admin.py", "gateway/http/*", "storage/pulsar/admin.py"],
     "click": ["gateway/cli/*"],
-    "cramjam": ["storage/pulsar/compression.py"],
+    "cramjam": ["storage/pulsar/compression.py", "storage/tiered/compression.py"],
+    "cryptography": ["acl/pulsar/keys.py", "acl/vault.py"],
     "google_crc32c": ["storage/pulsar/frames.py"],
+    "grpc": ["gateway/grpc/messaging.py"],
     "kazoo": ["routing/zookeeper/*"],
+    "opentelemetry": ["gateway/http/metrics/otlp.py"],
+    "obstore": ["storage/tiered/objects.py"],
+    "lark": ["gateway/node/sql/*"],
+    "google": ["gateway/grpc/*"],
+    "numpy": ["ropeway/spark/frames.py"],
+    "playwright": [],  # tests drive a browser with it
+    "prometheus_client": [],  # its parser reads our metrics in tests
+    "pyarrow": ["ropeway/spark/*", "ropeway/streams/*"],
+    "pyspark": ["ropeway/spark/*", "ropeway/streams/*"],
     "pulsar": [],  # Ropeway has a client of its own; tests compare with this one
     "pytest": ["ropeway/testing.py"],
-    "rocksdict": ["gateway/pop/*", "storage/file/*"],
+    "rocksdict": ["gateway/node/rocks.py"],
+    "jwt": ["acl/pulsar/keys.py", "acl/pulsar/tokens.py"],
     "ssl": [
+        "acl/pulsar/admin.py",
         "gateway/app.py",
+        "gateway/cli/checks.py",
         "gateway/node/forwarder.py",
-        "gateway/server.py",
         "gateway/tls.py",
         "ropeway/client/*",
+        "ropeway/spark/options.py",
         "storage/pulsar/admin.py",
         "storage/pulsar/client.py",
         "storage/pulsar/log.py",
     ],
-    "sqlite3": ["routing/database.py", "routing/embedded.py", "storage/file/*"],
+    "yaml": ["acl/plain_file.py"],
+    "sqlite3": [
+        "routing/database.py",
+        "routing/embedded.py",
+        "storage/file/*",
+        "storage/tiered/metadata.py",
+    ],
 }
 """Where a library is used; everywhere else, what is built on it there."""
 
@@ -155,6 +179,19 @@ def test_a_file_has_one_purpose_and_no_more_lines_than_that_takes() -> None:
     assert {n: lines for n, lines in lengths.items() if lines > MOST_LINES} == {}
 
 
+def test_every_private_name_of_a_module_is_used() -> None:
+    named = re.compile(r"^(_[A-Za-z]\w*)(?:: [^=]+)? = ", re.MULTILINE)
+    unused = []
+    for name in sources():
+        text = (ROOT / name).read_text()
+        unused += [
+            f"{name}: {private}"
+            for private in named.findall(text)
+            if len(re.findall(rf"\b{private}\b", text)) == 1
+        ]
+    assert not unused
+
+
 def test_only_the_server_opens_listening_sockets() -> None:
     openers = {
         name
@@ -241,3 +278,18 @@ def test_every_dependency_is_pinned_and_explained() -> None:
     )
     assert wanted - set(pinned) == set()
     assert wanted - set(explained) == set()
+
+
+@pytest.mark.parametrize("page", ["security.md", "pulsar-tokens.md"])
+def test_every_attack_names_tests_that_are_there(page: str) -> None:
+    rows = [
+        line
+        for line in (ROOT / "docs" / page).read_text().splitlines()
+        if line.startswith("|") and "test_" in line
+    ]
+    there = set()
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        there |= {file.stem, *re.findall(r"def (test_\w+)\(", file.read_text())}
+    assert rows
+    for row in rows:
+        assert set(re.findall(r"test_\w+", row)) <= there, row

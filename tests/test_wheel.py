@@ -27,12 +27,16 @@ def run(*command: object) -> str:
     return done.stdout
 
 
+BESIDE = ["pyproject.toml", "LICENSE", "NOTICE", "README.md"]
+"""What a wheel is made of besides packages."""
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built from a copy so that the tree stays clean."""
     folder = tmp_path_factory.mktemp("wheel")
     for name in files():
-        if name.split("/")[0] in {*PACKAGES, "pyproject.toml", "LICENSE", "README.md"}:
+        if name.split("/")[0] in {*PACKAGES, *BESIDE}:
             target = folder / "source" / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, target)

@@ -11,6 +11,8 @@ import pytest
 
 from benchmarks import cases, pulsar_cases, scale_out, table
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SHORT = ["--rounds", "1", "--seconds", "0.1"]
 
@@ -72,6 +74,35 @@ def test_stored_messages_are_there_after_a_kill() -> None:
 
 
 @needs_gcc
+def test_a_transaction_is_counted_in_sends() -> None:
+    found = rows(run("transactions", *SHORT, "--ropeway-only"))
+    for load in ("connections 1", "connections 64", "window 256"):
+        name, *figures = found[load]
+        assert name == "Ropeway"
+        assert all(float(figure.replace(",", "")) > 0 for figure in figures)
+
+
+@needs_gcc
+def test_popping_is_measured_and_what_is_in_hand() -> None:
+    few = ["--rounds", "1", "--messages", "400", "--in-hand", "200", "--seconds", "0.1"]
+    found = rows(run("pop", *few, "--ropeway-only"))
+    for name in ("32 a pop, 1 connection", "32 a pop, kept for longer"):
+        rate, other, ours, *_ = found[name]
+        assert float(rate.replace(",", "")) > 0
+        assert (other, float(ours.split()[0]) > 0) == ("-", True)
+    assert "200 messages in hand" in found
+
+
+def test_grpc_is_measured_by_message() -> None:
+    few = ["--rounds", "1", "--messages", "100", "--warm-up", "10"]
+    found = rows(run("grpc", *few, "--ropeway-only"))
+    for name in ("send, 1 connection, 1 call", "receive and acknowledge, 1 connection"):
+        (row,) = [row for what, row in found.items() if what.startswith(name)]
+        assert float(row[0].replace(",", "")) > 0
+        assert row[1:4] == ["-", "-", "-"]
+
+
+@needs_gcc
 def test_one_worker_is_compared_with_two() -> None:
     found = run("workers", *SHORT)
     counts = re.findall(r"^\| send [^|]+\| (\d) \| [\d,]+ \|", found, re.MULTILINE)
@@ -90,9 +121,13 @@ def test_a_profile_can_be_opened_in_speedscope(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "says"),
     [
+        ("acl", ["--rounds", "1", "--sends", "20"], "pulsar, token"),
         ("codec", ["tag_hash, cached"], "tag_hash, cached"),
+        ("filters", [], "us in a pull"),
         ("log", ["--seconds", "0.02"], "us CPU/append"),
         ("processing", ["--rounds", "1"], "pull of 32 x 1 KiB"),
+        ("pop_pieces", ["--rounds", "1"], "kept for longer"),
+        ("tokens", ["--rounds", "1"], "token, window of 64"),
     ],
 )
 def test_the_parts_are_measured_alone(
@@ -197,3 +232,27 @@ def test_a_median_is_held_to_its_limit(
 ) -> None:
     assert table.at_most(1.0, [*values, 0.0, 9.0]) == f"<= 1: {most}"
     assert table.at_least(1.0, [*values, 0.0, 9.0]) == f">= 1: {least}"
+
+
+@pytest.mark.slow
+@pytest.mark.jvm
+def test_topics_in_spark_are_compared_with_spark_alone() -> None:
+    few = ["--rounds", "1", "--messages", "4000", "--counted", "400"]
+    found = rows(run("spark", *few))
+    assert {"read, Arrow batches, rows/s", "topic, count, topic, rows/s"} <= set(found)
+
+
+@needs_gcc
+def test_timed_messages_are_compared_with_plain_ones() -> None:
+    few = ["--rounds", "1", "--messages", "500", "--waiting", "500"]
+    found = rows(run("timers", *few))
+    assert {"64 connections", "memory, MiB more", "start, s"} <= set(found)
+
+
+@needs_gcc
+def test_sends_and_cold_reads_are_measured_with_a_tier() -> None:
+    few = ["--rounds", "1", "--seconds", "0.1"]
+    found = rows(run("tiered_sends", *few, "--commit-ms", "50"))
+    assert {"send size=128 window=256", "send size=1024 window=256"} <= set(found)
+    found = rows(run("tiered_readers", *few, "--megabytes", "2"))
+    assert float(found["8"][3].replace(",", "")) > 0

@@ -78,7 +78,7 @@ GO = Client(
 CPP = Client(
     "C++ (Python 0.4.4)",
     cpp,
-    "slow",
+    "cpp",
     {
         "from": "its C interface does not set where a group starts",
         "poll": "the library has no such consumer",

@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.clients.fixtures import Agents, Server
 from tests.clients.harness import Session, bodies, numbered
 from tests.clients.programs import JAVA_4, JAVA_5, Client, each, java
+from tests.gateway.test_tls import issue
+from tests.system.ropeway import Ropeway
 
 VERSIONS = {JAVA_5: "5.5.0", JAVA_4: "4.9.8"}
 
@@ -59,6 +61,35 @@ def test_a_client_may_speak_tls_beside_plain_text(
     plain = Session(agents.of(client), server.name_server)
     round_trip(plain, f"{topic}-plain", f"{group}-plain")
     server.stop()
+
+
+@each(JAVA_5)
+def test_a_client_shows_its_certificate_where_one_is_asked_for(
+    client: Client, agents: Agents, tmp_path: Path, topic: str, group: str
+) -> None:
+    authority = issue(tmp_path, "authority")
+    of_server = issue(tmp_path, "localhost", authority)
+    of_client = issue(tmp_path, "client", authority)
+    settings = tmp_path / "ropeway.toml"
+    settings.write_text(
+        f'[tls]\ncertificate = "{of_server.certificate}"\nkey = "{of_server.key}"\n'
+        f'client_ca = "{authority.certificate}"\nrequired = true\n'
+    )
+    server = Ropeway(tmp_path / "server", options=["--config", str(settings)])
+    server.start()
+    showing = with_options(
+        client,
+        "-Dtls.enable=true",
+        "-Dtls.test.mode.enable=false",
+        "-Dtls.client.authServer=true",
+        f"-Dtls.client.trustCertPath={authority.certificate}",
+        f"-Dtls.client.certPath={of_client.certificate}",
+        f"-Dtls.client.keyPath={of_client.key}",
+    )
+    try:
+        round_trip(Session(agents.another(showing), server.name_server), topic, group)
+    finally:
+        server.stop()
 
 
 def certificate(directory: Path) -> tuple[Path, Path]:

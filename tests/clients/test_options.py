@@ -4,8 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.clients.asking import lag, until
+from tests.clients.fixtures import Server
 from tests.clients.harness import Session, bodies, numbered
 from tests.clients.programs import JAVA_4, JAVA_5, Client, each
+from tests.clients.test_consuming import wait_for_topic
 
 Open = Callable[[Client], Session]
 
@@ -41,15 +44,19 @@ def test_a_client_of_a_namespace_or_unit_gets_its_messages_retries_and_dead_lett
 
 
 @each(JAVA_5, JAVA_4)
-@pytest.mark.compatibility("message trace")
+@pytest.mark.parametrize("own_topic", [False, True], ids=["usual", "own"])
+@pytest.mark.compatibility("message trace, to the usual topic or to one of its own")
 def test_a_trace_of_a_message_is_kept(
-    client: Client, session: Open, topic: str, group: str
+    client: Client, own_topic: bool, session: Open, topic: str, group: str
 ) -> None:
     agent = session(client)
-    sent = agent.produce(topic, numbered(1), trace=True)[0]
-    consumer = agent.start("consume", topic=topic, group=group, trace=True)
+    where = f"{topic}-traces" if own_topic else "RMQ_SYS_TRACE_TOPIC"
+    options = {"trace": True, **({"trace_topic": where} if own_topic else {})}
+    sent = agent.produce(topic, numbered(1), **options)[0]
+    consumer = agent.start("consume", topic=topic, group=group, **options)
     consumer.wait_for(1)
-    traces = agent.start("consume", topic="RMQ_SYS_TRACE_TOPIC", group=f"{group}-t")
+    wait_for_topic(agent, where)
+    traces = agent.start("consume", topic=where, group=f"{group}-t")
     found = traces.wait(
         lambda events: (
             {"Pub", "SubBefore", "SubAfter"}
@@ -69,7 +76,7 @@ def test_a_trace_of_a_message_is_kept(
 @each(JAVA_5, JAVA_4)
 @pytest.mark.compatibility("subscriptions that change while the consumer runs")
 def test_a_running_consumer_may_want_another_topic_and_other_tags(
-    client: Client, session: Open, topic: str, group: str
+    client: Client, session: Open, server: Server, topic: str, group: str
 ) -> None:
     agent = session(client)
     other = f"{topic}-other"
@@ -79,8 +86,9 @@ def test_a_running_consumer_may_want_another_topic_and_other_tags(
     consumer.wait_for(1)
     agent.call("subscribe", target=consumer.id, topic=other).finish()
     agent.call("subscribe", target=consumer.id, topic=topic, tags="B").finish()
-    # Pulls that wait were asked for with the old tags, one for each queue.
+    # The client drops what a pull brings that it asked for with the old tags.
     agent.produce(topic, numbered(8, "a", tags="A"))
+    until(lambda: lag(server, group, topic) == 0)
     agent.produce(topic, numbered(8, "b", tags="B"))
     wanted = bodies(numbered(8, "b") + numbered(4, "other"))
     received = consumer.wait_for_bodies(wanted)

@@ -61,8 +61,8 @@ class Workers:
 
     def route(self, address: str, topic: str) -> set[str]:
         """The brokers that the `ropeway` command shows of a topic."""
-        shown = self.command(address, "topic", "describe", topic)
-        return {queue["broker"] for queue in json.loads(shown)}
+        shown = self.command(address, "topic", "stats", topic)
+        return {queue["broker"] for queue in json.loads(shown)["queues"]}
 
     def command(self, address: str, *words: str) -> str:
         """What a `ropeway` command prints."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage.api import (
+    MAX_LOOKED_BYTES,
     Filter,
     LogError,
     LogLimitError,
@@ -228,6 +229,26 @@ class LogContract:
             assert texts(chunk) == ["00", "02", "04", "06", "08"]
             chunk = await partition.read(chunk.next_offset, 99, 13, wanted)
             assert texts(chunk) == ["10", "12"]
+
+        self.run(test, open_log)
+
+    def test_a_filtered_read_looks_at_so_much_and_moves_on(
+        self, open_log: Opener
+    ) -> None:
+        async def test(log: Log) -> None:
+            partition = log.partition(TOPIC, 0)
+            await begin(partition, *[record(f"{i:02}") for i in range(20)])
+            wanted = Filter(accept=lambda data: bytes(data[4:]) == b"06", looks=7)
+            for offset, found in ((0, ["06"]), (7, [])):
+                chunk = await partition.read(offset, 32, 1 << 20, wanted)
+                assert (texts(chunk), chunk.next_offset) == (found, offset + 7)
+            end = partition.end
+            for _ in range(16):
+                await begin(partition, record("x" * (MAX_LOOKED_BYTES // 10)))
+            wanted = Filter(accept=lambda data: len(data) < MAX_LOOKED_BYTES // 10)
+            chunk = await partition.read(end, 2, 1 << 22, wanted)
+            assert chunk.records == 0
+            assert end < chunk.next_offset < partition.end
 
         self.run(test, open_log)
 

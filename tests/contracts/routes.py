@@ -156,6 +156,7 @@ class RoutesContract:
             for change in (
                 routes.change_topic("orders", refuse),
                 routes.change_group("kitchen", refuse),
+                routes.change_setting("space", "key", refuse),
             ):
                 with pytest.raises(ValueError, match="no"):
                     await change
@@ -203,6 +204,26 @@ class RoutesContract:
 
         asyncio.run(main())
 
+    def test_a_setting_is_changed_on_what_is_there_and_its_namespace_is_told(
+        self, open_routes: Opener
+    ) -> None:
+        async def main() -> None:
+            routes = await open_routes()
+            told: list[tuple[str, str | None]] = []
+            routes.watch_settings(
+                lambda name: told.append((name, routes.settings.get((name, "key"))))
+            )
+            for _ in range(2):
+                await routes.change_setting("space", "key", lambda old: f"{old or ''}+")
+            await routes.change_setting("space", "key", lambda old: old)
+            await routes.put_setting("space", "key", "++")
+            assert told == [("space", "+"), ("space", "++")]
+            await routes.change_setting("space", "key", lambda _: None)
+            assert told[2:] == [("space", None)]
+            await routes.close()
+
+        asyncio.run(main())
+
     def test_a_broker_is_there_until_it_is_removed(self, open_routes: Opener) -> None:
         async def main() -> None:
             routes = await open_routes()
@@ -225,6 +246,8 @@ class SeveralNodesContract(RoutesContract):
         async def main() -> None:
             async with opened(open_routes, 2) as (first, second):
                 heard: list[tuple[str, Topic | None]] = []
+                spaces: list[str] = []
+                second.watch_settings(spaces.append)
                 second.watch_topics(
                     lambda name: heard.append((name, second.topics.get(name)))
                 )
@@ -233,7 +256,8 @@ class SeveralNodesContract(RoutesContract):
                 await put_group(first, KITCHEN)
                 await first.put_setting("space", "key", "value")
                 await until(lambda: second.settings == {("space", "key"): "value"})
-                assert second.groups == {"kitchen": KITCHEN}
+                assert spaces == ["space"]
+                await until(lambda: second.groups == {"kitchen": KITCHEN})
                 await first.change_topic("orders", lambda _: None)
                 await until(lambda: heard == [("orders", ORDERS), ("orders", None)])
                 assert second.topics == {}
@@ -271,6 +295,29 @@ class SeveralNodesContract(RoutesContract):
                 last = Topic(name="count", read_queue_nums=80, write_queue_nums=1)
                 for store in stores:
                     await until(lambda: store.topics == {"count": last})  # noqa: B023
+
+        asyncio.run(main())
+
+    def test_of_settings_changed_at_the_same_time_none_is_lost(
+        self, open_routes: Opener
+    ) -> None:
+        async def add(routes: RouteStore) -> None:
+            for _ in range(10):
+                await routes.change_setting("space", "key", lambda old: f"{old or ''}+")
+
+        async def main() -> None:
+            async with opened(open_routes, 3) as stores:
+                told: list[str | None] = []
+                stores[2].watch_settings(
+                    lambda _: told.append(stores[2].settings.get(("space", "key")))
+                )
+                async with asyncio.TaskGroup() as group:
+                    for store in stores[:2]:
+                        group.create_task(add(store))
+                last = "+" * 20
+                for store in stores:
+                    await until(lambda: store.settings == {("space", "key"): last})  # noqa: B023
+                await until(lambda: told[-1:] == [last])
 
         asyncio.run(main())
 

@@ -10,6 +10,8 @@ import os
 import random
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from gateway.processors import pull
 from gateway.wire.codes import RESPONSE_FLAG
 from gateway.wire.commands.namesrv import GetAllTopicList
@@ -21,9 +23,9 @@ from tests.remoting import connect, looped, running, sending, until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
-
     from tests.remoting import Remoting
+
+pytestmark = pytest.mark.slow
 
 ROUNDS = int(os.environ.get("ROPEWAY_FUZZ_ROUNDS", "1"))
 SEED = int(os.environ.get("ROPEWAY_FUZZ_SEED", "3"))

@@ -34,6 +34,8 @@ from tests.fuzz.mutate import mutate
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = 10_000 * int(os.environ.get("ROPEWAY_FUZZ_ROUNDS", "1"))
 SEED = int(os.environ.get("ROPEWAY_FUZZ_SEED", "20"))
 MAX_FRAME_BYTES = 1 << 20

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.app import App
-from gateway.config import ConfigError
 from gateway.wire import bodies
 from gateway.wire.codes import RequestCode
 from gateway.wire.commands.offsets import QueryConsumerOffset
@@ -96,13 +95,4 @@ async def test_one_directory_serves_one_node(tmp_path: Path):
         with pytest.raises(LogInUseError):
             async with App(config(tmp_path)):
                 pass
-        assert (await client.ask(sending("orders"), b"x")).code == 0
-
-
-@looped
-async def test_settings_that_cannot_be_used_are_named(tmp_path: Path):
-    with pytest.raises(ConfigError, match="delay_levels: delay level 'soon'"):
-        async with App(config(tmp_path, delay_levels="1s soon")):
-            pass
-    async with running(tmp_path) as (_, client):
         assert (await client.ask(sending("orders"), b"x")).code == 0

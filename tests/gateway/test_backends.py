@@ -5,13 +5,20 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from gateway import backends
-from gateway.config import Config, ConfigError, ListenerConfig, PulsarConfig
+from gateway.config import Config, ConfigError, ListenerConfig, PulsarConfig, TierConfig
+from gateway.node.message_keys import MessageKeys
+from routing.api import Topic
 from routing.embedded import EmbeddedRoutes
+from storage.api import LogUnfitError
+from storage.compaction.log import CompactedLog
 from storage.file import FileLog
+from storage.tiered.log import TieredLog
 from tests.remoting import config, looped
+from tests.storage.tiered.tiers import fill
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,8 +32,12 @@ def on_pulsar(port: int = 9876, **changes: object) -> Config:
 @looped
 async def test_messages_are_kept_in_files_where_nothing_else_is_said(tmp_path: Path):
     async with AsyncExitStack() as stack:
-        storage = await backends.open_storage(config(tmp_path), "n", stack, print)
-        assert isinstance(storage.log, FileLog)
+        storage = await backends.open_storage(
+            config(tmp_path), "n", stack, print, None, MessageKeys()
+        )
+        assert isinstance(storage.log, CompactedLog)
+        assert isinstance(storage.log.inner, FileLog)
+        assert storage.compaction is storage.log
         assert (storage.found, storage.state) == ([], None)
         routes = await backends.open_routes(config(tmp_path))
         assert isinstance(routes, EmbeddedRoutes)
@@ -56,3 +67,56 @@ def test_only_what_pulsar_keeps_can_be_shared():
 def test_the_embedded_log_has_one_node():
     with pytest.raises(ConfigError, match="replication_num is 2; allowed where"):
         backends.node_name(Config(replication_num=2))
+
+
+COMPACTED = Topic(
+    name="prices",
+    read_queue_nums=1,
+    write_queue_nums=1,
+    attributes={"cleanup.policy": "COMPACTION"},
+)
+
+
+def with_tier(tmp_path: Path, **changes: object) -> Config:
+    given = TierConfig(url=f"file://{tmp_path}/store", commit_ms=1, **changes)
+    return msgspec.structs.replace(config(tmp_path), tier=given)
+
+
+@looped
+async def test_a_tier_has_the_topics_of_users_alone(tmp_path: Path):
+    async with AsyncExitStack() as stack:
+        given = with_tier(tmp_path)
+        routes = EmbeddedRoutes(tmp_path / "routes.db")
+        stack.push_async_callback(routes.close)
+        await routes.change_topic("prices", lambda _: COMPACTED)
+        keys = MessageKeys()
+        storage = await backends.open_storage(
+            given, "n", stack, print, None, keys, routes
+        )
+        assert isinstance(storage.log, CompactedLog)
+        tier = storage.log.inner
+        assert isinstance(tier, TieredLog)
+        users = ["orders", "%DLQ%kitchen"]
+        others = ["prices", "%RETRY%kitchen", "rmq_sys_wheel_timer", given.broker]
+        for topic in users + others:
+            await storage.log.create(topic, [0])
+            await fill(storage.log.partition(topic, 0), ["a"])
+        await tier.dispatch()
+        found = {flat.topic for flat in tier.shelf.flats.values()}
+        assert found == set(users)
+        assert [path.name for path in (tmp_path / "store").iterdir()] == [given.broker]
+
+
+@looped
+async def test_a_tier_that_cannot_be_is_refused_in_words(tmp_path: Path):
+    async with AsyncExitStack() as stack:
+        ftp = msgspec.structs.replace(
+            config(tmp_path), tier=TierConfig(url="ftp://host/path")
+        )
+        with pytest.raises(LogUnfitError, match="'ftp'; allowed: az, file"):
+            await backends.open_storage(ftp, "n", stack, print, None, MessageKeys())
+        both = msgspec.structs.replace(
+            with_tier(tmp_path), pulsar=PulsarConfig(), broker="b"
+        )
+        with pytest.raises(ConfigError, match="tier is given, and pulsar"):
+            await backends.open_storage(both, "n", stack, print, None, MessageKeys())

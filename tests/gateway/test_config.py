@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.config import Config, PulsarConfig
+from gateway.config import Config, PulsarConfig, TierConfig
 from gateway.config_file import is_struct, load
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "ropeway.toml"
@@ -45,7 +45,7 @@ def test_the_sample_loads_to_the_defaults():
 
 def test_the_sample_loads_with_every_setting_switched_on(tmp_path):
     switched_on = re.sub(
-        r"^# (?=\[\w+\]$|\w+ = )", "", SAMPLE.read_text(), flags=re.MULTILINE
+        r"^# (?=\[+\w+\]+$|\w+ = )", "", SAMPLE.read_text(), flags=re.MULTILINE
     )
     path = tmp_path / "all.toml"
     path.write_text(switched_on)
@@ -57,6 +57,9 @@ def test_the_sample_loads_with_every_setting_switched_on(tmp_path):
         namespaces=("sales/orders",),
     )
     assert config.zookeeper.key == Path("zookeeper-client.key")
+    assert config.tier == TierConfig(
+        url="file:///srv/ropeway-tier", upload_bytes_per_s=10485760
+    )
     assert config.log.retention_bytes == 107374182400
     assert config.listeners[0].advertised_host == "mq.example.com"
 

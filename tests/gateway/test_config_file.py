@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.config import Config, ConfigError, ListenerConfig, TlsConfig
-from gateway.config_file import load, parse_listener, read
+from gateway.config_file import load, parse_address, parse_listener, read
 
 
 def test_nothing_given_is_the_defaults():
@@ -139,3 +139,15 @@ def test_listeners_are_read(text, expected):
 def test_what_is_no_listener_is_refused(text):
     with pytest.raises(ConfigError, match=r"allowed: HOST:PORT or "):
         parse_listener(text)
+
+
+def test_an_address_is_a_listener_without_an_advertised_one():
+    assert parse_address("127.0.0.1:8080") == {"host": "127.0.0.1", "port": 8080}
+    assert parse_address(":0") == {"port": 0}
+    assert parse_address("[::1]:1") == {"host": "::1", "port": 1}
+
+
+@pytest.mark.parametrize("text", ["", "8080", "h:x", "h:1=h:2"])
+def test_what_is_no_address_is_refused_with_its_form(text):
+    with pytest.raises(ConfigError, match="HOST:PORT"):
+        parse_address(text)

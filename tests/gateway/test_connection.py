@@ -41,7 +41,7 @@ async def test_an_unknown_request_is_answered_with_not_supported(tmp_path: Path)
         answer = await client.ask(31_337, fields={})
         assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
         assert "31337" in answer.remark
-        declared = await client.ask(RequestCode.POP_MESSAGE, fields={})
+        declared = await client.ask(RequestCode.BROKER_HEARTBEAT, fields={})
         assert declared.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
 

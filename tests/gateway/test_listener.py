@@ -19,6 +19,7 @@ class Connection:
     """A connection that notes what is done to it."""
 
     address = "127.0.0.1:1"
+    share = None
 
     def __init__(self) -> None:
         self.active = True

@@ -26,6 +26,7 @@ from ropeway.client import Admin, Message, Producer
 from tests.remoting import config, looped, until
 from tests.ropeway.client.scenario import (
     CONSUMER,
+    PATIENT,
     PRODUCER,
     Inbox,
     consumer,
@@ -63,7 +64,7 @@ class Running:
 
     async def masters(self, address: str) -> set[str]:
         """The brokers that a name server knows."""
-        async with Admin(address) as admin:
+        async with Admin(address, config=PATIENT) as admin:
             clusters = await admin.clusters()
         return set(clusters["DefaultCluster"])
 
@@ -72,9 +73,9 @@ class Running:
 async def supervised(data: Path, **changes: object) -> AsyncIterator[Running]:
     stop = asyncio.Event()
     listening: asyncio.Future[list[Listening]] = asyncio.Future()
-    orders = [
-        Orders(one, "info", "text") for one in workers.split(config(data, **changes), 2)
-    ]
+    configs = workers.split(config(data, **changes), 2)
+    ports = workers.sites(configs)
+    orders = [Orders(one, "info", "text", ports) for one in configs]
     task = asyncio.create_task(supervise(orders, stop, listening.set_result))
     try:
         await asyncio.wait(
@@ -97,18 +98,18 @@ async def test_once_ready_every_worker_tells_of_all_and_a_topic_is_on_each(tmp_p
     async with supervised(tmp_path) as running:
         for address in running.addresses:
             assert await running.masters(address) == brokers
-            async with Admin(address) as admin:
+            async with Admin(address, config=PATIENT) as admin:
                 await admin.create_topic(f"orders-{address[-5:]}", 3)
         for address in running.addresses:
-            async with Admin(address) as admin:
+            async with Admin(address, config=PATIENT) as admin:
                 for other in running.addresses:
                     topic = f"orders-{other[-5:]}"
                     queues = await admin.describe_topic(topic)
                     assert len(queues) == 6
                     assert {one.queue.broker_name for one in queues} == brokers
-        async with Admin(running.addresses[0]) as admin:
+        async with Admin(running.addresses[0], config=PATIENT) as admin:
             await admin.delete_topic(topic)
-        async with Admin(running.addresses[1]) as admin:
+        async with Admin(running.addresses[1], config=PATIENT) as admin:
             assert topic not in await admin.topics()
 
 
@@ -117,7 +118,7 @@ async def test_a_worker_that_is_killed_comes_back_and_nothing_is_lost(tmp_path):
     acknowledged: list[bytes] = []
     inbox = Inbox()
     async with supervised(tmp_path) as running:
-        async with Admin(running.name_server) as admin:
+        async with Admin(running.name_server, config=PATIENT) as admin:
             await admin.create_topic("orders", 2)
         reader = consumer(running.name_server, "readers", config=CONSUMER)
         reader.subscribe("orders", "*", inbox)
@@ -142,7 +143,7 @@ async def test_a_worker_that_is_killed_comes_back_and_nothing_is_lost(tmp_path):
             await until(lambda: len(acknowledged) > 100)
             os.kill(killed, signal.SIGKILL)
             await sending
-            async with Admin(running.addresses[1]) as admin:
+            async with Admin(running.addresses[1], config=PATIENT) as admin:
                 spans = await eventually(
                     lambda: admin.describe_topic("orders"),
                     lambda spans: len(spans) == 4,
@@ -152,7 +153,7 @@ async def test_a_worker_that_is_killed_comes_back_and_nothing_is_lost(tmp_path):
             await send(numbered(50, "after"))
             async with asyncio.timeout(TIMEOUT_S):
                 await inbox.wait_for(*acknowledged)
-        async with Admin(running.addresses[0]) as admin:
+        async with Admin(running.addresses[0], config=PATIENT) as admin:
             assert len(await admin.describe_topic("orders")) == 4
 
 
@@ -182,6 +183,8 @@ async def test_a_worker_that_does_not_last_ends_all(tmp_path, monkeypatch):
     await asyncio.wait_for(listening.wait(), TIMEOUT_S)
     lock = tmp_path / "broker-1" / "log" / "lock"
     worker = int(lock.read_text())
+    # It must not write into what is being removed.
+    os.kill(worker, signal.SIGSTOP)
     shutil.rmtree(tmp_path / "broker-1")
     (tmp_path / "broker-1").write_text("no directory")
     os.kill(worker, signal.SIGKILL)

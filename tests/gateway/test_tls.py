@@ -15,6 +15,7 @@ from cryptography.x509.oid import NameOID
 
 from gateway.app import App
 from gateway.config import ConfigError, LimitsConfig, TlsConfig
+from gateway.tls import Certificates, node_context
 from gateway.wire.commands.namesrv import GetAllTopicList
 from tests.remoting import config, connect, looped, pulling, sending, until
 
@@ -188,3 +189,174 @@ async def test_files_that_are_no_certificates_are_named(
         with pytest.raises(ConfigError, match=broken.name):
             async with tls_app(tmp_path, pair):
                 pass
+
+
+@looped
+async def test_a_key_with_a_passphrase_is_refused_without_asking_for_it(
+    tmp_path: Path, server_pair: Pair
+):
+    server_pair.key.write_bytes(
+        server_pair.secret.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"secret"),
+        )
+    )
+    with pytest.raises(ConfigError, match=server_pair.key.name):
+        async with tls_app(tmp_path, server_pair):
+            pass
+
+
+@looped
+async def test_a_client_without_a_certificate_is_let_in_where_it_is_optional(
+    tmp_path: Path, server_pair: Pair
+):
+    authority = issue(tmp_path, "authority")
+    known = issue(tmp_path, "known", authority)
+    stranger = issue(tmp_path, "stranger")
+    more = {"client_ca": authority.certificate, "client_certificate": "optional"}
+    async with tls_app(tmp_path, server_pair, **more) as app:
+        listener = app.server.listeners[0]
+        for own in (None, known):
+            async with connect(listener, tls=trusting(server_pair, own)) as client:
+                assert (await client.ask(GetAllTopicList())).code == 0
+        with pytest.raises((ssl.SSLError, OSError)):
+            async with connect(listener, tls=trusting(server_pair, stranger)) as client:
+                await client.ask(GetAllTopicList())
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+@looped
+async def test_nothing_older_than_tls_1_2_is_spoken(tmp_path: Path, server_pair: Pair):
+    old = trusting(server_pair)
+    old.minimum_version = ssl.TLSVersion.TLSv1
+    old.maximum_version = ssl.TLSVersion.TLSv1_1
+    old.set_ciphers("ALL:@SECLEVEL=0")
+    async with tls_app(tmp_path, server_pair) as app:
+        listener = app.server.listeners[0]
+        with pytest.raises((ssl.SSLError, OSError)):
+            async with connect(listener, tls=old):
+                pass
+        exact = trusting(server_pair)
+        exact.maximum_version = ssl.TLSVersion.TLSv1_2
+        async with connect(listener, tls=exact) as client:
+            assert (await client.ask(GetAllTopicList())).code == 0
+
+
+@looped
+async def test_a_renewed_certificate_is_shown_without_a_restart(
+    tmp_path: Path, server_pair: Pair
+):
+    (tmp_path / "new").mkdir()
+    renewed = issue(tmp_path / "new", "localhost")
+
+    async def shows_renewed() -> bool:
+        try:
+            async with connect(listener, tls=trusting(renewed)):
+                return True
+        except ssl.SSLCertVerificationError:
+            return False
+
+    async with tls_app(tmp_path, server_pair) as app:
+        listener = app.server.listeners[0]
+        async with connect(listener, tls=trusting(server_pair)) as before:
+            renewed.certificate.replace(server_pair.certificate)
+            renewed.key.replace(server_pair.key)
+            renewed = renewed._replace(certificate=server_pair.certificate)
+            while not await shows_renewed():  # noqa: ASYNC110 - files tell nobody
+                await asyncio.sleep(0.05)
+            assert (await before.ask(GetAllTopicList())).code == 0
+
+
+def test_a_broken_or_half_written_pair_changes_nothing_and_is_said_once(
+    tmp_path: Path, server_pair: Pair, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "new").mkdir()
+    renewed = issue(tmp_path / "new", "localhost")
+    certificates = Certificates(TlsConfig(server_pair.certificate, server_pair.key))
+    first = certificates.server
+    now_s = 0.0
+
+    def look() -> str:
+        nonlocal now_s
+        certificates.refresh(now_s := now_s + 10)
+        return capsys.readouterr().out
+
+    assert look() == ""
+    whole = renewed.certificate.read_bytes()
+    server_pair.certificate.write_bytes(whole[: len(whole) // 2])
+    assert "new certificate not used, the old one stays" in look()
+    assert look() == ""
+    # Whole, but the key is still the old one's.
+    server_pair.certificate.write_bytes(whole)
+    assert "not used" in look()
+    server_pair.key.unlink()
+    assert "not used" in look()
+    assert certificates.server is first
+    server_pair.key.write_bytes(renewed.key.read_bytes())
+    assert "not used" not in look()
+    assert certificates.server is not first
+
+
+def test_files_are_looked_at_once_a_second(tmp_path: Path, server_pair: Pair):
+    certificates = Certificates(TlsConfig(server_pair.certificate, server_pair.key))
+    certificates.refresh(100.0)
+    first = certificates.server
+    server_pair.certificate.touch()
+    certificates.refresh(100.9)
+    assert certificates.server is first
+    certificates.refresh(101.1)
+    assert certificates.server is not first
+
+
+@looped
+async def test_a_server_with_a_context_of_its_own_shows_what_is_renewed(
+    tmp_path: Path, server_pair: Pair
+):
+    (tmp_path / "new").mkdir()
+    renewed = issue(tmp_path / "new", "localhost")
+    certificates = Certificates(TlsConfig(server_pair.certificate, server_pair.key))
+    serving = await asyncio.start_server(
+        lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=certificates.following()
+    )
+    port = serving.sockets[0].getsockname()[1]
+
+    async def shown(pair: Pair, server_name: str) -> None:
+        context = trusting(pair)
+        context.check_hostname = False
+        _, writer = await asyncio.open_connection(
+            "127.0.0.1", port, ssl=context, server_hostname=server_name
+        )
+        writer.close()
+
+    async with serving:
+        await shown(server_pair, "localhost")
+        server_pair.certificate.write_bytes(renewed.certificate.read_bytes())
+        server_pair.key.write_bytes(renewed.key.read_bytes())
+        certificates.refresh(100.0)
+        # Also where the client does not say which name it wants.
+        for name in ("localhost", "127.0.0.1"):
+            await shown(renewed, name)
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+@looped
+async def test_nodes_speak_tls_to_each_other_where_it_is_required(
+    tmp_path: Path, server_pair: Pair, is_named: bool
+):
+    more = {"client_ca": server_pair.certificate}
+    if is_named:
+        more["nodes_ca"] = server_pair.certificate
+    given = TlsConfig(server_pair.certificate, server_pair.key, required=True, **more)
+    context = node_context(given)
+    assert context is not None
+    async with (
+        tls_app(tmp_path, server_pair, required=True, **more) as app,
+        connect(app.server.listeners[0], tls=context) as node,
+    ):
+        assert (await node.ask(GetAllTopicList())).code == 0
+
+
+def test_nodes_speak_plain_text_where_it_is_allowed(server_pair: Pair):
+    assert node_context(None) is None
+    assert node_context(TlsConfig(server_pair.certificate, server_pair.key)) is None

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.config import Config, ConfigError, ListenerConfig
-from gateway.workers import broker_name, refuse_workers_data, split
+from gateway.config import Config, ConfigError, HttpConfig, ListenerConfig
+from gateway.workers import broker_name, refuse_workers_data, sites, split
 
 
 def test_each_worker_has_a_name_a_directory_and_ports_of_its_own(tmp_path):
@@ -29,6 +29,17 @@ def test_each_worker_has_a_name_a_directory_and_ports_of_its_own(tmp_path):
         ListenerConfig("0.0.0.0", 5001, "mq.example.com", 6001),
         ListenerConfig(port=0),
     )
+
+
+def test_each_worker_has_a_site_of_its_own(tmp_path):
+    site = HttpConfig(port=8080, writable=True)
+    ports = [one.http.port for one in split(Config(data=tmp_path, http=site), 2)]
+    assert ports == [8080, 8081]
+    anywhere = split(Config(data=tmp_path, http=HttpConfig(port=0)), 2)
+    assert [one.http.port for one in anywhere] == [0, 0]
+    listener = (ListenerConfig(port=8081),)
+    with pytest.raises(ConfigError, match="both need port 8081"):
+        split(Config(data=tmp_path, listeners=listener, http=site), 2)
 
 
 def test_routes_that_were_given_are_kept(tmp_path):
@@ -84,3 +95,11 @@ def test_workers_that_are_not_started_any_more_are_told_of(tmp_path):
         str(tmp_path / "broker-2"),
         str(tmp_path / "broker-3"),
     ]
+
+
+def test_ports_of_sites_are_known_where_they_are_set(tmp_path):
+    config = Config(data=tmp_path, http=HttpConfig(port=18080))
+    assert sites(split(config, 2)) == {"broker-0": 18080, "broker-1": 18081}
+    assert sites(split(Config(data=tmp_path), 2)) == {}
+    anywhere = Config(data=tmp_path, http=HttpConfig(port=0))
+    assert sites(split(anywhere, 2)) == {}

@@ -190,7 +190,7 @@ def test_a_watcher_that_fails_does_not_keep_others_from_hearing(tmp_path: Path):
             with capture_logs() as logs:
                 await put_topic(first, ORDERS)
                 await until(lambda: heard == ["orders"])
-            assert [line["topic"] for line in logs] == ["orders"]
+            assert [line["name"] for line in logs] == ["orders"]
 
     asyncio.run(main())
 

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.system.pulsar import Pulsar
-from tests.system.ropeway import Ropeway
+from tests.system.pulsar_cluster import Way
+from tests.system.ropeway import Ropeway, transactions
 
 SESSION_MS = 3000
 """A dead node is found out in half the time that it takes by default."""
@@ -38,7 +39,9 @@ class Cluster:
         auto_create: make a topic when somebody sends to it.
         tls: certificate and key for clients that speak TLS.
         namespaces: tenant/namespace of each further one that topics are in.
+        check_ms: when producers are asked how transactions ended, and how often.
         options: more of each node's command line.
+        machines: what each node says that its machine is called.
     """
 
     name = "Ropeway on Pulsar"
@@ -46,7 +49,7 @@ class Cluster:
     def __init__(
         self,
         directory: Path,
-        pulsar: Pulsar,
+        pulsar: Pulsar | Way,
         zookeeper: str,
         *,
         brokers: Sequence[str] = ("broker-0", "broker-0"),
@@ -54,7 +57,9 @@ class Cluster:
         auto_create: bool = True,
         tls: tuple[Path, Path] | None = None,
         namespaces: Sequence[str] = (),
+        check_ms: int | None = None,
         options: Sequence[str] = (),
+        machines: Sequence[str] | None = None,
         **_: object,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -73,6 +78,7 @@ class Cluster:
                 ),
                 replication_num="" if all(brokers) else "replication_num = 2",
             )
+            + (transactions(check_ms) if check_ms is not None else "")
         )
         self.nodes = [
             Ropeway(
@@ -85,6 +91,7 @@ class Cluster:
                     *(["--broker", broker] if broker else []),
                     *options,
                 ],
+                machine=machines[number] if machines else "127.0.0.1",
             )
             for number, broker in enumerate(brokers)
         ]

@@ -88,6 +88,12 @@ LOG4J = """\
 """
 
 
+def distribution(version: str) -> str:
+    """All jars of a server that is released as an archive, as `java -cp` wants them."""
+    top = builds.unpacked(ARCHIVE.format(version=version))
+    return str(top / f"apache-pulsar-{version}" / "lib" / "*")
+
+
 class Pulsar:
     """One Pulsar process on free ports of 127.0.0.1.
 
@@ -167,8 +173,7 @@ class Pulsar:
         """All that Pulsar consists of, as `java -cp` wants it."""
         if self._version.startswith("4.2."):
             return builds.classpath(HERE / "pulsar.xml")
-        top = builds.unpacked(ARCHIVE.format(version=self._version))
-        return str(top / f"apache-pulsar-{self._version}" / "lib" / "*")
+        return distribution(self._version)
 
     def start(self) -> None:
         """Start it, and return when topics can be made."""

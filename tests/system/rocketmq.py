@@ -35,6 +35,7 @@ brokerName=broker-0
 brokerId=0
 brokerIP1=127.0.0.1
 brokerIP2=127.0.0.1
+recallMessageEnable=true
 bindAddress=127.0.0.1
 listenPort={broker_port}
 haListenPort={ha_port}
@@ -43,8 +44,22 @@ brokerRole=ASYNC_MASTER
 storePathRootDir={directory}/store
 storePathCommitLog={directory}/store/commitlog
 diskMaxUsedSpaceRatio=95
+waitTimeMillsInSendQueue=60000
+waitTimeMillsInPullQueue=60000
+waitTimeMillsInAckQueue=60000
+waitTimeMillsInTransactionQueue=60000
+osPageCacheBusyTimeOutMills=60000
 {settings}
 """
+
+
+def transactions(check_ms: int) -> dict[str, str]:
+    """Settings with which producers are asked so often how transactions ended."""
+    return {
+        "transactionTimeOut": str(check_ms),
+        "transactionCheckInterval": str(check_ms),
+        "transactionCheckMax": "1000",
+    }
 
 
 class RocketMQ:
@@ -54,6 +69,7 @@ class RocketMQ:
         directory: for data, settings and logs; kept over stop and start.
         sync_flush: acknowledge a message when the disk has it.
         auto_create: make a topic when somebody sends to it.
+        check_ms: when producers are asked how transactions ended, and how often.
         broker_java: the broker's heap and collector.
         settings: more lines of the broker's own configuration.
     """
@@ -67,6 +83,7 @@ class RocketMQ:
         sync_flush: bool = False,
         auto_create: bool = True,
         tls: tuple[Path, Path] | None = None,  # noqa: ARG002 - it makes its own
+        check_ms: int | None = None,
         broker_java: Sequence[str] = SMALL,
         settings: Mapping[str, str] = SMALL_FILES,
     ) -> None:
@@ -78,6 +95,7 @@ class RocketMQ:
             "flushDiskType": "SYNC_FLUSH" if sync_flush else "ASYNC_FLUSH",
             "autoCreateTopicEnable": str(auto_create).lower(),
             **settings,
+            **(transactions(check_ms) if check_ms is not None else {}),
         }
         self._running: list[ServerProcess] = []
 
@@ -94,7 +112,7 @@ class RocketMQ:
     @property
     def broker_pid(self) -> int:
         """The process id of the running broker."""
-        return self._running[-1].pid
+        return self._running[1].pid
 
     @property
     def log_files(self) -> Path:
@@ -125,7 +143,13 @@ class RocketMQ:
         while self._running:
             self._running.pop().kill()
 
-    def _java(self, name: str, main_class: str, java: Sequence[str]) -> ServerProcess:
+    def _java(
+        self,
+        name: str,
+        main_class: str,
+        java: Sequence[str],
+        options: Sequence[str] = (),
+    ) -> ServerProcess:
         process = ServerProcess(
             name,
             [
@@ -136,11 +160,10 @@ class RocketMQ:
                 "-cp",
                 builds.classpath(HERE / "rocketmq.xml"),
                 f"org.apache.rocketmq.{main_class}",
-                "-c",
-                str(self._directory / f"{name}.conf"),
+                *(options or ("-c", str(self._directory / f"{name}.conf"))),
             ],
             self._directory,
-            # The port for replicas has no setting for its address.
+            # The ports for replicas and for gRPC have no setting for their address.
             {"LD_PRELOAD": str(builds.shared_object(HERE / "bind_loopback.c"))},
         )
         self._running.append(process)

@@ -9,6 +9,14 @@ from tests.system.process import ServerProcess, free_ports
 ROOT = Path(__file__).parents[2]
 
 
+def transactions(check_ms: int) -> str:
+    """Settings with which producers are asked so often how transactions ended."""
+    return (
+        f"[transactions]\ntimeout_ms = {check_ms}\ncheck_interval_ms = {check_ms}\n"
+        "check_max = 1000\n"
+    )
+
+
 class Ropeway:
     """A gateway on its embedded log; one port is name server and broker.
 
@@ -17,8 +25,10 @@ class Ropeway:
         sync_flush: acknowledge a message when the disk has it.
         auto_create: make a topic when somebody sends to it.
         tls: certificate and key for clients that speak TLS.
+        check_ms: when producers are asked how transactions ended, and how often.
         options: more of the command line of `serve`.
         python: what runs it, and under what.
+        machine: what it tells others that its machine is called.
     """
 
     name = "Ropeway"
@@ -30,10 +40,13 @@ class Ropeway:
         sync_flush: bool = False,
         auto_create: bool = True,
         tls: tuple[Path, Path] | None = None,
+        check_ms: int | None = None,
         options: Sequence[str] = (),
         python: Sequence[str] = (sys.executable,),
+        machine: str = "127.0.0.1",
     ) -> None:
         self._directory = directory
+        self._machine = machine
         self._port = free_ports(1)[0]
         self._python = python
         self._options = ["--flush", "sync" if sync_flush else "async", *options]
@@ -41,6 +54,11 @@ class Ropeway:
             self._options += ["--no-auto-create"]
         if tls is not None:
             self._options += ["--tls-cert", str(tls[0]), "--tls-key", str(tls[1])]
+        if check_ms is not None:
+            directory.mkdir(parents=True, exist_ok=True)
+            settings = directory / "ropeway.toml"
+            settings.write_text(transactions(check_ms))
+            self._options += ["--config", str(settings)]
         self._process: ServerProcess | None = None
 
     @property
@@ -78,7 +96,7 @@ class Ropeway:
             "ropeway",
             [
                 *[*self._python, "-m", "gateway.cli.main", "serve"],
-                *["--listen", self.name_server],
+                *["--listen", f"{self.name_server}={self._machine}:{self._port}"],
                 *["--data", str(self._directory / "data")],
                 *["--ready-file", str(ready)],
                 *self._options,

@@ -104,6 +104,38 @@ def retries(session: Session, topic: str) -> object:
     ]
 
 
+def transactions(session: Session, topic: str) -> object:
+    """What a producer is told and asked, and what a consumer gets of it."""
+    session.call("create_topic", topic=topic, queues=1).finish()
+    more = {"tags": "T", "keys": "k1 k2"}
+    consumer = session.start("consume", topic=topic, group=topic)
+    producer = session.start(
+        "transact",
+        topic=topic,
+        group=f"{topic}-producers",
+        messages=[
+            {"body": "committed", **more, "properties": {"local": "commit"}},
+            {"body": "rolled back", **more, "properties": {"local": "rollback"}},
+            {"body": "asked", **more, "properties": {"check": "commit"}},
+        ],
+    )
+    consumer.wait_for_bodies(["committed", "asked"])
+    producer.stop()
+    seen = Transcript()
+    # Half messages of all tests are in one queue, and how often a producer was asked
+    # before its first heartbeat is chance.
+    sent = [{**one, "offset": None} for one in producer.events("sent")]
+    # A real broker writes down what has ended after 3 s, and asks about it till then.
+    asked = next(one for one in producer.events("checked") if one["body"] == "asked")
+    asked["offset"] = None
+    received = consumer.stop()
+    for one in [asked, *received]:
+        chance = ("TRANSACTION_CHECK_TIMES", "TRAN_PREPARED_QUEUE_OFFSET")
+        for name in chance:
+            one["properties"].pop(name, None)
+    return [seen.of(sent), seen.of([asked]), seen.of_messages(received)]
+
+
 def default_retry_level(session: Session, topic: str) -> object:
     """The delay of a first retry where the client does not choose it: 10 s."""
     session.introduce(topic, topic)
@@ -314,6 +346,7 @@ SCENARIOS: list[Scenario] = [
     pushes,
     pulls,
     retries,
+    transactions,
     default_retry_level,
     delays,
     committed,

@@ -18,6 +18,7 @@ from gateway.wire.commands.offsets import GetMaxOffset, Offset
 from gateway.wire.commands.send import SendReply
 from ropeway.client import Message, Producer, PushConsumer
 from tests.remoting import Remoting, committing, connect, looped, pulling, sending
+from tests.ropeway.client.scenario import PATIENT_PRODUCER as PATIENT
 from tests.system.cluster import Cluster
 
 if TYPE_CHECKING:
@@ -128,7 +129,10 @@ async def test_a_topic_grows_under_its_consumers(cluster: Cluster):
             seen[message.body] = message.queue.queue_id
 
         consumer.subscribe("orders", "*", note)
-        async with consumer, Producer(cluster.name_server, "writers") as producer:
+        async with (
+            consumer,
+            Producer(cluster.name_server, "writers", config=PATIENT) as producer,
+        ):
             await producer.send(Message("orders", b"before"))
             await _until_seen(seen, {b"before"})
             before = {
@@ -187,7 +191,7 @@ async def test_nodes_join_brokers_by_themselves(
             "broker-0": {"0": addresses[0], "1": addresses[1]},
             "broker-1": {"0": addresses[2]},
         }
-        async with Producer(cluster.name_server, "writers") as producer:
+        async with Producer(cluster.name_server, "writers", config=PATIENT) as producer:
             results = [await producer.send(Message("orders", b"x")) for _ in range(32)]
         assert {one.queue.broker_name for one in results} == {"broker-0", "broker-1"}
 
@@ -225,6 +229,6 @@ async def test_workers_are_brokers_of_their_own_on_pulsar_too(
     )
     with running(made) as cluster:
         assert set(await brokers(cluster.nodes[0])) == {"broker-0", "broker-1"}
-        async with Producer(cluster.name_server, "writers") as producer:
+        async with Producer(cluster.name_server, "writers", config=PATIENT) as producer:
             results = [await producer.send(Message("orders", b"x")) for _ in range(32)]
         assert {one.queue.broker_name for one in results} == {"broker-0", "broker-1"}

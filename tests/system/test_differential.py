@@ -1,6 +1,7 @@
 """The same program sees the same on RocketMQ 5.5.0 and on Ropeway."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,8 @@ pytestmark = [pytest.mark.server, pytest.mark.jvm, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
-    """RocketMQ and Ropeway, both running."""
-    yield from started(tmp_path_factory)
+    """RocketMQ and Ropeway, both running; they ask producers of transactions soon."""
+    yield from started(tmp_path_factory, check_ms=1000)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def strict_pair(
 
 
 def started(
-    paths: pytest.TempPathFactory, **settings: bool
+    paths: pytest.TempPathFactory, **settings: Any
 ) -> Iterator[tuple[Server, Server]]:
     servers = (
         RocketMQ(paths.mktemp("rocketmq"), **settings),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from ropeway.client import Admin, BulkReader, Message, Producer, RemotingError
 from tests.clients.harness import Session
 from tests.clients.programs import CLIENTS
+from tests.ropeway.client.scenario import PATIENT, PATIENT_PRODUCER
 from tests.system.cluster import Cluster, stopped
 from tests.system.faults import Load, Probe
 from tests.system.pulsar import Pulsar
@@ -126,3 +129,110 @@ def test_nothing_is_lost_repeated_or_out_of_order(
     record_property("without service, s", round(gap_s, 2))
     record_property("received again", len(repeats))
     print(f"{fault.__name__}: {gap_s:.2f} s without service, {len(repeats)} repeats")
+
+
+def test_the_next_master_ends_what_was_open(
+    place: Place, agents: Agents, topic: str
+) -> None:
+    cluster = Cluster(
+        place.directory / "transactions",
+        place.pulsar,
+        place.zookeeper.address,
+        check_ms=1000,
+    )
+    wanted = ["committed", "asked", "held"]
+    try:
+        cluster.start()
+        session = Session(agents.of(JAVA), cluster.name_server)
+        session.produce(topic, [{"body": "first"}])
+        consumer = session.start(
+            "consume", topic=topic, group=topic, poll_routes_ms=1000
+        )
+        consumer.wait_for_bodies(["first"])
+        producer = session.call(
+            "transact",
+            topic=topic,
+            group=f"{topic}-producers",
+            poll_routes_ms=1000,
+            messages=[
+                {"body": body, "properties": properties}
+                for body, properties in (
+                    ("committed", {"local": "commit"}),
+                    ("rolled back", {"local": "rollback"}),
+                    ("asked", {"check": "commit"}),
+                    ("held", {"local": "commit", "check": "commit", "hold_ms": "5000"}),
+                )
+            ],
+        )
+        producer.wait_for(4, "executing")
+        cluster.nodes[0].kill()
+        consumer.wait_for_bodies(wanted)
+        producer.finish().stop()
+        received = [one["body"] for one in consumer.stop()]
+    finally:
+        cluster.kill()
+    assert set(received) == {"first", *wanted}
+
+
+def test_the_next_master_serves_a_table_that_was_being_compacted(
+    place: Place, topic: str
+) -> None:
+    cluster = Cluster(
+        place.directory / "compaction", place.pulsar, place.zookeeper.address
+    )
+    last = {f"key-{n}": (90 + n, b"%d" % (90 + n)) for n in range(10)}
+
+    async def main() -> None:
+        async with (
+            Admin(cluster.name_server, config=PATIENT) as admin,
+            Producer(cluster.name_server, "p", config=PATIENT_PRODUCER) as producer,
+        ):
+            await admin.create_topic(
+                topic, 1, attributes={"cleanup.policy": "COMPACTION"}
+            )
+            for n in range(100):
+                await producer.send(Message(topic, b"%d" % n, keys=(f"key-{n % 10}",)))
+            asked = asyncio.create_task(admin.compaction(topic, force=True))
+            # Pulsar has begun, or will have: the node dies while it waits for that.
+            await asyncio.sleep(0.1)
+            await asyncio.to_thread(cluster.nodes[0].kill)
+            await asyncio.gather(asked, return_exceptions=True)
+
+        async def look() -> None:
+            async with Admin(cluster.nodes[1].name_server, config=PATIENT) as admin:
+                for key, (_, body) in last.items():
+                    found = await admin.latest(topic, key)
+                    assert found is not None
+                    assert found.body == body
+                (broker,) = await admin.compaction(topic, force=True)
+                assert [(one.clean_end, one.messages) for one in broker.queues] == [
+                    (100, 10)
+                ]
+
+        async def read() -> None:
+            async with BulkReader(
+                cluster.nodes[1].name_server, "r", config=PATIENT
+            ) as reader:
+                (queue,) = await reader.queues(topic)
+                found = [
+                    one
+                    async for columns in reader.read(queue, 0, 100, must_be_whole=False)
+                    for one in zip(columns.offsets, columns.bodies, strict=True)
+                ]
+                assert found == [*last.values()]
+
+        for step in (look, read):
+            async with asyncio.timeout(OUTAGE_S * 5):
+                while True:
+                    try:
+                        await step()
+                    except RemotingError:
+                        await asyncio.sleep(0.5)  # nobody leads yet
+                    else:
+                        break
+
+    try:
+        cluster.start()
+        asyncio.run(main())
+    finally:
+        cluster.kill()

@@ -1,10 +1,9 @@
 """RocketMQ's own command for administrators, mqadmin 5.5.0, works on a gateway."""
 
 import asyncio
-import subprocess
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
@@ -16,54 +15,11 @@ from ropeway.client import (
     SendResult,
 )
 from ropeway.testing import Gateway, running_gateway
-from tests import builds
+from tests.clients.harness import Session, bodies, numbered
+from tests.clients.programs import JAVA_5
+from tests.system.administration import TIMEOUT_S, MqAdmin
 
-HERE = Path(__file__).parent / "mqadmin"
-JAVA = [
-    "java",
-    "-Xmx256m",
-    "-XX:TieredStopAtLevel=1",
-    "-XX:+UseSerialGC",
-    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
-    "--add-opens=java.base/java.nio=ALL-UNNAMED",
-]
-TIMEOUT_S = 120.0
 CLUSTER = "DefaultCluster"
-
-
-class MqAdmin:
-    """One JVM that runs command lines."""
-
-    def __init__(self, gateway: Gateway, directory: Path) -> None:
-        jars = builds.classpath(HERE / "pom.xml")
-        classes = builds.java_classes(HERE, jars)
-        self._name_server = gateway.name_server
-        self.process = subprocess.Popen(
-            [
-                *JAVA,
-                f"-Duser.home={directory}",
-                f"-Drocketmq.home.dir={directory}",
-                "-Drocketmq.client.logUseSlf4j=false",
-                "-cp",
-                f"{classes}:{jars}",
-                "Commands",
-            ],
-            cwd=directory,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def __call__(self, line: str) -> str:
-        """What a command prints."""
-        self.process.stdin.write(f"{line} -n {self._name_server}\n")
-        self.process.stdin.flush()
-        printed = ""
-        while (part := self.process.stdout.readline()) != "--\n":
-            assert part, printed
-            printed += part
-        return printed
 
 
 @pytest.fixture(scope="module")
@@ -73,15 +29,9 @@ def gateway() -> Iterator[Gateway]:
 
 
 @pytest.fixture(scope="module")
-def mqadmin(gateway, tmp_path_factory) -> Iterator[MqAdmin]:
-    admin = MqAdmin(gateway, tmp_path_factory.mktemp("mqadmin"))
-    yield admin
-    admin.process.stdin.close()
-    try:
-        admin.process.wait(TIMEOUT_S)
-    finally:
-        admin.process.kill()
-        admin.process.stdout.close()
+def mqadmin(gateway, tmp_path_factory) -> Iterator[Callable[[str], str]]:
+    with MqAdmin(tmp_path_factory.mktemp("mqadmin")) as admin:
+        yield lambda line: admin(line, gateway.name_server)
 
 
 @asynccontextmanager
@@ -181,3 +131,136 @@ def test_messages_progress_and_connections_are_shown(mqadmin, gateway):
             assert "readers" in await ask("topicList -c")
 
     asyncio.run(look())
+
+
+@pytest.fixture(scope="module")
+def java(gateway, tmp_path_factory) -> Iterator[Session]:
+    """RocketMQ's Java client."""
+    agent = JAVA_5.start(tmp_path_factory.mktemp("java"))
+    yield Session(agent, gateway.name_server)
+    agent.stop()
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("own_topic", [False, True], ids=["usual", "own"])
+def test_the_trace_of_a_message_is_found_by_its_id(mqadmin, java, own_topic):
+    options = {"trace": True, **({"trace_topic": "traces4"} if own_topic else {})}
+    (sent,) = java.produce("T4", numbered(1), **options)
+    query = f"queryMsgTraceById -i {sent['msg_id']}"
+    if own_topic:
+        query += " -t traces4"
+    give_up = time.monotonic() + TIMEOUT_S
+    # The client sends its traces a moment later.
+    while "Pub" not in (traced := mqadmin(query)):
+        assert time.monotonic() < give_up, traced
+    (row,) = [line.split() for line in traced.splitlines() if line.startswith("Pub")]
+    assert row[1] == "agent-producer"
+    assert row[-1] == "success"
+
+
+def attempt(java: Session, topic: str, body: str) -> list[str]:
+    """Send one message by a client that knows no old route; what came of it."""
+    call = java.call(
+        "produce",
+        topic=topic,
+        messages=[{"body": body}],
+        producer_group=f"{topic}-{body}",
+        retries=0,
+    ).finish()
+    return [
+        *(one["status"] for one in call.events("sent")),
+        *(one["error"].split(",")[0] for one in call.events("failed")),
+    ]
+
+
+@pytest.mark.jvm
+def test_a_broker_without_write_permission_is_read_only_until_it_has_it_again(
+    mqadmin, java
+):
+    mqadmin(f"updateTopic -t T5 -c {CLUSTER} -r 1 -w 1")
+    assert attempt(java, "T5", "first") == ["SEND_OK"]
+    assert "broker-0" in mqadmin("wipeWritePerm -b broker-0")
+    try:
+        assert '"perm":4' in mqadmin("topicRoute -t T5").replace(" ", "")
+        (refused,) = attempt(java, "T5", "second")
+        assert "No route info of this topic" in refused
+        assert "BODY: first" in mqadmin("consumeMessage -t T5 -g readers5")
+    finally:
+        assert "broker-0" in mqadmin("addWritePerm -b broker-0")
+    assert attempt(java, "T5", "third") == ["SEND_OK"]
+
+
+@pytest.mark.jvm
+def test_a_topic_may_be_read_only_or_write_only(mqadmin, java, gateway):
+    broker = gateway.name_server
+    mqadmin(f"updateTopic -t T6 -b {broker} -r 1 -w 1")
+    assert attempt(java, "T6", "first") == ["SEND_OK"]
+    assert "success" in mqadmin(f"updateTopicPerm -t T6 -b {broker} -p 4")
+    (refused,) = attempt(java, "T6", "second")
+    assert "No route info of this topic" in refused
+    assert "BODY: first" in mqadmin("consumeMessage -t T6 -g readers6")
+    assert "success" in mqadmin(f"updateTopicPerm -t T6 -b {broker} -p 2")
+    assert attempt(java, "T6", "third") == ["SEND_OK"]
+    assert "BODY" not in mqadmin("consumeMessage -t T6 -g readers6")
+
+
+@pytest.mark.jvm
+def test_attributes_that_cannot_be_are_refused_in_rocketmqs_words(mqadmin, gateway):
+    broker = gateway.name_server
+    made = mqadmin(f"updateTopic -t T7 -b {broker} -r 1 -w 1 -a +queue.type=SimpleCQ")
+    assert "success" in made
+    for change, words in (
+        ("+message.type=ODD", "value is not in set"),
+        ("+message.type=MIXED", "MIXED message type is not supported."),
+        ("+queue.type=SimpleCQ", "attempt to update an unchangeable attribute"),
+        ("+colour=red", "unsupported key: colour"),
+    ):
+        assert words in mqadmin(f"updateTopic -t T7 -b {broker} -r 1 -w 1 -a {change}")
+    group = f"updateSubGroup -b {broker} -g G7"
+    assert "success" in mqadmin(f"{group} --attributes +priority.factor=50")
+    assert "unsupported key: colour" in mqadmin(f"{group} --attributes +colour=red")
+
+
+@pytest.mark.jvm
+def test_groups_are_moved_and_their_consumers_asked(mqadmin, gateway, agents):
+    java = Session(agents.of(JAVA_5), gateway.name_server)
+    mqadmin(f"updateTopic -t T8 -c {CLUSTER} -r 4 -w 4")
+    sent = java.produce("T8", numbered(8), retry_for_ms=60_000)
+    consumer = java.start("consume", topic="T8", group="movers")
+    consumer.wait_for_bodies(bodies(sent))
+
+    def offsets(printed: str) -> list[int]:
+        rows = [line.split() for line in printed.splitlines()]
+        return [int(row[2]) for row in rows if row[:1] == ["broker-0"]]
+
+    # While it is connected.
+    printed = mqadmin("resetOffsetByTime -g movers -t T8 -s 0")
+    assert offsets(printed) == [0, 0, 0, 0]
+    consumer.wait(lambda events: len(events) >= 2 * len(sent))
+    (client_id,) = [
+        line.split()[0]
+        for line in mqadmin("consumerConnection -g movers").splitlines()
+        if "JAVA" in line
+    ]
+    status = mqadmin("consumerStatus -g movers")
+    assert "Same subscription in the same group of consumer" in status
+    assert "Rebalance OK" in status
+    single = mqadmin(f"consumerStatus -g movers -i {client_id} -s")
+    assert "PROP_CONSUME_TYPE" in single
+    assert "RebalanceService" in single
+    again = f"queryMsgById -g movers -d {client_id} -t T8 -i {sent[3]['offset_msg_id']}"
+    assert "CR_SUCCESS" in mqadmin(again)
+    assert "T8 " in mqadmin("consumerProgress -g movers -s true")
+    consumer.stop()
+    # And when it has gone.
+    java.produce("T8", numbered(4, "later"))
+    assert sum(offsets(mqadmin("skipAccumulatedMessage -g movers -t T8"))) == 12
+    mqadmin(f"updateSubGroup -c {CLUSTER} -g clones")
+    assert "success" in mqadmin("cloneGroupOffset -s movers -d clones -t T8 -o true")
+    lags = mqadmin(f"brokerConsumeStats -b {gateway.name_server}")
+    assert {"movers", "clones"} <= set(lags.split())
+    assert "Diff Total:" in lags
+    one = f"resetOffsetByTime -g movers -t T8 -s 0 -b {gateway.name_server} -q 3 -o 1"
+    assert "reset consumer offset to 1" in mqadmin(one)
+    progress = mqadmin("consumerProgress -g movers").splitlines()
+    assert ["3", "1"] in [line.split()[2:6:2] for line in progress if "T8 " in line]

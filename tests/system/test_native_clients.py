@@ -203,7 +203,7 @@ async def test_tags_choose_among_messages_of_both_kinds(
 
 
 @looped
-async def test_delayed_messages_come_when_due_and_transactional_ones_are_refused(
+async def test_delayed_messages_come_when_due_and_only_brokers_end_transactions(
     pulsar: Pulsar, pulsar_namespace: str, tmp_path: Path
 ) -> None:
     async with node_on(pulsar, pulsar_namespace, tmp_path, delay_levels="1s") as (
@@ -217,6 +217,6 @@ async def test_delayed_messages_come_when_due_and_transactional_ones_are_refused
         messages = await pulled(client, 2)
     assert int(answer.fields["queueOffset"]) == 0
     assert refused.code == ResponseCode.MESSAGE_ILLEGAL
-    assert "transactional" in (refused.remark or "")
+    assert "half message" in (refused.remark or "")
     assert [one.body for one in messages] == [b"now", b"later"]
     assert text_of(messages[1])["TAGS"] == "T"

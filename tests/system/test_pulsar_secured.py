@@ -1,4 +1,4 @@
-"""Ropeway's own Pulsar client on a Pulsar that asks for tokens and speaks TLS."""
+"""Ropeway on a Pulsar that asks for tokens and speaks TLS, and its clients there."""
 
 from __future__ import annotations
 
@@ -13,13 +13,37 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage.pulsar.errors import NotAllowedError, PulsarUnavailableError
+from tests.clients.harness import AgentError, Session, bodies, numbered
+from tests.clients.programs import JAVA_5
 from tests.gateway.test_tls import Pair, issue, trusting
 from tests.system.pulsar import Pulsar
 from tests.system.pulsar_client import Writer, client_of, numbers, on_uvloop, read_all
+from tests.system.ropeway import Ropeway
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
+    from tests.clients.fixtures import Agents
+
+SEEN_S = 60
+"""How soon a change of permissions is seen."""
+SETTINGS = """\
+[pulsar]
+service_url = "{service_url}"
+admin_url = "{admin_url}"
+token_file = "{directory}/token"
+namespace = "gateway"
+namespaces = ["public/secured"]
+[acl]
+hooks = ["pulsar"]
+[acl.options.pulsar]
+token_secret_key = "{directory}/key"
+admin_url = "{admin_url}"
+token_file = "{directory}/token"
+namespace = "gateway"
+refresh_s = 2.0
+"""
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
 TOPIC = "persistent://public/secured/topic"
 KEY = bytes(range(32))
@@ -137,3 +161,60 @@ async def test_a_certificate_that_is_not_trusted_is_refused(server):
     async with client_of(server.tls_service_url, **more) as client:
         with pytest.raises(PulsarUnavailableError, match="CERTIFICATE_VERIFY_FAILED"):
             await Writer.open(client, TOPIC)
+
+
+@pytest.fixture
+def gateway(server: Pulsar, tmp_path: Path) -> Iterator[Ropeway]:
+    """A gateway that believes Pulsar's tokens, and has one of its own."""
+    (tmp_path / "token").write_text(token("admin"))
+    (tmp_path / "key").write_bytes(KEY)
+    settings = tmp_path / "ropeway.toml"
+    urls = {"service_url": server.service_url, "admin_url": server.admin_url}
+    settings.write_text(SETTINGS.format(directory=tmp_path, **urls))
+    started = Ropeway(tmp_path / "gateway", options=["--config", str(settings)])
+    started.start()
+    yield started
+    started.stop()
+
+
+def test_clients_may_do_what_pulsar_permits_their_role(
+    server: Pulsar, gateway: Ropeway, agents: Agents
+) -> None:
+    session = Session(agents.of(JAVA_5), gateway.name_server)
+    permissions = "namespaces/public/secured/permissions"
+
+    def shown(role: str, **more: object) -> dict[str, object]:
+        # The secret key is not used, and a token's end is part of it.
+        keys = {"access_key": token(role), "secret_key": "rop"}
+        return {"namespace": "public|secured", **keys, **more}
+
+    writer, reader, stranger = shown("writer"), shown("reader"), shown("stranger")
+
+    def refused(call: Callable[[], object]) -> str | None:
+        try:
+            call()
+        except AgentError as error:
+            return str(error)
+        return None
+
+    server.admin("POST", f"{permissions}/writer", ["produce"])
+    server.admin("POST", f"{permissions}/reader", ["consume"])
+    messages = numbered(3)
+    session.produce("orders", messages, **writer)
+    consumer = session.start("consume", topic="orders", group="readers", **reader)
+    received = consumer.wait_for_bodies(bodies(messages))
+    assert sorted(bodies(received)) == sorted(bodies(messages))
+    for keys in (reader, stranger, shown("writer", access_key=token("writer", -60))):
+        assert refused(lambda keys=keys: session.produce("orders", messages, **keys))
+    denied = session.start("consume", topic="orders", group="others", **writer)
+    session.produce("orders", numbered(1), **writer)
+    consumer.wait_for(4)
+    assert denied.events("received") == []
+    denied.stop()
+    consumer.stop()
+
+    server.admin("DELETE", f"{permissions}/writer")
+    until = time.monotonic() + SEEN_S
+    while not refused(lambda: session.produce("orders", messages, **writer)):
+        assert time.monotonic() < until
+        time.sleep(0.2)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -33,6 +34,9 @@ MOST_TICKS_S = 1.0
 """The servers end sessions at their ticks, a little after the time."""
 LOADED_S = 3.0
 """What a loaded machine may be late."""
+
+STEADY = msgspec.structs.replace(QUICK, wait_s=60.0)
+"""For those who wait for a server to come back, on a loaded machine, too."""
 
 
 @contextmanager
@@ -146,7 +150,10 @@ def test_a_server_that_is_killed_and_started_again_loses_nothing(tmp_path: Path)
     server.start()
 
     async def main():
-        async with opened(f"zookeeper://{server.address}/r", 2) as (first, second):
+        async with opened(f"zookeeper://{server.address}/r", 2, STEADY) as (
+            first,
+            second,
+        ):
             await put_topic(first, ORDERS)
             await first.put_broker(node("a", "b"))
             growing = asyncio.gather(grow(first, 60), grow(second, 60))
@@ -178,7 +185,7 @@ def test_when_leaders_are_killed_no_change_is_lost_and_none_made_twice(
                 await grow(routes, 1)
                 done += 1
 
-        async with opened(f"zookeeper://{ensemble.address}/r", 3) as stores:
+        async with opened(f"zookeeper://{ensemble.address}/r", 3, STEADY) as stores:
             await stores[0].put_broker(node("a", "b"))
             await stores[1].put_broker(node("z", "b"))
             killing = True

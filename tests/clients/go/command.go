@@ -31,6 +31,7 @@ type command struct {
 	Topic             string   `json:"topic"`
 	Group             string   `json:"group"`
 	Tags              string   `json:"tags"`
+	SQL               string   `json:"sql"`
 	Mode              string   `json:"mode"`
 	Messages          []wanted `json:"messages"`
 	RetryForMs        int      `json:"retry_for_ms"`
@@ -39,9 +40,12 @@ type command struct {
 	Timestamp         string   `json:"timestamp"`
 	Orderly           bool     `json:"orderly"`
 	Broadcasting      bool     `json:"broadcasting"`
+	Instance          string   `json:"instance"`
 	Fail              int32    `json:"fail"`
 	DelayLevel        int      `json:"delay_level"`
 	MaxReconsumeTimes int32    `json:"max_reconsume_times"`
+	AccessKey         string   `json:"access_key"`
+	SecretKey         string   `json:"secret_key"`
 }
 
 var output sync.Mutex
@@ -54,13 +58,20 @@ func parse(line []byte) *command {
 	return c
 }
 
-// instance is a name that no other client on this machine has.
+// instance is the name that the command gives, or one that no other client here has.
 func (c *command) instance() string {
+	if c.Instance != "" {
+		return c.Instance
+	}
 	return fmt.Sprintf("%d-%d", os.Getpid(), c.ID)
 }
 
 func (c *command) resolver() primitive.NsResolver {
 	return primitive.NewPassthroughResolver(strings.Split(c.NameServer, ";"))
+}
+
+func (c *command) credentials() primitive.Credentials {
+	return primitive.Credentials{AccessKey: c.AccessKey, SecretKey: c.SecretKey}
 }
 
 func (c *command) emit(event string, more fields) {

@@ -25,6 +25,7 @@ var fromWhere = map[string]consumer.ConsumeFromWhere{
 func (c *command) options() []consumer.Option {
 	options := []consumer.Option{
 		consumer.WithNsResolver(c.resolver()),
+		consumer.WithCredentials(c.credentials()),
 		consumer.WithGroupName(c.Group),
 		consumer.WithInstance(c.instance()),
 		consumer.WithConsumeFromWhere(fromWhere[c.From]),
@@ -41,6 +42,9 @@ func (c *command) options() []consumer.Option {
 }
 
 func (c *command) selector() consumer.MessageSelector {
+	if c.SQL != "" {
+		return consumer.MessageSelector{Type: consumer.SQL92, Expression: c.SQL}
+	}
 	return consumer.MessageSelector{Type: consumer.TAG, Expression: c.Tags}
 }
 

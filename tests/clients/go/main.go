@@ -14,10 +14,13 @@ import (
 const longestCommandBytes = 64 << 20
 
 var actions = map[string]func(*command) error{
-	"produce": produce,
-	"consume": consume,
-	"poll":    poll,
-	"stop":    stop,
+	"produce":  produce,
+	"consume":  consume,
+	"poll":     poll,
+	"request":  request,
+	"answer":   answer,
+	"stop":     stop,
+	"transact": transact,
 }
 
 // running holds the consumers that go on until a stop command names them.

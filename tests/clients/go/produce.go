@@ -54,12 +54,13 @@ func (s byShard) Select(
 func openProducer(c *command) (rocketmq.Producer, error) {
 	opening.Lock()
 	defer opening.Unlock()
-	key := c.NameServer
+	key := c.NameServer + "|" + c.AccessKey
 	if known := producers[key]; known != nil {
 		return known, nil
 	}
 	opened, err := rocketmq.NewProducer(
 		producer.WithNsResolver(c.resolver()),
+		producer.WithCredentials(c.credentials()),
 		producer.WithGroupName("agent-producer"),
 		producer.WithInstanceName(c.instance()),
 		producer.WithSendMsgTimeout(sendTimeout),

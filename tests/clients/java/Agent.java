@@ -23,9 +23,13 @@ public final class Agent {
         Map.entry("poll", Polling::start),
         Map.entry("pull", Pulling::pull),
         Map.entry("committed", Pulling::committed),
+        Map.entry("request", Requesting::request),
+        Map.entry("answer", Requesting::answer),
         Map.entry("offsets", Inspecting::offsets),
         Map.entry("view", Inspecting::view),
         Map.entry("query", Inspecting::query),
+        Map.entry("recall", Timing::recall),
+        Map.entry("transact", Transacting::start),
         Map.entry("create_topic", Inspecting::createTopic),
         Map.entry("stop", Agent::stop));
 

@@ -26,6 +26,7 @@ final class Messages {
         if (wanted.has("delay_level")) {
             message.setDelayTimeLevel((int) wanted.number("delay_level", 0));
         }
+        Timing.apply(wanted, message);
         wanted.texts("properties").forEach(message::putUserProperty);
         return message;
     }
@@ -64,6 +65,7 @@ final class Messages {
         fields.put("offset", result.getQueueOffset());
         fields.put("msg_id", result.getMsgId());
         fields.put("offset_msg_id", result.getOffsetMsgId());
+        fields.put("recall_handle", Timing.recallHandle(result));
         return fields;
     }
 
@@ -75,9 +77,11 @@ final class Messages {
         } else if (error instanceof MQClientException own) {
             code = own.getResponseCode();
         }
+        Throwable cause = error.getCause();
         return Map.of(
             "type", error.getClass().getSimpleName(),
             "code", code,
-            "error", String.valueOf(error.getMessage()));
+            "error", String.valueOf(error.getMessage()),
+            "cause", cause == null ? "" : String.valueOf(cause.getMessage()));
     }
 }

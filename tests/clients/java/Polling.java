@@ -15,7 +15,7 @@ final class Polling {
         Options.apply(command, consumer);
         consumer.setConsumeFromWhere(ConsumeFromWhere.valueOf(
             "CONSUME_FROM_" + command.text("from", "FIRST_OFFSET")));
-        consumer.subscribe(command.text("topic"), command.text("tags", "*"));
+        consumer.subscribe(command.text("topic"), Options.selector(command));
         consumer.start();
         var open = new AtomicBoolean(true);
         var poller = new Thread(() -> {

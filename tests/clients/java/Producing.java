@@ -30,7 +30,9 @@ final class Producing {
         if (known != null) {
             return known;
         }
-        var producer = new DefaultMQProducer(group, null, command.flag("trace"), null);
+        var producer = new DefaultMQProducer(
+            group, Options.hook(command), command.flag("trace"),
+            Options.traceTopic(command));
         Options.apply(command, producer);
         producer.setSendMsgTimeout((int) command.number("timeout_ms", 10_000));
         producer.setRetryTimesWhenSendFailed(retries);

@@ -27,9 +27,11 @@ final class Pushing {
 
     static void start(Command command) throws Exception {
         var consumer = new DefaultMQPushConsumer(
-            command.text("group"), null, new AllocateMessageQueueAveragely(),
-            command.flag("trace"), null);
+            command.text("group"), Options.hook(command),
+            new AllocateMessageQueueAveragely(), command.flag("trace"),
+            Options.traceTopic(command));
         Options.apply(command, consumer);
+        Popping.apply(command, consumer);
         consumer.setInstanceName(command.text("instance", command.instance()));
         consumer.setConsumeFromWhere(ConsumeFromWhere.valueOf(
             "CONSUME_FROM_" + command.text("from", "FIRST_OFFSET")));
@@ -47,7 +49,7 @@ final class Pushing {
             model = Enum.valueOf(model.getDeclaringClass(), "BROADCASTING");
         }
         consumer.setMessageModel(model);
-        consumer.subscribe(command.text("topic"), command.text("tags", "*"));
+        consumer.subscribe(command.text("topic"), Options.selector(command));
         var listener = new Pushing(command);
         if (command.flag("orderly")) {
             consumer.registerMessageListener((MessageListenerOrderly) listener::orderly);
@@ -63,7 +65,7 @@ final class Pushing {
     /** Lets a running consumer want another topic too, or other tags of one. */
     static void subscribe(Command command) throws Exception {
         CONSUMERS.get((int) command.number("target", 0))
-            .subscribe(command.text("topic"), command.text("tags", "*"));
+            .subscribe(command.text("topic"), Options.selector(command));
     }
 
     private ConsumeConcurrentlyStatus concurrent(

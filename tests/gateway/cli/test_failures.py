@@ -5,10 +5,15 @@ import errno
 import click
 import pytest
 
-from gateway.cli.failures import CannotError, MisusedError, reported
+from gateway.cli.failures import (
+    CannotError,
+    MisusedError,
+    UnreachableError,
+    reported,
+)
 from gateway.config import ConfigError
 from gateway.listener import ServerError
-from ropeway.client import RemotingError
+from ropeway.client import ConnectionFailedError, RemotingError
 from routing.api import RouteError
 from storage.api import LogDamagedError
 
@@ -21,10 +26,11 @@ from storage.api import LogDamagedError
         (RouteError("why"), CannotError, 1),
         (ServerError("why"), CannotError, 1),
         (RemotingError("why"), CannotError, 1),
+        (ConnectionFailedError("why", ""), UnreachableError, 3),
     ],
 )
 def test_what_can_go_wrong_is_one_line(raised, kind, code):
-    with pytest.raises(kind, match=r"^why$") as caught, reported():
+    with pytest.raises(kind, match=r"^why(: )?$") as caught, reported():
         raise raised
     assert isinstance(caught.value, click.ClickException)
     assert caught.value.exit_code == code

@@ -21,28 +21,49 @@ def test_groups_are_listed(run, group):
     assert {"group": group} in rows
 
 
-def test_a_description_gives_the_lag_of_each_queue_and_who_consumes(
+def test_a_group_is_shown_with_the_lag_of_each_queue_and_who_consumes(
     run, group, ropeway_topic
 ):
-    shown = [
-        line.split() for line in run("group", "describe", group).stdout.splitlines()
-    ]
-    assert shown == [
+    shown = [line.split() for line in run("group", "show", group).stdout.splitlines()]
+    assert shown[:5] == [
         ["topic", "broker", "queue", "committed", "end", "lag"],
         [ropeway_topic, "broker-0", "0", "2", "5", "3"],
         ["lag:", "3"],
+        ["dead", "letters:", "0"],
         ["consumers:", "none"],
     ]
-    found = json.loads(run("group", "describe", group, "--json").stdout)
-    assert (found["lag"], found["consumers"]) == (3, [])
+    assert ["retries:", "16"] in shown
+    found = json.loads(run("group", "show", group, "--json").stdout)
+    assert (found["lag"], found["dead_letters"], found["consumers"]) == (3, 0, [])
     assert found["queues"][0]["committed"] == 2
+    assert found["config"]["retryMaxTimes"] == 16
+
+
+def test_a_group_is_made_once_and_changed_in_part(run, ropeway_topic):
+    name = f"new-{ropeway_topic}"
+    made = run("group", "create", name, "--retries", "3", "--read-at", "slave")
+    assert made.stdout == f"group {name} created\n"
+    assert "is there already" in run("group", "create", name, code=1).stderr
+    run("group", "update", name, "--no-consume", "--in-order")
+    config = json.loads(run("group", "show", name, "--json").stdout)["config"]
+    assert (config["retryMaxTimes"], config["brokerId"]) == (3, 1)
+    assert (config["consumeEnable"], config["consumeMessageOrderly"]) == (False, True)
+    assert "nothing to change" in run("group", "update", name, code=2).stderr
+    absent = run("group", "update", "nobody", "--consume", code=1)
+    assert absent.stderr == "Error: there is no group nobody\n"
+
+
+def test_members_are_none_where_nobody_consumes(run, group):
+    assert run("group", "members", group).stdout == "0 consumers, clustering\n"
+    found = json.loads(run("group", "members", group, "--json").stdout)
+    assert found == {"model": "clustering", "members": [], "subscriptions": []}
 
 
 def test_a_deleted_group_is_gone_with_its_offsets(run, group, ropeway_topic):
-    assert "Delete group" in run("group", "delete", group, stdin=b"n\n", code=1).stdout
+    assert "Delete group" in run("group", "delete", group, stdin=b"n\n", code=1).stderr
     deleted = run("group", "delete", group, "--yes")
     assert deleted.stdout == f"group {group} deleted\n"
-    for command in ("describe", "delete"):
+    for command in ("show", "delete"):
         args = ["--yes"] if command == "delete" else []
         result = run("group", command, group, *args, code=1)
         assert result.stderr == f"Error: there is no group {group}\n"

@@ -1,5 +1,6 @@
 """Every command has help that ends in an example, and a place in the documentation."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,14 +38,23 @@ def test_help_ends_in_an_example_of_the_command(path):
     assert all(line.strip().startswith(f"$ ropeway {path}".strip()) for line in lines)
 
 
+COMMON = {"--name-server", "--output", "--json"}
+"""What the guide explains once, for all commands."""
+
+
+def test_the_guide_has_what_commands_have_in_common():
+    beginning = GUIDE.read_text().split("\n## ", 1)[0]
+    assert all(f"`{name}" in beginning for name in COMMON)
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_the_guide_has_every_command_with_all_its_options(path):
     command = ALL[tuple(path.split())]
     text = GUIDE.read_text()
-    assert f"\n## ropeway {path}\n" in text or f"\n### ropeway {path}\n" in text
+    assert any(f"\n{level} ropeway {path}\n" in text for level in ("##", "###", "####"))
     section = text.split(f"# ropeway {path}\n", 1)[1].split("\n#", 1)[0]
     for parameter in command.params:
-        for name in parameter.opts:
+        for name in set(parameter.opts) - COMMON:
             shown = f"`{name}" if name.startswith("-") else f"{name.upper()}"
             assert shown in section, f"{path}: {name}"
 
@@ -66,7 +76,7 @@ def test_every_example_is_a_command_line_that_parses(path):
 def _words(line: str) -> list[str]:
     import shlex
 
-    return shlex.split(line.split(" < ", maxsplit=1)[0].replace("./data", "."))
+    return shlex.split(re.split(" < | >> ", line, maxsplit=1)[0].replace("./data", "."))
 
 
 def test_the_version_is_printed():

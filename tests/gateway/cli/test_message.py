@@ -41,4 +41,25 @@ def test_what_is_not_found_is_an_error(run, sent, ropeway_topic):
     )
     missing = sent["offset_msg_id"][:-4] + "FFFF"
     assert "can not find message" in run("message", "view", missing, code=1).stderr
-    assert "allowed: 32 or 56" in run("message", "view", "zz", code=2).stderr
+    assert "name its topic" in run("message", "view", "zz", code=1).stderr
+
+
+def test_a_message_is_viewed_by_its_producers_id_with_its_topic(
+    run, sent, ropeway_topic
+):
+    asked = ["message", "view", sent["msg_id"], "--topic", ropeway_topic, "--json"]
+    (found,) = objects(run(*asked))
+    assert found["offset_msg_id"] == sent["offset_msg_id"]
+
+
+def test_messages_of_a_time_are_found(run, sent, ropeway_topic):
+    run("produce", ropeway_topic, "two teas", "--tag", "open")
+    search = ["message", "search", ropeway_topic]
+    bodies = [one["body"] for one in objects(run(*search, "--json"))]
+    assert bodies == ["one coffee", "two teas"]
+    shown = run(*search, "--tag", "open", "--format", "{body}").stdout
+    assert shown == "two teas\n"
+    assert run(*search, "--count", "1", "--format", "{body}").stdout == "one coffee\n"
+    assert run(*search, "--from", "0", "--until", "1h").stdout == ""
+    odd = run(*search, "--from", "yesterday", code=2).stderr
+    assert "allowed: how long ago, like 10m; milliseconds" in odd

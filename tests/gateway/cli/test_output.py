@@ -1,6 +1,7 @@
 """What commands print."""
 
 import json
+import re
 
 import msgspec
 import pytest
@@ -10,8 +11,10 @@ from gateway.cli.output import (
     FORMAT_NAMES,
     formatted,
     message_row,
+    print_facts,
     print_message,
     print_rows,
+    progress,
 )
 from ropeway.client import MessageQueue, ReceivedMessage
 
@@ -39,6 +42,33 @@ MESSAGE = ReceivedMessage(
 def test_columns_are_as_wide_as_they_need_to_be(capsys):
     print_rows([{"name": "a", "n": 10}, {"name": "longer", "n": 2}], as_json=False)
     assert capsys.readouterr().out == "name    n\na       10\nlonger  2\n"
+
+
+def test_a_terminal_gets_a_table_with_all_of_each_cell(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    long = "x" * 60
+    print_rows([{"name": long, "n": 10}], as_json=False)
+    out = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    assert out.count("x") == 60
+    assert max(map(len, out.splitlines())) <= 40
+
+
+def test_facts_are_lines_or_an_object(capsys):
+    print_facts({"a": 1, "longer": ""}, as_json=False)
+    print_facts({"a": 1}, as_json=True)
+    assert capsys.readouterr().out == 'a       1\nlonger\n{"a":1}\n'
+
+
+def test_progress_is_shown_only_on_a_terminal(capsys, monkeypatch):
+    with progress("work", 2) as step:
+        step()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with progress("work", 2) as step:
+        step()
+        step()
+    assert "work" in capsys.readouterr().err
 
 
 def test_no_rows_are_nothing_or_an_empty_list(capsys):

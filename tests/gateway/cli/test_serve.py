@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -93,6 +94,22 @@ def test_several_listeners_have_addresses_of_their_own(serve, tmp_path):
         r"listening on (\[::1\]:\d+) advertised as (\[::1\]:\d+)", lines[1]
     )
     assert ready.read_text().splitlines() == lines
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["one", "workers"])
+def test_it_says_where_its_page_is_and_serves_it(serve, workers):
+    process = serve("--http", "127.0.0.1:0", *workers)
+    sites = [
+        line.rpartition(" ")[2]
+        for line in listening(process)
+        if line.startswith("page, metrics and health at ")
+    ]
+    assert len(set(sites)) == (2 if workers else 1)
+    for site in sites:
+        with urllib.request.urlopen(f"{site}/readyz", timeout=TIMEOUT_S) as answer:
+            assert answer.status == 200
+        with urllib.request.urlopen(f"{site}/", timeout=TIMEOUT_S) as answer:
+            assert b"<title>Ropeway</title>" in answer.read()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

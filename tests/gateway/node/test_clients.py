@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.node.clients import EXPIRY_MS, Clients
+from gateway.node.clients import EXPIRY_MS, MAX_ELSEWHERE, Clients
 from gateway.wire.bodies import ConsumerData, SubscriptionData
 from tests.remoting import looped
 
@@ -124,3 +124,32 @@ def test_nothing_is_left_of_clients_that_have_gone():
     assert not clients._consumers
     assert not clients._producers
     assert not clients._groups_of_link
+    assert not clients._producer_links
+
+
+def test_a_client_is_found_as_long_as_one_of_its_producers_is_there():
+    clients, _, _ = made()
+    old, new = Link(), Link()
+    clients.register_producer(old, "me", "p")
+    clients.register_producer(old, "me", "q")
+    clients.unregister_producer(old, "p")
+    assert clients.find_producer("me") is old
+    # It has connected anew, and the old connection ends later.
+    clients.register_producer(new, "me", "q")
+    clients.disconnected(old)
+    assert clients.find_producer("me") is new
+    clients.register_producer(new, "renamed", "q")
+    assert clients.find_producer("me") is None
+    clients.register_consumer(new, "renamed", consumer(("t", "*", 1)))
+    clients.unregister_producer(new, "q")
+    assert clients.find_producer("renamed") is None
+
+
+def test_what_is_known_of_other_nodes_clients_is_bounded():
+    clients, _, _ = made()
+    for number in range(MAX_ELSEWHERE + 1):
+        clients.found_elsewhere(f"c{number}", "there")
+    assert clients.find_elsewhere("c0") is None
+    assert clients.find_elsewhere("c1") == "there"
+    clients.found_elsewhere("c1", None)
+    assert clients.find_elsewhere("c1") is None

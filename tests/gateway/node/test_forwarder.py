@@ -9,6 +9,7 @@ import pytest
 
 from gateway.node import forwarder as module
 from gateway.node.forwarder import Forwarder, ForwardingError
+from gateway.node.seal import Seal
 from gateway.wire.frame import (
     MAX_FRAME_BYTES,
     FrameReader,
@@ -43,7 +44,7 @@ async def forwarding():
     node = Node()
     server = await asyncio.start_server(node.serve, "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()
-    forwarder = Forwarder(MAX_FRAME_BYTES, None)
+    forwarder = Forwarder(MAX_FRAME_BYTES, None, Seal("a secret of the cluster"))
     try:
         yield node, forwarder, f"{host}:{port}"
     finally:
@@ -61,6 +62,7 @@ async def test_requests_share_a_connection_and_get_their_own_answers():
         )
         assert answers == frames
         assert len(node.connections) == 1
+        assert (forwarder.forwarded, forwarder.failed) == (20, 0)
 
 
 @looped
@@ -109,6 +111,7 @@ async def test_nobody_there_is_an_error():
     async with forwarding() as (_, forwarder, __):
         with pytest.raises(ForwardingError, match=r"127\.0\.0\.1:1 did not answer"):
             await forwarder.forward("127.0.0.1:1", b"a", "127.0.0.1:1")
+        assert (forwarder.forwarded, forwarder.failed) == (1, 1)
 
 
 @looped

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from gateway.node import leadership as module
-from gateway.node.leadership import Leadership, NoLeaderError
-from routing.api import Broker
+from gateway.node.leadership import HandOverError, Leadership, NoLeaderError
+from routing.api import Broker, RouteStoreUnavailableError
 from storage.api import LogUnavailableError
 from tests.remoting import looped, until
 
@@ -27,6 +27,7 @@ class Routes:
     def __init__(self, *names: str) -> None:
         self.brokers = {}
         self._watchers = []
+        self.fails = False
         self.choose(*names)
 
     def watch_brokers(self, changed) -> None:
@@ -36,6 +37,14 @@ class Routes:
         self.brokers = {"broker-0": tuple(map(node, names))} if names else {}
         for changed in self._watchers:
             changed("broker-0")
+
+    async def put_broker(self, broker: Broker) -> None:
+        await asyncio.sleep(0)
+        if self.fails:
+            raise RouteStoreUnavailableError("no server answers")
+        nodes = self.brokers["broker-0"]
+        others = [one.node for one in nodes if one.node != broker.node]
+        self.choose(*others, broker.node)
 
 
 class Duty:
@@ -168,3 +177,83 @@ async def test_who_is_alone_leads_without_being_chosen():
     assert await leadership.settle() is None
     await leadership.close()
     assert book == ["+a", "-a"]
+
+
+@looped
+async def test_who_steps_back_gives_up_first_and_is_the_last():
+    contest = Contest("us", "them", "others")
+    leadership = contest.leadership
+    await leadership.settle()
+    await leadership.step_back("them")
+    assert contest.book == ["+a", "+b", "-b", "-a"]
+    order = [one.node for one in contest.routes.brokers["broker-0"]]
+    assert order == ["them", "others", "us"]
+    assert (await leadership.settle()).node == "them"
+    contest.routes.choose("us")
+    assert await leadership.settle() is None
+    await leadership.close()
+
+
+@looped
+async def test_a_slave_that_steps_back_makes_room_for_the_next():
+    contest = Contest("them", "us", "others")
+    await contest.leadership.step_back()
+    order = [one.node for one in contest.routes.brokers["broker-0"]]
+    assert order == ["them", "others", "us"]
+    assert contest.book == []
+    await contest.leadership.close()
+
+
+@looped
+async def test_who_cannot_be_replaced_goes_on():
+    contest = Contest("us", "them")
+    leadership = contest.leadership
+    await leadership.settle()
+    with pytest.raises(HandOverError, match=r"the next node .* is them, not others"):
+        await leadership.step_back("others")
+    assert leadership.leads
+    contest.routes.fails = True
+    with pytest.raises(RouteStoreUnavailableError):
+        await leadership.step_back()
+    assert await leadership.settle() is None
+    assert contest.book == ["+a", "+b", "-b", "-a", "+a", "+b"]
+    contest.routes.choose("us")
+    with pytest.raises(HandOverError, match="has no node but us"):
+        await leadership.step_back()
+    await leadership.close()
+
+
+@looped
+async def test_a_node_of_an_embedded_log_never_steps_back():
+    alone = Leadership("broker-0", "us", Routes("us", "them"), [])
+    await alone.lead()
+    with pytest.raises(HandOverError, match="embedded log"):
+        await alone.step_back()
+    assert alone.leads
+
+
+@looped
+async def test_who_waits_for_a_node_to_step_back_is_told_that_it_ends():
+    contest = Contest("us", "them")
+    await contest.leadership.settle()
+    asked = asyncio.create_task(contest.leadership.step_back())
+    await asyncio.sleep(0)
+    await contest.leadership.close()
+    with pytest.raises(HandOverError, match="ends"):
+        await asked
+
+
+@looped
+async def test_who_is_expected_to_lead_waits_for_the_routes_to_say_so(monkeypatch):
+    contest = Contest("them", "us")
+    leadership = contest.leadership
+    asked = asyncio.create_task(leadership.settle(expected=True))
+    await asyncio.sleep(0.01)
+    assert not asked.done()
+    contest.routes.choose("us", "them")
+    assert await asked is None
+    monkeypatch.setattr(module, "_HEARD_S", 0.01)
+    contest.routes.choose("them", "us")
+    await until(lambda: not leadership.leads)
+    assert (await leadership.settle(expected=True)).node == "them"
+    await leadership.close()

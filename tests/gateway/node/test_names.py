@@ -51,3 +51,14 @@ def test_nobody_changes_the_systems_topics_or_those_of_the_cluster():
     for name in ("TBW102", "c", "b"):
         assert "conflict with system topic" in names.reserved_complaint(name, "c", "b")
     assert names.reserved_complaint("orders", "c", "b") is None
+
+
+def test_what_offsets_keep_beside_progress_is_no_group():
+    assert names.is_inner("reset:readers")
+    assert names.is_inner("lite:readers")
+    assert not names.is_inner("readers")
+
+
+def test_progress_in_a_lite_topic_is_in_its_parents_queues():
+    assert names.topic_of_progress("%LMQ%$rooms$a") == "rooms"
+    assert names.topic_of_progress("rooms") == "rooms"

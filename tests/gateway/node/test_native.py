@@ -18,9 +18,14 @@ UNIQUE = "A" * 32
 ROUTE = {"broker-1": [0, 1], "broker-0": [2, 3]}
 
 
-def converter() -> Native:
+def converter(attributes: dict[str, str] | None = None) -> Native:
     setup = Topic(
-        name="orders", read_queue_nums=2, write_queue_nums=2, perm=6, route=ROUTE
+        name="orders",
+        read_queue_nums=2,
+        write_queue_nums=2,
+        perm=6,
+        route=ROUTE,
+        attributes=attributes or {},
     )
     routes: Any = SimpleNamespace(topics={"orders": setup})
     return Native("broker-0", routes, SUFFIX, lambda: message.pack_host("10.0.0.1", 9))
@@ -165,3 +170,12 @@ def test_a_body_that_is_not_inflated_says_so_and_is_compressed_for_rocketmq(kind
 @pytest.mark.parametrize("text", ["", "zlib", "-1", "4"])
 def test_a_compression_that_is_none_is_none(text):
     assert read({"ROCKETMQ_COMPRESSION": text})[0].sys_flag == 0
+
+
+def test_a_compacted_topics_messages_have_all_of_their_keys_for_a_key():
+    pairs = {"KEYS": "a b", properties.SHARDING_KEY: "s"}
+    native = converter({"cleanup.policy": "COMPACTION"}).native(stored(pairs))
+    assert native.key == "a b"
+    assert native.properties[properties.SHARDING_KEY] == "s"
+    _, again, _, _ = read({"KEYS": "a b"}, key="a b")
+    assert (again["KEYS"], properties.SHARDING_KEY in again) == ("a b", False)

@@ -110,7 +110,8 @@ async def test_messages_of_a_deleted_topic_hold_nobody_up(tmp_path: Path):
 async def test_a_refusal_of_the_log_delays_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("gateway.node.schedule._RETRY_S", 0.01)
+    for pause in ("_FIRST_PAUSE_MS", "_LONGEST_PAUSE_MS"):
+        monkeypatch.setattr(f"gateway.node.timer.delivery.{pause}", 10)
     async with running(tmp_path, delay_levels="1s") as (app, client):
         for number in range(3):
             asked = sending("orders", pairs={"DELAY": "1"})
@@ -137,4 +138,5 @@ async def test_a_refusal_of_the_log_delays_and_loses_nothing(
         await until(lambda: refusals > 12)
         served.partitions[0] = true
         found = await delivered(client, 3)
-        assert [one.body for one in found] == [b"0", b"1", b"2"]
+        # One that was put off may come behind one that became due since.
+        assert {one.body for one in found} == {b"0", b"1", b"2"}

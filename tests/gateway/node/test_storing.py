@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.node.storing import make_record
-from gateway.node.topics import ServedTopic
+from gateway.node.served_topic import ServedTopic
+from gateway.node.storing import make_note, make_record
 from gateway.wire import message, message_id, properties
 from gateway.wire.errors import MessageError
 from routing.api import Topic
@@ -49,6 +49,15 @@ def test_a_record_has_the_message_with_its_place_and_its_index_entries():
     assert found.body_crc == message.crc(b"body")
     assert made.tag_hash == properties.tag_hash("t")
     assert made.keys == ["a", "b", "U"]
+
+
+def test_a_brokers_own_record_has_its_body_and_properties_and_no_producer():
+    setup = Topic(name="own", read_queue_nums=1, write_queue_nums=1)
+    topic = ServedTopic(setup, [Partition()])
+    found = message.decode(make_note(topic, 7, 9, V4, b"body", {"how": "so"}).data)
+    assert (found.queue_offset, found.born_ms, found.store_ms) == (7, 9, 9)
+    assert (found.body, found.born_host) == (b"body", found.store_host)
+    assert properties.parse(found.properties) == {"how": "so"}
 
 
 def test_without_tag_and_keys_there_is_nothing_to_index():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.node.subscriptions import SubscriptionError, build
+from gateway.node.subscriptions import SubscriptionError, build, build_anyhow
 from gateway.wire import message, properties
+from storage.api import MAX_LOOKS, Filter
 
 
 def stored(text: str) -> bytes:
@@ -49,9 +50,57 @@ def test_tags_are_wanted_by_hash_and_then_exactly():
         assert accept(stored(text)) is hit, text
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"), [("||", "TAG"), ("a > 1", "SQL92"), ("a", "x")]
-)
-def test_what_cannot_be_used_is_refused(text: str, kind: str):
+def test_the_last_pair_need_not_be_closed():
+    assert build("Aa", "TAG", 1).filter.accept(stored("k\x01v\x02TAGS\x01Aa"))
+
+
+def test_a_condition_is_asked_about_stored_messages():
+    wanted = build("price > 5 AND TAGS = 'a'", "SQL92", 7)
+    assert (wanted.version, wanted.problem, wanted.tags) == (7, None, frozenset())
+    assert wanted.filter.tag_hashes is None
+    for text, hit in (
+        ("price\x016\x02TAGS\x01a\x02", True),
+        ("price\x016\x02TAGS\x01a", True),
+        ("price\x015\x02TAGS\x01a\x02", False),
+        ("price\x01x\x02TAGS\x01a\x02", False),
+        ("", False),
+    ):
+        assert wanted.filter.accept(stored(text)) is hit, text
+
+
+def test_what_takes_long_to_ask_is_asked_of_fewer_messages():
+    looks = [
+        build(" OR ".join(["a = '1'"] * terms), "SQL92", 1).filter.looks
+        for terms in (1, 3, 30, 1000)
+    ]
+    assert looks[:2] == [MAX_LOOKS, MAX_LOOKS]
+    assert MAX_LOOKS > looks[2] > looks[3] > 0
+    assert build("1 = 1", "SQL92", 1).filter.looks == MAX_LOOKS
+
+
+UNUSABLE = [
+    ("||", "TAG"),
+    ("a > ", "SQL92"),
+    ("", "SQL92"),
+    (None, "SQL92"),
+    ("a", "x"),
+]
+
+
+@pytest.mark.parametrize(("text", "kind"), UNUSABLE)
+def test_what_cannot_be_used_is_refused(text: str | None, kind: str):
     with pytest.raises(SubscriptionError):
         build(text, kind, 1)
+
+
+@pytest.mark.parametrize(("text", "kind"), UNUSABLE)
+def test_what_a_heartbeat_brings_is_kept_and_wants_nothing(text: str | None, kind: str):
+    kept = build_anyhow(text, kind, 3)
+    assert (kept.expression, kept.expression_type, kept.version) == (
+        text or "",
+        kind,
+        3,
+    )
+    assert kept.problem
+    assert kept.filter == Filter(tag_hashes=frozenset())
+    assert build_anyhow("a", "TAG", 3).problem is None

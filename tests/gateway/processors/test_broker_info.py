@@ -12,7 +12,7 @@ from gateway.wire.commands.broker_admin import (
     GetBrokerRuntimeInfo,
 )
 from gateway.wire.commands.namesrv_admin import GetNamesrvConfig
-from tests.remoting import looped, running
+from tests.remoting import looped, pulling, running, sending
 
 
 @looped
@@ -25,6 +25,22 @@ async def test_runtime_facts_are_what_cluster_list_needs(tmp_path):
         assert facts["bootTimestamp"] == str(app.node.started_ms)
         assert 0 <= float(facts["commitLogDiskRatio"]) <= 1
         assert facts["runtime"].startswith("[ 0 days, 0 hours, ")
+
+
+@looped
+async def test_what_was_written_and_read_is_in_the_runtime_facts(tmp_path):
+    async with running(tmp_path) as (_, client):
+        for _ in range(3):
+            await client.ask(sending("orders"), b"one")
+        await client.ask(pulling("orders", 1))
+        answer = await client.ask(GetBrokerRuntimeInfo())
+        facts = msgspec.json.decode(answer.body)["table"]
+        assert facts["msgPutTotalTodayNow"] == "3"
+        assert facts["msgGetTotalTodayNow"] == "2"
+        for name in ("msgPutTotalTodayMorning", "msgGetTotalYesterdayMorning"):
+            assert facts[name] == "0"
+        for name in ("putTps", "getTransferredTps"):
+            assert all(float(rate) > 0 for rate in facts[name].split(" "))
 
 
 def lines(body: bytes) -> dict[str, str]:

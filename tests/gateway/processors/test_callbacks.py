@@ -1,10 +1,15 @@
-"""What a node tells its clients without being asked."""
+"""What a node tells and asks its clients by itself."""
 
 from __future__ import annotations
 
-from gateway.processors.callbacks import notify_consumer_ids_changed
+import asyncio
+
+from gateway.node.calls import Calls, ClientAnswer
+from gateway.processors.callbacks import ask, notify_consumer_ids_changed
 from gateway.wire.codes import ONE_WAY_FLAG, RequestCode
+from gateway.wire.commands.callbacks import GetConsumerRunningInfo
 from gateway.wire.frame import FrameReader, decode_envelope, decode_fields
+from tests.remoting import looped, until
 
 
 class Link:
@@ -32,3 +37,18 @@ def test_every_member_is_told_once_and_not_asked_to_answer():
             assert envelope.flag == ONE_WAY_FLAG
             opaques.add(envelope.opaque)
     assert len(opaques) == 2
+
+
+@looped
+async def test_a_question_is_a_whole_request_and_its_answer_comes_back():
+    calls, link = Calls(), Link()
+    request = GetConsumerRunningInfo(consumer_group="g", client_id="me")
+    asked = asyncio.create_task(ask(calls, link, request, b"body"))
+    await until(lambda: link.pushed)
+    ((kind, header, body),) = FrameReader().feed(link.pushed)
+    envelope = decode_envelope(kind, header)
+    assert (envelope.code, envelope.flag, body) == (307, 0, b"body")
+    assert decode_fields(envelope.ext_fields)["clientId"] == "me"
+    answer = ClientAnswer(0, None, b"well")
+    calls.answered(link, envelope.opaque, answer)
+    assert await asked == answer

@@ -43,9 +43,6 @@ async def test_heartbeats_of_real_clients_register_them(tmp_path: Path, capture)
     async with running(tmp_path) as (app, client):
         client.writer.write(capture.request.data)
         await until(lambda: client.answers)
-        if b'"SQL92"' in capture.request.raw.body:
-            assert client.answers[0].code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
-            return
         assert client.answers[0].code == 0
         clients = app.node.clients
         if data.without_sub:
@@ -130,9 +127,6 @@ async def test_one_refused_consumer_does_not_hide_the_rest_of_a_client(tmp_path:
         assert answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
         assert await members(client, "good") == ["me"]
         assert len(app.node.clients.producers("p")) == 1
-        answer = await beat(client, "me", "sql", expression="||")
-        assert answer.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
-        assert app.node.clients.consumer_group("sql") is None
 
 
 @looped
@@ -160,7 +154,9 @@ async def test_a_body_that_is_none_is_refused(tmp_path: Path, body: bytes):
     [
         ("a || b", "TAG", 0),
         ("*", None, 0),
-        ("a > 1", "SQL92", ResponseCode.SUBSCRIPTION_PARSE_FAILED),
+        ("a > 1", "SQL92", 0),
+        ("a >", "SQL92", ResponseCode.SUBSCRIPTION_PARSE_FAILED),
+        ("a > 1", "SQL", ResponseCode.SUBSCRIPTION_PARSE_FAILED),
         ("||", "TAG", ResponseCode.SUBSCRIPTION_PARSE_FAILED),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 import gateway.processors.all  # noqa: F401 - registers every processor
 from gateway.processors import dispatch
 from gateway.processors.context import LATER, Answer
+from gateway.processors.needs import KNOWN
 from gateway.processors.unsupported import REASONS
 from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.commands.offsets import GetMaxOffset, Offset
@@ -42,6 +43,7 @@ class Node:
         self.tasks = []
         self.leadership = SimpleNamespace(leads=True)
         self.forwarder = SimpleNamespace(others={})
+        self.guard = None
 
     def spawn(self, work):
         self.tasks.append(asyncio.get_running_loop().create_task(work))
@@ -54,7 +56,7 @@ def test_every_declared_request_is_handled_or_listed_with_a_reason():
 
 def test_a_second_processor_of_a_command_is_a_mistake():
     with pytest.raises(ValueError, match="GET_MAX_OFFSET has two processors"):
-        dispatch.handles(GetMaxOffset)(lambda *_: Answer())
+        dispatch.handles(GetMaxOffset, KNOWN)(lambda *_: Answer())
 
 
 async def later(result):

@@ -13,6 +13,7 @@ from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.commands.forward import Forward
 from gateway.wire.commands.offsets import GetMaxOffset, Offset
 from gateway.wire.commands.send import SendReply
+from gateway.wire.frame import encode_frame
 from routing.api import Broker
 from tests.remoting import (
     connect,
@@ -24,6 +25,7 @@ from tests.remoting import (
     until,
     waiting,
 )
+from tests.sealing import sealed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -152,25 +154,48 @@ async def test_what_was_sent_on_once_is_not_sent_on_again(tmp_path: Path):
     ],
 )
 async def test_what_is_no_request_is_refused(tmp_path, client_address, body, remark):
-    async with running(tmp_path) as (_, client):
-        answer = await client.ask(Forward(client=client_address), body)
+    async with running(tmp_path) as (app, client):
+        here = app.server.listeners[0].advertised
+        request = sealed(app.node, here, client_address, body)
+        answer = await client.ask(request, body)
         assert answer.code == ResponseCode.INVALID_PARAMETER
         assert remark in answer.remark
 
 
 @looped
-async def test_nobody_but_a_node_may_speak_for_a_client(tmp_path: Path):
-    async with running(tmp_path) as (app, _):
-        node = app.node
-        ours = node.routes.brokers["broker-0"][0]
-        await node.routes.remove_broker("broker-0", ours.node)
-        await node.routes.put_broker(
-            msgspec.structs.replace(ours, addresses=("192.0.2.1:9876",))
-        )
-        async with connect(app.server.listeners[0]) as client:
-            answer = await client.ask(Forward(client="127.0.0.1:1"), b"")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seal": ""},
+        {"seal": "0" * 64},
+        {"to": "127.0.0.1:1"},
+        {"sealed_ms": 0},
+        {"principal": "{"},
+        {"principal": '{"name":7}'},
+    ],
+)
+async def test_nobody_but_a_node_may_speak_for_a_client(tmp_path: Path, changes):
+    async with running(tmp_path) as (app, client):
+        here = app.server.listeners[0].advertised
+        request = sealed(app.node, here, "127.0.0.1:1", b"", **changes)
+        answer = await client.ask(request, b"")
         assert answer.code == ResponseCode.NO_PERMISSION
-        assert "is no node of this cluster" in answer.remark
+        assert "is not known as a node of this cluster" in answer.remark
+        bare = await client.ask(Forward(client="127.0.0.1:1"), b"")
+        assert bare.code == ResponseCode.NO_PERMISSION
+
+
+@looped
+async def test_a_request_that_was_sent_on_is_not_taken_again(tmp_path: Path):
+    async with running(tmp_path) as (app, client):
+        listener = app.server.listeners[0]
+        frame = encode_frame(RequestCode.GET_BROKER_CLUSTER_INFO, 1)
+        request = sealed(app.node, listener.advertised, "127.0.0.1:1", frame)
+        assert (await client.ask(request, frame)).code == 0
+        async with connect(listener) as other:
+            for one in (client, other):
+                again = await one.ask(request, frame)
+                assert again.code == ResponseCode.NO_PERMISSION
 
 
 def test_its_code_is_none_of_rocketmqs():

@@ -71,11 +71,15 @@ async def test_of_several_groups_all_are_made_or_none(tmp_path):
 @looped
 async def test_attributes_of_a_group_are_added_and_taken_away(tmp_path):
     async with running(tmp_path) as (app, client):
-        await client.ask(CreateGroup(), group(attributes={"+a": "1", "+b": "2"}))
-        await client.ask(CreateGroup(), group(attributes={"-a": ""}))
-        assert app.node.groups.get("readers").attributes == {"b": "2"}
-        answer = await client.ask(CreateGroup(), group(attributes={"c": "3"}))
-        assert answer.code == ResponseCode.INVALID_PARAMETER
+        factor = "priority.factor"
+        await client.ask(CreateGroup(), group(attributes={f"+{factor}": "50"}))
+        await client.ask(CreateGroup(), group())
+        assert app.node.groups.get("readers").attributes == {factor: "50"}
+        await client.ask(CreateGroup(), group(attributes={f"-{factor}": ""}))
+        assert app.node.groups.get("readers").attributes == {}
+        answer = await client.ask(CreateGroup(), group(attributes={"+c": "3"}))
+        assert answer.code == ResponseCode.SYSTEM_ERROR
+        assert "unsupported key: c" in answer.remark
 
 
 @looped

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gateway.config import LimitsConfig
 from gateway.processors import plain
+from gateway.processors.dispatch import NEEDS
 from gateway.wire import message, properties
+from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.commands.send import SendReply
+from tests.guarded import ALICE, NOBODY, ROOT, allow, ask, guarded
 from tests.remoting import looped, pulling, running, sending
 
 if TYPE_CHECKING:
@@ -83,3 +87,44 @@ async def test_a_full_log_refuses_as_on_the_long_way(tmp_path: Path, monkeypatch
         assert refused.code
         assert "bytes wait for the disk; allowed: 1000" in refused.remark
         assert ways.short == 1
+
+
+DENIED = ResponseCode.NO_PERMISSION
+SEND = sending("orders")
+
+
+def slowly(answer):
+    """The same answer, but later."""
+
+    async def answer_later(*arguments):
+        await asyncio.sleep(0)
+        return answer(*arguments)
+
+    return answer_later
+
+
+@looped
+@pytest.mark.parametrize("slow", ["", "identify", "permit"])
+async def test_the_short_way_lets_in_whom_the_long_way_does(
+    tmp_path: Path, monkeypatch, slow
+):
+    async with guarded(tmp_path, allow("Topic:orders", "Pub")) as (app, client):
+        await ask(client, ROOT, sending("secret"), b"x")
+        await ask(client, ROOT, SEND, b"x")
+        if slow:
+            guard = app.node.guard
+            monkeypatch.setattr(guard, slow, slowly(getattr(guard, slow)))
+        ways = Ways(monkeypatch)
+        assert (await ask(client, ALICE, SEND, b"hello")).code == 0
+        assert (await ask(client, ALICE, SEND, b"x", password="wrong")).code == DENIED
+        assert (await ask(client, ALICE, sending("secret"), b"x")).code == DENIED
+        assert (await ask(client, NOBODY, SEND, b"x")).code == DENIED
+        assert (await client.ask(SEND, b"x")).code == DENIED
+        assert (ways.short, ways.long) == (5, 0)
+        pulled = await ask(client, ROOT, pulling("orders"))
+        assert [one.body for one in pulled.messages()] == [b"x", b"hello"]
+
+
+def test_both_ways_need_the_same():
+    declared = NEEDS[RequestCode.SEND_MESSAGE_V2]
+    assert plain._needs("orders") == declared(SEND, None)

@@ -4,7 +4,11 @@ import msgspec
 
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.admin import CreateTopic, GetConsumeStats
-from gateway.wire.commands.group_admin import QueryConsumeTimeSpan
+from gateway.wire.commands.broker_admin import GetBrokerConsumeStats
+from gateway.wire.commands.group_admin import (
+    QueryConsumeTimeSpan,
+    QueryCorrectionOffset,
+)
 from gateway.wire.commands.offsets import UpdateConsumerOffset
 from tests.remoting import beat, looped, pulling, running, sending
 
@@ -45,7 +49,7 @@ async def test_consume_stats_tell_the_lag_of_every_queue(tmp_path):
             b'{"brokerName":"broker-0","queueId":0,"topic":"orders"}:'
             b'{"brokerOffset":0,"consumerOffset":0,"lastTimestamp":0,"pullOffset":0},'
             b'{"brokerName":"broker-0","queueId":1,"topic":"orders"}:'
-            b'{"brokerOffset":3,"consumerOffset":2,"lastTimestamp":%d,"pullOffset":2}}}'
+            b'{"brokerOffset":3,"consumerOffset":2,"lastTimestamp":%d,"pullOffset":3}}}'
             % times[1]
         )
 
@@ -77,6 +81,79 @@ async def test_only_topics_that_are_asked_for_are_in_the_stats(tmp_path):
         await beat(client, "c1", "readers", topic="a")
         assert await topics() == {"a"}
         assert await topics(topic_list="a;c") == {"a", "c"}
+
+
+@looped
+async def test_the_broker_tells_how_far_every_group_is(tmp_path):
+    async with running(tmp_path) as (_, client):
+        for name in ("a", "b"):
+            await topic_with_three(client, name)
+            await commit(client, 1, name)
+        order = CreateTopic(
+            topic="b",
+            default_topic="TBW102",
+            read_queue_nums=2,
+            write_queue_nums=2,
+            perm=6,
+            order=True,
+        )
+        await client.ask(order)
+        answer = await client.ask(GetBrokerConsumeStats(is_order=False))
+        host_port = client.writer.get_extra_info("peername")
+        assert answer.body.startswith(
+            b'{"brokerAddr":"%s:%d","consumeStatsList":[{"readers":[{"consumeTps":0.0,'
+            b'"offsetTable":{' % (host_port[0].encode(), host_port[1])
+        )
+        # Two of three are not done in either; all were pulled.
+        assert answer.body.endswith(b'"totalDiff":4,"totalInflightDiff":4}')
+        answer = await client.ask(GetBrokerConsumeStats(is_order=True))
+        assert b'"topic":"a"' not in answer.body
+        assert answer.body.endswith(b'"totalDiff":2,"totalInflightDiff":2}')
+        # What is not subscribed to any more is nobody's lag.
+        await beat(client, "c1", "readers", topic="a")
+        answer = await client.ask(GetBrokerConsumeStats(is_order=False))
+        assert answer.body.endswith(b'"totalDiff":2,"totalInflightDiff":2}')
+
+
+@looped
+async def test_a_correction_is_the_lowest_offset_of_groups_that_count(tmp_path):
+    async with running(tmp_path) as (_, client):
+        await topic_with_three(client)
+        for group, offset in (("leader", 3), ("second", 2), ("slow", 1)):
+            await client.ask(pulling("orders", group=group))
+            await client.ask(
+                UpdateConsumerOffset(
+                    consumer_group=group,
+                    topic="orders",
+                    queue_id=1,
+                    commit_offset=offset,
+                )
+            )
+
+        async def correction(group: str, *left_out: str) -> dict[str, int]:
+            header = QueryCorrectionOffset(
+                compare_group=group, topic="orders", filter_groups=",".join(left_out)
+            )
+            body = msgspec.json.decode((await client.ask(header)).body)
+            return body["correctionOffsets"]
+
+        assert await correction("leader") == {"1": 1}
+        assert await correction("leader", "slow") == {"1": 2}
+        assert await correction("leader", "slow", "second") == {"1": 3}
+        assert await correction("nobody") == {"1": 1}
+        assert await correction("slow", "slow") == {"1": 2**63 - 1}
+        none = QueryCorrectionOffset(compare_group="slow", topic="none")
+        assert (await client.ask(none)).code == ResponseCode.TOPIC_NOT_EXIST
+
+
+@looped
+async def test_what_a_filter_passes_over_counts_as_pulled(tmp_path):
+    async with running(tmp_path) as (_, client):
+        await topic_with_three(client)
+        header = pulling("orders", queue_id=1, subscription="never")
+        assert not (await client.ask(header)).messages()
+        stats = GetConsumeStats(consumer_group="readers", topic="orders")
+        assert b'"pullOffset":3' in (await client.ask(stats)).body
 
 
 @looped

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from gateway.config import LimitsConfig
@@ -12,6 +13,7 @@ from gateway.processors import pull
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.namesrv import GetAllTopicList
 from gateway.wire.commands.pull import SUSPEND_FLAG, PullReply
+from routing.api import PERM_WRITE, Group
 from storage.api import LogDamagedError, LogUnavailableError
 from tests.remoting import (
     beat,
@@ -260,3 +262,25 @@ async def test_a_fault_of_the_log_answers_pulls_that_ask_and_that_wait(
             assert answer.code == code
         (connection,) = app.server.listeners[0].connections
         assert connection.in_flight == 0
+
+
+@looped
+@pytest.mark.parametrize("changed", ["group", "topic"])
+async def test_what_may_not_be_read_any_more_is_not_given_to_who_waits(
+    tmp_path: Path, changed: str
+):
+    async with running(tmp_path) as (app, client):
+        await fill(client, 1)
+        pull = client.send(waiting("orders", 1))
+        await until(lambda: len(app.node.holds) == 1)
+        if changed == "group":
+            await app.node.groups.put(Group(name="readers", consume_enable=False))
+        else:
+            setup = app.node.topics.get("orders").setup
+            await app.node.topics.put(msgspec.structs.replace(setup, perm=PERM_WRITE))
+        await fill(client, 1)
+        answer = await pull
+        assert (answer.code, answer.body) == (ResponseCode.PULL_NOT_FOUND, b"")
+        assert (await client.ask(waiting("orders", 1))).code == (
+            ResponseCode.NO_PERMISSION
+        )

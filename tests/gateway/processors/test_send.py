@@ -220,37 +220,6 @@ async def test_a_receipt_of_pop_is_not_stored(tmp_path: Path):
 
 
 @looped
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"pairs": {"TRAN_MSG": "true"}},
-        {"pairs": {"TIMER_DELIVER_MS": "1"}},
-        {"pairs": {"TIMER_DELAY_SEC": "1"}},
-        {"pairs": {"TIMER_DELAY_MS": "1"}},
-        {"pairs": {"__STARTDELIVERTIME": "1"}},
-        {"sys_flag": 0x4},
-        {"sys_flag": 0x8},
-    ],
-)
-async def test_what_is_not_supported_yet_is_refused_and_not_stored(
-    tmp_path: Path, changes
-):
-    async with running(tmp_path) as (app, client):
-        await client.ask(sending("orders"), b"first")
-        answer = await client.ask(sending("orders", **changes), b"x")
-        assert answer.code == ResponseCode.MESSAGE_ILLEGAL
-        assert "not supported yet" in answer.remark
-        if pairs := changes.get("pairs"):
-            body = batch_of(b"x", pairs=pairs)
-            answer = await client.ask(batch_header("orders"), body)
-        else:
-            header = batch_header("orders", **changes)
-            answer = await client.ask(header, batch_of(b"x"))
-        assert answer.code == ResponseCode.MESSAGE_ILLEGAL
-        assert app.node.topics.get("orders").partitions[0].next_offset == 1
-
-
-@looped
 async def test_a_batch_becomes_single_messages_with_an_id_each(tmp_path: Path):
     async with running(tmp_path) as (_, client):
         await client.ask(sending("orders"), b"before")
@@ -305,7 +274,54 @@ async def test_topics_that_may_not_be_written_refuse(tmp_path: Path):
         ):
             answer = await client.ask(header, body)
             assert answer.code == ResponseCode.NO_PERMISSION
+            assert answer.remark == "the topic[closed] sending message is forbidden"
         assert app.node.topics.get("closed").partitions[0].next_offset == 0
+
+
+@looped
+@pytest.mark.parametrize("kind", [None, "FIFO", "DELAY", "UNSPECIFIED", "MIXED"])
+@pytest.mark.parametrize("v2", [False, True])
+async def test_where_types_are_checked_a_topic_takes_its_own_only(tmp_path, kind, v2):
+    signs = {
+        "NORMAL": {},
+        "FIFO": {"__SHARDINGKEY": "k"},
+        "DELAY": {"DELAY": "1"},
+    }
+    switch = TopicsConfig(check_message_types=True)
+    async with running(tmp_path, topics=switch) as (app, client):
+        attributes = {"message.type": kind} if kind else {}
+        await app.node.topics.put(
+            Topic(
+                name="orders",
+                read_queue_nums=1,
+                write_queue_nums=1,
+                attributes=attributes,
+            )
+        )
+        for actual, pairs in signs.items():
+            answer = await client.ask(sending("orders", v2=v2, pairs=pairs), b"x")
+            if actual == (kind or "NORMAL") or kind == "MIXED":
+                assert answer.code == 0
+            else:
+                assert answer.code == ResponseCode.MESSAGE_ILLEGAL
+                assert f"but actual type is {actual}" in answer.remark
+        # Retries are of any type.
+        again = sending("%RETRY%g", v2=v2, pairs=signs["FIFO"])
+        assert (await client.ask(again, b"x")).code == 0
+
+
+@looped
+async def test_types_are_not_checked_by_default_as_by_a_real_broker(tmp_path: Path):
+    async with running(tmp_path) as (app, client):
+        await app.node.topics.put(
+            Topic(
+                name="orders",
+                read_queue_nums=1,
+                write_queue_nums=1,
+                attributes={"message.type": "FIFO"},
+            )
+        )
+        assert (await client.ask(sending("orders"), b"x")).code == 0
 
 
 @looped

@@ -60,7 +60,7 @@ async def pair(data: Path):
             await other.ask(sending("orders"), text)
         leadership = slave.node.leadership
 
-        async def settle():
+        async def settle(*, expected):
             return master.node.routes.brokers["broker-1"][0]
 
         leadership.settle = settle

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
+from gateway.config import TopicsConfig
 from gateway.wire import bodies, properties
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.admin import (
@@ -80,7 +81,7 @@ async def test_a_topic_is_made_as_it_was_asked_for(tmp_path):
         ({"read_queue_nums": 0, "write_queue_nums": 0}, "allowed: at least 1"),
         ({"perm": 8}, "perm of topic orders is 8; allowed: 0 to 7"),
         ({"topic_filter_type": "ODD"}, "allowed: SINGLE_TAG, MULTI_TAG"),
-        ({"attributes": "+colour=red"}, "attribute 'colour'; allowed: message.type"),
+        ({"attributes": "+message.type=MIXED"}, "MIXED message type is not supported."),
         ({"attributes": "+entry.format=PULSAR"}, "allowed in the embedded log: packed"),
     ],
 )
@@ -109,6 +110,48 @@ async def test_more_queues_leave_the_messages_of_the_others_where_they_are(tmp_p
         assert (await client.ask(changed)).code == 0
         (found,) = (await client.ask(pulling("orders", queue_id=3))).messages()
         assert found.body == b"stays"
+
+
+@looped
+@pytest.mark.parametrize(
+    ("attributes", "remark"),
+    [
+        ("+colour=red", "unsupported key: colour; allowed: message.type"),
+        ("+message.type=ODD", "value is not in set"),
+        ("-message.type", "only add attribute is supported while creating topic."),
+        ("message.type=FIFO", "add/alter attribute format is wrong: message.type"),
+    ],
+)
+async def test_wrong_attributes_are_refused_as_by_a_real_broker(
+    tmp_path, attributes, remark
+):
+    async with running(tmp_path) as (app, client):
+        answer = await client.ask(creating(attributes=attributes))
+        assert answer.code == ResponseCode.SYSTEM_ERROR
+        assert remark in answer.remark
+        assert app.node.topics.get("orders") is None
+
+
+@looped
+async def test_what_is_set_at_creation_cannot_be_changed(tmp_path):
+    async with running(tmp_path) as (_, client):
+        made = creating(attributes="+queue.type=SimpleCQ")
+        assert (await client.ask(made)).code == 0
+        for change in ("+queue.type=SimpleCQ", "-queue.type"):
+            answer = await client.ask(creating(attributes=change))
+            assert answer.code == ResponseCode.SYSTEM_ERROR
+            assert "attempt to update an unchangeable attribute" in answer.remark
+        answer = await client.ask(creating(attributes="-reserve.time"))
+        assert "attempt to delete a nonexistent key" in answer.remark
+
+
+@looped
+async def test_topics_of_any_type_are_made_where_that_is_set(tmp_path):
+    switch = TopicsConfig(mixed_message_type=True)
+    async with running(tmp_path, topics=switch) as (app, client):
+        assert (await client.ask(creating(attributes="+message.type=MIXED"))).code == 0
+        setup = app.node.topics.get("orders").setup
+        assert setup.attributes == {"message.type": "MIXED"}
 
 
 @looped

@@ -1,4 +1,6 @@
-"""Every declared command is handled, or refused with a reason, and never both."""
+"""Every code of RocketMQ is handled, or refused with a reason, and never both."""
+
+import pytest
 
 import gateway.processors.all
 import gateway.wire.commands
@@ -12,8 +14,12 @@ assert gateway.processors.all
 assert gateway.wire.commands
 
 
-def test_every_declared_command_is_handled_or_listed_with_a_reason():
-    assert set(ROWS) == set(PROCESSORS) | set(REASONS)
+def test_every_code_is_handled_or_listed_with_a_reason():
+    assert set(RequestCode) == set(PROCESSORS) | set(REASONS)
+
+
+def test_every_handled_command_is_declared():
+    assert set(PROCESSORS) <= set(ROWS)
 
 
 def test_no_command_is_both_handled_and_listed():
@@ -34,6 +40,19 @@ async def test_every_listed_command_is_refused_with_its_reason(tmp_path):
             assert answer.remark == (
                 f"request type {int(code)} {name} not supported: {reason}"
             )
+
+
+@looped
+@pytest.mark.parametrize("body", [b"", b"{}", b"\0"], ids=["none", "json", "other"])
+async def test_every_code_is_answered_even_where_the_request_says_nothing(
+    tmp_path, body
+):
+    async with running(tmp_path) as (_, client):
+        for code in RequestCode:
+            answer = await client.ask(code, body, fields={})
+            refused = answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+            assert refused == (code in REASONS), code.name
+            assert answer.code == ResponseCode.SUCCESS or answer.remark, code.name
 
 
 @looped

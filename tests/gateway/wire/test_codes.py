@@ -8,6 +8,7 @@ from gateway.wire.codes import (
     Language,
     RequestCode,
     ResponseCode,
+    language_name,
 )
 from tests import captures
 
@@ -46,3 +47,10 @@ def test_captured_answers_have_the_answer_flag_and_requests_have_not() -> None:
 def test_no_code_has_two_names() -> None:
     for codes in (RequestCode, ResponseCode, Language):
         assert len(codes.__members__) == len(list(codes))
+
+
+def test_a_language_is_a_number_or_a_name_of_bounded_length() -> None:
+    assert language_name(3) == "PYTHON"
+    assert language_name(99) == "99"
+    assert language_name("ZIG") == "ZIG"
+    assert language_name("x" * 99) == "x" * 32

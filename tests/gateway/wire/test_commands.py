@@ -61,7 +61,22 @@ NOT_IN_JAVAS_CLASS = {
 INHERITED = {"bname"}
 """What Java's header classes have from RpcRequestHeader."""
 
-OURS = {RequestCode.ROPEWAY_FORWARD}
+OURS = {
+    RequestCode.ROPEWAY_FORWARD,
+    RequestCode.ROPEWAY_RELAY,
+    RequestCode.ROPEWAY_ASK,
+    RequestCode.ROPEWAY_LIST_TIMERS,
+    RequestCode.ROPEWAY_GET_LATEST,
+    RequestCode.ROPEWAY_COMPACT_TOPIC,
+    RequestCode.ROPEWAY_STAGE,
+    RequestCode.ROPEWAY_COMMIT_BATCH,
+    RequestCode.ROPEWAY_LAST_BATCH,
+    RequestCode.ROPEWAY_NODE_STATUS,
+    RequestCode.ROPEWAY_STEP_BACK,
+    RequestCode.ROPEWAY_TOPIC_PLACES,
+    RequestCode.ROPEWAY_FIND_HALF,
+    RequestCode.ROPEWAY_EXPLAIN_ACCESS,
+}
 """Commands that RocketMQ does not have."""
 
 LAXER_THAN_JAVA = {

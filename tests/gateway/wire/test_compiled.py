@@ -12,15 +12,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire import compiled, frame, message, plain, properties
+from gateway.node.timer import waiting
+from gateway.wire import (
+    compiled,
+    describing,
+    frame,
+    message,
+    moving,
+    plain,
+    properties,
+)
 from gateway.wire.batch import BatchEntry, encode_batch
 from gateway.wire.compiled import TWINS
 from gateway.wire.frame import RawFrame
 from tests.compiler import needs_compiled_forms
 
-assert frame, plain  # they declare what may be compiled
+assert frame, (describing, moving, plain, waiting)  # they declare what may be compiled
 
-NAMES_OF_ALL = ("cut", "plain_batch", "plain_record", "plain_send", "sent_frame")
+NAMES_OF_ALL = (
+    "committed",
+    "cut",
+    "describe",
+    "moved_all",
+    "plain_batch",
+    "plain_record",
+    "plain_send",
+    "records_in",
+    "sent_frame",
+    "waiting_in",
+)
 
 I32 = st.integers(-(1 << 31), (1 << 31) - 1)
 I64 = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -73,6 +93,7 @@ SENT = st.tuples(
     st.sampled_from([1, 2, 100]),
     st.binary(max_size=20),
     *(I64, I32, I32),
+    st.binary(max_size=1) | st.just(b"v1" * 2000),
 )
 FIELDS = {
     **dict.fromkeys("abc", "orders"),
@@ -80,6 +101,15 @@ FIELDS = {
     "i": "UNIQ_KEY\1k\2TAGS\1a/b\2",
     **dict.fromkeys("km", "false"),
     "n": "broker-a",
+}
+SIGNED = {
+    "AccessKey": "key",
+    "OnsChannel": "ALIYUN",
+    "SecurityToken": "token",
+    "Signature": "c2lnbmF0dXJl+/==",
+    "SignatureMethod": "HmacSHA256",
+    "ns": "tenant",
+    "nsd": "true",
 }
 ENVELOPE = {
     "code": 310,
@@ -101,7 +131,7 @@ ODD_WORDS = st.sampled_from(
     ]
 )
 ODD_FIELDS = st.dictionaries(
-    st.sampled_from([*FIELDS, "o", "A", "", "aa", "queueId"]),
+    st.sampled_from([*FIELDS, *SIGNED, "o", "A", "", "aa", "queueId"]),
     ODD_WORDS | st.text(max_size=5) | st.sampled_from(ODD_NUMBERS),
     max_size=2,
 )
@@ -149,6 +179,34 @@ BROKEN_HEADERS = st.builds(
     st.integers(0, 400),
     st.binary(max_size=2) | st.sampled_from([b'"', b"\\", b"}", b",", b"}}", b"0"]),
 )
+
+
+WORDS = st.sampled_from(
+    [
+        *(b"TIMER_OUT_MS\1", b"REAL_TOPIC\1", b"REAL_QID\1", b"UNIQ_KEY\1", b"\2"),
+        *(b"TIMER_DEL_UNIQKEY\1", b"5", b"9" * 18, b"9" * 19, b"t", b"", b"-1"),
+        *(b"TAGS\1t\xc3\xa4g\2", b"KEYS\1a b\2", b"\1"),
+    ]
+)
+WAITING = st.lists(
+    st.lists(WORDS, max_size=9).map(b"".join)
+    | st.builds(
+        lambda due, topic, queue, rest: (
+            b"TIMER_OUT_MS\1%b\2REAL_TOPIC\1%b\2REAL_QID\1%b\2%b"
+            % (due, topic, queue, rest)
+        ),
+        *(WORDS, WORDS, WORDS),
+        st.lists(WORDS, max_size=5).map(b"".join),
+    ),
+    max_size=3,
+)
+
+
+def waiting_record(text: bytes) -> bytes:
+    return message.assemble(
+        *(message.MAGIC_V1, b"\1t", 0, 7, 0, 0, 0, 1, bytes(8), 2, bytes(8), 0, 0),
+        *(b"body", text, 5),
+    )
 
 
 def dump(header: object, ascii_only: bool = True) -> str:
@@ -233,7 +291,39 @@ def test_headers_as_clients_make_them_are_not_left(without, order):
     assert got == (
         *(7, True, "orders", 8, 8, 8, 8, 0 if "j" in without else 8),
         fields.get("i", ""),
+        None,
     )
+
+
+@needs_compiled_forms
+@pytest.mark.parametrize("without", ["", "i", "n"])
+@pytest.mark.parametrize("order", [1, -1])
+def test_who_sent_it_is_read_alike(without, order):
+    given = {**FIELDS, **SIGNED}
+    fields = {name: given[name] for name in [*given][::order] if name not in without}
+    header = dump({**ENVELOPE, "extFields": fields}).encode()
+    expected, got = both("plain_send", header)
+    assert got == expected
+    assert got[-1][:5] == ("key", "c2lnbmF0dXJl+/==", "token", "HmacSHA256", "tenant")
+
+
+@needs_compiled_forms
+@given(WAITING)
+def test_what_waits_is_read_alike(texts):
+    expected, got = both("waiting_in", b"".join(map(waiting_record, texts)))
+    assert got == expected
+
+
+@needs_compiled_forms
+@given(TEXTS.map(lambda text: text.encode(errors="ignore")), st.none() | WORDS)
+def test_records_are_moved_alike(text, other):
+    record = waiting_record(text)
+    assert both("records_in", record)[0] == both("records_in", record)[1]
+    place = (message.MAGIC_V2, b"\0\1t", 1, 2, 3, 4)
+    expected, got = both("moved_all", [(record, other)], *place)
+    assert got == expected
+    expected, got = both("committed", record, other or b"", *place, 5)
+    assert got == expected
 
 
 @needs_compiled_forms

@@ -15,7 +15,6 @@ from gateway.wire.errors import HeaderError
 from gateway.wire.frame import I32
 from gateway.wire.header import (
     ROWS,
-    Access,
     Empty,
     Header,
     decode_request,
@@ -191,12 +190,12 @@ def test_a_name_of_its_own_is_kept_on_the_wire() -> None:
 def test_a_row_says_what_was_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(header, "ROWS", {})
 
-    @request(RequestCode.POP_ROLLBACK, access=Access.ADMIN, reply=Offset)
+    @request(RequestCode.GET_LITE_TOPIC_INFO, reply=Offset)
     class Rollback(Header, frozen=True):
         count: I32
 
     row = row_of(Rollback)
-    assert row[:4] == (RequestCode.POP_ROLLBACK, Rollback, Offset, Access.ADMIN)
+    assert row[:3] == (RequestCode.GET_LITE_TOPIC_INFO, Rollback, Offset)
     assert decode_request(row, msgspec.Raw(b'{"count":"2"}')) == Rollback(2)
 
 
@@ -205,14 +204,14 @@ def test_a_second_declaration_of_a_code_fails() -> None:
         pass
 
     with pytest.raises(ValueError, match="Again declares 30 a second time"):
-        request(RequestCode.GET_MAX_OFFSET, access=Access.READ)(Again)
+        request(RequestCode.GET_MAX_OFFSET)(Again)
     assert ROWS[RequestCode.GET_MAX_OFFSET].header is GetMaxOffset
 
 
 def test_a_second_declaration_of_a_header_fails() -> None:
-    with pytest.raises(ValueError, match="GetMaxOffset declares 200056 a second"):
-        request(RequestCode.POP_ROLLBACK, access=Access.READ)(GetMaxOffset)
-    assert RequestCode.POP_ROLLBACK not in ROWS
+    with pytest.raises(ValueError, match="GetMaxOffset declares 200076 a second"):
+        request(RequestCode.GET_LITE_TOPIC_INFO)(GetMaxOffset)
+    assert RequestCode.GET_LITE_TOPIC_INFO not in ROWS
 
 
 def test_a_code_that_is_not_in_the_list_cannot_be_declared() -> None:
@@ -220,4 +219,4 @@ def test_a_code_that_is_not_in_the_list_cannot_be_declared() -> None:
         pass
 
     with pytest.raises(ValueError, match="99999"):
-        request(99999, access=Access.READ)(Stray)
+        request(99999)(Stray)

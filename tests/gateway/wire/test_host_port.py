@@ -23,3 +23,22 @@ def test_addresses_go_to_text_and_back(host: str, port: int, text: str) -> None:
 def test_an_address_without_a_port_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="invalid literal"):
         host_port.split(text)
+
+
+@pytest.mark.parametrize(
+    ("host", "plain"),
+    [
+        ("10.0.0.7", "10.0.0.7"),
+        ("::ffff:10.0.0.7", "10.0.0.7"),
+        ("fe80::1%eth0", "fe80::1"),
+        ("0:0:0:0:0:0:0:1", "::1"),
+    ],
+)
+def test_a_clients_address_has_one_form(host: str, plain: str) -> None:
+    assert host_port.plain_ip(host) == plain
+
+
+@pytest.mark.parametrize("host", ["", "localhost", "10.0.0.7:80"])
+def test_what_is_no_address_has_none(host: str) -> None:
+    with pytest.raises(ValueError, match="IPv4 or IPv6"):
+        host_port.plain_ip(host)

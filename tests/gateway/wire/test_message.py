@@ -27,6 +27,7 @@ from gateway.wire.message import (
     pack_host,
     split,
     topic_field,
+    view_pairs,
     view_properties,
 )
 from tests import captures
@@ -125,6 +126,7 @@ def test_captured_messages_are_read_and_written_to_the_same_bytes(code: int) -> 
             assert encode(got) == bytes(data)
             assert got.body_crc == crc(got.body)
             assert view_properties(data) == got.properties.encode()
+            assert view_pairs(data) == f"\x02{got.properties}\x02".encode()
             again = properties.dump(properties.parse(got.properties))
             assert again.rstrip("\x02") == got.properties.rstrip("\x02")
             count += 1
@@ -160,6 +162,7 @@ def test_a_pulls_body_is_cut_into_its_messages(sent: list[Message]) -> None:
 @given(messages)
 def test_properties_are_found_without_taking_the_message_apart(sent: Message) -> None:
     assert view_properties(encode(sent)) == sent.properties.encode()
+    assert view_pairs(encode(sent)) == f"\x02{sent.properties}\x02".encode()
 
 
 @pytest.mark.parametrize("born", ["192.0.2.1", "2001:db8::1"])

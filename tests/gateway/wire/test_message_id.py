@@ -17,6 +17,7 @@ from gateway.wire.message_id import (
     address_prefix,
     base,
     format_offset_msg_id,
+    offset_of,
     pack,
     parse_offset_msg_id,
     unpack,
@@ -42,6 +43,7 @@ offsets = st.integers(0, MAX_OFFSET)
 def test_golden_ids(partition: int, offset: int, retry: bool, number: int) -> None:
     assert pack(partition, offset, retry=retry) == number
     assert unpack(number) == MessageId(retry, partition, offset)
+    assert offset_of(number) == offset
 
 
 @given(partitions, offsets, st.booleans())

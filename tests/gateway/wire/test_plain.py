@@ -79,7 +79,8 @@ def test_a_message_that_needs_more_is_not_plain(form, text):
     assert record(form("plain_record"), text) is None
 
 
-def test_the_answer_is_the_one_that_any_command_would_get(form):
+@pytest.mark.parametrize("handle", ["", "djEgdCBi"])
+def test_the_answer_is_the_one_that_any_command_would_get(form, handle):
     prefix = message_id.address_prefix("10.0.0.1", 9876)
     expected = encode_frame(
         0,
@@ -93,19 +94,21 @@ def test_the_answer_is_the_one_that_any_command_would_get(form):
                 transaction_id='u"k',
                 msg_region="DefaultRegion",
                 trace_on=True,
+                recall_handle=handle or None,
             )
         ),
     )
     got = form("sent_frame")(
         *(3, 'u"k', prefix.encode(), 77, 1, b'"DefaultRegion"', 12, 9),
         ROPEWAY_VERSION,
+        handle.encode(),
     )
     assert got[:8] == expected[:8]
     assert msgspec.json.decode(got[8:]) == msgspec.json.decode(expected[8:])
 
 
 def test_of_a_batch_all_ids_are_answered(form):
-    got = form("sent_frame")(0, "u", b"7F", 0xFF, 3, b'"r"', 1, 2, 3)
+    got = form("sent_frame")(0, "u", b"7F", 0xFF, 3, b'"r"', 1, 2, 3, b"")
     assert msgspec.json.decode(got[8:])["extFields"]["msgId"] == (
         "7F00000000000000FF,7F0000000000000100,7F0000000000000101"
     )
@@ -134,7 +137,19 @@ def test_the_header_of_a_send_is_read_at_once(form, one_way):
     assert read == (
         *(9, one_way, "orders", 3, 1, 1795248367175, 5, 0),
         "UNIQ_KEY\1u\2",
+        None,
     )
+
+
+def test_who_sent_it_is_read_with_it(form):
+    fields = {"AccessKey": "k", "Signature": "s=", "ns": "tenant"}
+    header = header_of().replace(
+        b'{"a":', b"%b," % msgspec.json.encode(fields)[:-1] + b'"a":'
+    )
+    *_, claims = form("plain_send")(header)
+    assert claims[:5] == ("k", "s=", "", "", "tenant")
+    assert claims[5].startswith(b"kgordersTBW102831")
+    assert claims[5].endswith(b"UNIQ_KEY\1u\2falsefalsetenant")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ropeway.client import (
+    ClientConfig,
     ConsumeFrom,
     ConsumerConfig,
     Message,
@@ -30,6 +31,12 @@ CONSUMER = ConsumerConfig(
 """Short intervals, so that tests need not wait."""
 
 PRODUCER = ProducerConfig(heartbeat_interval_s=1, route_interval_s=0.5)
+
+PATIENT = ClientConfig(connect_timeout_s=60, request_timeout_s=60)
+"""For machines on which much else runs."""
+
+PATIENT_PRODUCER = ProducerConfig(connect_timeout_s=60, request_timeout_s=60)
+"""Likewise."""
 
 
 def scenario(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:

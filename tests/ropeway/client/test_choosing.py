@@ -1,6 +1,11 @@
 """The queues that messages go to."""
 
-from ropeway.client import Message, MessageQueue, select_by_sharding_key
+from ropeway.client import (
+    Message,
+    MessageQueue,
+    select_by_keys,
+    select_by_sharding_key,
+)
 from ropeway.client.choosing import QueueChoice
 
 QUEUES = [MessageQueue("t", broker, number) for broker in "ab" for number in range(2)]
@@ -39,3 +44,14 @@ def test_a_selector_decides_before_a_sharding_key_and_both_before_a_failure():
     for _ in range(4):
         assert choice.choose(QUEUES, keyed, None, at_key) == at_key
         assert choice.choose(QUEUES, keyed, lambda some, _: some[3]) == QUEUES[3]
+
+
+def test_one_key_has_one_queue_and_it_is_javas():
+    queues = [MessageQueue("t", "b", number) for number in range(7)]
+    for keys, queue_id in {
+        ("a",): 97 % 7,
+        ("polygenelubricants",): 2,
+        ("a", "b"): (97 * 31**2 + 32 * 31 + 98) % 7,
+    }.items():
+        message = Message("t", b"x", keys=keys)
+        assert select_by_keys(queues, message).queue_id == queue_id

@@ -1,5 +1,7 @@
 """Messages that come again: retry topics and dead letters."""
 
+import pytest
+
 from ropeway.client import RETRY
 from tests.ropeway.client.scenario import (
     Inbox,
@@ -10,6 +12,7 @@ from tests.ropeway.client.scenario import (
 )
 
 
+@pytest.mark.slow
 @scenario
 async def test_failed_messages_come_again_until_they_are_dead_letters(
     name_server, topic, group

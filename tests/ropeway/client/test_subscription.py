@@ -2,7 +2,7 @@
 
 import pytest
 
-from ropeway.client.subscription import parse
+from ropeway.client.subscription import Sql, parse
 
 
 @pytest.mark.parametrize("expression", ["*", "", "  "])
@@ -35,3 +35,12 @@ def test_a_tag_is_told_from_another_with_the_same_hash():
 def test_an_expression_without_a_tag_is_refused():
     with pytest.raises(ValueError, match="names no tag; allowed"):
         parse("t", "||", 1)
+
+
+def test_a_condition_is_for_the_broker_to_read():
+    subscription = parse("t", Sql(" a > 5 "), 1)
+    assert subscription.wants("any")
+    assert subscription.data().expression_type == "SQL92"
+    assert subscription.data().sub_string == "a > 5"
+    with pytest.raises(ValueError, match="an SQL condition is empty; allowed"):
+        parse("t", Sql(" "), 1)

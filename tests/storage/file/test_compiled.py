@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from storage.file import picking
 from storage.file.block import ENTRY
-from storage.file.compiled import TWINS
+from storage.file.compiled import may_be_compiled
 from tests.compiler import needs_compiled_forms
 
 assert picking  # it declares what may be compiled
@@ -21,7 +21,7 @@ ENTRIES = st.lists(st.tuples(GAPS, SIZES, st.integers(-2, 2)), min_size=1, max_s
 
 
 def both(name: str, *given: Any) -> tuple[Any, Any]:
-    python, compiled = TWINS[name]
+    python, compiled = may_be_compiled.twins[name]
     assert compiled is not None
     return python(*given), compiled(*given)
 
@@ -94,7 +94,7 @@ def test_checksums_are_the_same(data: bytes, before: int) -> None:
 def test_a_compiled_form_refuses_what_it_cannot_read(
     name: str, wrong: tuple[object, ...]
 ) -> None:
-    compiled = TWINS[name][1]
+    compiled = may_be_compiled.twins[name][1]
     assert compiled is not None
     with pytest.raises(TypeError):
         compiled(*wrong)

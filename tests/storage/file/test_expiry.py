@@ -116,3 +116,55 @@ def test_a_reader_that_was_waiting_goes_on_after_what_was_dropped(
         await log.close()
 
     asyncio.run(main())
+
+
+def test_records_of_a_topic_that_is_kept_longer_outlive_age_and_size(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        clock = Clock()
+        settings = FileLogSettings(
+            segment_bytes=1 << 16,
+            retention_ms=1000,
+            retention_bytes=1 << 17,
+            kept_ms={"kept": 10_000, "absent": 99_000},
+        )
+        log = open_log(tmp_path, settings, clock)
+        await log.create(TOPIC, [0])
+        await log.create("kept", [0])
+        busy, kept = log.partition(TOPIC, 0), log.partition("kept", 0)
+        await begin(kept, record("waits"))
+        for i in range(8):
+            await begin(busy, record(f"{i}" * 30_000))
+        clock.now_ms += 9000
+        assert (await log.expire(clock.now_ms)).segments == 0
+        assert kept.first == 0
+        clock.now_ms += 2000
+        assert (await log.expire(clock.now_ms)).segments > 0
+        assert kept.first == kept.end == 1
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_what_is_needed_stays_until_it_is_not(tmp_path: Path) -> None:
+    async def main() -> None:
+        clock = Clock()
+        settings = FileLogSettings(segment_bytes=1 << 16, retention_ms=1000)
+        log = open_log(tmp_path, settings, clock)
+        await log.create(TOPIC, [0, 1])
+        partition = log.partition(TOPIC, 0)
+        for i in range(6):
+            await begin(partition, record(f"{i}" * 30_000))
+        clock.now_ms += 100_000
+        log.need(TOPIC, 0, 0)
+        log.need("no such topic", 0, 0)
+        assert (await log.expire(clock.now_ms)).segments == 0
+        log.need(TOPIC, 0, 3)
+        assert (await log.expire(clock.now_ms)).segments == 1
+        assert partition.first == 2
+        log.need(TOPIC, 0, None)
+        assert (await log.expire(clock.now_ms)).segments > 0
+        await log.close()
+
+    asyncio.run(main())

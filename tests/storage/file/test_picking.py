@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage.file.block import ENTRY
-from storage.file.compiled import TWINS
+from storage.file.compiled import may_be_compiled
 from storage.file.picking import are_whole, grouped, pick
 from tests.compiler import needs_compiled_forms
 
@@ -23,7 +23,7 @@ FORMS = [
 @pytest.fixture(params=FORMS)
 def form(request: pytest.FixtureRequest) -> Callable[..., object]:
     """Each form of `pick`."""
-    found = TWINS[pick.__name__][request.param]
+    found = may_be_compiled.twins[pick.__name__][request.param]
     assert found is not None
     return found
 

@@ -6,9 +6,8 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
-from storage.api import Filter
+from storage.api import MAX_LOOKS, Filter
 from storage.file import FileLogSettings, open_log
-from storage.file.reader import LOOKS
 from tests.contracts.log import TOPIC, begin, read_all, record, texts
 
 if TYPE_CHECKING:
@@ -76,13 +75,41 @@ def test_a_filtered_read_looks_at_a_bounded_number_of_entries(tmp_path: Path) ->
         log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 20))
         await log.create(TOPIC, [0])
         partition = log.partition(TOPIC, 0)
-        await begin(partition, *[record("x", 1)] * (LOOKS + 10), record("y", 2))
+        await begin(partition, *[record("x", 1)] * (MAX_LOOKS + 10), record("y", 2))
         nothing = partition.read_now(0, 32, 1 << 20, Filter({2}))
         assert nothing is not None
-        assert (nothing.records, nothing.next_offset) == (0, LOOKS)
-        found = partition.read_now(LOOKS, 32, 1 << 20, Filter({2}))
+        assert (nothing.records, nothing.next_offset) == (0, MAX_LOOKS)
+        found = partition.read_now(MAX_LOOKS, 32, 1 << 20, Filter({2}))
         assert found is not None
         assert texts(found) == ["y"]
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_what_was_asked_about_is_not_asked_again_when_the_rest_is_cold(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path, SETTINGS)
+        await log.create(TOPIC, [0])
+        words = [f"{i:05}" + "x" * 2000 for i in range(400)]
+        for i in range(0, 400, 10):
+            await begin(
+                log.partition(TOPIC, 0), *[record(w) for w in words[i : i + 10]]
+            )
+        await log.close()
+        forget_pages(tmp_path)
+        log = open_log(tmp_path, SETTINGS)
+        asked: list[int] = []
+
+        def accept(data: bytes | memoryview) -> bool:
+            asked.append(int(bytes(data[4:9])))
+            return asked[-1] in (111, 399)
+
+        found = await read_all(log.partition(TOPIC, 0), 0, Filter(accept=accept))
+        assert found == [words[111], words[399]]
+        assert asked == list(range(400))
         await log.close()
 
     asyncio.run(main())

@@ -85,6 +85,7 @@ def copy(source: Path, target: Path) -> Path:
     return only_segment(target)
 
 
+@pytest.mark.slow
 def test_a_cut_at_every_byte_of_the_last_blocks_keeps_the_whole_ones(
     tmp_path: Path,
 ) -> None:
@@ -122,6 +123,7 @@ def test_a_file_that_ends_early_is_a_torn_end_too(tmp_path: Path) -> None:
         assert found == blocks[0] + (blocks[1] if cut == starts[2] else [])
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_at_every_byte_of_the_last_block_drops_only_that_block(
     tmp_path: Path,
 ) -> None:
@@ -135,6 +137,7 @@ def test_a_flipped_bit_at_every_byte_of_the_last_block_drops_only_that_block(
         assert [one.position for one in log.recovery.dropped] == [starts[2]]
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_at_every_byte_before_synced_blocks_is_refused_or_skipped(
     tmp_path: Path,
 ) -> None:

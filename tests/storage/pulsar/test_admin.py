@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from storage.api import LogUnavailableError
+from storage.pulsar import admin as module
 from storage.pulsar.admin import Admin, AdminRefusedError, NotPermittedError
 from storage.pulsar.names import PulsarName
 from tests.system.process import free_ports
@@ -36,6 +37,9 @@ class Rest:
         self.asked.append((request.method, request.raw_path, text))
         self.tokens.append(request.headers.get("Authorization"))
         status, body = self._answers[request.method, request.raw_path].pop(0)
+        if status == HTTPStatus.TEMPORARY_REDIRECT:
+            onward = str(body).replace("PORT", str(request.url.port))
+            return web.Response(status=status, headers={"Location": onward})
         return web.json_response(body, status=status)
 
 
@@ -111,12 +115,28 @@ def test_two_nodes_that_make_a_topic_at_once_both_succeed() -> None:
 def test_an_absent_topic_is_deleted_already() -> None:
     async def test(admin: Admin, _: Rest) -> None:
         await admin.delete(ORDERS)
-        with pytest.raises(AdminRefusedError, match=r"DELETE .*: 500 broken") as caught:
+        with pytest.raises(AdminRefusedError, match=r"DELETE .*: 412 busy") as caught:
             await admin.delete(ORDERS)
-        assert caught.value.status == HTTPStatus.INTERNAL_SERVER_ERROR
+        assert caught.value.status == HTTPStatus.PRECONDITION_FAILED
 
     path = f"{PATH}/partitions?force=true"
-    run({("DELETE", path): [(404, {"reason": "?"}), (500, {"reason": "broken"})]}, test)
+    run({("DELETE", path): [(404, {"reason": "?"}), (412, {"reason": "busy"})]}, test)
+
+
+def test_what_a_broker_failed_at_is_asked_again_for_a_while(monkeypatch) -> None:
+    failed = (500, {"reason": "Not enough non-faulty bookies available"})
+
+    async def test(admin: Admin, rest: Rest) -> None:
+        await admin.create_plain("persistent://public/default/a")
+        assert len(rest.asked) == 3
+        monkeypatch.setattr(module, "_RETRY_FOR_S", 0.0)
+        with pytest.raises(AdminRefusedError, match="500 Not enough non-faulty"):
+            await admin.create_plain("persistent://public/default/a")
+        assert len(rest.asked) == 4
+
+    monkeypatch.setattr(module, "_RETRY_EVERY_S", 0.01)
+    path = "/admin/v2/persistent/public/default/a"
+    run({("PUT", path): [failed, failed, (204, None), failed]}, test)
 
 
 def test_the_open_ledger_has_the_entries_that_it_says() -> None:
@@ -175,6 +195,56 @@ def test_a_host_that_does_not_answer_is_passed_over() -> None:
 
     gone = (404, {"reason": "no such namespace"})
     run({("GET", "/admin/v2/namespaces/public/x"): [gone] * 2}, test, dead_first=True)
+
+
+def test_another_broker_that_a_broker_names_gets_the_same_with_the_token() -> None:
+    async def test(admin: Admin, rest: Rest) -> None:
+        await admin.set_policy("public/x", "deduplication", True)
+        assert rest.asked == [("POST", path, "true"), ("POST", onward, "true")]
+        assert rest.tokens == ["Bearer secret"] * 2
+
+    path = "/admin/v2/namespaces/public/x/deduplication"
+    onward = f"{path}?authoritative=true"
+    run(
+        {
+            # The same server; to an HTTP client it is another one.
+            ("POST", path): [(307, f"http://localhost:PORT{onward}")],
+            ("POST", onward): [(204, None)],
+        },
+        test,
+    )
+
+
+def test_a_broker_that_is_named_and_gone_is_waited_for(monkeypatch) -> None:
+    async def test(admin: Admin, rest: Rest) -> None:
+        await admin.create_plain("persistent://public/default/a")
+        assert len(rest.asked) == 3
+        monkeypatch.setattr(module, "_RETRY_FOR_S", 0.0)
+        with pytest.raises(AdminRefusedError, match=f"{dead}, .*does not answer"):
+            await admin.create_plain("persistent://public/default/a")
+
+    monkeypatch.setattr(module, "_RETRY_EVERY_S", 0.01)
+    path = "/admin/v2/persistent/public/default/a"
+    dead = f"127.0.0.1:{free_ports(1)[0]}"
+    away = (307, f"http://{dead}{path}")
+    run({("PUT", path): [away, away, (204, None), away]}, test)
+
+
+@pytest.mark.parametrize(
+    ("onward", "times"),
+    [("https://127.0.0.1:PORT/x", 1), ("", 6), ("http://127.0.0.1:PORT{path}", 6)],
+)
+def test_the_token_is_not_carried_in_circles_nor_out_of_its_scheme(
+    onward: str, times: int
+) -> None:
+    async def test(admin: Admin, rest: Rest) -> None:
+        with pytest.raises(AdminRefusedError, match="307 sent on to http"):
+            await admin.policies("public/x")
+        assert len(rest.asked) == times
+
+    path = "/admin/v2/namespaces/public/x"
+    away = (307, onward.replace("{path}", path))
+    run({("GET", path): [away] * times}, test)
 
 
 def test_when_no_host_answers_all_are_named() -> None:

@@ -138,6 +138,59 @@ async def test_a_dead_broker_is_passed_over_for_the_next():
 
 
 @looped
+async def test_all_who_ask_at_once_pass_over_a_dead_broker():
+    dead = f"pulsar://127.0.0.1:{free_ports(1)[0]}"
+    for count in (2, 3):
+        async with running() as broker, client(dead, broker.url) as one:
+            # Without another try: those who make a topic do not wait for one.
+            found = await asyncio.gather(*(one.host_of(TOPIC) for _ in range(count)))
+            assert found == ["127.0.0.1"] * count
+
+
+@pytest.mark.parametrize("silent", [Connect, Lookup])
+@looped
+async def test_a_broker_that_stands_still_is_passed_over_for_the_next(
+    monkeypatch, silent
+):
+    monkeypatch.setattr(module, "LOOK_UP_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(module, "CONNECT_TIMEOUT_S", 0.2)
+    async with running() as still, running() as broker:
+        del still.answers[silent]
+        async with client(still.url, broker.url) as one:
+            await producer(one)
+            await producer(one)
+            assert len(still.of(silent)) == 1
+            assert len(broker.of(Lookup)) == 2
+
+
+@looped
+async def test_a_broker_that_is_not_ready_is_passed_over_for_the_next():
+    async with running() as starting, running() as broker:
+        starting.answers[Lookup] = pointing(LookupType.FAILED, None, error=6)
+        async with client(starting.url, broker.url) as one:
+            assert await one.host_of(TOPIC) == "127.0.0.1"
+
+
+@looped
+async def test_each_of_several_proxies_connects_to_what_it_named():
+    async with running() as gone, running() as proxy:
+        for each in (gone, proxy):
+            each.answers[Lookup] = pointing(
+                LookupType.CONNECT, "pulsar://b:6650", proxy_through_service_url=True
+            )
+        gone.refuse(OpenProducer, 6, times=1)
+        async with client(gone.url, proxy.url) as one:
+            waiting = asyncio.ensure_future(producer(one))
+            await gone.wait(OpenProducer, 1)
+            gone.answers[Lookup] = pointing(LookupType.FAILED, None, error=6)
+            await waiting
+            assert [each.proxy_to_broker_url for each in proxy.of(Connect)] == [
+                None,
+                "b:6650",
+            ]
+
+
+@looped
 async def test_no_broker_at_all_is_an_error_that_names_it():
     port = free_ports(1)[0]
     async with client(f"pulsar://127.0.0.1:{port}", timeout_s=0.2) as one:

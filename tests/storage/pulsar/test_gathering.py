@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.api import Filter
-from storage.pulsar.gathering import MAX_LOOKED, Gathering
+from storage.api import MAX_LOOKS, Filter
+from storage.pulsar.gathering import Gathering
 from storage.pulsar.pack import Pack, encode, peel
 
 Tagged = list[tuple[bytes, int]]
@@ -69,10 +69,10 @@ def test_it_finds_what_a_plain_loop_finds(
 
 
 def test_a_filter_looks_at_a_bounded_number() -> None:
-    (pack,) = packs([[(b"x", 0)] * (MAX_LOOKED + 5)])
+    (pack,) = packs([[(b"x", 0)] * (MAX_LOOKS + 5)])
     gathering = Gathering(0, pack.end, 32, 1000, Filter(tag_hashes={9}))
     assert not gathering.add(pack)
-    assert gathering.chunk().next_offset == MAX_LOOKED
+    assert gathering.chunk().next_offset == MAX_LOOKS
 
 
 def test_a_gap_between_packs_is_stepped_over():

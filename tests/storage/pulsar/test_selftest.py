@@ -15,6 +15,7 @@ from storage.pulsar.selftest import (
     _check_version,
     check,
     check_indexes,
+    retention_ms,
 )
 from tests.storage.pulsar.test_admin import Rest, run
 
@@ -170,3 +171,20 @@ def test_brokers_that_count_are_taken_and_others_refused_with_the_settings() -> 
     path = "/admin/v2/brokers/configuration/runtime"
     answers = [(200, good), (200, hidden), (200, uncounted), (403, None)]
     run({("GET", path): answers}, test)
+
+
+def test_retention_is_the_namespaces_or_else_the_brokers() -> None:
+    async def test(admin: Admin, _: Rest) -> None:
+        assert await retention_ms(admin, "t/n") is None
+        assert await retention_ms(admin, "t/n") == 3_600_000
+
+    run(
+        {
+            ("GET", "/admin/v2/namespaces/t/n"): [(200, GOOD), (200, {})],
+            ("GET", "/admin/v2/brokers/configuration/runtime"): [
+                (200, GOOD_BROKER),
+                (200, GOOD_BROKER),
+            ],
+        },
+        test,
+    )

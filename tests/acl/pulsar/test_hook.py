@@ -1,0 +1,157 @@
+"""The hook as the server uses it: against an admin REST, with keys that change."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from acl.api import (
+    Action,
+    Channel,
+    Credentials,
+    Hook,
+    HookError,
+    Need,
+    Principal,
+    Refused,
+    Resource,
+    ResourceKind,
+    Setting,
+    Source,
+)
+from acl.pulsar import open_hook
+from tests.acl.pulsar.issuing import SECRET, token
+from tests.acl.pulsar.test_admin import FakePulsar, asking
+from tests.remoting import looped, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+SOURCE = Source("10.0.0.1", Channel.REMOTING)
+ORDERS = Resource(ResourceKind.TOPIC, "acme|blue%orders")
+
+
+class Opened:
+    """A hook, and what it says has changed."""
+
+    def __init__(self, fake: FakePulsar, hook: Hook, changes: list[None]) -> None:
+        self.fake = fake
+        self.hook = hook
+        self.changes = changes
+
+    def who(self, access_key: str) -> Any:
+        assert self.hook.authenticator is not None
+        return self.hook.authenticator.authenticate(
+            Credentials(access_key=access_key), SOURCE
+        )
+
+    async def may(self, role: str, action: Action) -> bool:
+        assert self.hook.authorizer is not None
+        principal = self.who(token({"sub": role}))
+        found = self.hook.authorizer.authorize(
+            principal, Need(ORDERS, (action,)), SOURCE
+        )
+        if isinstance(found, Awaitable):
+            found = await found
+        assert found is not None
+        return found.allowed
+
+
+@asynccontextmanager
+async def opened(key: Path, **options: Any) -> AsyncIterator[Opened]:
+    key.write_bytes(SECRET)  # noqa: ASYNC240 - before anything runs
+    changes: list[None] = []
+    async with asking() as (fake, admin):
+        options = {
+            "admin_url": admin._bases[0],
+            "token_secret_key": str(key),
+            "refresh_s": 0.05,
+            **options,
+        }
+        more: Any = {"store": None, "vault": None, "environment": {}}
+        setting = Setting(
+            name="pulsar",
+            options=options,
+            cluster="c",
+            changed=lambda: changes.append(None),
+            **more,
+        )
+        hook = await open_hook(setting)
+        assert hook.close is not None
+        try:
+            yield Opened(fake, hook, changes)
+        finally:
+            await hook.close()
+
+
+@looped
+async def test_tokens_permissions_and_superusers_work_together(tmp_path: Path):
+    async with opened(tmp_path / "key") as one:
+        assert await one.may("writer", Action.PUB)
+        assert not await one.may("writer", Action.SUB)
+        assert await one.may("boss", Action.DELETE)
+        assert one.who(token({"sub": "root"})).super
+        assert not one.who(token({"sub": "boss"})).super
+        assert one.hook.find is not None
+        assert one.hook.find("root") == one.who(token({"sub": "root"}))
+
+
+@looped
+async def test_what_changes_in_pulsar_is_seen_while_it_runs(tmp_path: Path):
+    async with opened(tmp_path / "key") as one:
+        assert await one.may("writer", Action.PUB)
+        one.fake.answers["/admin/v2/namespaces/acme/blue"] = {}
+        await until(lambda: one.changes)
+        assert not await one.may("writer", Action.PUB)
+        one.fake.answers["/admin/v2/brokers/configuration/runtime"] = {
+            "superUserRoles": "[writer]"
+        }
+        await until(lambda: one.who(token({"sub": "writer"})).super)
+        assert not one.who(token({"sub": "root"})).super
+
+
+@looped
+async def test_a_new_key_is_used_and_a_broken_one_is_not(tmp_path: Path):
+    key = tmp_path / "key"
+    old, new = token({"sub": "a"}), token({"sub": "a"}, secret=b"new" * 20)
+    async with opened(key) as one:
+        assert isinstance(one.who(old), Principal)
+        key.write_bytes(b"half")
+        asked = len(one.fake.tokens)
+        await until(lambda: len(one.fake.tokens) > asked + 3)
+        assert isinstance(one.who(old), Principal)
+        key.write_bytes(b"new" * 20)
+        await until(lambda: isinstance(one.who(new), Principal))
+        assert isinstance(one.who(old), Refused)
+
+
+@looped
+async def test_it_opens_while_pulsar_is_down_and_lets_nobody_in_until_it_is_up(
+    tmp_path: Path,
+):
+    async with opened(tmp_path / "key") as up:
+        address = up.fake.answers.pop("/admin/v2/namespaces/acme/blue")
+        up.fake.answers["/admin/v2/namespaces/acme/blue"] = 503
+        assert not await up.may("writer", Action.PUB)
+        up.fake.answers["/admin/v2/namespaces/acme/blue"] = address
+        await until(lambda: up.changes)
+        assert await up.may("writer", Action.PUB)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"token_secret_key": "/not/there"}, "cannot be read"),
+        ({"ca_certificate": "/not/there"}, "cannot be used"),
+        ({"admin": "http://127.0.0.1:1"}, "admin"),
+    ],
+)
+@looped
+async def test_options_that_cannot_be_used_are_refused(tmp_path, options, complaint):
+    with pytest.raises(HookError, match=complaint):
+        async with opened(tmp_path / "key", **options):
+            pass

@@ -1,0 +1,99 @@
+"""The first users come from the configuration and from ACL 1.0, once."""
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+
+from acl.administration import Rule, User
+from acl.api import Action, HookError
+from acl.users import open_hook
+from tests.acl.hooks import HERE, RULES, SECRET, group, setting, signing, topic
+
+PUB, SUB, GET = Action.PUB, Action.SUB, Action.GET
+
+
+def opened(options, **more):
+    return asyncio.run(open_hook(setting(options=options, **more)))
+
+
+def test_accounts_become_users_with_the_same_permissions(tmp_path):
+    path = tmp_path / "plain_acl.yml"
+    path.write_text(RULES)
+    hook = opened({"migrate_from": str(path)})
+    found = hook.authenticator.authenticate(signing("RocketMQ", SECRET), HERE)
+    for need, allowed in (
+        (topic("orders", PUB), True),
+        (topic("prices", PUB), False),
+        (topic("prices", SUB), True),
+        (topic("other", SUB), False),
+        (group("readers", SUB), True),
+        (group("closed", SUB), False),
+        (topic("orders", GET), True),
+    ):
+        assert hook.authorizer.authorize(found, need, HERE).allowed is allowed
+    assert hook.find("rocketmq2").super
+
+
+def test_who_is_there_stays_as_it_is(tmp_path):
+    path = tmp_path / "plain_acl.yml"
+    path.write_text(RULES)
+    given = setting(options={"migrate_from": str(path)})
+
+    async def main():
+        hook = await open_hook(given)
+        await hook.administration.update_user("RocketMQ", password="changed")
+        await hook.administration.delete_rules("User:RocketMQ")
+        again = await open_hook(given)
+        assert again.authenticator.authenticate(signing("RocketMQ", "changed"), HERE)
+        assert again.administration.rules().get("User:RocketMQ") is None
+
+    asyncio.run(main())
+
+
+def test_an_account_whose_rules_make_no_sense_may_do_nothing(tmp_path):
+    path = tmp_path / "plain_acl.yml"
+    path.write_text(RULES.replace("orders=PUB|SUB", "\u043erders=PUB"))
+    with capture_logs() as logs:
+        hook = opened({"migrate_from": str(path)})
+    assert any("may do nothing" in one["event"] for one in logs)
+    who = hook.find("RocketMQ")
+    assert not hook.authorizer.authorize(who, topic("prices", SUB), HERE).allowed
+
+
+def test_the_superuser_has_its_password_from_a_file(tmp_path):
+    path = tmp_path / "password"
+    path.write_text("hush-hush\n")
+    options = {"superuser": "root", "superuser_password_file": str(path)}
+    hook = opened(options)
+    assert hook.administration.users() == {
+        "root": User("root", "hush-hush", super=True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"superuser": "root"}, "has no password"),
+        ({"superuser": "root", "superuser_password_file": "no"}, "cannot read no"),
+        ({"migrate_from": "no.yml"}, "cannot read no.yml"),
+    ],
+)
+def test_what_is_missing_is_said(options, complaint):
+    with pytest.raises(HookError, match=complaint):
+        opened(options)
+
+
+def test_a_cluster_without_a_superuser_is_told_so():
+    with capture_logs() as logs:
+        opened({})
+    assert "no superuser" in logs[0]["event"]
+
+
+def test_rules_read_as_people_write_them(tmp_path):
+    path = tmp_path / "plain_acl.yml"
+    path.write_text(RULES)
+    hook = opened({"migrate_from": str(path)})
+    rules = hook.administration.rules()["User:RocketMQ"]
+    assert Rule("Group:closed", ("All",), allowed=False) in rules.custom
+    assert rules.default[0] == Rule("Topic:*", ("All",), allowed=False)

@@ -1,0 +1,131 @@
+"""ACL 1.0 lets in who signed, for what the file says, and follows the file."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from acl.api import Action, Channel, Credentials, HookError, Principal, Refused, Source
+from acl.plain import open_hook
+from tests.acl.hooks import HERE, RULES, SECRET, cluster, group, setting, signing, topic
+
+PUB, SUB, GET, CREATE = Action.PUB, Action.SUB, Action.GET, Action.CREATE
+
+
+def with_hook(tmp_path, check, text=RULES):
+    """Run a check with the hook, and the file that it follows."""
+    path = tmp_path / "plain_acl.yml"
+    path.write_text(text)
+    changes = []
+
+    async def main():
+        given = setting("plain", {"file": str(path)}, changed=lambda: changes.append(1))
+        hook = open_hook(given)
+        try:
+            await check(hook.authenticator, path, changes)
+        finally:
+            await hook.close()
+
+    asyncio.run(main())
+
+
+def test_who_signed_is_known_and_nobody_else(tmp_path):
+    async def check(plain, *_):
+        found = plain.authenticate(signing("RocketMQ", SECRET), HERE)
+        assert isinstance(found, Principal)
+        assert (found.name, found.super) == ("RocketMQ", False)
+        assert plain.authenticate(signing("rocketmq2", "other-secret"), HERE).super
+        wrong = plain.authenticate(signing("RocketMQ", "wrong"), HERE)
+        assert isinstance(wrong, Refused)
+        assert SECRET not in f"{wrong}"
+        assert plain.authenticate(signing("nobody", SECRET), HERE) is None
+        assert plain.authenticate(Credentials(), HERE) is None
+        # A look-alike: the o's are Cyrillic.
+        assert plain.authenticate(signing("R\u043ecketMQ", SECRET), HERE) is None
+
+    with_hook(tmp_path, check)
+
+
+def test_white_addresses_are_let_in_unsigned(tmp_path):
+    async def check(plain, *_):
+        friend = Source("10.10.103.5", Channel.REMOTING)
+        assert plain.authenticate(Credentials(), friend).super
+        office = Source("198.51.100.9", Channel.REMOTING)
+        assert plain.authenticate(Credentials(access_key="RocketMQ"), office).super
+        assert plain.authenticate(Credentials(), office) is None
+
+    with_hook(tmp_path, check)
+
+
+@pytest.mark.parametrize(
+    ("need", "allowed"),
+    [
+        (topic("orders", PUB), True),
+        (topic("orders", GET), True),
+        (topic("prices", SUB), True),
+        (topic("prices", PUB), False),
+        (topic("prices", PUB, SUB), True),
+        (topic("secret", SUB), False),
+        (topic("secret", GET), False),
+        (topic("orders", CREATE), False),
+        (topic("*", Action.LIST), False),
+        (group("any", SUB), True),
+        (group("closed", SUB), False),
+        (cluster(GET), False),
+    ],
+)
+def test_permissions_are_those_of_the_file(tmp_path, need, allowed):
+    async def check(plain, *_):
+        who = plain.find("RocketMQ")
+        assert plain.authorize(who, need, HERE).allowed is allowed
+        assert plain.authorize(Principal("RocketMQ", "tokens"), need, HERE) is None
+
+    with_hook(tmp_path, check)
+
+
+def test_a_changed_file_counts_and_a_broken_one_does_not(tmp_path):
+    async def check(plain, path, changes):
+        old = signing("RocketMQ", SECRET)
+        for broken in (RULES[:150], "accounts: [", ""):
+            path.write_text(broken)
+            await plain.look_again()
+            assert isinstance(plain.authenticate(old, HERE), Principal)
+        path.unlink()
+        await plain.look_again()
+        assert isinstance(plain.authenticate(old, HERE), Principal)
+        assert not changes
+        path.write_text(RULES.replace(SECRET, "new-secret"))
+        await plain.look_again()
+        assert changes
+        # What was signed before the change of keys is worth nothing.
+        assert isinstance(plain.authenticate(old, HERE), Refused)
+        assert plain.authenticate(signing("RocketMQ", "new-secret"), HERE)
+
+    with_hook(tmp_path, check)
+
+
+def test_an_account_that_is_gone_may_do_nothing(tmp_path):
+    async def check(plain, path, _):
+        who = plain.find("RocketMQ")
+        path.write_text("accounts: []\n")
+        await plain.look_again()
+        assert not plain.authorize(who, topic("orders", PUB), HERE).allowed
+
+    with_hook(tmp_path, check)
+
+
+@pytest.mark.parametrize("options", [{}, {"file": 7}, {"file": "x", "more": 1}])
+def test_options_that_make_no_sense_are_named(options):
+    with pytest.raises(HookError, match="allowed"):
+        open_hook(setting("plain", options))
+
+
+def test_a_file_that_cannot_be_used_at_the_start_stops_it(tmp_path):
+    with pytest.raises(HookError, match="cannot read"):
+        open_hook(setting("plain", {"file": str(tmp_path / "no.yml")}))
+
+
+def test_a_principal_can_travel():
+    who = Principal("a", "plain", super=True, roles=("x",))
+    text = msgspec.json.encode(who)
+    assert msgspec.json.decode(text, type=Principal) == who

@@ -1,0 +1,45 @@
+"""What is kept of users and rules is read back, and damage lets nobody in."""
+
+from structlog.testing import capture_logs
+
+from acl.administration import Rule, Rules, User
+from acl.records import Records, dump_rules, dump_user
+from acl.vault import FernetVault, new_key
+
+VAULT = FernetVault([new_key()])
+ALICE = User("alice", "hush", super=True, enabled=False)
+RULES = Rules("User:alice", (Rule("Topic:a", ("Pub",), allowed=True),))
+
+
+def test_users_and_rules_come_back():
+    records = Records(VAULT)
+    records.take(
+        {"user,alice": dump_user(ALICE, VAULT), "rules,User:alice": dump_rules(RULES)}
+    )
+    assert records.users == {"alice": ALICE}
+    assert records.rules == {"User:alice": RULES}
+    records.take({})
+    assert (records.users, records.rules, records.policies) == ({}, {}, {})
+
+
+def test_what_is_damaged_is_left_out_and_said_without_secrets():
+    records = Records(VAULT)
+    other = dump_user(ALICE, FernetVault([new_key()]))
+    with capture_logs() as logs:
+        records.take(
+            {
+                "user,alice": other,
+                "user,bob": "{",
+                "rules,User:alice": '{"subject":"User:alice"}',
+                "rules,User:bob": '{"subject":"User:bob","custom":[{"resource":"x",'
+                '"actions":["Pub"],"allowed":true}]}',
+                "something else": "x",
+            }
+        )
+    assert records.users == {}
+    assert list(records.rules) == ["User:alice"]
+    assert len(logs) == 3
+    assert "hush" not in repr(logs)
+    with capture_logs() as logs:
+        records.take({"user,bob": "{"})
+    assert not logs

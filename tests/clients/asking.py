@@ -1,0 +1,54 @@
+"""What an administrator's tool asks of a server, over a connection of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from gateway.wire.commands.admin import GetConsumeStats
+from tests.remoting import Frame, Remoting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gateway.wire.header import Header
+    from tests.clients.fixtures import Server
+
+
+def ask(server: Server, header: Header, body: bytes = b"") -> Frame:
+    """Ask the last of a server's nodes, which is not the one that leads."""
+    host, _, port = server.name_server.split(";")[-1].rpartition(":")
+
+    async def run() -> Frame:
+        client = Remoting(*await asyncio.open_connection(host, int(port)))
+        try:
+            return await client.ask(header, body)
+        finally:
+            await client.close()
+
+    return asyncio.run(run())
+
+
+def lag(server: Server, group: str, topic: str) -> int:
+    """How many messages of a topic a group has not done."""
+    answer = ask(server, GetConsumeStats(consumer_group=group, topic=topic))
+    assert answer.code == 0, answer.remark
+    return sum(end - done for end, done in progress(answer.body))
+
+
+def progress(body: bytes) -> list[tuple[int, int]]:
+    """End and offset of each queue in consume stats."""
+    ends, offsets = (
+        [int(part.split(b",")[0]) for part in body.split(b'"%b":' % name)[1:]]
+        for name in (b"brokerOffset", b"consumerOffset")
+    )
+    return list(zip(ends, offsets, strict=True))
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds."""
+    give_up = time.monotonic() + 90
+    while not condition():
+        assert time.monotonic() < give_up
+        time.sleep(0.2)

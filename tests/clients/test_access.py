@@ -1,0 +1,147 @@
+"""Access control by RocketMQ's own rules, as its clients sign and meet it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ropeway.client import Admin, ClientConfig, Credentials
+from tests.clients.harness import WAIT_SECONDS, Session, bodies
+from tests.clients.programs import GO, JAVA_4, JAVA_5, each
+from tests.system.ropeway import Ropeway
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.clients.fixtures import Agents
+    from tests.clients.harness import Event
+    from tests.clients.programs import Client
+
+SECRET = "hush-hush-hush"
+ROOT, PLAIN, USER = "root-root", "plain-alice", "user-alice"
+STRANGER = {"access_key": "stranger", "secret_key": SECRET}
+SETTINGS = """\
+[topics]
+auto_create = false
+[acl]
+hooks = ["plain", "users"]
+key_file = "{folder}/key"
+audit_file = "{folder}/audit"
+[acl.options.plain]
+file = "{folder}/plain_acl.yml"
+[acl.options.users]
+superuser = "root-root"
+superuser_password_file = "{folder}/password"
+migrate_from = "{folder}/users.yml"
+"""
+ACCOUNT = """\
+accounts:
+  - accessKey: {name}
+    secretKey: {secret}
+    defaultTopicPerm: DENY
+    defaultGroupPerm: SUB
+    topicPerms: [orders=PUB|SUB, shown=SUB]
+    groupPerms: [others=DENY]
+"""
+numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rules: one account by ACL 1.0, and one with the same rules by ACL 2.0."""
+    from acl.vault import new_key
+
+    made = tmp_path_factory.mktemp("rules")
+    (made / "key").write_text(new_key())
+    (made / "password").write_text(SECRET)
+    for file, name in (("plain_acl.yml", PLAIN), ("users.yml", USER)):
+        (made / file).write_text(ACCOUNT.format(name=name, secret=SECRET))
+    (made / "ropeway.toml").write_text(SETTINGS.format(folder=made))
+    return made
+
+
+@pytest.fixture(scope="module")
+def guarded(folder: Path) -> Iterator[Ropeway]:
+    """A gateway that guards, with topics that only the superuser can make."""
+    server = Ropeway(folder / "server", options=["--config", f"{folder}/ropeway.toml"])
+    server.start()
+
+    async def make() -> None:
+        root = Credentials(access_key=ROOT, secret_key=SECRET)
+        config = ClientConfig(credentials=root)
+        async with Admin(server.name_server, config=config) as admin:
+            for topic in ("orders", "shown", "hidden"):
+                await admin.create_topic(topic, 1)
+
+    try:
+        asyncio.run(make())
+        yield server
+    finally:
+        server.kill()
+
+
+@pytest.fixture
+def signing(agents: Agents, guarded: Ropeway) -> Callable[[Client], Session]:
+    """A client's agent, talking to the gateway that guards."""
+    return lambda client: Session(agents.of(client), guarded.name_server)
+
+
+@pytest.fixture
+def refused(folder: Path) -> Callable[[], list[Event]]:
+    """What the audit log has."""
+    return lambda: [
+        json.loads(line) for line in (folder / "audit").read_text().splitlines()
+    ]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
+
+
+def failures(session: Session, topic: str, **who: str) -> list[Event]:
+    """What becomes of one message."""
+    sending = session.call("produce", topic=topic, messages=[{"body": "no"}], **who)
+    return sending.finish().events("failed")
+
+
+@each(JAVA_5, JAVA_4, GO)
+@pytest.mark.parametrize("account", [PLAIN, USER], ids=["ACL 1.0", "ACL 2.0"])
+def test_who_may_sends_and_receives_and_who_may_not_is_told_so(
+    client: Client,
+    account: str,
+    signing: Callable[[Client], Session],
+    refused: Callable[[], list[Event]],
+) -> None:
+    session = signing(client)
+    who = {"access_key": account, "secret_key": SECRET}
+    number = next(numbers)
+    body, group = f"body {number}", f"readers-{number}"
+    session.produce("orders", [{"body": body}], **who)
+    consumer = session.start("consume", topic="orders", group=group, **who)
+    assert body in bodies(consumer.wait_for_bodies([body]))
+    consumer.stop()
+    (failed,) = failures(session, "shown", **who)
+    said = failed["error"] + failed.get("cause", "")
+    assert f"{account} may not Pub Topic:shown" in said
+    # Not even where the topic is.
+    assert failures(session, "hidden", **who)
+    assert failures(session, "orders", **STRANGER)
+
+    consumer = session.start("consume", topic="orders", group="others", **who)
+    until(
+        lambda: any(
+            one.get("principal", "").endswith(account)
+            and one.get("resource") == "Group:others"
+            for one in refused()
+        )
+    )
+    assert consumer.stop() == []

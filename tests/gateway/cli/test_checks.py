@@ -1,0 +1,115 @@
+"""What `ropeway doctor` checks on this machine."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from gateway.cli import checks
+
+
+def states(config: Path, text: str) -> list[tuple[str, str]]:
+    config.write_text(text)
+    return [(one.check, one.state) for one in checks.examine(config)]
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "ropeway.toml"
+
+
+def test_what_can_be_used_is_well(config):
+    assert states(config, "[[listeners]]\nport = 0\n") == [
+        ("configuration", "ok"),
+        ("data", "ok"),
+        ("port", "ok"),
+    ]
+
+
+def test_a_configuration_that_cannot_be_read_ends_it(config):
+    config.write_text("brokr = 1\n")
+    (found,) = checks.examine(config)
+    assert (found.check, found.state) == ("configuration", "problem")
+    assert "brokr" in found.text
+
+
+def test_a_data_directory_that_nobody_may_write_is_a_problem(config):
+    found = states(config, 'data = "ropeway.toml/data"\n[[listeners]]\nport = 0\n')
+    assert ("data", "problem") in found
+
+
+def test_a_port_may_be_taken_free_or_out_of_reach(config):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        config.write_text(f"[[listeners]]\nport = {port}\n")
+        (found,) = (one for one in checks.examine(config) if one.check == "port")
+    assert found.state == "ok"
+    assert "is taken" in found.text
+    away = '[[listeners]]\nhost = "192.0.2.1"\nport = 0\n'
+    assert ("port", "problem") in states(config, away)
+
+
+def test_certificates_that_are_not_there_are_a_problem(config):
+    found = states(config, '[tls]\ncertificate = "c.pem"\nkey = "k.pem"\n')
+    assert ("tls", "problem") in found
+
+
+class _Pulsar(BaseHTTPRequestHandler):
+    code = 200
+
+    def do_GET(self) -> None:
+        self.send_response(self.code)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def admin(monkeypatch) -> Iterator[int]:
+    """The port of something that answers as Pulsar's admin interface does."""
+    server = HTTPServer(("127.0.0.1", 0), _Pulsar)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.server_address[1]
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize(("code", "state"), [(200, "ok"), (401, "problem")])
+def test_pulsar_has_two_doors(config, admin, monkeypatch, code, state):
+    monkeypatch.setattr(_Pulsar, "code", code)
+    text = (
+        f'[pulsar]\nservice_url = "pulsar://127.0.0.1:1,127.0.0.1:{admin}"\n'
+        f'admin_url = "http://127.0.0.1:{admin}"\n'
+    )
+    found = [one[1] for one in states(config, text) if one[0] == "pulsar"]
+    assert found == ["problem", "ok", state]
+    gone = '[pulsar]\nservice_url = "pulsar://h.invalid"\nadmin_url = "http://127.0.0.1:1"\n'
+    found = [one[1] for one in states(config, gone) if one[0] == "pulsar"]
+    assert found == ["problem", "problem"]
+
+
+def test_a_zookeeper_says_what_it_is_where_it_may(config):
+    def answer(server: socket.socket) -> None:
+        for reply in (b"", b"Zookeeper version: 3\nMode: leader\nNode count: 5\n"):
+            connection, _ = server.accept()
+            with connection:
+                if reply:
+                    connection.recv(4)
+                    connection.sendall(reply)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=answer, args=(server,))
+        thread.start()
+        place = f"127.0.0.1:{server.getsockname()[1]}"
+        config.write_text(f'routes = "zookeeper://{place},127.0.0.1:1/ropeway"\n')
+        found = [one for one in checks.examine(config) if one.check == "zookeeper"]
+        thread.join()
+    assert found[0].text == f"ZooKeeper at {place} answers and is leader"
+    assert (found[0].state, found[1].state) == ("ok", "problem")

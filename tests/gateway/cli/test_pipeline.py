@@ -1,0 +1,75 @@
+"""`ropeway pipeline`: what users of files and SQL get without a program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from gateway.cli.main import main
+from tests.ropeway.spark.tiers import TOPIC, Sent, make
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.spark_session import Topics
+
+
+@pytest.mark.slow
+@pytest.mark.jvm
+def test_a_table_goes_to_a_topic_through_sql_and_into_files(
+    spark: SparkSession,
+    ropeway_topics: Topics,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The session is that of the whole run.
+    monkeypatch.setattr(type(spark), "stop", lambda _: None)
+    topic, chosen = ropeway_topics.make(1), ropeway_topics.make(1)
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"item":"tea","price":3}\n{"item":"gold","price":3000}\n')
+
+    def run(*words: str, code: int = 0) -> str:
+        given = ["pipeline", *words, "--name-server", ropeway_topics.name_server]
+        result = CliRunner().invoke(main, given)
+        assert result.exit_code == code, result.output
+        return result.output
+
+    table = ("load", str(prices), topic, "--format", "json")
+    assert "allowed: item, price" in run(*table, "--key", "name", code=2)
+    run(*table, "--key", "item")
+    run(
+        *("sql", f"select value from `{topic}` where key = 'gold'", "--once"),
+        *("--from", topic, "--into", chosen, "--checkpoint", str(tmp_path / "sql")),
+    )
+    assert ropeway_topics.read(chosen) == ['{"item":"gold","price":3000}']
+    lake = tmp_path / "lake"
+    shown = run(
+        *("archive", chosen, str(lake), "--checkpoint", str(tmp_path / "at")),
+        *("--once", "--watch"),
+    )
+    assert f"archive-{chosen} batch=0 rows=1 " in shown
+    assert spark.read.parquet(str(lake)).count() == 1
+    (day,) = lake.glob("day=*")
+    assert list(day.glob("*.parquet"))
+
+
+@pytest.mark.slow
+@pytest.mark.jvm
+def test_a_tier_is_compacted_to_a_directory(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(spark), "stop", lambda _: None)
+    tier, target = (tmp_path / "broker-0").as_uri(), (tmp_path / "made").as_uri()
+    make(tier, [Sent(str(at), "", f"k{at % 2}") for at in range(6)])
+    words = ["pipeline", "compact", tier, TOPIC, target]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0, result.output
+    assert "partition 7: 2 messages" in result.output
+    assert len([*(tmp_path / "made" / TOPIC / "7").iterdir()]) == 3
+    again = CliRunner().invoke(main, words)
+    assert again.exit_code == 1
+    assert "allowed: a target that has nothing of the topic" in again.output

@@ -1,0 +1,82 @@
+"""`ropeway streams`: jobs of files, on Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from gateway.cli.main import main
+
+if TYPE_CHECKING:
+    from click.testing import Result
+    from pyspark.sql import SparkSession
+
+    from tests.spark_session import Topics
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def invoke(*words: str) -> Result:
+    return CliRunner().invoke(main, ["streams", *words])
+
+
+def test_a_job_is_described_and_drawn() -> None:
+    job = str(EXAMPLES / "word_count.py")
+    shown = invoke("describe", job)
+    assert shown.exit_code == 0
+    assert "wordCount-ROPEWAY-COUNT-1 <- wordCount-ROPEWAY-KEY-BY-1" in shown.stdout
+    assert invoke("describe", job, "--draw").stdout.startswith("flowchart LR\n")
+
+
+def test_a_file_that_is_no_job_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "job.py"
+    path.write_text("builder = None")
+    for words in (["describe"], ["run", "--checkpoint", str(tmp_path)]):
+        refused = invoke(*words, str(path))
+        assert refused.exit_code == 2
+        assert "variable 'builder' of" in refused.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.jvm
+def test_a_job_runs_goes_around_bad_records_and_is_watched(
+    spark: SparkSession,
+    ropeway_topics: Topics,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The session is that of the whole run.
+    monkeypatch.setattr(type(spark), "stop", lambda _: None)
+    source, sink, dead = (ropeway_topics.make(1) for _ in range(3))
+    job = tmp_path / "job.py"
+    job.write_text(
+        "from ropeway.streams import StreamBuilder\n"
+        "builder = StreamBuilder('halves')\n"
+        f"builder.source({source!r}).map(int).sink({sink!r})\n"
+    )
+    ropeway_topics.send(source, ["1", "two", "3"])
+
+    def run(*words: str) -> Result:
+        return invoke(
+            *("run", str(job), "--checkpoint", str(tmp_path / "checkpoint")),
+            *("--name-server", ropeway_topics.name_server, "--once", *words),
+            *("--option", "startingOffsets=earliest"),
+        )
+
+    failed = run()
+    assert failed.exit_code == 1
+    assert failed.stderr.strip().endswith(
+        "step 'halves-ROPEWAY-MAP-1' failed at 'two': ValueError: invalid literal "
+        "for int() with base 10: 'two'"
+    )
+    done = run("--dead-letters", dead, "--watch")
+    assert done.exit_code == 0, done.output
+    assert "halves-ROPEWAY-SINK-1 batch=0 rows=3 " in done.stdout
+    assert ropeway_topics.read(sink) == ["1", "3"]
+    assert ropeway_topics.read(dead) == ["two"]
+    assert (
+        "has topic 'none', and no name server" in run("--dead-letters", "none").stderr
+    )

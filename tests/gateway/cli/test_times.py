@@ -1,0 +1,27 @@
+"""Moments on the command line."""
+
+import click
+import pytest
+
+from gateway.cli.times import duration_ms, time_ms, time_text
+
+
+def test_a_moment_is_a_number_or_a_time():
+    assert time_ms("1800000000000") == 1_800_000_000_000
+    assert time_ms("2027-01-15T08:00:00Z") == 1_800_000_000_000
+    assert time_ms("2027-01-15T10:00:00+02:00") == 1_800_000_000_000
+    assert time_ms(time_text(1_800_000_000_123)) == 1_800_000_000_123
+    with pytest.raises(click.BadParameter, match="'soon'; allowed: now, milliseconds"):
+        time_ms("soon", "now, ")
+
+
+def test_a_moment_that_no_calendar_has_is_a_number():
+    assert time_text(10**18) == str(10**18)
+
+
+def test_a_duration_is_a_number_and_a_unit():
+    lengths = [duration_ms(text) for text in ("90s", "15m", "2h", "7d")]
+    assert lengths == [90_000, 900_000, 7_200_000, 604_800_000]
+    for odd in ("", "5", "h", "1.5h", "-1h", "5 h", "5w"):
+        with pytest.raises(click.BadParameter, match="like 15m"):
+            duration_ms(odd)

@@ -1,0 +1,36 @@
+"""The part of `ropeway topic` that looks."""
+
+import json
+
+
+def test_a_topic_is_shown_with_its_set_up_and_its_groups(run, ropeway_topic):
+    run(
+        "topic",
+        "create",
+        ropeway_topic,
+        "--queues",
+        "2",
+        "--attribute",
+        "message.type=FIFO",
+    )
+    run("produce", ropeway_topic, "a")
+    run("consume", ropeway_topic, "--group", f"g-{ropeway_topic}", "--count", "1")
+    shown = json.loads(run("topic", "show", ropeway_topic, "--json").stdout)
+    (row,) = shown["brokers"]
+    assert (row["broker"], row["read_queues"], row["perm"]) == ("broker-0", 2, 6)
+    assert row["attributes"] == {"message.type": "FIFO"}
+    assert shown["groups"] == [f"g-{ropeway_topic}"]
+    text = run("topic", "show", ropeway_topic).stdout
+    assert "message.type=FIFO" in text
+    assert text.endswith(f"groups: g-{ropeway_topic}\n")
+
+
+def test_stats_have_the_bounds_of_queues_and_how_much_came(run, ropeway_topic):
+    run("topic", "create", ropeway_topic, "--queues", "2")
+    run("produce", ropeway_topic, "a", "--queue", "1")
+    shown = json.loads(run("topic", "stats", ropeway_topic, "--json").stdout)
+    bounds = [(one["queue"], one["begin"], one["end"]) for one in shown["queues"]]
+    assert bounds == [(0, 0, 0), (1, 0, 1)]
+    assert (shown["messages"], shown["in_last_hour"]) == (1, 1)
+    assert [bool(one["newest"]) for one in shown["queues"]] == [False, True]
+    assert run("topic", "stats", ropeway_topic).stdout.rstrip().endswith("last day")

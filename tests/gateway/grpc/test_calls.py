@@ -1,0 +1,141 @@
+"""Who calls must say so, and say something that can be."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from typing import TYPE_CHECKING
+
+import grpc
+import pytest
+
+from gateway.config import QuotaConfig
+from gateway.grpc.calls import METHODS, rpc
+from gateway.grpc.messaging import Messaging
+from gateway.grpc.protocol import SERVICE, Code, HeartbeatRequest, QueryRouteRequest
+from tests.gateway.grpc.thin import Thin, consumer, create, receives, serving
+from tests.guarded import ALICE, NOBODY, PASSWORD, acl_of, allow, populate
+from tests.remoting import looped
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_every_method_of_the_service_is_worked_on():
+    names = {one.name for one in SERVICE.methods}
+    assert len(names) == 17
+    assert Messaging.__module__ == "gateway.grpc.messaging", "it imports them all"
+    # Telemetry goes both ways, and is not one request and its answer.
+    assert METHODS.keys() | {"Telemetry"} == names
+
+
+def test_a_method_is_worked_on_by_one_function():
+    with pytest.raises(ValueError, match="QueryRoute"):
+        rpc("QueryRoute")(print)
+
+
+@looped
+async def test_a_call_without_a_client_id_is_refused(tmp_path: Path):
+    async with serving(tmp_path) as (app, _):
+        address = app.server.listeners[0].advertised
+        wrong = {
+            None: Code.CLIENT_ID_REQUIRED,
+            "  ": Code.CLIENT_ID_REQUIRED,
+            "x" * 300: Code.BAD_REQUEST,
+        }
+        for client_id, code in wrong.items():
+            client = Thin(address, client_id)
+            answer = await client.call("QueryRoute", QueryRouteRequest())
+            assert answer.status.code == code
+            await client.close()
+
+
+@looped
+async def test_a_call_without_settings_is_refused(tmp_path: Path):
+    async with serving(tmp_path) as (_, client):
+        for name in ("Heartbeat", "NotifyClientTermination"):
+            answer = await client.call(name, HeartbeatRequest())
+            assert answer.status.code == Code.UNRECOGNIZED_CLIENT_TYPE
+        (answer,) = await client.stream("ReceiveMessage", QueryRouteRequest())
+        assert answer.status.code == Code.UNRECOGNIZED_CLIENT_TYPE
+
+
+def sign(client: Thin, user: str, password: str = PASSWORD) -> Thin:
+    """Have a client say who it is, as RocketMQ's clients do."""
+    date = "20261122T050000Z"
+    signature = hmac.digest(password.encode(), date.encode(), "sha1").hex()
+    said = f"MQv2-HMAC-SHA1 Credential={user}, SignedHeaders=x-mq-date-time, "
+    client.metadata += [
+        ("authorization", f"{said}Signature={signature.upper()}"),
+        ("x-mq-date-time", date),
+    ]
+    return client
+
+
+@looped
+async def test_where_access_is_controlled_a_call_is_its_users(tmp_path: Path):
+    rules = (allow("Topic:orders", "Pub", "Sub"), allow("Group:readers", "Sub"))
+    async with serving(tmp_path, acl=acl_of(tmp_path)) as (app, stranger):
+        await populate(app, *rules)
+        for topic in ("orders", "prices"):
+            await create(app, topic)
+        address = app.server.listeners[0].advertised
+        alice = sign(Thin(address, "alice"), ALICE)
+        nobody = sign(Thin(address, "nobody"), NOBODY)
+        liar = sign(Thin(address, "liar"), ALICE, "guessed")
+        for client, topic, code in (
+            (stranger, "orders", Code.UNAUTHORIZED),
+            (liar, "orders", Code.UNAUTHORIZED),
+            (nobody, "orders", Code.FORBIDDEN),
+            (alice, "prices", Code.FORBIDDEN),
+            (alice, "orders", Code.OK),
+        ):
+            sent = await client.send(topic)
+            assert (topic, sent.status.code) == (topic, code)
+        stream, _ = await alice.telemetry(consumer("orders"))
+        (found,) = await alice.receive("orders")
+        assert found.body == b"hello"
+        (refused,) = await alice.stream("ReceiveMessage", receives("orders", "others"))
+        assert refused.status.code == Code.FORBIDDEN
+        code, _ = await stranger.refused(consumer("orders"))
+        assert code != grpc.StatusCode.OK
+        stream.cancel()
+        for client in (alice, nobody, liar):
+            await client.close()
+
+
+@looped
+async def test_calls_of_a_principal_count_for_its_quota(tmp_path: Path):
+    quotas = (QuotaConfig(of=f"users:{ALICE}", requests_per_s=20),)
+    acl = acl_of(tmp_path)
+    async with serving(tmp_path, acl=acl, quotas=quotas) as (app, _):
+        await populate(app, allow("Topic:orders", "Pub"))
+        await create(app, "orders")
+        alice = sign(Thin(app.server.listeners[0].advertised, "alice"), ALICE)
+        answers = await asyncio.gather(*(alice.send("orders") for _ in range(60)))
+        assert {one.status.code for one in answers} == {Code.OK}
+        (pipe,) = app.server.pipes.open.values()
+        # Sixty are three seconds' worth, and one second's was there.
+        assert pipe.share.held_back
+        assert (await alice.send("orders")).status.code == Code.OK
+        await alice.close()
+
+
+@looped
+async def test_a_principal_has_so_many_connections_and_no_more(tmp_path: Path):
+    quotas = (QuotaConfig(of=f"users:{ALICE}", connections=1),)
+    acl = acl_of(tmp_path)
+    async with serving(tmp_path, acl=acl, quotas=quotas) as (app, _):
+        await populate(app, allow("Topic:orders", "Pub"))
+        await create(app, "orders")
+        address = app.server.listeners[0].advertised
+        one, other = (sign(Thin(address, name), ALICE) for name in "ab")
+        assert (await one.send("orders")).status.code == Code.OK
+        refused = (await other.send("orders")).status
+        assert refused.code == Code.TOO_MANY_REQUESTS
+        assert "close one of them" in refused.message
+        await one.close()
+        async with asyncio.timeout(60):
+            while (await other.send("orders")).status.code != Code.OK:
+                pass
+        await other.close()

@@ -1,0 +1,146 @@
+"""The server: TLS and plain text on one port, errors without text, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import grpc
+import grpc.aio
+import pytest
+
+from gateway.app import App
+from gateway.config import LimitsConfig, ListenerConfig, TlsConfig
+from gateway.grpc import calls
+from gateway.grpc.messaging import Messaging
+from gateway.grpc.opening import messaging
+from gateway.grpc.protocol import Code, QueryRouteRequest, Resource
+from gateway.wire.commands.namesrv import GetAllTopicList
+from tests.gateway.grpc.thin import (
+    Thin,
+    consumer,
+    consuming,
+    create,
+    producer,
+    serving,
+)
+from tests.gateway.test_tls import issue
+from tests.remoting import config, connect, looped, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROUTE = QueryRouteRequest(topic=Resource(name="orders"))
+
+
+@looped
+async def test_all_protocols_share_a_port_with_tls_and_without(tmp_path: Path):
+    pair = issue(tmp_path, "localhost")
+    tls = TlsConfig(certificate=pair.certificate, key=pair.key)
+    given = config(tmp_path / "data", grpc=True, tls=tls)
+    async with App(given) as app, messaging(app):
+        await create(app, "orders")
+        listener = app.server.listeners[0]
+        plain = Thin(listener.advertised)
+        safe = Thin(listener.advertised)
+        await safe.channel.close()
+        credentials = grpc.ssl_channel_credentials(pair.certificate.read_bytes())
+        options = [("grpc.ssl_target_name_override", "localhost")]
+        safe.channel = grpc.aio.secure_channel(
+            listener.advertised, credentials, options=options
+        )
+        for client in (plain, safe):
+            assert (await client.call("QueryRoute", ROUTE)).status.code == Code.OK
+            await client.close()
+        async with connect(listener) as remoting:
+            assert (await remoting.ask(GetAllTopicList())).code == 0
+        await until(lambda: not app.server.pipes.open)
+
+
+@looped
+async def test_where_tls_is_required_plain_text_is_refused(tmp_path: Path):
+    pair = issue(tmp_path, "localhost")
+    tls = TlsConfig(certificate=pair.certificate, key=pair.key, required=True)
+    async with serving(tmp_path / "data", tls=tls) as (_, client):
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await client.call("QueryRoute", ROUTE)
+        assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
+
+
+@looped
+async def test_a_fault_of_ours_is_told_without_its_text(tmp_path: Path, monkeypatch):
+    async def fail(*_):
+        raise RuntimeError("secret")
+
+    monkeypatch.setitem(calls.METHODS, "QueryRoute", fail)
+    async with serving(tmp_path) as (_, client):
+        answer = await client.call("QueryRoute", ROUTE)
+        assert answer.status.code == Code.INTERNAL_SERVER_ERROR
+        assert "secret" not in answer.status.message
+
+
+@looped
+async def test_metadata_that_are_too_long_are_refused(tmp_path: Path):
+    async with serving(tmp_path) as (_, client):
+        client.metadata.append(("x-mq-namespace", "x" * 100_000))
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await client.call("QueryRoute", ROUTE)
+        assert refused.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+@looped
+async def test_clients_are_told_to_connect_again_when_a_node_ends(tmp_path: Path):
+    given = config(tmp_path, grpc=True)
+    async with App(given) as app:
+        async with Messaging(app).serving():
+            client = Thin(app.server.listeners[0].advertised)
+            stream, _ = await client.telemetry(producer("orders"))
+        told = await stream.read()
+        assert told.HasField("reconnect_endpoints_command")
+        assert await stream.code() == grpc.StatusCode.OK
+        await client.close()
+
+
+@looped
+async def test_strangers_bytes_end_their_connection_alone(tmp_path: Path):
+    async with serving(tmp_path) as (app, client):
+        stream, _ = await client.telemetry(consumer("orders"))
+        host, _, port = app.server.listeners[0].advertised.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\n\r\n" + b"\0" * 1000)
+        # It may end with a reset, too.
+        await asyncio.gather(reader.read(), return_exceptions=True)
+        writer.close()
+        answer = await client.call("QueryRoute", ROUTE)
+        assert answer.status.code == Code.TOPIC_NOT_FOUND
+        stream.cancel()
+
+
+@looped
+async def test_each_listener_serves(tmp_path: Path):
+    listeners = (ListenerConfig(port=0), ListenerConfig(port=0))
+    async with serving(tmp_path, listeners=listeners) as (app, _):
+        for listener in app.server.listeners:
+            thin = Thin(listener.advertised)
+            answer = await thin.call("QueryRoute", ROUTE)
+            assert answer.status.code == Code.TOPIC_NOT_FOUND
+            await thin.close()
+
+
+@looped
+async def test_one_connection_has_so_many_calls_at_a_time(tmp_path: Path):
+    limits = LimitsConfig(requests_in_flight=3)
+    async with consuming(tmp_path, limits=limits) as (app, client):
+        waiting = [
+            asyncio.create_task(client.receive("orders", wait_s=20)) for _ in range(2)
+        ]
+        await until(lambda: app.node.pop.lines.count("readers", "orders", -1) == 2)
+        # With its stream that makes three.
+        late = asyncio.create_task(client.call("QueryRoute", ROUTE))
+        other = Thin(app.server.listeners[0].advertised, "other")
+        assert (await other.call("QueryRoute", ROUTE)).status.code == Code.OK
+        assert not late.done()
+        await asyncio.gather(*(other.send("orders") for _ in waiting))
+        assert (await late).status.code == Code.OK
+        await asyncio.gather(*waiting)
+        await other.close()

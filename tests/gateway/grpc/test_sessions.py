@@ -1,0 +1,62 @@
+"""Sessions by client and connection, and what they are told."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from acl.api import Channel, Source
+from gateway.grpc.protocol import TelemetryCommand
+from gateway.grpc.sessions import Session, Sessions
+
+NODE: Any = SimpleNamespace()
+
+
+def session(client_id: str, port: int) -> Session:
+    listener = SimpleNamespace(packed_advertised=b"", id_prefix=b"", advertised="")
+    origin: Any = SimpleNamespace(
+        address=f"127.0.0.1:{port}",
+        source=Source("127.0.0.1", Channel.GRPC),
+        packed_address=b"",
+        listener=listener,
+        closed=False,
+    )
+    return Session(NODE, origin, "JAVA", client_id)
+
+
+def test_a_session_is_found_by_its_connection_and_else_by_its_client():
+    sessions = Sessions()
+    one, two = session("a", 1), session("a", 2)
+    sessions.add(one)
+    sessions.add(two)
+    assert sessions.find("a", one.address) is one
+    assert sessions.find("a", two.address) is two
+    assert sessions.find("a", "127.0.0.1:3") is two
+    assert sessions.find("b", one.address) is None
+    sessions.remove(two)
+    assert sessions.find("a", two.address) is one
+    sessions.remove(one)
+    assert sessions.find("a", one.address) is None
+    assert not list(sessions)
+
+
+def test_a_later_session_of_the_same_connection_stays():
+    sessions = Sessions()
+    before, after = session("a", 1), session("a", 1)
+    assert sessions.add(before) is None
+    assert sessions.add(after) is before
+    sessions.remove(before)
+    assert sessions.find("a", before.address) is after
+
+
+def test_a_client_that_takes_nothing_keeps_no_more_than_so_much():
+    one = session("a", 1)
+    for _ in range(5000):
+        one.tell(TelemetryCommand())
+    assert one.commands.qsize() == 1024
+    one.close()
+    told = [one.commands.get_nowait() for _ in range(one.commands.qsize())]
+    assert told[-1] is None
+    one.close()
+    one.tell(TelemetryCommand())
+    assert one.commands.empty()

@@ -1,0 +1,28 @@
+"""Metrics of the process, beside those that Prometheus' own client reads."""
+
+import pytest
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.parser import text_string_to_metric_families
+
+from gateway.http.metrics import of_process
+from gateway.http.metrics.text import Page
+
+
+def test_they_are_what_prometheus_own_client_says():
+    page = Page({})
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    of_process.write(page)
+    theirs = {
+        sample.name: sample.value
+        for family in registry.collect()
+        for sample in family.samples
+    }
+    ours = {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(page.text().decode())
+        for sample in family.samples
+    }
+    assert ours.keys() == theirs.keys()
+    for name, value in theirs.items():
+        assert ours[name] == pytest.approx(value, rel=0.25, abs=3), name

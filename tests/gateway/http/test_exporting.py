@@ -1,0 +1,71 @@
+"""A node sends its metrics to a real receiver, and goes on without one."""
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+
+from gateway.config import ConfigError, OtlpConfig
+from gateway.http.exporting import exporting
+from tests.gateway.http.receiver import receiving, values
+from tests.gateway.http.site import send
+from tests.remoting import looped, running
+from tests.system.process import free_ports
+
+WAIT_S = 120
+
+
+async def until_sent(receiver, topic: str, count: int) -> None:
+    """Wait until the receiver was told of so many messages."""
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            request = await asyncio.to_thread(receiver.came.get, timeout=WAIT_S)
+            for labels, point in values(request).get("rocketmq_messages_in_total", ()):
+                if labels["topic"] == topic and point.as_int == count:
+                    return
+
+
+@looped
+async def test_metrics_are_sent_again_and_again(tmp_path):
+    with receiving() as receiver:
+        otlp = OtlpConfig(receiver.endpoint, every_ms=50)
+        async with running(tmp_path, otlp=otlp) as (app, client), exporting(app):
+            await send(client, "orders", 2)
+            await until_sent(receiver, "orders", 2)
+            await send(client, "orders", 1)
+            await until_sent(receiver, "orders", 3)
+
+
+@looped
+async def test_a_node_works_while_no_receiver_is_there_and_finds_one_later(tmp_path):
+    (port,) = free_ports(1)
+    otlp = OtlpConfig(f"http://127.0.0.1:{port}", every_ms=50)
+    with capture_logs() as logs:
+        async with running(tmp_path, otlp=otlp) as (app, client), exporting(app):
+            await send(client, "orders", 2)
+            with receiving(f"127.0.0.1:{port}") as receiver:
+                await until_sent(receiver, "orders", 2)
+    assert not [one for one in logs if one["log_level"] == "error"]
+
+
+@looped
+async def test_a_node_ends_while_it_waits_for_a_receiver(tmp_path):
+    (port,) = free_ports(1)
+    otlp = OtlpConfig(f"http://127.0.0.1:{port}", every_ms=1)
+    async with running(tmp_path, otlp=otlp) as (app, client), exporting(app):
+        await send(client, "orders", 1)
+
+
+@looped
+async def test_nothing_is_sent_unless_it_is_asked_for(tmp_path):
+    async with running(tmp_path) as (app, _), exporting(app):
+        assert app.node.config.otlp is None
+
+
+@looped
+async def test_an_endpoint_that_is_none_is_refused(tmp_path):
+    otlp = OtlpConfig("127.0.0.1:4317")
+    async with running(tmp_path, otlp=otlp) as (app, _):
+        with pytest.raises(ConfigError, match="allowed: http://HOST:PORT"):
+            async with exporting(app):
+                pass

@@ -1,0 +1,37 @@
+"""A node's site, where its configuration asks for one."""
+
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from gateway.app import App
+from gateway.config import HttpConfig
+from gateway.http.opening import site
+from gateway.listener import ServerError
+from tests.remoting import config, looped
+
+
+@looped
+async def test_without_the_setting_nothing_is_opened(tmp_path):
+    async with App(config(tmp_path)) as app, site(app) as address:
+        assert address is None
+
+
+@looped
+async def test_a_port_that_is_taken_is_told(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        async with App(config(tmp_path, http=HttpConfig(port=port))) as app:
+            with pytest.raises(ServerError, match=f"listen on 127.0.0.1:{port}"):
+                async with site(app):
+                    pass
+
+
+def test_who_has_no_site_does_not_load_the_library():
+    program = "import sys, gateway.worker; print('aiohttp' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"

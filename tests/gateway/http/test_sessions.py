@@ -1,0 +1,107 @@
+"""Sessions end: by time, and where there are too many."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from acl.api import Channel, Principal, Source, Verdict
+from gateway.http import sessions as module
+from gateway.http.params import RefusedError
+from gateway.http.sessions import IDLE_S, Sessions
+from gateway.http.state import State
+from ropeway.client.credentials import Credentials
+from tests.remoting import looped
+
+SOURCE = Source("10.0.0.7", Channel.HTTP)
+ALICE = Credentials(access_key="alice", secret_key="s")
+
+
+class Part:
+    """What is started and closed with a session."""
+
+    running = 0
+
+    def start(self):
+        Part.running += 1
+        return self
+
+    def __await__(self):
+        yield from ()
+
+    async def close(self):
+        Part.running -= 1
+
+
+class Everybody:
+    """A guard that takes everybody's word."""
+
+    def identify(self, credentials, source, request):  # noqa: ARG002
+        principal = Principal(credentials.access_key, "test")
+        return Verdict(allowed=True, principal=principal)
+
+
+@pytest.fixture
+def clock():
+    return SimpleNamespace(now_s=0.0)
+
+
+@pytest.fixture
+def sessions(clock):
+    Part.running = 0
+
+    def begin(source, principal):
+        user = SimpleNamespace(source=source, principal=principal)
+        return State(None, None, Part(), Part(), user)
+
+    return Sessions(Everybody(), begin, lambda: clock.now_s)
+
+
+@looped
+async def test_who_looks_stays_and_who_does_not_goes(sessions, clock):
+    token = await sessions.open(ALICE, SOURCE)
+    clock.now_s = IDLE_S - 1
+    elsewhere = Source("10.0.0.8", Channel.HTTP)
+    found = await sessions.find(token, elsewhere)
+    assert found.user.principal.name == "alice"
+    assert found.user.source is elsewhere
+    clock.now_s += IDLE_S - 1
+    assert await sessions.find(token, SOURCE) is found
+    clock.now_s += IDLE_S
+    assert await sessions.find(token, SOURCE) is None
+    assert Part.running == 0
+
+
+@looped
+async def test_of_too_many_the_one_that_looked_longest_ago_goes(sessions, monkeypatch):
+    monkeypatch.setattr(module, "MOST", 2)
+    first, second = [await sessions.open(ALICE, SOURCE) for _ in range(2)]
+    await sessions.find(first, SOURCE)
+    third = await sessions.open(ALICE, SOURCE)
+    assert await sessions.find(second, SOURCE) is None
+    assert await sessions.find(first, SOURCE) is not None
+    assert await sessions.find(third, SOURCE) is not None
+    assert len(sessions) == 2
+    await sessions.close_all()
+    assert Part.running == 0
+
+
+@looped
+async def test_a_token_that_nobody_has_finds_nobody(sessions):
+    await sessions.open(ALICE, SOURCE)
+    for token in ("", "x", "\0", "é" * 10_000):
+        assert await sessions.find(token, SOURCE) is None
+    await sessions.close("x")
+    assert len(sessions) == 1
+    await sessions.close_all()
+
+
+@looped
+async def test_who_is_no_longer_known_is_out(sessions, monkeypatch):
+    token = await sessions.open(ALICE, SOURCE)
+    refused = Verdict(allowed=False, remark="no")
+    monkeypatch.setattr(Everybody, "identify", lambda *_: refused)
+    with pytest.raises(RefusedError, match="no"):
+        await sessions.find(token, SOURCE)
+    assert len(sessions) == Part.running == 0

@@ -1,0 +1,123 @@
+"""Lite topics of a node: over restarts, by time, and shared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.node.timer.thread import IndexLostError
+from gateway.wire.commands import lite
+from gateway.wire.commands.admin import DeleteTopic
+from routing.api import Group
+from tests.gateway.lite.rig import PARENT, put_topic, rigged
+from tests.gateway.pop.rig import Clock
+from tests.remoting import looped, sending, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+QUEUE = f"%LMQ%${PARENT}$a"
+MINUTE_MS = 60_000
+
+
+@looped
+async def test_progress_outlives_a_restart_and_subscriptions_are_said_again(
+    tmp_path: Path,
+):
+    clock = Clock()
+    async with rigged(tmp_path, clock) as rig:
+        await rig.add("a")
+        await rig.send("a", "0", "1", "2")
+        found = await rig.pop(max_msg_num=1)
+        assert await rig.ack(found) == 0
+    async with rigged(tmp_path, clock) as rig:
+        assert (await rig.pop()).bodies == []
+        assert await rig.sync(lite.COMPLETE_ADD, "a") == 0
+        await until(lambda: "a" in rig.lite._follower.parents[PARENT].catalogue)
+        assert (await rig.pop(poll_time=60_000)).bodies == ["1", "2"]
+
+
+@looped
+async def test_a_lost_index_is_made_again_while_the_node_runs(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        await rig.add("a")
+        await rig.send("a", "0")
+        assert (await rig.pop()).bodies == ["0"]
+        follower = rig.lite._follower
+
+        before = follower.parents[PARENT]
+        real = follower.store.run
+
+        async def lost(*_, **__):
+            raise IndexLostError("the disk is gone")
+
+        follower.store.run = lost
+        answer = await rig.client.ask(
+            sending(PARENT, pairs={"__LITE_TOPIC": "a"}), b"1"
+        )
+        assert answer.code == 0
+        await until(lambda: PARENT not in follower.parents)
+        follower.store.run = real
+        await until(lambda: follower.parents.get(PARENT) not in (None, before))
+        await until(rig.lite.is_idle)
+        await rig.pass_time(2 * MINUTE_MS)
+        found = await rig.pop(poll_time=60_000)
+        assert found.bodies == ["0", "1"]
+        assert found.counts == [1, 0]
+
+
+@looped
+async def test_a_client_that_is_silent_wants_nothing_any_more(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        await rig.add("a")
+        await rig.add("a", client_id="two")
+        await rig.pass_time(2 * MINUTE_MS)
+        assert await rig.sync(lite.COMPLETE_ADD, "a", client_id="two") == 0
+        await rig.pass_time(2 * MINUTE_MS)
+        (left,) = rig.lite.subscribers
+        assert left.client_id == "two"
+
+
+@looped
+async def test_a_deleted_topic_takes_its_lite_topics_with_it(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        await rig.add("a")
+        await rig.send("a", "0")
+        found = await rig.pop()
+        assert await rig.ack(found) == 0
+        assert (await rig.client.ask(DeleteTopic(topic=PARENT))).code == 0
+        await until(rig.lite.is_idle)
+        assert rig.lite.count() == 0
+        assert not rig.lite._progress.places(QUEUE)
+        assert not list(rig.lite.subscribers)
+        await put_topic(rig.app, PARENT)
+        await rig.add("a")
+        await rig.send("a", "new")
+        assert (await rig.pop()).bodies == ["new"]
+
+
+@looped
+async def test_two_clients_share_a_lite_topic_and_each_message_comes_once(
+    tmp_path: Path,
+):
+    async with rigged(tmp_path) as rig:
+        for client_id in ("one", "two"):
+            await rig.add("a", client_id=client_id)
+        await rig.send("a", "0", "1")
+        first = await rig.pop(max_msg_num=1)
+        assert (await rig.pop(client_id="two")).bodies == []
+        assert await rig.ack(first) == 0
+        assert (await rig.pop(client_id="two")).bodies == ["1"]
+        assert (await rig.pop()).bodies == []
+
+
+@looped
+async def test_groups_have_progress_of_their_own(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        await rig.app.node.groups.put(
+            Group(name="others", attributes={"lite.bind.topic": PARENT})
+        )
+        await rig.add("a")
+        assert await rig.sync(lite.PARTIAL_ADD, "a", group="others") == 0
+        await rig.send("a", "0")
+        assert (await rig.pop()).bodies == ["0"]
+        assert (await rig.pop(consumer_group="others")).bodies == ["0"]

@@ -1,0 +1,118 @@
+"""What was committed is known, and delivered, by whoever leads next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gateway.node import names
+from gateway.node.batches import BatchError, Batches
+from gateway.node.node import now_ms
+from gateway.wire import message
+from gateway.wire.batch import BatchEntry, encode_batch
+from storage.api import OutcomeUnknownError
+from tests.remoting import looped, pulling, running, sending, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gateway.app import App
+
+HOST = message.pack_host("127.0.0.1", 10911)
+BROKER = "broker-0"
+
+
+async def stage(batches: Batches, *bodies: bytes) -> dict[str, list[int]]:
+    """Stage messages for queue 0 of the topic."""
+    entries = encode_batch([BatchEntry(0, body, "") for body in bodies])
+    return {BROKER: [await batches.stage("sink", "orders", 0, entries, HOST)]}
+
+
+async def next_leader(app: App, before: Batches) -> Batches:
+    """Another service on the same log, as the node that leads next has it."""
+    node = app.node
+    await before.give_up()
+    batches = Batches(
+        BROKER, "", node.topics, node.offsets, node.log, lambda: HOST, now_ms
+    )
+    await batches.take_over()
+    return batches
+
+
+@looped
+async def test_a_batch_is_committed_once_and_the_next_leader_knows(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path) as (app, client):
+        await client.ask(sending("orders"), b"before")
+        batches = app.node.batches
+        first = await stage(batches, b"a", b"b")
+        assert await batches.commit("sink", 4, first) == first
+        for _ in range(3):
+            batches = await next_leader(app, batches)
+            again = await stage(batches, b"a", b"b")
+            assert await batches.commit("sink", 4, again) == first
+            assert await batches.commit("sink", 3, again) == {}
+            assert await batches.last("sink") == 4
+        assert await batches.last("other") == -1
+        floor = app.node.offsets.get(names.BATCHES_GROUP, names.BATCHES_TOPIC, 0)
+        assert floor is not None
+        assert floor > 0
+        await batches.give_up()
+        found = (await client.ask(pulling("orders", 1))).messages()
+        assert [one.body for one in found] == [b"a", b"b"]
+
+
+@looped
+async def test_a_decision_without_its_messages_is_carried_out_by_the_next_leader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(tmp_path) as (app, client):
+        await client.ask(sending("orders"), b"before")
+        batches = app.node.batches
+        staged = await stage(batches, b"a", b"b")
+        # As if it were killed between the two.
+        with monkeypatch.context() as patch:
+            patch.setattr(batches, "_publish", lambda *_: None)
+            await batches.commit("sink", 0, staged)
+        assert app.node.topics.get("orders").partitions[0].end == 1
+        batches = await next_leader(app, batches)
+        await until(lambda: app.node.topics.get("orders").partitions[0].end == 3)
+        assert await batches.commit("sink", 0, await stage(batches, b"x")) == staged
+        await batches.give_up()
+        assert app.node.topics.get("orders").partitions[0].end == 3
+
+
+@looped
+async def test_a_decision_of_unknown_outcome_is_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(tmp_path) as (app, client):
+        await client.ask(sending("orders"), b"before")
+        batches = app.node.batches
+        staged = await stage(batches, b"a")
+        real = batches._write
+
+        async def unsure(*given):
+            await real(*given)
+            raise OutcomeUnknownError("the log did not answer")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(batches, "_write", unsure)
+            with pytest.raises(OutcomeUnknownError):
+                await batches.commit("sink", 0, staged)
+        assert await batches.commit("sink", 0, await stage(batches, b"x")) == staged
+        await until(lambda: app.node.topics.get("orders").partitions[0].end == 2)
+        found = (await client.ask(pulling("orders", 1))).messages()
+        assert [one.body for one in found] == [b"a"]
+
+
+@looped
+async def test_only_its_own_staged_messages_make_a_batch(tmp_path: Path) -> None:
+    async with running(tmp_path) as (app, client):
+        await client.ask(sending("orders"), b"before")
+        batches = app.node.batches
+        staged = await stage(batches, b"a")
+        with pytest.raises(BatchError, match="staged by producer sink, not by other"):
+            await batches.commit("other", 0, staged)

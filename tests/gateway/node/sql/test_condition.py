@@ -1,0 +1,61 @@
+"""What whole conditions answer, and what bounds them."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.node.sql import SqlError, compile_condition
+from gateway.node.sql.condition import MAX_CHARACTERS
+from gateway.wire import message, properties
+from tests.gateway.node.sql.cases import PROPERTIES, SEMANTICS
+
+RECORD = message.encode(
+    message.Message(
+        topic="t",
+        queue_id=0,
+        queue_offset=0,
+        message_id=0,
+        body=b"x",
+        properties=properties.dump(PROPERTIES),
+    )
+)
+
+
+@pytest.mark.parametrize(("expression", "answer"), SEMANTICS)
+def test_conditions_answer_as_rocketmqs(expression: str, answer: object):
+    condition = compile_condition(expression)
+    pairs = message.view_pairs(RECORD)
+    if answer is ValueError:
+        with pytest.raises(ValueError):
+            condition.evaluate(pairs)
+    else:
+        assert condition.evaluate(pairs) is answer
+    assert condition.accepts(RECORD) is (answer is True)
+    assert condition.accepts(memoryview(RECORD)) is (answer is True)
+
+
+def test_how_many_properties_are_looked_up_is_known():
+    assert compile_condition("a > 5 AND b = c OR d IN ('x')").terms == 4
+    assert compile_condition("1 = 1").terms == 0
+
+
+def test_an_expression_is_compiled_once():
+    assert compile_condition("a > 77") is compile_condition("a > 77")
+
+
+def test_an_error_is_the_same_each_time_and_does_not_grow():
+    texts, depths = set(), set()
+    for _ in range(3):
+        with pytest.raises(SqlError) as refused:
+            compile_condition("a >")
+        texts.add(str(refused.value))
+        depths.add(len(refused.traceback))
+    assert len(texts) == 1
+    assert len(depths) == 1
+
+
+def test_so_long_an_expression_is_compiled_and_a_longer_one_refused():
+    longest = "a = 1" + " OR a = 1" * ((MAX_CHARACTERS - 5) // 9)
+    assert compile_condition(longest).evaluate(b"\x02a\x011\x02") is True
+    with pytest.raises(SqlError, match=f"allowed: {MAX_CHARACTERS}"):
+        compile_condition(longest.ljust(MAX_CHARACTERS + 1))

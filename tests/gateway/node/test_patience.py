@@ -1,0 +1,76 @@
+"""Patience: failed work is tried again when it may succeed."""
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+
+from gateway.node import patience
+from gateway.node.patience import Patience
+from routing.api import RouteError
+from storage.api import LogError, LogUnavailableError, NotReadyError
+
+
+class Opening:
+    """A log that opens topics, or refuses to."""
+
+    def __init__(self, refusal: LogError | None = None) -> None:
+        self.opened: list[str] = []
+        self._refusal = refusal
+
+    async def ready(self, topic: str) -> None:
+        self.opened.append(topic)
+        if self._refusal is not None:
+            raise self._refusal
+
+
+class Work:
+    """Fails with what it is given, one after the other, and then succeeds."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self._errors = list(errors)
+        self.tries = 0
+
+    async def __call__(self) -> None:
+        self.tries += 1
+        if self._errors:
+            raise self._errors.pop(0)
+
+
+def insist(work: Work, opening: Opening) -> tuple[list[float], list]:
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    with capture_logs() as logs:
+        asyncio.run(Patience("it waits", opening, pause).insist(work))
+    return pauses, logs
+
+
+def test_work_that_fails_is_done_again_after_a_pause_and_it_is_said():
+    work = Work(LogUnavailableError("the disk is full"), RouteError("no ZooKeeper"))
+    pauses, logs = insist(work, Opening())
+    assert work.tries == 3
+    assert pauses == [patience.RETRY_S] * 2
+    assert [one["reason"] for one in logs] == ["the disk is full", "no ZooKeeper"]
+    assert {one["event"] for one in logs} == {"it waits"}
+
+
+def test_where_a_topic_was_not_open_it_goes_on_as_soon_as_it_is():
+    work, opening = Work(NotReadyError("orders")), Opening()
+    assert insist(work, opening) == ([], [])
+    assert opening.opened == ["orders"]
+    assert work.tries == 2
+
+
+def test_a_topic_that_cannot_be_opened_is_named():
+    opening = Opening(LogUnavailableError("no Pulsar"))
+    pauses, logs = insist(Work(NotReadyError("orders")), opening)
+    assert pauses == [patience.RETRY_S]
+    assert (logs[0]["topic"], logs[0]["reason"]) == ("orders", "no Pulsar")
+
+
+def test_what_is_no_refusal_is_not_tried_again():
+    with pytest.raises(ZeroDivisionError):
+        insist(Work(ZeroDivisionError()), Opening())

@@ -1,0 +1,46 @@
+"""Opening an index: what is damaged is made anew, and what is in use is not touched."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway.lite.store import Store as LiteStore
+from gateway.node.timer.index import Index
+from gateway.pop.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OPENERS: list[Any] = [Index.open, Store.open, LiteStore.open]
+
+
+@pytest.mark.parametrize("opener", OPENERS)
+def test_one_that_is_in_use_is_left_alone(tmp_path: Path, opener):
+    directory = tmp_path / "index"
+    first = opener(directory)
+    before = {path.name for path in directory.iterdir()}
+    with pytest.raises(OSError, match="LOCK"):
+        opener(directory)
+    assert before <= {path.name for path in directory.iterdir()}
+    first.close()
+    del first
+    gc.collect()
+    opener(directory).close()
+
+
+@pytest.mark.parametrize("opener", OPENERS)
+def test_a_damaged_one_is_made_anew(tmp_path: Path, opener):
+    directory = tmp_path / "index"
+    opener(directory).close()
+    (directory / "CURRENT").write_text("nonsense")
+    opener(directory).close()
+
+
+@pytest.mark.parametrize("opener", OPENERS)
+def test_a_place_that_cannot_be_a_directory_is_named(tmp_path: Path, opener):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        opener(tmp_path / "file" / "index")

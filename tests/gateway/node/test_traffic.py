@@ -1,0 +1,149 @@
+"""Counts of messages written and read, in minutes, hours and days."""
+
+import time
+from types import SimpleNamespace
+
+from gateway.node.traffic import (
+    BROKER_GET_NUMS,
+    BROKER_PUT_NUMS,
+    Period,
+    Traffic,
+)
+from storage.api import NotReadyError
+from tests.remoting import looped
+
+KEY = ("TOPIC_PUT_NUMS", "orders")
+NOON_MS = int(time.mktime((2024, 5, 1, 12, 0, 0, 0, 0, -1))) * 1000
+
+
+class Clock:
+    """A clock that is set."""
+
+    ms = NOON_MS
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+class Topic:
+    """A topic with one queue, which is opened later where it has no end."""
+
+    def __init__(self, name: str, end: int | None) -> None:
+        self.name = name
+        self.end = end
+        self.partitions = [self]
+
+    @property
+    def end(self) -> int:
+        if self._end is None:
+            raise NotReadyError(self.name)
+        return self._end
+
+    @end.setter
+    def end(self, end: int | None) -> None:
+        self._end = end
+
+
+class Topics(list):
+    """The topics of a node."""
+
+    def watch_deleted(self, deleted) -> None:
+        self.deleted = deleted
+
+
+def test_a_period_forgets_what_is_older():
+    period = Period(slice_ms=10, slices=3, started_ms=0)
+    for now_ms in (5, 15, 25):
+        period.add(KEY, 1, now_ms)
+    assert period.sum(KEY, 25) == 3
+    assert period.sum(KEY, 25, slices=2) == 2
+    assert period.sum(KEY, 35) == 2
+    assert period.sum(KEY, 45) == 1
+    assert period.sum(KEY, 55) == 0
+
+
+def test_a_rate_is_over_the_time_since_counting_began():
+    period = Period(slice_ms=1000, slices=60, started_ms=100_000)
+    period.add(KEY, 30, 101_000)
+    assert period.rate(KEY, 103_000) == 10
+    assert period.rate(KEY, 160_000) == 30 * 1000 / 59_000
+
+
+def test_only_what_was_written_since_the_take_over_counts():
+    @looped
+    async def run() -> None:
+        old, opening = Topic("old", 100), Topic("opening", None)
+        topics, clock = Topics([old, opening]), Clock()
+        traffic = Traffic("cluster", topics, clock)
+        await traffic.take_over()
+        try:
+            old.end, opening.end = 105, 50
+            topics.append(Topic("new", 3))
+            for topic in topics:
+                traffic.look_at(topic)
+            assert traffic.written.now == 8
+            opening.end = 51
+            traffic.look_at(opening)
+            assert traffic.written.now == 9
+            assert traffic.day.sum(("TOPIC_PUT_NUMS", "opening"), clock.ms) == 1
+        finally:
+            await traffic.give_up()
+
+    run()
+
+
+def test_a_topic_that_is_made_anew_counts_from_its_first_message():
+    topics = Topics()
+    traffic = Traffic("cluster", topics, Clock())
+    traffic.look_at(Topic("orders", 10))
+    traffic.look_at(Topic("orders", 4))
+    assert traffic.written.now == 14
+    topics.deleted(SimpleNamespace(name="orders"))
+    traffic.look_at(Topic("orders", 10))
+    assert traffic.written.now == 24
+
+
+def test_what_groups_are_given_counts_by_group():
+    clock = Clock()
+    traffic = Traffic("cluster", Topics(), clock)
+    traffic.pulled("orders", "a", 3)
+    traffic.pulled("orders", "b", 1)
+    traffic.pulled("orders", "a", 2)
+    traffic.look_at(Topic("orders", 0))
+    assert traffic.minute.sum(("GROUP_GET_NUMS", "orders@a"), clock.ms) == 5
+    assert traffic.minute.sum(("GROUP_GET_NUMS", "orders@b"), clock.ms) == 1
+    assert traffic.read.now == 6
+
+
+def test_what_groups_are_given_is_known_at_once_and_until_the_topic_goes():
+    topics = Topics()
+    traffic = Traffic("cluster", topics, Clock())
+    traffic.pulled("orders", "a", 3)
+    assert traffic.given() == [("orders", "a", 3)]
+    traffic.look_at(Topic("orders", 10))
+    traffic.pulled("orders", "a", 2)
+    assert traffic.given() == [("orders", "a", 5)]
+    topics.deleted(SimpleNamespace(name="orders"))
+    assert traffic.given() == []
+
+
+def test_the_totals_of_two_mornings_are_kept():
+    clock = Clock()
+    traffic = Traffic("cluster", Topics(), clock)
+    topic = Topic("orders", 0)
+    for end in (5, 7, 10):
+        topic.end = end
+        traffic.look_at(topic)
+        clock.ms += 24 * 3_600_000
+    # What is seen after midnight belongs to the new day.
+    assert traffic.written == (10, 7, 5)
+
+
+def test_the_brokers_rates_are_of_late_of_a_minute_and_of_ten():
+    clock = Clock()
+    traffic = Traffic("cluster", Topics(), clock)
+    clock.ms += 20_000
+    traffic.look_at(Topic("orders", 200))
+    late, minute, ten = traffic.rates(BROKER_PUT_NUMS)
+    assert late > minute == ten == 10
+    assert traffic.rates(BROKER_GET_NUMS) == (0, 0, 0)

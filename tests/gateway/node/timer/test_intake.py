@@ -1,0 +1,48 @@
+"""Reading the system topic: all of it once, and what was visited not again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gateway.node.timer.index import Index
+from gateway.node.timer.intake import Intake
+from gateway.node.timer.thread import IndexThread
+from tests.gateway.node.timer.rig import START_MS, WINDOW_MS, Rig, rigged
+from tests.remoting import looped
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+async def indexed(rig: Rig, done_ms: int, done_offset: int) -> list[tuple[int, int]]:
+    """Visit time and offset of what a fresh index has."""
+    thread = IndexThread("timers", Index.open, rig.directory / "fresh")
+    await thread.open(anew=True)
+    intake = Intake(rig.timer.topic.partitions[0], thread, WINDOW_MS)
+    await intake.begin(done_ms, done_offset)
+    await intake.catch_up(done_ms)
+    entries, _ = await thread.run(Index.page, b"", None, 99, 99)
+    await thread.close()
+    return [(one.visit_ms - START_MS, one.offset) for one in entries]
+
+
+@looped
+@pytest.mark.parametrize(
+    ("done_ms", "done_offset", "expected"),
+    [
+        (START_MS - 1, 0, [(10, 0), (20, 1), (30, 2), (WINDOW_MS, 3)]),
+        (START_MS + 20, 3, [(30, 2), (WINDOW_MS, 3)]),
+        (START_MS + 20, 1, [(21, 1), (30, 2), (WINDOW_MS, 3)]),
+        (START_MS + 50, 4, [(WINDOW_MS, 3)]),
+    ],
+)
+async def test_what_was_visited_is_left_out_and_what_comes_late_is_due(
+    tmp_path: Path, done_ms: int, done_offset: int, expected: list[tuple[int, int]]
+):
+    async with rigged(tmp_path) as rig:
+        for number, after_ms in enumerate((10, 20, 30, 9 * WINDOW_MS)):
+            rig.send(f"{number}", START_MS + after_ms)
+        await rig.settled()
+        assert await indexed(rig, done_ms, done_offset) == expected

@@ -1,0 +1,140 @@
+"""Producers are asked when it is time, so often, and then no more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.node.transactions.ends import End
+from gateway.wire import message, properties
+from gateway.wire.commands.clients import UnregisterClient
+from tests.gateway.node.transactions.place import GIVEN_UP, GROUP, HALF, place
+from tests.remoting import beat, connect, looped, pulling
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@looped
+async def test_a_producer_is_asked_after_6_s_and_then_each_30_s(tmp_path: Path):
+    async with place(tmp_path) as one:
+        await one.send_half(b"x", KEYS="k", TAGS="t")
+        await one.clock.advance(5999)
+        assert one.asked == []
+        await one.clock.advance(1001)
+        (question,) = one.asked
+        identity = one.app.node.topics.get(HALF).id_bases[0] | 1
+        assert question.tran_state_table_offset == 1
+        assert question.commit_log_offset == identity
+        assert question.msg_id == question.transaction_id == f"{b'x'.hex():0>32}"
+        assert question.offset_msg_id == f"7F00000100002A9F{identity:016X}"
+        assert (question.topic, question.bname) == (HALF, "broker-0")
+        (shown,) = one.shown
+        assert (shown.topic, shown.queue_id, shown.body) == ("orders", 0, b"x")
+        assert (shown.queue_offset, shown.message_id) == (1, identity)
+        pairs = properties.parse(shown.properties)
+        assert (pairs["KEYS"], pairs["TAGS"], pairs["PGROUP"]) == ("k", "t", GROUP)
+        assert pairs["TRANSACTION_CHECK_TIMES"] == "1"
+        await one.clock.advance(29_000)
+        assert len(one.asked) == 1
+        await one.clock.advance(2000)
+        assert [each.tran_state_table_offset for each in one.asked] == [1, 2]
+        pairs = properties.parse(one.shown[1].properties)
+        assert pairs["TRANSACTION_CHECK_TIMES"] == "2"
+        assert pairs["TRAN_PREPARED_QUEUE_OFFSET"] == "0"
+
+
+@looped
+async def test_what_has_ended_is_not_asked_about(tmp_path: Path):
+    async with place(tmp_path) as one:
+        await one.end(await one.send_half(b"1"), End.COMMITTED)
+        await one.end(await one.send_half(b"2"), End.ROLLED_BACK)
+        await one.written(2)
+        await one.clock.advance(100_000)
+        assert one.asked == []
+        assert one.partition(HALF).end == 2
+
+
+@looped
+async def test_a_message_may_want_another_time_and_is_kept_until_then(tmp_path: Path):
+    async with place(tmp_path, check_interval_ms=10_000) as one:
+        await one.send_half(b"soon", CHECK_IMMUNITY_TIME_IN_SECONDS="2")
+        await one.send_half(b"late", CHECK_IMMUNITY_TIME_IN_SECONDS="25")
+        await one.send_half(b"none", CHECK_IMMUNITY_TIME_IN_SECONDS="never")
+        await one.clock.advance(3000)
+        assert [each.body for each in one.shown] == [b"soon"]
+        await one.clock.advance(4000)
+        assert [each.body for each in one.shown] == [b"soon", b"none"]
+        for _ in range(17):
+            await one.clock.advance(1000)
+        assert b"late" not in [each.body for each in one.shown]
+        for _ in range(2):
+            await one.clock.advance(1000)
+        late = [each for each in one.shown if each.body == b"late"]
+        pairs = properties.parse(late[0].properties)
+        assert pairs["TRANSACTION_CHECK_TIMES"] == "1"
+        # It was stored again twice meanwhile, so that it stays near the end.
+        assert pairs["TRAN_PREPARED_QUEUE_OFFSET"] == "1"
+        await one.end(1, End.COMMITTED)
+        assert await one.bodies() == [b"first", b"late"]
+
+
+@looped
+async def test_after_15_times_it_is_given_up_and_kept_aside(tmp_path: Path):
+    async with place(tmp_path) as one:
+        offset = await one.send_half(b"lost", KEYS="k")
+        await one.clock.advance(7000)
+        for _ in range(14):
+            await one.clock.advance(31_000)
+        assert len(one.asked) == 15
+        assert len(one.service) == 1
+        await one.clock.advance(31_000)
+        await one.written(1)
+        assert len(one.asked) == 15
+        assert len(one.service) == 0
+        (kept,) = (await one.client.ask(pulling(GIVEN_UP))).messages()
+        assert (kept.body, kept.sys_flag & message.TRANSACTION_MASK) == (b"lost", 0)
+        pairs = properties.parse(kept.properties)
+        assert (pairs["REAL_TOPIC"], pairs["REAL_QID"]) == ("orders", "0")
+        assert pairs["TRANSACTION_CHECK_TIMES"] == "15"
+        found = await one.app.node.log.query(GIVEN_UP, "k", 0, 1 << 62, 10)
+        assert len(found) == 1
+        half = await one.service.find(offset)
+        assert one.service.ended(half.origin) is End.GIVEN_UP
+        assert await one.bodies() == [b"first"]
+
+
+@looped
+async def test_a_group_without_producer_is_counted_too(tmp_path: Path):
+    async with place(tmp_path, check_max=2) as one:
+        await one.client.ask(UnregisterClient(client_id="me", producer_group=GROUP))
+        await one.send_half(b"x")
+        for _ in range(3):
+            await one.clock.advance(31_000)
+        await one.written(1)
+        assert one.asked == []
+        assert one.partition(GIVEN_UP).end == 1
+
+
+@looped
+async def test_producers_are_asked_in_turn(tmp_path: Path):
+    async with place(tmp_path) as one, connect(one.listener) as other:
+        await beat(other, "another", producers=(GROUP,))
+        for number in range(6):
+            await one.send_half(b"%d" % number)
+        await one.clock.advance(7000)
+        assert len(one.links) == 6
+        assert len(set(one.links)) == 2
+        assert one.links[:2] * 3 == one.links
+
+
+@looped
+async def test_one_that_is_just_being_ended_is_left_alone(tmp_path: Path):
+    async with place(tmp_path) as one:
+        offset = await one.send_half(b"x")
+        half = await one.service.find(offset)
+        await one.clock.advance(6000)
+        one.asked.clear()
+        one.service.end(half, End.ROLLED_BACK, 1, lambda _: None)
+        await one.clock.advance(40_000)
+        await one.clock.advance(40_000)
+        assert one.asked == []

@@ -1,0 +1,168 @@
+"""The journal: changes that are in the log, whatever becomes of the store."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gateway.node import names
+from gateway.pop import store
+from gateway.pop.journal import Journal
+from gateway.pop.store import Store
+from gateway.wire import message
+from storage.api import LogBusyError, LogUnavailableError
+from tests.gateway.pop.rig import Clock
+from tests.remoting import looped, running, until
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from gateway.app import App
+
+HOST = message.pack_host("127.0.0.1", 1)
+PLACE = ("readers", "orders", 0)
+DAY_MS = 86_400_000
+
+
+class Kept:
+    """A journal, and what it has told."""
+
+    def __init__(self, app: App, path: Path, clock: Clock) -> None:
+        self.applied: list[bytes] = []
+        self.counts: Counter | None = None
+        self.journal = Journal(
+            app.node.topics,
+            app.node.log,
+            path / "journal",
+            DAY_MS,
+            lambda: HOST,
+            clock,
+            lambda changes: self.applied.extend(key for key, _ in changes),
+        )
+
+    async def open(self, *, anew: bool = False) -> None:
+        def count(counts: Counter) -> None:
+            self.counts = counts
+
+        await self.journal.open(count, anew=anew)
+
+    async def all(self) -> list[int]:
+        """The starts of what is out, by the store."""
+        found = await self.journal.run(Store.page, b"", 10_000)
+        return sorted(store.entry_of(*one).start for one in found)
+
+
+def change(start: int, clock: Clock, *, out: bool = True):
+    key = store.key_of(PLACE, start, clock(), clock() + 60_000)
+    return key, store.value_of(0, 1, (start,)) if out else b""
+
+
+@asynccontextmanager
+async def kept(path: Path, clock: Clock) -> AsyncIterator[tuple[App, Kept]]:
+    async with running(path / "node") as (app, _):
+        one = Kept(app, path, clock)
+        await one.open()
+        yield app, one
+        await one.journal.close()
+
+
+@looped
+async def test_changes_of_one_turn_go_together_and_are_there_after_a_restart(
+    tmp_path: Path,
+):
+    clock = Clock()
+    async with kept(tmp_path, clock) as (app, one):
+        assert one.counts == {}
+        assert app.node.topics.get(names.POP_TOPIC) is None
+        puts = [one.journal.put([change(start, clock)]) for start in range(5)]
+        await asyncio.gather(*puts)
+        (partition,) = app.node.topics.get(names.POP_TOPIC).partitions
+        assert partition.end == 1
+        await one.journal.put([change(2, clock, out=False)])
+        await until(lambda: len(one.applied) == 6)
+        assert await one.all() == [0, 1, 3, 4]
+    async with kept(tmp_path, clock) as (_, one):
+        assert one.counts == {PLACE: 4}
+        assert await one.all() == [0, 1, 3, 4]
+
+
+@looped
+async def test_what_is_on_its_way_is_read_as_it_will_be(tmp_path: Path):
+    clock = Clock()
+    async with kept(tmp_path, clock) as (_, one):
+        key, value = change(1, clock)
+        putting = asyncio.ensure_future(one.journal.put([(key, value)]))
+        await asyncio.sleep(0)
+        assert await one.journal.get(key) == value
+        await putting
+        gone = asyncio.ensure_future(one.journal.put([(key, b"")]))
+        await asyncio.sleep(0)
+        assert await one.journal.get(key) == b""
+        await gone
+        absent, _ = change(2, clock)
+        assert await one.journal.get(absent) == b""
+
+
+@looped
+async def test_what_the_log_refuses_did_not_happen(tmp_path: Path, monkeypatch):
+    clock = Clock()
+    async with kept(tmp_path, clock) as (app, one):
+        await one.journal.put([change(1, clock)])
+        (partition,) = app.node.topics.get(names.POP_TOPIC).partitions
+
+        def refuse(*_):
+            raise LogBusyError("too much waits")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(partition), "append", refuse)
+            with pytest.raises(LogBusyError):
+                await one.journal.put([change(1, clock, out=False)])
+        await until(lambda: not one.journal.is_writing())
+        assert await one.all() == [1]
+        assert await one.journal.get(change(1, clock)[0]) != b""
+
+
+@looped
+async def test_a_record_that_came_by_another_way_is_read_from_the_log(tmp_path: Path):
+    """As one whose outcome nobody knew when it was written."""
+    clock = Clock()
+    async with kept(tmp_path, clock) as (app, one):
+        await one.journal.put([change(1, clock)])
+        await until(lambda: not one.journal.is_writing())
+        other = Kept(app, tmp_path / "other", clock)
+        await other.open()
+        assert other.counts == {PLACE: 1}
+        await other.journal.put([change(2, clock)])
+        await one.journal.put([change(3, clock)])
+        await asyncio.wait_for(one.journal.lost.wait(), 30)
+        await one.open()
+        assert await one.all() == [1, 2, 3]
+        await other.journal.close()
+
+
+@looped
+async def test_many_changes_are_several_records(tmp_path: Path):
+    clock = Clock()
+    async with kept(tmp_path, clock) as (app, one):
+        await one.journal.put([change(start, clock) for start in range(9000)])
+        (partition,) = app.node.topics.get(names.POP_TOPIC).partitions
+        assert partition.end > 1
+        await until(lambda: len(one.applied) == 9000)
+        await one.open(anew=True)
+        assert one.counts == {PLACE: 9000}
+
+
+@looped
+async def test_a_store_that_is_not_there_is_said(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("gateway.pop.journal._CATCH_UP_S", 0.05)
+    clock = Clock()
+    async with kept(tmp_path, clock) as (_, one):
+        key, _ = change(1, clock)
+        await one.journal.close()
+        with pytest.raises(LogUnavailableError, match="being read"):
+            await one.journal.get(key)

@@ -1,0 +1,95 @@
+"""Half messages: the short way stores what the long way does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gateway.node.transactions import half as half_messages
+from gateway.node.transactions import records
+from gateway.wire import message, properties
+from gateway.wire.commands.send import SendReply
+from tests.remoting import looped, running, sending
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HALF = "RMQ_SYS_TRANS_HALF_TOPIC"
+
+
+async def stored(app, offset: int) -> message.Message:
+    partition = app.node.topics.get(HALF).partitions[0]
+    chunk = await partition.read(offset, 1, 1)
+    return message.decode(chunk.data[0])
+
+
+@looped
+@pytest.mark.parametrize("last", [properties.VALUE_END, ""])
+async def test_both_ways_store_the_same_but_for_the_order_of_properties(
+    tmp_path: Path, last: str
+):
+    async with running(tmp_path) as (app, client):
+        pairs = {"UNIQ_KEY": "u", "TRAN_MSG": "true", "PGROUP": "g", "KEYS": "a b"}
+        text = properties.dump(pairs) + f"TAGS\x01t{last}"
+        changes = {"sys_flag": 5, "flag": 3, "queue_id": 1, "properties": text}
+        # The first makes the topics; the long form of the header is the long way.
+        for v2 in (True, False, True):
+            answer = await client.ask(sending("orders", v2=v2, **changes), b"body")
+            assert answer.read(SendReply).queue_id == 1
+        one, two = await stored(app, 1), await stored(app, 2)
+        assert properties.parse(one.properties) == properties.parse(two.properties)
+        for name in one.__struct_fields__:
+            if name not in ("queue_offset", "message_id", "store_ms", "properties"):
+                assert getattr(one, name) == getattr(two, name), name
+        two = await stored(app, 2)
+        recent = app.node.transactions.find_now(2)
+        assert recent == half_messages.read(message.encode(two))
+        committed = records.committed_pairs(recent)
+        assert committed == {
+            name: value
+            for name, value in properties.parse(two.properties).items()
+            if name not in ("REAL_TOPIC", "REAL_QID")
+        }
+        again = app.node.transactions.find_now(2)
+        assert again == recent
+
+
+@looped
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UNIQ_KEY\x01u\x02XTRAN_MSG\x01true\x02PGROUP\x01g\x02",
+        "UNIQ_KEY\x01u\x02TRAN_MSG\x01true\x02XPGROUP\x01h\x02PGROUP\x01g\x02",
+        "XUNIQ_KEY\x01v\x02UNIQ_KEY\x01u\x02TRAN_MSG\x01true\x02PGROUP\x01g\x02",
+        "UNIQ_KEY\x01v\x02UNIQ_KEY\x01u\x02TRAN_MSG\x01true\x02PGROUP\x01g\x02",
+        "UNIQ_KEY\x01u\x02TRAN_MSG\x01true\x02PGROUP\x01g\x02REAL_TOPIC\x01no\x02",
+        "UNIQ_KEY\x01u\x02PGROUP\x01g",
+        "UNIQ_KEY\x01u\x02PGROUP\x01g\x02TRAN_MSG\x01true",
+        "UNIQ_KEY\x01u\x02TRAN_MSG\x01true\x02",
+    ],
+)
+async def test_properties_that_look_like_others_are_kept(tmp_path: Path, text: str):
+    async with running(tmp_path) as (app, client):
+        for _ in range(2):
+            asked = sending("orders", sys_flag=4, producer_group="g", properties=text)
+            answer = await client.ask(asked, b"x")
+            assert answer.read(SendReply).transaction_id == "u"
+        found = properties.parse((await stored(app, 1)).properties)
+        sent = properties.parse(text)
+        sent.pop("REAL_TOPIC", None)
+        assert sent.items() <= found.items()
+        assert (found["PGROUP"], found["UNIQ_KEY"]) == ("g", "u")
+        assert (found["REAL_TOPIC"], found["REAL_QID"]) == ("orders", "0")
+        assert found["__transactionId__"] == "u"
+
+
+@looped
+async def test_a_half_message_without_unique_key_gets_one(tmp_path: Path):
+    async with running(tmp_path) as (app, client):
+        answer = await client.ask(sending("orders", sys_flag=4, properties=""), b"x")
+        key = answer.read(SendReply).transaction_id
+        assert len(key) == 32
+        found = properties.parse((await stored(app, 0)).properties)
+        assert found["UNIQ_KEY"] == found["__transactionId__"] == key
+        assert found["PGROUP"] == "producers"

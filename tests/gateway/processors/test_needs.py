@@ -1,0 +1,105 @@
+"""What requests need is what they touch, and every request needs something."""
+
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+import gateway.processors.all  # noqa: F401 - registers every processor
+from acl.api import Action, Need, Resource, ResourceKind
+from gateway.processors.dispatch import NEEDS, PROCESSORS
+from gateway.processors.needs import (
+    GET,
+    KNOWN,
+    NODES,
+    PUB,
+    SUB,
+    UPDATE,
+    on_cluster,
+    on_every_group,
+    on_every_topic,
+    on_group,
+    on_group_if_given,
+    on_popped,
+    on_topic,
+    on_topic_if_given,
+)
+from gateway.wire.codes import RequestCode
+
+CONTEXT = SimpleNamespace(
+    node=SimpleNamespace(config=SimpleNamespace(cluster="DefaultCluster"))
+)
+
+
+class Request(msgspec.Struct):
+    topic: str | None = None
+    consumer_group: str | None = None
+
+
+def needed(needs, **fields):
+    return [
+        (str(one.resource), one.actions) for one in needs(Request(**fields), CONTEXT)
+    ]
+
+
+def test_every_code_with_a_processor_declares_what_it_needs():
+    assert NEEDS.keys() == PROCESSORS.keys()
+
+
+def test_only_these_need_nobodys_permission():
+    assert {code for code, needs in NEEDS.items() if needs is KNOWN} == {
+        RequestCode.CHECK_CLIENT_CONFIG,
+        # What they name was staged by somebody who might send it.
+        RequestCode.ROPEWAY_COMMIT_BATCH,
+        RequestCode.ROPEWAY_LAST_BATCH,
+    }
+    assert {code for code, needs in NEEDS.items() if needs.of_nodes} == {
+        RequestCode.ROPEWAY_FORWARD,
+        RequestCode.ROPEWAY_RELAY,
+        RequestCode.ROPEWAY_ASK,
+    }
+    assert NODES.of_nodes
+
+
+def test_a_field_names_the_resource():
+    assert needed(on_topic(PUB), topic="orders") == [("Topic:orders", (PUB,))]
+    assert needed(on_group(SUB, GET), consumer_group="g") == [("Group:g", (SUB, GET))]
+    assert needed(on_cluster(UPDATE)) == [("Cluster:DefaultCluster", (UPDATE,))]
+
+
+def test_a_retry_topic_is_its_groups():
+    assert needed(on_topic(SUB), topic="%RETRY%g") == [("Group:g", (SUB,))]
+    assert needed(on_group(SUB), consumer_group="%RETRY%g") == [("Group:g", (SUB,))]
+    assert needed(on_topic(SUB), topic="%DLQ%g") == [("Topic:%DLQ%g", (SUB,))]
+
+
+@pytest.mark.parametrize(
+    ("topic", "others"),
+    [
+        ("orders", [("Topic:orders", (SUB,))]),
+        ("%RETRY%g", []),
+        ("%RETRY%g+orders", [("Topic:orders", (SUB,))]),
+        ("%RETRY%g_orders", [("Topic:orders", (SUB,))]),
+        ("%RETRY%other", [("Group:other", (SUB,))]),
+        ("%RETRY%other+orders", [("Group:other+orders", (SUB,))]),
+        ("", [("Topic:*", (SUB,))]),
+    ],
+)
+def test_who_pops_retries_needs_the_group_and_the_topic(topic, others):
+    found = needed(on_popped(SUB), consumer_group="g", topic=topic)
+    assert found == [("Group:g", (SUB,)), *others]
+
+
+def test_who_names_nothing_needs_all():
+    assert needed(on_topic(GET)) == needed(on_every_topic(GET)) == [("Topic:*", (GET,))]
+    assert needed(on_group(GET), consumer_group="") == [("Group:*", (GET,))]
+    assert needed(on_every_group(GET)) == [("Group:*", (GET,))]
+    assert needed(on_topic_if_given(GET)) == needed(on_group_if_given(GET)) == []
+
+
+def test_needs_add_up():
+    both = on_topic(PUB) & on_group_if_given(SUB)
+    assert both(Request("t", "g"), CONTEXT) == (
+        Need(Resource(ResourceKind.TOPIC, "t"), (Action.PUB,)),
+        Need(Resource(ResourceKind.GROUP, "g"), (Action.SUB,)),
+    )

@@ -1,0 +1,51 @@
+"""Topics broker by broker."""
+
+import pytest
+
+from ropeway.client import Admin, ResponseError, admin_topics
+from ropeway.client.errors import AdminError, TopicNotFoundError
+from tests.ropeway.client.scenario import scenario, send_all
+
+
+@scenario
+async def test_what_queues_hold_and_how_much_is_sent_are_told(ropeway_gateway, topic):
+    await send_all(ropeway_gateway.name_server, topic, [b"x"] * 8)
+    async with Admin(ropeway_gateway.name_server) as admin:
+        spans = await admin_topics.stats(admin, topic)
+        assert sum(span.end - span.begin for span in spans) == 8
+        assert all(bool(span.newest_ms) == (span.end > 0) for span in spans)
+        rate = await admin_topics.put_rate(admin, topic)
+        assert (rate.last_hour, rate.last_day) == (8, 8)
+        await admin.create_topic(f"{topic}-empty", 1)
+        nothing = await admin_topics.put_rate(admin, f"{topic}-empty")
+        assert nothing == admin_topics.Rate(0, 0, 0)
+
+
+@scenario
+async def test_a_topic_grows_and_never_shrinks(ropeway_gateway, topic):
+    async with Admin(ropeway_gateway.name_server) as admin:
+        await admin_topics.create_on(admin, topic, "broker-0", 2)
+        before = await admin_topics.places(admin, topic)
+        with pytest.raises(AdminError, match="on broker broker-0 already"):
+            await admin_topics.create_on(admin, topic, "broker-0", 2)
+        grown = await admin_topics.expand(admin, topic, 5)
+        assert grown == {"broker-0": (2, 5)}
+        after = await admin_topics.places(admin, topic)
+        assert len(after["broker-0"]) == 5
+        assert after["broker-0"][:2] == before["broker-0"]
+        for queues in (4, 5):
+            with pytest.raises(AdminError, match=f"more than that, not {queues}"):
+                await admin_topics.expand(admin, topic, queues, "broker-0")
+        with pytest.raises(AdminError, match="not on broker b9; it is on broker-0"):
+            await admin_topics.expand(admin, topic, 9, "b9")
+        config = (await admin_topics.configs(admin, topic))["broker-0"]
+        assert (config.read_queue_nums, config.write_queue_nums) == (5, 5)
+
+
+@scenario
+async def test_a_topic_that_is_not_there_is_an_error(ropeway_gateway, topic):
+    async with Admin(ropeway_gateway.name_server) as admin:
+        with pytest.raises(TopicNotFoundError):
+            await admin_topics.stats(admin, topic)
+        with pytest.raises(ResponseError, match="No topic in the route store"):
+            await admin_topics.places(admin, topic)

@@ -1,0 +1,54 @@
+"""Compiled forms of compaction: built where they can be, and they do the same."""
+
+from __future__ import annotations
+
+from array import array
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.compaction import steps
+from storage.compaction.compiled import TWINS
+from tests.compiler import needs_compiled_forms
+from tests.storage.compaction.test_offset_map import entry, row
+
+assert steps  # it declares what may be compiled
+
+KEYS = st.lists(st.integers(0, 30) | st.none(), max_size=60)
+
+
+@needs_compiled_forms
+def test_every_form_was_built() -> None:
+    assert TWINS.keys() == {"lay_out", "mark", "note", "staying"}
+    assert all(twin for _, twin in TWINS.values())
+
+
+@needs_compiled_forms
+@given(KEYS, KEYS, st.integers(0, 20))
+def test_both_forms_do_the_same(
+    keys: list[int | None], asked: list[int | None], limit: int
+) -> None:
+    outcomes = []
+    for form in (0, 1):
+        low, high, offsets = (array("Q", bytes(8 * 40)) for _ in range(3))
+        bits = bytearray(8)
+        rows = b"".join(map(row, keys))
+        found = TWINS["note"][form](rows, 3, low, high, offsets, 0, limit, bits, 3)
+        TWINS["mark"][form](offsets, 5, 30, bits, 3)
+        entries = b"".join(map(entry, asked))
+        stays = TWINS["staying"][form](entries, low, high, offsets, 9)
+        outcomes.append((found, low, high, offsets, bits, stays))
+    assert outcomes[0] == outcomes[1]
+
+
+@needs_compiled_forms
+def test_a_map_that_is_none_is_refused() -> None:
+    note = TWINS["note"][1]
+    assert note is not None
+    sizes = [array("Q", bytes(8 * count)) for count in (2, 2, 3)]
+    with pytest.raises(ValueError, match="arrays of a map have one size"):
+        note(b"", 0, *sizes, 0, 1, bytearray(1), 0)
+    same = [array("Q", bytes(16)) for _ in range(3)]
+    with pytest.raises(ValueError, match="offsets beyond the bits"):
+        note(row(1) * 9, 0, *same, 0, 1, bytearray(1), 0)

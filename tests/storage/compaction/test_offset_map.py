@@ -1,0 +1,64 @@
+"""The map of offsets: against a dictionary, and its bounds."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.compacting import KEYED, ROW
+from storage.compaction.bits import Bits
+from storage.compaction.layout import ENTRY
+from storage.compaction.offset_map import DIGEST_BYTES, OffsetMap, digest
+
+KEYS = st.lists(st.integers(0, 40) | st.none(), max_size=120)
+
+
+def row(key: int | None) -> bytes:
+    if key is None:
+        return ROW.pack(9, 0, 0, 0, bytes(16))
+    return ROW.pack(9, 0, 0, KEYED, digest(b"%d" % key))
+
+
+def entry(key: int | None, due_ms: int = 0) -> bytes:
+    key_digest = bytes(16) if key is None else digest(b"%d" % key)
+    return ENTRY.pack(0, 0, 9, 0, 0, due_ms, key_digest)
+
+
+@given(KEYS, st.integers(1, 7))
+def test_it_is_a_dictionary_of_digests(keys: list[int | None], at_once: int) -> None:
+    offsets, stays = OffsetMap(1 << 16, 41), Bits(100)
+    known = {key: 100 + at for at, key in enumerate(keys) if key is not None}
+    keyless = [100 + at for at, key in enumerate(keys) if key is None]
+    for at in range(0, len(keys), at_once):
+        some = keys[at : at + at_once]
+        assert offsets.note(b"".join(map(row, some)), 100 + at, stays) == len(some)
+    assert offsets.count == len(known)
+    assert stays.within(100, 300) == keyless
+    offsets.mark(0, offsets.slots, stays, 100 + len(keys))
+    assert stays.within(100, 300) == sorted([*known.values(), *keyless])
+    asked = b"".join(map(entry, range(50))) + entry(None) + entry(49, 5) + entry(49, 6)
+    wanted = [key not in known for key in range(50)] + [True, False, True]
+    assert list(offsets.staying(asked, 5)) == wanted
+
+
+def test_it_takes_no_more_memory_than_it_may_and_needs() -> None:
+    assert OffsetMap(1 << 20, 1 << 30).size_bytes <= 1 << 20
+    assert OffsetMap(1 << 20, 100).size_bytes < 1 << 12
+    assert OffsetMap(1 << 20, 1 << 30).slots * 24 > 1_000_000
+
+
+def test_it_is_full_before_looking_for_a_place_takes_long() -> None:
+    offsets, stays = OffsetMap(1 << 12, 1 << 20), Bits(0)
+    rows = b"".join(map(row, range(1000)))
+    taken = offsets.note(rows, 0, stays)
+    assert offsets.is_full
+    assert 0.7 * offsets.slots < taken < 0.8 * offsets.slots
+    assert offsets.note(rows, 0, stays) == 0
+    left = offsets.staying(b"".join(map(entry, range(1000))), 0)
+    assert list(left) == [key >= taken for key in range(1000)]
+
+
+def test_a_digest_has_one_size_and_tells_keys_apart() -> None:
+    digests = {digest(key) for key in (b"", b"a", b"a" * 10_000, b"b")}
+    assert {len(one) for one in digests} == {DIGEST_BYTES}
+    assert len(digests) == 4

@@ -1,0 +1,95 @@
+"""What a round does with records: what stays is right, in both forms."""
+
+from __future__ import annotations
+
+from array import array
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.compacting import KEYED, ROW, TOMBSTONE
+from storage.compaction import steps
+from storage.compaction.compiled import TWINS
+from storage.compaction.layout import ENTRY
+from tests.storage.compaction.logs import Describer, record
+
+TEXTS = st.lists(
+    st.sampled_from(["a=1@5", "b=2@7", "a=@6", "none", "c=33@1000"]), max_size=20
+)
+
+
+def forms(name: str):
+    return [one for one in TWINS[name] if one is not None]
+
+
+def data_of(texts: list[str]) -> bytes:
+    return b"".join(record(text).data for text in texts)
+
+
+@given(TEXTS, st.binary(max_size=4), st.integers(0, 3), st.sampled_from([-1, 0, 10]))
+def test_records_that_stay_are_laid_out(
+    texts: list[str], bits: bytes, first: int, keyless_ms: int
+) -> None:
+    data = data_of(texts)
+    rows = Describer().rows(data)
+    given_ = (data, rows, 10 + first, bytearray(bits), 10, 500, 100, keyless_ms, 50)
+    wanted, kept, place = [], b"", 500
+    for at, text in enumerate(texts):
+        size, tag, store_ms, state, digest = ROW.unpack_from(rows, at * ROW.size)
+        due = 0
+        if not state & KEYED:
+            due = 1000 + keyless_ms if keyless_ms >= 0 else 0
+        elif state & TOMBSTONE:
+            due = 150
+        bit = first + at
+        if bit < len(bits) * 8 and bits[bit // 8] >> bit % 8 & 1:
+            wanted.append((10 + bit, place, size, tag, store_ms, due, digest))
+            kept += record(text).data
+            place += size
+    for lay_out in forms("lay_out"):
+        found, entries, newest_ms, due_ms = lay_out(*given_)
+        assert found == kept
+        assert [*ENTRY.iter_unpack(entries)] == wanted
+        assert newest_ms == max((one[4] for one in wanted), default=0)
+        assert due_ms == min((one[5] for one in wanted if one[5]), default=0)
+
+
+def test_what_is_due_is_left_out() -> None:
+    data = data_of(["none@1", "a=1@1"])
+    rows = ROW.pack(10, 0, 1, 0, bytes(16)) + ROW.pack(9, 0, 1, KEYED, b"k" * 16)
+    for lay_out in forms("lay_out"):
+        found = lay_out(data, rows, 0, bytearray(b"\3"), 0, 0, 100, 99, 0)
+        assert found[0] == record("a=1@1").data
+
+
+def test_rows_of_other_records_are_refused() -> None:
+    data = data_of(["a=1"])
+    for lay_out in forms("lay_out"):
+        for rows in (b"", Describer().rows(data) * 2):
+            with pytest.raises(ValueError, match="rows and records do not agree"):
+                lay_out(data, rows, 0, bytearray(b"\3"), 0, 0, 1, -1, 1)
+
+
+def test_compacted_records_are_carried_over_to_new_places() -> None:
+    data = data_of(["a=1@5", "b=2@7", "a=@6"])
+    entries = steps.lay_out(
+        data, Describer().rows(data), 4, bytearray(b"\7"), 4, 0, 100, -1, 50
+    )[1]
+    kept, moved, newest_ms, due_ms = steps.carry_over(data, entries, b"\0\1\1", 70)
+    assert kept == data_of(["b=2@7", "a=@6"])
+    found = [*ENTRY.iter_unpack(moved)]
+    assert [(one[0], one[1]) for one in found] == [(5, 70), (6, 79)]
+    assert (newest_ms, due_ms) == (7, 150)
+
+
+def test_bits_beyond_their_end_are_not_set() -> None:
+    for mark in forms("mark"):
+        bits = bytearray(1)
+        mark(array("Q", [0, 1, 3, 9, 1 << 40]), 0, 5, bits, 0)
+        assert bits == b"\5"
+
+
+@pytest.mark.parametrize("name", ["note", "mark", "staying", "lay_out"])
+def test_each_step_has_a_form_in_python(name: str) -> None:
+    assert name in TWINS

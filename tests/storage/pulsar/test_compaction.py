@@ -1,0 +1,160 @@
+"""Compacted topics on a real Pulsar: what is left, with which offsets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storage.api import NoSuchPartitionError, Record
+from storage.native import NativeMessage
+from storage.pulsar import open_log
+from tests.contracts.log import TOPIC, begin
+from tests.storage.compaction.logs import Describer, record
+from tests.storage.pulsar.logs import settings_for
+from tests.system.pulsar import Pulsar
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from storage.api import RecordParts
+    from storage.native import Place
+    from storage.pulsar import PulsarLog
+    from storage.pulsar.partition import PulsarPartition
+
+pytestmark = [pytest.mark.jvm, pytest.mark.server]
+
+
+class Keyed:
+    """Records `key=value` are messages with that key, whose payload is the value."""
+
+    def native(self, data: bytes) -> NativeMessage:
+        key, _, value = bytes(data[4:]).partition(b"=")
+        return NativeMessage(value, {}, key.decode())
+
+    def record(self, message: NativeMessage, place: Place) -> RecordParts:
+        del place
+        return Record(*record(f"{message.key}={bytes(message.body).decode()}"))
+
+
+@pytest.fixture(scope="module")
+def counting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
+    """A Pulsar that tells indexes, and begins a ledger every few entries."""
+    server = Pulsar(
+        tmp_path_factory.mktemp("compacting"),
+        settings={
+            "brokerEntryMetadataInterceptors": "org.apache.pulsar.common.intercept."
+            "AppendIndexMetadataInterceptor"
+        },
+    )
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
+
+
+@contextlib.asynccontextmanager
+async def opened(server: Pulsar, namespace: str) -> AsyncIterator[PulsarLog]:
+    log = await open_log(
+        settings_for(server, namespace, tail_bytes=0), prepare=True, converter=Keyed()
+    )
+    log.compaction.start(Describer(), 0.5)
+    try:
+        await log.create(TOPIC, [0], "pulsar")
+        log.compaction.keep_last(TOPIC, compacted=True)
+        log.partition(TOPIC, 0)
+        await log.ready(TOPIC)
+        yield log
+    finally:
+        await log.close()
+
+
+async def stored(partition: PulsarPartition, offset: int = 0) -> dict[int, str]:
+    """What is left from an offset on, by reading on as consumers do."""
+    found: dict[int, str] = {}
+    offset = max(offset, partition.first)
+    while offset < partition.end:
+        chunk = await partition.read(offset, 1, 1 << 20)
+        assert chunk.next_offset > offset, "a read must move on"
+        if chunk.records:
+            found[chunk.next_offset - 1] = bytes(chunk.data[0])[4:].decode()
+        offset = chunk.next_offset
+    return found
+
+
+def test_the_last_of_each_key_is_left_with_its_offset(counting: Pulsar) -> None:
+    async def main() -> None:
+        namespace = "public/last-of-each"
+        async with opened(counting, namespace) as log:
+            partition = log.partition(TOPIC, 0)
+            for start in range(0, 1024, 128):
+                await asyncio.gather(
+                    *(
+                        begin(partition, record(f"key-{n % 10}={n}"))
+                        for n in range(start, start + 128)
+                    )
+                )
+            (status,) = await log.compaction.compact(TOPIC)
+            assert (status.clean_end, status.clean_records) == (1024, 10)
+            wanted = {n: f"key-{n % 10}={n}" for n in range(1014, 1024)}
+            assert await stored(partition) == wanted
+            assert (partition.end, partition.next_offset) == (1024, 1024)
+            # An offset that is gone goes on with the next one there is.
+            assert await stored(partition, 500) == wanted
+            chunk = await partition.read(500, 4, 1 << 20)
+            # A read answers as soon as it has something.
+            assert 1 <= chunk.records <= 4
+            assert chunk.next_offset == 1014 + chunk.records
+        async with opened(counting, namespace) as log:
+            partition = log.partition(TOPIC, 0)
+            assert (partition.first, partition.end) == (1014, 1024)
+            assert await stored(partition) == wanted
+            assert await begin(partition, record("key-4=new")) == 1024
+            newest = await log.compaction.latest(TOPIC, "key-4")
+            assert newest is not None
+            assert (newest.offset, newest.data[4:]) == (1024, b"key-4=new")
+            assert await log.compaction.latest(TOPIC, "key-10") is None
+
+    asyncio.run(main())
+
+
+def test_a_batch_of_which_some_are_left_keeps_their_offsets(counting: Pulsar) -> None:
+    async def main() -> None:
+        async with opened(counting, "public/batches") as log:
+            partition = log.partition(TOPIC, 0)
+            await begin(partition, *(record(f"{key}=1") for key in "abcde"))
+            await begin(partition, *(record(f"{key}=2") for key in "bd"))
+            await begin(partition, record("f=1"))
+            await log.compaction.compact(TOPIC)
+            left = {0: "a=1", 2: "c=1", 4: "e=1", 5: "b=2", 6: "d=2", 7: "f=1"}
+            for offset in range(8):
+                assert await stored(partition, offset) == {
+                    n: text for n, text in left.items() if n >= offset
+                }
+            chunk = await partition.read(0, 32, 1 << 20)
+            assert chunk.records == sum(n < chunk.next_offset for n in left) > 0
+
+    asyncio.run(main())
+
+
+def test_a_topic_is_read_compacted_only_while_it_is_said_to_be(
+    counting: Pulsar,
+) -> None:
+    async def main() -> None:
+        async with opened(counting, "public/while") as log:
+            partition = log.partition(TOPIC, 0)
+            for text in ("a=1", "a=2", "b=1"):
+                await begin(partition, record(text))
+            await log.compaction.look()
+            (status,) = await log.compaction.status(TOPIC)
+            assert (status.clean_end, status.problem) == (3, None)
+            assert await stored(partition) == {1: "a=2", 2: "b=1"}
+            log.compaction.keep_last(TOPIC, compacted=False)
+            assert await stored(partition) == {0: "a=1", 1: "a=2", 2: "b=1"}
+            with pytest.raises(NoSuchPartitionError, match="not compacted"):
+                await log.compaction.compact(TOPIC)
+
+    asyncio.run(main())

@@ -1,0 +1,24 @@
+"""A function has a compiled form where one was built, and Python's elsewhere."""
+
+from __future__ import annotations
+
+import math
+
+from storage.forms import Forms
+
+
+def floor(_value: float) -> int:
+    return -1
+
+
+def test_a_compiled_form_takes_pythons_place_where_there_is_one(monkeypatch) -> None:
+    monkeypatch.delenv("ROPEWAY_PURE", raising=False)
+    forms = Forms("math")
+    assert forms(floor) is math.floor
+    assert forms.twins["floor"] == (floor, math.floor)
+
+
+def test_without_one_or_where_it_is_not_wanted_python_does_it(monkeypatch) -> None:
+    assert Forms("no.such.module")(floor) is floor
+    monkeypatch.setenv("ROPEWAY_PURE", "1")
+    assert Forms("math")(floor) is floor

@@ -1,0 +1,64 @@
+"""Segments for tests: records that waited, made into objects and put."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from storage.following import ENTRY, Run
+from storage.tiered.pending import Pending
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage.tiered.api import Provider
+    from storage.tiered.compression import Compression
+    from storage.tiered.names import SegmentName
+    from storage.tiered.pending import Encoded
+
+TOPIC, NUMBER, IDENTITY = "orders", 3, 0xABCDEF
+
+
+def run(texts: Sequence[str], base_offset: int = 0, store_ms: int = 1000) -> Run:
+    """Records as a log gives them: tags by length, a key each, a millisecond apart."""
+    data, entries, keys = b"", b"", []
+    for at, text in enumerate(texts):
+        body = text.encode()
+        record = struct.pack(">i", 4 + len(body)) + body
+        entries += ENTRY.pack(len(data), len(record), -len(text), store_ms + at)
+        key_hash = crc32(text.encode(), crc32(TOPIC.encode()))
+        keys.append(key_hash << 32 | base_offset + at)
+        data += record
+    return Run(
+        TOPIC,
+        NUMBER,
+        IDENTITY,
+        base_offset,
+        len(texts),
+        data,
+        entries,
+        struct.pack(f"<{len(keys)}Q", *keys),
+    )
+
+
+def encoded(
+    texts: Sequence[str],
+    base_offset: int = 0,
+    compression: Compression = "none",
+    store_ms: int = 1000,
+) -> Encoded:
+    """The objects of a segment with these records."""
+    made = run(texts, base_offset, store_ms=store_ms)
+    pending = Pending(made, 0, 0.0)
+    pending.add(made, 77)
+    return pending.encode(compression)
+
+
+async def put(provider: Provider, made: Encoded) -> SegmentName:
+    """Put a segment without a gateway."""
+    await provider.put(made.name.object("data"), made.data)
+    if made.keys is not None:
+        await provider.put(made.name.object("keys"), [made.keys])
+    await provider.put(made.name.object("index"), [made.index_object])
+    return made.name

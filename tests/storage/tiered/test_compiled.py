@@ -1,0 +1,38 @@
+"""The compiled forms of tiering are there where they could be built, and refuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage.tiered import columns
+from storage.tiered.compiled import may_be_compiled
+from tests.compiler import needs_compiled_forms
+
+assert columns  # it declares what may be compiled
+
+
+@needs_compiled_forms
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("columns_of", ("text",)),
+        ("cuts_of", (b"", "1")),
+        ("in_runs", ("text", 0, 1)),
+        ("crc32", ("text",)),
+    ],
+)
+def test_a_compiled_form_refuses_what_it_cannot_read(
+    name: str, wrong: tuple[object, ...]
+) -> None:
+    compiled = may_be_compiled.twins[name][1]
+    assert compiled is not None
+    with pytest.raises(TypeError):
+        compiled(*wrong)
+
+
+@needs_compiled_forms
+def test_a_run_has_keys() -> None:
+    compiled = may_be_compiled.twins["in_runs"][1]
+    assert compiled is not None
+    with pytest.raises(ValueError, match="at least one key"):
+        compiled(b"", 0, 0)

@@ -1,0 +1,120 @@
+"""Reading from a tier: limits, filters and times, over blocks and segments."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.api import Filter
+from storage.tiered.fetcher import Fetcher
+from storage.tiered.flat import Flat, Segment
+from storage.tiered.memory import MemoryProvider
+from storage.tiered.reader import Reader
+from storage.tiered.settings import TieredSettings
+from tests.storage.tiered.segments import encoded, put
+
+TEXTS = ["a" * (at % 5) for at in range(40)]
+CUTS = [0, 7, 8, 25, 40]
+
+
+def texts_of(chunk):
+    found = []
+    for piece in chunk.data:
+        at = 0
+        while at < len(piece):
+            (size,) = struct.unpack_from(">i", piece, at)
+            found.append(bytes(piece[at + 4 : at + size]).decode())
+            at += size
+    assert len(found) == chunk.records
+    return found
+
+
+async def tier():
+    """A partition of four segments with blocks of a few records."""
+    provider, flat = MemoryProvider(), Flat("orders", 3, 1)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("storage.tiered.pending.BLOCK_BYTES", 30)
+        for low, high in pairwise(CUTS):
+            made = encoded(TEXTS[low:high], low)
+            await put(provider, made)
+            about = made.about
+            flat.add(
+                Segment(made.name, about.least_ms, about.most_ms, 0, 0, about.keys)
+            )
+    fetcher = Fetcher(provider, TieredSettings(), flat.has)
+    return flat, fetcher, Reader(fetcher)
+
+
+@given(
+    st.integers(-1, 41),
+    st.integers(0, 40),
+    st.integers(1, 12),
+    st.integers(0, 80),
+    st.none() | st.sets(st.integers(-4, 0)),
+    st.booleans(),
+    st.integers(1, 30),
+)
+def test_reads_find_what_one_by_one_would(
+    offset, length, count, size, tags, picky, looks
+):
+    async def main():
+        flat, fetcher, reader = await tier()
+        end = min(max(offset, 0) + length, 40)
+        accept = (lambda data: len(data) % 2 == 0) if picky else None
+        wanted = Filter(tag_hashes=tags, accept=accept, looks=looks)
+        assert reader.read_now(flat, offset, end, (count, size), wanted) is None or (
+            offset >= end
+        )
+        chunk = await reader.read(flat, offset, end, (count, size), wanted)
+        expected, at, left = [], max(offset, 0) if offset < end else offset, size
+        for _ in range(looks):
+            if at >= end or len(expected) == count:
+                break
+            text = TEXTS[at]
+            fits = (tags is None or -len(text) in tags) and (
+                not picky or len(text) % 2 == 0
+            )
+            if fits and expected and 4 + len(text) > left:
+                break
+            if fits:
+                expected.append(text)
+                left -= 4 + len(text)
+            at += 1
+        assert (texts_of(chunk), chunk.next_offset) == (expected, at)
+        if offset < end:
+            again = reader.read_now(flat, offset, end, (count, size), wanted)
+            assert again is not None
+            assert (texts_of(again), again.next_offset) == (expected, at)
+        await fetcher.close()
+
+    asyncio.run(main())
+
+
+def test_times_are_found_over_segments():
+    async def main():
+        flat, fetcher, reader = await tier()
+
+        async def at(time_ms, *, upper, end=40):
+            return await reader.offset_at(flat, time_ms, end, upper=upper)
+
+        # Each segment begins at 1000 again: times go back where a clock did.
+        assert await at(0, upper=False) == 0
+        assert await at(1006, upper=False) == 6
+        assert await at(1016, upper=False) == 24
+        assert await at(1017, upper=False) is None
+        assert await at(1016, upper=False, end=24) is None
+        assert await at(999, upper=True) is None
+        assert await at(1002, upper=True) == 27
+        assert await at(1002, upper=True, end=27) == 26
+        assert [await reader.store_time(flat, one) for one in (0, 7, 39, 40)] == [
+            *(1000, 1000, 1014),
+            None,
+        ]
+        await fetcher.close()
+
+    asyncio.run(main())

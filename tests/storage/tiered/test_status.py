@@ -1,0 +1,22 @@
+"""The status of a tier is read from its metadata alone."""
+
+from storage.tiered.dispatcher import BACKFILL, FAILURE, PAUSED, POSITION, URL
+from storage.tiered.flat import Segment
+from storage.tiered.metadata import Metadata
+from storage.tiered.names import SegmentName
+from storage.tiered.status import QueueStatus, Status, status
+
+
+def test_queues_come_with_what_is_sealed(tmp_path):
+    metadata = Metadata(tmp_path)
+    metadata.add_queue("orders", 3, 7)
+    metadata.update_topic_reserve_time("orders", 7_200_000)
+    for base, how in ((0, "expired"), (5, "sealed"), (10, "sealed"), (15, "new")):
+        name = SegmentName("orders", 3, 7, base, base + 5)
+        metadata.update_file_segment(Segment(name, 0, 0, 0, 100, 0), how)
+    for name, value in ((POSITION, "9"), (PAUSED, "x"), (FAILURE, "503"), (URL, "u:")):
+        metadata.put_state(name, value)
+    metadata.put_state(BACKFILL, None)
+    queue = QueueStatus("orders", 2, 3, 2, 5, 15, 200, deleted=False)
+    assert status(metadata) == Status("u:", 9, True, False, "503", [queue])
+    metadata.close()

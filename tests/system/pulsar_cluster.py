@@ -1,0 +1,291 @@
+"""A Pulsar cluster of several processes: a bookie, two brokers that share, a proxy."""
+
+import itertools
+import json
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.system.process import ServerProcess, free_ports, listens
+from tests.system.pulsar import (
+    ANSWER_SECONDS,
+    DEFAULTS,
+    JAVA,
+    LOG4J,
+    START_SECONDS,
+    distribution,
+)
+
+VERSION = "4.0.8"
+NAME = "pair"
+HOSTS = ("127.0.0.1", "localhost")
+"""What the brokers call their machine: two machines, to whoever compares names."""
+SESSION_MS = 10_000
+"""A dead broker's topics are another's after so long; by default after 30 s."""
+BUNDLES = 4
+BALANCER = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
+"""As brokers have it by default."""
+SMALL = ["-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+
+
+class Way(NamedTuple):
+    """How a gateway reaches the cluster."""
+
+    service_url: str
+    admin_url: str
+
+
+class Server:
+    """One Java process that a test may kill and start again.
+
+    Args:
+        directory: for settings and the log.
+        main: the class to run.
+        option: what comes before the settings file on its command line.
+        settings: the content of that file.
+        port: where it listens when it is ready.
+        heap_mib: of Java, and as much outside.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        main: str,
+        option: str,
+        settings: Mapping[str, str],
+        *,
+        port: int,
+        heap_mib: int,
+    ) -> None:
+        self._directory = directory
+        self._main = main
+        self._option = option
+        self._settings = settings
+        self._port = port
+        self._memory = [f"-Xmx{heap_mib}m", f"-XX:MaxDirectMemorySize={heap_mib}m"]
+        self._process: ServerProcess | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started, and not stopped since."""
+        return self._process is not None
+
+    def launch(self) -> None:
+        """Start it."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        conf = self._directory / "server.conf"
+        conf.write_text("".join(f"{k}={v}\n" for k, v in self._settings.items()))
+        self._process = ServerProcess(
+            self._directory.name,
+            [
+                *_java(self._directory, *self._memory),
+                *[self._main, self._option, str(conf)],
+            ],
+            self._directory,
+        )
+
+    def wait(self) -> None:
+        """Return when it listens."""
+        assert self._process is not None
+        self._process.wait_until(lambda: listens(self._port), START_SECONDS)
+
+    def kill(self) -> None:
+        """End it without warning, where it runs."""
+        if self._process is not None:
+            process, self._process = self._process, None
+            process.kill()
+
+
+class Broker(Server):
+    """A broker; its name is what brokers call each other.
+
+    Args:
+        directory: for settings and the log.
+        host: what it calls its machine.
+        settings: of the cluster.
+    """
+
+    def __init__(self, directory: Path, host: str, settings: Mapping[str, str]) -> None:
+        service, web = free_ports(2)
+        self.host = host
+        self.name = f"{host}:{web}"
+        self.address = f"{host}:{service}"
+        own = {
+            "advertisedAddress": host,
+            "brokerServicePort": str(service),
+            "webServicePort": str(web),
+        }
+        super().__init__(
+            directory,
+            "org.apache.pulsar.PulsarBrokerStarter",
+            "--broker-conf",
+            {**settings, **own},
+            port=web,
+            heap_mib=256,
+        )
+
+
+class PulsarCluster:
+    """Two brokers, of which each serves some topics, a bookie, and a proxy.
+
+    Args:
+        directory: for data, settings and logs.
+        zookeeper: where the cluster's metadata is, `host:port`.
+        balancer: the class that decides which broker serves what.
+    """
+
+    def __init__(
+        self, directory: Path, zookeeper: str, *, balancer: str = BALANCER
+    ) -> None:
+        self._directory = directory
+        self._metadata_url = f"zk:{zookeeper}"
+        bookie_port, service, web = free_ports(3)
+        settings = {
+            **DEFAULTS,
+            "clusterName": NAME,
+            "metadataStoreUrl": self._metadata_url,
+            "configurationMetadataStoreUrl": self._metadata_url,
+            "metadataStoreSessionTimeoutMillis": str(SESSION_MS),
+            "loadBalancerEnabled": "true",
+            "loadManagerClassName": balancer,
+            "defaultNumberOfNamespaceBundles": str(BUNDLES),
+            "managedLedgerCacheSizeMB": "32",
+        }
+        data = directory / "data"
+        self.bookie = Server(
+            directory / "bookie",
+            "org.apache.bookkeeper.server.Main",
+            "--conf",
+            {
+                **settings,
+                "bookiePort": str(bookie_port),
+                "metadataServiceUri": f"metadata-store:{self._metadata_url}",
+                "journalDirectories": str(data / "journal"),
+                "ledgerDirectories": str(data / "ledgers"),
+                "journalSyncData": "false",
+            },
+            port=bookie_port,
+            heap_mib=192,
+        )
+        self.brokers = [
+            Broker(directory / f"broker-{number}", host, settings)
+            for number, host in enumerate(HOSTS)
+        ]
+        self.proxy = Server(
+            directory / "proxy",
+            "org.apache.pulsar.proxy.server.ProxyServiceStarter",
+            "--config",
+            {
+                **settings,
+                "servicePort": str(service),
+                "webServicePort": str(web),
+                # By default those of brokers that listen where brokers do.
+                "brokerProxyAllowedTargetPorts": "*",
+            },
+            port=web,
+            heap_mib=128,
+        )
+        self._servers = [self.bookie, *self.brokers, self.proxy]
+        self.through_proxy = Way(
+            f"pulsar://127.0.0.1:{service}", f"http://127.0.0.1:{web}"
+        )
+
+    @property
+    def to_brokers(self) -> Way:
+        """The way to whichever broker answers."""
+        return Way(
+            "pulsar://" + ",".join(one.address for one in self.brokers),
+            "http://" + ",".join(one.name for one in self.brokers),
+        )
+
+    def start(self) -> None:
+        """Start what does not run, and return when topics can be made."""
+        if not (self._directory / "set-up").exists():
+            self._set_up()
+        servers = [one for one in self._servers if not one.running]
+        for one in servers:
+            one.launch()
+        for one in servers:
+            one.wait()
+
+    def kill(self) -> None:
+        """End all without warning."""
+        for one in reversed(self._servers):
+            one.kill()
+
+    def owner(self, topic: str) -> Broker:
+        """Which broker serves `tenant/namespace/topic`, a partition by itself."""
+        found = self._ask("GET", f"lookup/v2/topic/persistent/{topic}")["brokerUrl"]
+        return next(one for one in self.brokers if found == f"pulsar://{one.address}")
+
+    def bundle(self, topic: str) -> str:
+        """The part of its namespace that a topic is in, which moves as a whole."""
+        return str(self._ask("GET", f"lookup/v2/topic/persistent/{topic}/bundle"))
+
+    def bundles(self, namespace: str) -> list[str]:
+        """All parts of a namespace."""
+        ends = self._ask("GET", f"admin/v2/namespaces/{namespace}/bundles")
+        return [f"{a}_{b}" for a, b in itertools.pairwise(ends["boundaries"])]
+
+    def move(self, namespace: str, bundle: str, to: Broker) -> None:
+        """Have a broker serve what is in a bundle."""
+        where = f"?destinationBroker={to.name}"
+        self._ask("PUT", f"admin/v2/namespaces/{namespace}/{bundle}/unload{where}")
+
+    def split(self, namespace: str, bundle: str) -> None:
+        """Make two of a bundle, and have its topics served anew."""
+        path = f"admin/v2/namespaces/{namespace}/{bundle}/split?unload=true"
+        self._ask("PUT", path)
+
+    def _ask(self, method: str, path: str) -> Any:
+        """What the REST interface answers, whichever broker it has to be asked for."""
+        request = urllib.request.Request(
+            f"{self.through_proxy.admin_url}/{path}", method=method
+        )
+        give_up = time.monotonic() + ANSWER_SECONDS
+        while True:
+            try:
+                with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as reply:
+                    text = reply.read().decode()
+                break
+            except urllib.error.HTTPError as error:
+                # What is on its way from broker to broker is nobody's for a moment.
+                if error.code < 500 or method != "GET" or time.monotonic() > give_up:
+                    raise AssertionError(
+                        f"{method} {path}: {error.code} {error.read()[:500]!r}"
+                    ) from error
+                time.sleep(0.2)
+        return json.loads(text) if text.startswith("{") else text
+
+    def _set_up(self) -> None:
+        """Write what brokers and bookies find each other by."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        subprocess.run(
+            [
+                *_java(self._directory, "-Xmx128m"),
+                "org.apache.pulsar.PulsarClusterMetadataSetup",
+                *["--cluster", NAME],
+                *["--metadata-store", self._metadata_url],
+                *["--configuration-metadata-store", self._metadata_url],
+                *["--web-service-url", f"http://{self.brokers[0].name}"],
+                *["--broker-service-url", f"pulsar://{self.brokers[0].address}"],
+            ],
+            check=True,
+            timeout=START_SECONDS,
+            stdout=subprocess.DEVNULL,
+        )
+        (self._directory / "set-up").touch()
+
+
+def _java(directory: Path, *options: str) -> list[str]:
+    log4j = directory / "log4j2.xml"
+    log4j.write_text(LOG4J)
+    return [
+        *[*JAVA, *SMALL, *options],
+        f"-Dlog4j.configurationFile={log4j}",
+        *["-cp", distribution(VERSION)],
+    ]

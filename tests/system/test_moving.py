@@ -1,0 +1,105 @@
+"""A broker's master is moved, and a node drained, under clients that send."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ropeway.client import (
+    Admin,
+    ConsumeFrom,
+    Message,
+    Producer,
+    PullConsumer,
+    admin_nodes,
+)
+from tests.remoting import looped
+from tests.system.cluster import Cluster
+from tests.system.test_cluster import running
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.system.pulsar import Pulsar
+    from tests.system.zookeeper import ZooKeeper
+
+pytestmark = [pytest.mark.jvm, pytest.mark.server, pytest.mark.slow]
+
+TIMEOUT_S = 60.0
+
+
+async def command(cluster: Cluster, *words: str, code: int = 0) -> str:
+    """What `ropeway` printed, as JSON; of an error, its line."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "gateway.cli.main", *words),
+        *("--name-server", cluster.name_server, "--json"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, errors = await process.communicate()
+    assert process.returncode == code, (out, errors)
+    return (errors if code else out).decode()
+
+
+async def send_on(producer: Producer, topic: str, stop: asyncio.Event) -> list[bytes]:
+    """Send one message after the other; each is acknowledged, or this fails."""
+    sent: list[bytes] = []
+    while not stop.is_set():
+        body = b"%d" % len(sent)
+        await producer.send(Message(topic, body), timeout_s=TIMEOUT_S)
+        sent.append(body)
+        await asyncio.sleep(0.01)
+    return sent
+
+
+@looped
+async def test_a_master_is_moved_and_its_node_stopped_and_nothing_is_lost(
+    tmp_path: Path, pulsar: Pulsar, zookeeper: ZooKeeper
+):
+    with running(Cluster(tmp_path, pulsar, zookeeper.address)) as cluster:
+        where = cluster.name_server
+        stop = asyncio.Event()
+        async with Admin(where) as admin, Producer(where, "senders") as producer:
+            await admin.create_topic("orders", 2)
+            sending = asyncio.create_task(send_on(producer, "orders", stop))
+            await asyncio.sleep(1)
+
+            moving = ["route", "move", "broker-0", "--to", "node-1"]
+            (moved,) = json.loads(await command(cluster, *moving))
+            assert (moved["before"], moved["master"]) == ("node-0", "node-1")
+            print(f"moved in {moved['took_ms']} ms")
+            order = await admin_nodes.nodes(admin)
+            assert [one.name for one in order] == ["node-1", "node-0"]
+            assert [one.leads for one in order] == [True, False]
+
+            draining = ["route", "drain", "node-1"]
+            drained = json.loads(await command(cluster, *draining))
+            assert [one["master"] for one in drained["moved"]] == ["node-0"]
+            await asyncio.to_thread(cluster.nodes[1].stop)
+            await asyncio.sleep(1)
+            stop.set()
+            sent = await sending
+
+            alone = ["route", "drain", "node-0"]
+            refused = await command(cluster, *alone, code=1)
+            assert "broker broker-0 has no node but node-0" in refused
+        assert len(sent) > 10
+        received = await read_all(where, len(sent))
+        assert sorted(received, key=int) == sent
+
+
+async def read_all(where: str, count: int) -> list[bytes]:
+    """All messages of the topic, each once."""
+    found: list[bytes] = []
+    async with PullConsumer(
+        where, "readers", consume_from=ConsumeFrom.FIRST_OFFSET
+    ) as reader:
+        reader.subscribe("orders")
+        while len(found) < count and (some := await reader.poll(TIMEOUT_S)):
+            found += [one.body for one in some]
+        found += [one.body for one in await reader.poll(2)]
+    return found

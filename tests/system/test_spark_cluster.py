@@ -1,0 +1,111 @@
+"""A job runs on a cluster of Spark's: a master and two workers, all processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyspark
+import pytest
+
+from tests.spark_session import QUICK_JVM
+from tests.system.process import ServerProcess, free_ports
+
+if TYPE_CHECKING:
+    from tests.spark_session import Topics
+
+ROOT = Path(__file__).parents[2]
+JARS = Path(pyspark.__file__).parent / "jars"
+TIMEOUT_S = 500
+JOB = """
+from ropeway.streams import StreamBuilder
+
+builder = StreamBuilder("clustered")
+builder.source({source!r}).key_by(len).count().sink({sink!r})
+"""
+
+pytestmark = [pytest.mark.slow, pytest.mark.jvm]
+
+
+def started(stack: ExitStack, folder: Path, name: str, *words: str) -> ServerProcess:
+    """A part of the cluster, that has said that it is there."""
+    kind = "master.Master" if name == "master" else "worker.Worker"
+    process = ServerProcess(
+        name,
+        [
+            *("java", "-Xmx256m", *QUICK_JVM.split(), "-cp", f"{JARS}/*"),
+            *(f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1"),
+            *("--webui-port", "0", *words),
+        ],
+        folder,
+        {
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_HOME": str(JARS.parent),
+            # As Spark's own scripts say it, where no build folder does.
+            "SPARK_SCALA_VERSION": "2.13",
+        },
+    )
+    stack.callback(process.kill)
+    sign = "I have been elected" if name == "master" else "registered with master"
+    process.wait_until(lambda: sign in process.log.read_text())
+    return process
+
+
+@pytest.mark.timeout(900)
+def test_both_workers_run_a_part_of_a_job(
+    ropeway_topics: Topics, tmp_path: Path
+) -> None:
+    source, sink = ropeway_topics.make(2), ropeway_topics.make(2)
+    for queue in range(2):
+        ropeway_topics.send(source, ["a", "bb", "c"], queue=queue)
+    job = tmp_path / "job.py"
+    job.write_text(JOB.format(source=source, sink=sink))
+    port, *_ = free_ports(1)
+    with ExitStack() as stack:
+        url = f"spark://127.0.0.1:{port}"
+        started(stack, tmp_path, "master", "--port", str(port))
+        workers = [
+            started(
+                *(stack, tmp_path, name, "--cores", "1", "--memory", "700m"),
+                *("--work-dir", str(tmp_path / name), url),
+            )
+            for name in ("worker-1", "worker-2")
+        ]
+        settings = {
+            "spark.executor.memory": "512m",
+            "spark.driver.memory": "512m",
+            "spark.driver.extraJavaOptions": QUICK_JVM,
+            "spark.executor.extraJavaOptions": QUICK_JVM,
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            # Neither begins before the other is there.
+            "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+            "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+            "spark.cores.max": "2",
+        }
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "gateway.cli.main", "streams", "run"),
+                *(str(job), "--master", url, "--once"),
+                *("--checkpoint", str(tmp_path / "checkpoint")),
+                *("--name-server", ropeway_topics.name_server),
+                *("--option", "startingOffsets=earliest"),
+                *(f"--set={name}={value}" for name, value in settings.items()),
+            ],
+            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+            cwd=ROOT,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+        assert done.returncode == 0, done.stderr
+        for worker in workers:
+            assert "Asked to launch executor" in worker.log.read_text()
+    assert sorted(ropeway_topics.read(sink)) == ["1", "1", "2", "2", "3", "4"]
