@@ -16,7 +16,8 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends gcc libc6-dev
 WORKDIR /build
 COPY . .
-RUN pip wheel --wheel-dir /wheels --constraint requirements/dev.txt ".[pulsar,zookeeper]"
+RUN pip wheel --wheel-dir /wheels --constraint requirements/dev.txt \
+    ".[acl,grpc,pulsar,tier,zookeeper]"
 
 
 FROM base
@@ -25,8 +26,8 @@ RUN groupadd --gid 10876 ropeway \
     && install --directory --owner ropeway --group ropeway /data
 # pip goes on without what cannot be compiled; the imports make that an error here.
 RUN --mount=type=bind,from=builder,source=/wheels,target=/wheels \
-    pip install --no-index --find-links /wheels "ropeway[pulsar,zookeeper]" \
-    && python -c "import gateway.wire._native, storage.file._native, storage.file._reading"
+    pip install --no-index --find-links /wheels "ropeway[acl,grpc,pulsar,tier,zookeeper]" \
+    && python -c "import gateway.wire._native, storage.compaction._native, storage.file._native, storage.file._reading, storage.tiered._native"
 # By number, so that a platform that refuses root can see that it is not.
 USER 10876:10876
 WORKDIR /data

@@ -11,8 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PULL = 11, SEND_V2 = 310, SEND_BATCH = 320 };
-enum { SUCCESS = 0, PULL_NOT_FOUND = 19, PULL_RETRY = 20, PULL_OFFSET_MOVED = 21 };
+enum { PULL = 11, END_TRANSACTION = 37, SEND_V2 = 310, SEND_BATCH = 320,
+       POP = 200050, ACK = 200051, CHANGE_INVISIBLE = 200053 };
+enum { SUCCESS = 0, PULL_NOT_FOUND = 19, PULL_RETRY = 20, PULL_OFFSET_MOVED = 21,
+       POLLING_FULL = 209, POLLING_TIMEOUT = 210 };
 
 static inline void die(const char *what) {
     fprintf(stderr, "load: %s: %s\n", what, errno ? strerror(errno) : "unexpected");

@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING
 
 from gateway.wire.codes import RESPONSE_FLAG, RequestCode
 from gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage
-from gateway.wire.frame import PREFIX, decode_envelope, encode_frame
+from gateway.wire.frame import (
+    PREFIX,
+    decode_envelope,
+    decode_fields,
+    encode_frame,
+)
 from gateway.wire.header import to_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from gateway.wire.frame import Envelope
 
 ANSWER_S = 30.0
 LENGTH_MASK = 0xFFFFFF
@@ -26,6 +33,10 @@ def connect(port: int) -> socket.socket:
 
 def ask(connection: socket.socket, request: bytes) -> int:
     """Send a frame and read its answer; returns the answer's code."""
+    return _ask(connection, request).code
+
+
+def _ask(connection: socket.socket, request: bytes) -> Envelope:
     connection.sendall(request)
     while True:
         length, mark = PREFIX.unpack(_read(connection, PREFIX.size))
@@ -33,7 +44,7 @@ def ask(connection: socket.socket, request: bytes) -> int:
         envelope = decode_envelope(mark >> 24, rest[: mark & LENGTH_MASK])
         # A broker has requests, too: it tells members that their group has changed.
         if envelope.flag & RESPONSE_FLAG:
-            return envelope.code
+            return envelope
 
 
 def _read(connection: socket.socket, size: int) -> bytes:
@@ -63,6 +74,21 @@ def create_topic(port: int, topic: str, queues: int) -> None:
     with connect(port) as connection:
         if code := ask(connection, request):
             raise RuntimeError(f"topic {topic} of {queues} queues: code {code}")
+
+
+def end_offset(port: int, topic: str, queue_id: int) -> int:
+    """The offset that the next message of a queue will get.
+
+    Raises:
+        RuntimeError: the broker does not know it.
+    """
+    fields = {"topic": topic, "queueId": str(queue_id)}
+    request = encode_frame(RequestCode.GET_MAX_OFFSET, 1, fields=fields)
+    with connect(port) as connection:
+        envelope = _ask(connection, request)
+        if envelope.code:
+            raise RuntimeError(f"end of {topic} {queue_id}: code {envelope.code}")
+    return int(decode_fields(envelope.ext_fields)["offset"])
 
 
 def pull(

@@ -15,6 +15,7 @@ from benchmarks import counters
 from benchmarks.cases import Flush
 from tests import builds
 from tests.system.rocketmq import RocketMQ
+from tests.system.rocketmq_proxy import RocketMQWithProxy
 from tests.system.ropeway import Ropeway
 
 if TYPE_CHECKING:
@@ -60,9 +61,16 @@ class Server(NamedTuple):
         """The process that is measured, with all that it starts."""
         return self.started.broker_pid
 
+    @property
+    def pids(self) -> list[int]:
+        """All processes that do a client's work; the name server does none."""
+        if isinstance(self.started, RocketMQWithProxy):
+            return [self.pid, self.started.proxy_pid]
+        return [self.pid]
+
     def cpu_s(self) -> float:
         """CPU time so far."""
-        return counters.cpu_s(self.pid)
+        return sum(map(counters.cpu_s, self.pids))
 
     def memory(self) -> counters.Memory:
         """Memory now."""
@@ -103,8 +111,9 @@ def drop_pages(folder: Path) -> None:
 
 
 def _signal(server: Server, number: int) -> None:
-    for pid in counters.tree(server.pid):
-        os.kill(pid, number)
+    for pid in server.pids:
+        for one in counters.tree(pid):
+            os.kill(one, number)
 
 
 def ropeway(directory: Path, flush: Flush) -> Ropeway:
