@@ -30,6 +30,8 @@ class Forms:
             self._native = importlib.import_module(module)
         except ImportError:  # not built here
             self._native = None
+        self.is_pure = self._native is None or bool(os.environ.get("ROPEWAY_PURE"))
+        """Whether Python's forms are used."""
         self.twins: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {}
         """Python's and the compiled form of each, for the tests that compare them."""
 
@@ -37,6 +39,4 @@ class Forms:
         """Give the compiled form of a function, where there is one."""
         twin = getattr(self._native, function.__name__, None)
         self.twins[function.__name__] = function, twin
-        if twin is None or os.environ.get("ROPEWAY_PURE"):
-            return function
-        return cast("F", twin)
+        return function if self.is_pure or twin is None else cast("F", twin)

@@ -19,7 +19,7 @@ from storage.api import LogDamagedError
 from storage.compacting import ROW
 from storage.compaction import source, steps
 from storage.compaction.bits import Bits
-from storage.compaction.compiled import IS_PURE
+from storage.compaction.compiled import may_be_compiled
 from storage.compaction.layout import GROUP_RECORDS
 from storage.compaction.offset_map import OffsetMap
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from storage.compaction.source import Read
     from storage.compaction.writer import Writer
 
-READ_COUNT = 128 if IS_PURE else 1024
+READ_COUNT = 128 if may_be_compiled.is_pure else 1024
 """Records that are looked at without making way for others: about a millisecond."""
 _WRITE_COUNT = 256
 """Records that are written without looking whether the file is full."""
@@ -44,7 +44,7 @@ _NEAR = 64
 _SMALL = 2
 """A file of less than half the size is written anew with its neighbours."""
 _GROUPS_AT_ONCE = 8
-_SLOTS_AT_ONCE = 2048 if IS_PURE else 1 << 18
+_SLOTS_AT_ONCE = 2048 if may_be_compiled.is_pure else 1 << 18
 
 
 class Outcome(NamedTuple):

@@ -14,11 +14,16 @@ def floor(_value: float) -> int:
 def test_a_compiled_form_takes_pythons_place_where_there_is_one(monkeypatch) -> None:
     monkeypatch.delenv("ROPEWAY_PURE", raising=False)
     forms = Forms("math")
+    assert not forms.is_pure
     assert forms(floor) is math.floor
     assert forms.twins["floor"] == (floor, math.floor)
 
 
 def test_without_one_or_where_it_is_not_wanted_python_does_it(monkeypatch) -> None:
-    assert Forms("no.such.module")(floor) is floor
+    missing = Forms("no.such.module")
+    assert missing.is_pure
+    assert missing(floor) is floor
     monkeypatch.setenv("ROPEWAY_PURE", "1")
-    assert Forms("math")(floor) is floor
+    unwanted = Forms("math")
+    assert unwanted.is_pure
+    assert unwanted(floor) is floor

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.compaction import steps
-from storage.compaction.compiled import TWINS
+from storage.compaction.compiled import may_be_compiled
 from tests.compiler import needs_compiled_forms
 from tests.storage.compaction.test_offset_map import entry, row
 
@@ -20,8 +20,8 @@ KEYS = st.lists(st.integers(0, 30) | st.none(), max_size=60)
 
 @needs_compiled_forms
 def test_every_form_was_built() -> None:
-    assert TWINS.keys() == {"lay_out", "mark", "note", "staying"}
-    assert all(twin for _, twin in TWINS.values())
+    assert may_be_compiled.twins.keys() == {"lay_out", "mark", "note", "staying"}
+    assert all(twin for _, twin in may_be_compiled.twins.values())
 
 
 @needs_compiled_forms
@@ -34,17 +34,19 @@ def test_both_forms_do_the_same(
         low, high, offsets = (array("Q", bytes(8 * 40)) for _ in range(3))
         bits = bytearray(8)
         rows = b"".join(map(row, keys))
-        found = TWINS["note"][form](rows, 3, low, high, offsets, 0, limit, bits, 3)
-        TWINS["mark"][form](offsets, 5, 30, bits, 3)
+        found = may_be_compiled.twins["note"][form](
+            rows, 3, low, high, offsets, 0, limit, bits, 3
+        )
+        may_be_compiled.twins["mark"][form](offsets, 5, 30, bits, 3)
         entries = b"".join(map(entry, asked))
-        stays = TWINS["staying"][form](entries, low, high, offsets, 9)
+        stays = may_be_compiled.twins["staying"][form](entries, low, high, offsets, 9)
         outcomes.append((found, low, high, offsets, bits, stays))
     assert outcomes[0] == outcomes[1]
 
 
 @needs_compiled_forms
 def test_a_map_that_is_none_is_refused() -> None:
-    note = TWINS["note"][1]
+    note = may_be_compiled.twins["note"][1]
     assert note is not None
     sizes = [array("Q", bytes(8 * count)) for count in (2, 2, 3)]
     with pytest.raises(ValueError, match="arrays of a map have one size"):

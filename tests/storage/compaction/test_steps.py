@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from storage.compacting import KEYED, ROW, TOMBSTONE
 from storage.compaction import steps
-from storage.compaction.compiled import TWINS
+from storage.compaction.compiled import may_be_compiled
 from storage.compaction.layout import ENTRY
 from tests.storage.compaction.logs import Describer, record
 
@@ -20,7 +20,7 @@ TEXTS = st.lists(
 
 
 def forms(name: str):
-    return [one for one in TWINS[name] if one is not None]
+    return [one for one in may_be_compiled.twins[name] if one is not None]
 
 
 def data_of(texts: list[str]) -> bytes:
@@ -92,4 +92,4 @@ def test_bits_beyond_their_end_are_not_set() -> None:
 
 @pytest.mark.parametrize("name", ["note", "mark", "staying", "lay_out"])
 def test_each_step_has_a_form_in_python(name: str) -> None:
-    assert name in TWINS
+    assert name in may_be_compiled.twins
