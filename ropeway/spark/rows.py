@@ -27,7 +27,6 @@ from gateway.wire import properties as names
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from ropeway.client.columns import Columns
     from ropeway.client.message import MessageQueue
     from ropeway.spark.frames import Frames
 
@@ -80,7 +79,7 @@ def check_schema(schema: StructType) -> None:
 
 
 def to_batch(
-    found: Frames | Columns,
+    found: Frames,
     queue: MessageQueue,
     wanted: Sequence[str],
     conditions: Mapping[str, Collection[str] | None] | None = None,
@@ -105,12 +104,12 @@ def to_batch(
     return batch if is_wanted is None else batch.filter(is_wanted)
 
 
-def _property(name: str) -> Callable[[Frames | Columns, MessageQueue], Any]:
+def _property(name: str) -> Callable[[Frames, MessageQueue], Any]:
     # Names and values are told apart by 1 and 2, which neither may have.
     pattern = f"(?s)(?:^|\x02){name}\x01(?P<value>[^\x02]+)"
 
-    def array(found: Frames | Columns, _queue: MessageQueue) -> Any:
-        matches = pc.extract_regex(_binary(found.properties), pattern)
+    def array(found: Frames, _queue: MessageQueue) -> Any:
+        matches = pc.extract_regex(found.properties, pattern)
         return _text(pc.struct_field(matches, "value"))
 
     return array
@@ -124,13 +123,9 @@ def _text(values: Any) -> Any:
         return pa.array(decoded, pa.string())
 
 
-def _binary(values: Any) -> Any:
-    return values if isinstance(values, pa.Array) else pa.array(values, pa.binary())
-
-
 def _same(
     value: Callable[[MessageQueue], str | int], kind: pa.DataType
-) -> Callable[[Frames | Columns, MessageQueue], Any]:
+) -> Callable[[Frames, MessageQueue], Any]:
     return lambda found, queue: pa.repeat(
         pa.scalar(value(queue), kind), len(found.offsets)
     )
@@ -140,16 +135,16 @@ def _times(times_ms: Any) -> Any:
     return pa.array(times_ms, _MILLISECONDS).cast(_TIMESTAMP)
 
 
-def _maps(found: Frames | Columns, _queue: MessageQueue) -> Any:
+def _maps(found: Frames, _queue: MessageQueue) -> Any:
     pairs = [
         list(names.parse(one.decode(errors="replace")).items())
-        for one in _binary(found.properties).to_pylist()
+        for one in found.properties.to_pylist()
     ]
     return pa.array(pairs, _MAP)
 
 
-_ARRAYS: dict[str, Callable[[Frames | Columns, MessageQueue], Any]] = {
-    "value": lambda found, _: _binary(found.bodies),
+_ARRAYS: dict[str, Callable[[Frames, MessageQueue], Any]] = {
+    "value": lambda found, _: found.bodies,
     "key": _property(names.KEYS),
     "tag": _property(names.TAGS),
     "sharding_key": _property(names.SHARDING_KEY),

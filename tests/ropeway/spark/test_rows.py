@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StructType
 
 from ropeway.client import MessageQueue
-from ropeway.client.columns import Columns
+from ropeway.spark.frames import Frames
 from ropeway.spark.rows import (
     TYPES,
     check_schema,
@@ -18,11 +20,26 @@ from ropeway.spark.rows import (
 
 QUEUE = MessageQueue("orders", "broker-0", 3)
 PROPERTIES = b"UNIQ_KEY\x01AB\x02TAGS\x01paid\x02KEYS\x01k1 k2\x02x\x01\xc3\xa4\x02"
-COLUMNS = Columns([7, 8], [2000, 2001], [1000, 1001], [b"a", b"b"], [PROPERTIES, b""])
+
+
+def frames(properties: list[bytes]) -> Frames:
+    """Messages from offset 7 on; their bodies are "a", "b" and so on."""
+    numbers = np.arange(len(properties), dtype=np.int64)
+    bodies = [bytes([ord("a") + one]) for one in range(len(properties))]
+    return Frames(
+        offsets=7 + numbers,
+        store_ms=2000 + numbers,
+        born_ms=1000 + numbers,
+        bodies=pa.array(bodies, pa.binary()),
+        properties=pa.array(properties, pa.binary()),
+    )
+
+
+FOUND = frames([PROPERTIES, b""])
 
 
 def test_every_column_is_made() -> None:
-    (first, second) = to_batch(COLUMNS, QUEUE, list(TYPES)).to_pylist()
+    (first, second) = to_batch(FOUND, QUEUE, list(TYPES)).to_pylist()
     stored = dt.datetime(1970, 1, 1, 0, 0, 2, tzinfo=dt.UTC)
     assert first == {
         "value": b"a",
@@ -47,7 +64,7 @@ def test_every_column_is_made() -> None:
 
 
 def test_only_what_is_asked_for_is_made() -> None:
-    assert to_batch(COLUMNS, QUEUE, ["offset"]).to_pylist() == [
+    assert to_batch(FOUND, QUEUE, ["offset"]).to_pylist() == [
         {"offset": 7},
         {"offset": 8},
     ]
@@ -62,9 +79,7 @@ def test_a_property_is_found_by_its_whole_name() -> None:
         b"TAGS\x01no\xfftext\nat all\x02",
         b"",
     ]
-    count = len(properties)
-    found = Columns([0] * count, [0] * count, [0] * count, [b""] * count, properties)
-    batch = to_batch(found, QUEUE, ["tag"])
+    batch = to_batch(frames(properties), QUEUE, ["tag"])
     assert batch.column("tag").to_pylist() == [
         "paid",
         "yes",
@@ -77,7 +92,7 @@ def test_a_property_is_found_by_its_whole_name() -> None:
 
 def test_conditions_choose_messages() -> None:
     def offsets(**conditions: set[str] | None) -> list[int]:
-        batch = to_batch(COLUMNS, QUEUE, ["offset"], conditions)
+        batch = to_batch(FOUND, QUEUE, ["offset"], conditions)
         return batch.column("offset").to_pylist()
 
     assert offsets(tag=None, key=None) == [7, 8]
