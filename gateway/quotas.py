@@ -1,9 +1,9 @@
 """What clients may take: connections, requests and bytes of each, by token buckets.
 
-Nothing is refused or dropped for a rate: what came is worked on and counted, and while
-an account is overdrawn nothing more is read from its connections. So the rate holds on
-average, and the client notices by TCP's own back-pressure. An account has one timer,
-and only while it is overdrawn; a message costs none.
+Nothing is refused or dropped for a rate: what came is worked on and counted, and a
+connection that takes of an overdrawn account is not read again before that is even. So
+the rate holds on average, and the client notices by TCP's own back-pressure. An account
+has one timer, and only while it is overdrawn; a message costs none.
 """
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ class Job:
             chosen = [chance.choice(workers)] if workers else []
         else:
             # Both halves of the driver; its workers see that and end.
-            chosen = [driver, *(one for one in below if one.name() == "java")]
+            chosen = [driver, *(one for one in below if _is_jvm(one))]
         for one in chosen:
             with suppress(psutil.NoSuchProcess):
                 one.send_signal(signal.SIGKILL)
@@ -221,6 +221,12 @@ class Job:
                 with suppress(psutil.NoSuchProcess):
                     one.kill()
         self._process.kill()
+
+
+def _is_jvm(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return process.name() == "java"
+    return False
 
 
 def _is_worker(process: psutil.Process) -> bool:
