@@ -170,7 +170,9 @@ async def test_too_many_requests_are_all_answered_at_the_rate(tmp_path: Path):
                 answers = await asyncio.gather(*both)
                 assert {answer.code for answer in answers} == {0}
             # Who has overdrawn the account is held back, and that may be either.
-            await asyncio.gather(*(each.ask(GetAllTopicList()) for each in (one, other)))
+            await asyncio.gather(
+                *(each.ask(GetAllTopicList()) for each in (one, other))
+            )
             # 450 and more at 200 a second, of which one second's were there.
             assert time.monotonic() - began > 1.0
 
