@@ -51,7 +51,6 @@ WORDS = 1000
 SMALL_BATCHES = 12
 LATENCY_RATE = 100
 LATENCY_WARM = 100
-LATENCY_MESSAGES = 2000
 TIMEOUT_S = 600
 KEYS = [f"word-{at}".ljust(BODY_BYTES, ".") for at in range(WORDS)]
 
@@ -172,7 +171,7 @@ class Bench:
         )
         return _rate(self._some_batches(found, 4))
 
-    def latencies_ms(self) -> list[int]:
+    def latencies_ms(self, count: int) -> list[int]:
         """From being stored to the result's being stored, of each record of a job."""
         source, sink = self.topics.make(QUEUES), self.topics.make(QUEUES)
         builder = StreamBuilder("latency")
@@ -190,8 +189,8 @@ class Bench:
             # The first batches start the workers.
             asyncio.run(self._trickle(source, LATENCY_WARM))
             _after(job.queries[0], 4, stop=False)
-            asyncio.run(self._trickle(source, LATENCY_MESSAGES))
-            return asyncio.run(self._arrived(sink))[LATENCY_WARM:]
+            asyncio.run(self._trickle(source, count))
+            return asyncio.run(self._arrived(sink, LATENCY_WARM + count))[LATENCY_WARM:]
         finally:
             job.stop()
 
@@ -202,9 +201,8 @@ class Bench:
                 await producer.send(Message(topic, body))
                 await asyncio.sleep(1 / LATENCY_RATE)
 
-    async def _arrived(self, topic: str) -> list[int]:
+    async def _arrived(self, topic: str, wanted: int) -> list[int]:
         """How long each took, in the order of sending, once all are there."""
-        wanted = LATENCY_WARM + LATENCY_MESSAGES
         give_up = time.monotonic() + TIMEOUT_S
         async with BulkReader(self.topics.name_server, "benchmark") as reader:
             queues = await reader.queues(topic)
@@ -322,7 +320,9 @@ def _spread(values: list[float]) -> str:
     return middle if len(values) == 1 else f"{middle} [{least}-{most}]"
 
 
-def measure(bench: Bench, rounds: int, counted: int, words: list[str]) -> str:
+def measure(
+    bench: Bench, rounds: int, counted: int, late: int, words: list[str]
+) -> str:
     """The cases that have one of some words in their names, as a table."""
     whole = bench.messages
     cases: dict[str, tuple[Callable[[], float], Callable[[], float] | None, str]] = {
@@ -363,7 +363,7 @@ def measure(bench: Bench, rounds: int, counted: int, words: list[str]) -> str:
         rows.append([name, _spread(own), _spread(other), aim or "-"])
         print(*rows[-1], sep=" | ", flush=True)
     if not words or any(word in "latency" for word in words):
-        found_ms = [one for _ in range(rounds) for one in bench.latencies_ms()]
+        found_ms = [one for _ in range(rounds) for one in bench.latencies_ms(late)]
         middle, last = (statistics.quantiles(found_ms, n=100)[at] for at in (49, 98))
         name = f"latency of {LATENCY_RATE} records/s, p50 / p99, ms"
         rows.append([name, f"{middle:,.0f} / {last:,.0f}", "-", "-"])
@@ -376,6 +376,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--counted", type=int, default=200_000)
+    parser.add_argument("--late", type=int, default=2000, help="records of a latency")
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("cases", nargs="*", help="words in the names of cases")
     given = parser.parse_args()
@@ -389,7 +390,7 @@ def main() -> None:
             topics = Topics(gateway.name_server)
             bench = Bench(spark, topics, Path(folder), given.messages)
             print(f"{table.circumstances()}, {given.rounds} rounds, {given.master}.")
-            print(measure(bench, given.rounds, given.counted, given.cases))
+            print(measure(bench, given.rounds, given.counted, given.late, given.cases))
         finally:
             spark.stop()
             gateway.kill()
