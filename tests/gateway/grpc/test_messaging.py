@@ -12,7 +12,6 @@ import pytest
 from gateway.app import App
 from gateway.config import LimitsConfig, ListenerConfig, TlsConfig
 from gateway.grpc import calls
-from gateway.grpc.messaging import Messaging
 from gateway.grpc.opening import messaging
 from gateway.grpc.protocol import Code, QueryRouteRequest, Resource
 from gateway.wire.commands.namesrv import GetAllTopicList
@@ -54,7 +53,7 @@ async def test_all_protocols_share_a_port_with_tls_and_without(tmp_path: Path):
             await client.close()
         async with connect(listener) as remoting:
             assert (await remoting.ask(GetAllTopicList())).code == 0
-        await until(lambda: not app.server.pipes.open)
+        await until(lambda: not app.server.http2.open)
 
 
 @looped
@@ -92,7 +91,7 @@ async def test_metadata_that_are_too_long_are_refused(tmp_path: Path):
 async def test_clients_are_told_to_connect_again_when_a_node_ends(tmp_path: Path):
     given = config(tmp_path, grpc=True)
     async with App(given) as app:
-        async with Messaging(app).serving():
+        async with messaging(app):
             client = Thin(app.server.listeners[0].advertised)
             stream, _ = await client.telemetry(producer("orders"))
         told = await stream.read()
