@@ -52,10 +52,13 @@ class Accepted(Protocol):
 class Accepting(Protocol):
     """Takes connections that speak HTTP/2."""
 
-    open: Mapping[Any, Any]
-    """Those that clients are connected to."""
-    budget: Budget
-    """Of all that is held for slow clients."""
+    @property
+    def open(self) -> Mapping[Any, Any]:
+        """Those that clients are connected to."""
+
+    @property
+    def budget(self) -> Budget:
+        """Of all that is held for slow clients."""
 
     def accept(self, client: Accepted) -> asyncio.Protocol:
         """A protocol for a client's connection."""

@@ -1,7 +1,7 @@
-"""A call on a stream of HTTP/2: what comes is put together, and what goes is taken apart.
+"""A call on a stream of HTTP/2: its request is put together, its answer sent.
 
-A call is one task, from when its request is whole until its answer is complete. Where the
-client gives up, or its time is over, the task is cancelled.
+A call is one task, from when its request is whole until its answer is complete. Where
+the client gives up, or its time is over, the task is cancelled.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class Exchange(Stream):
             size = self._reader.unfinished + sum(map(len, self._messages))
         if change := size - self._held_bytes:
             self._held_bytes = size
-            self._client.count(change)
+            self._client.held(change)
 
     def _wake(self) -> None:
         if self._woken is not None and not self._woken.done():
@@ -213,7 +213,7 @@ class Exchange(Stream):
     # -- what goes
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        self._client.working += 1
+        self._client.receiver.working += 1
         self._task = asyncio.get_running_loop().create_task(self._run(work))
 
     async def _run(self, work: Coroutine[Any, Any, None]) -> None:
@@ -221,11 +221,11 @@ class Exchange(Stream):
             await work
         except CallError as error:
             self._refuse(error.status, error.message)
-        except Exception as error:  # noqa: BLE001 - nothing may stay unanswered
-            log.error("call failed", exc_info=error)
+        except Exception:  # nothing may stay unanswered
+            log.exception("call failed")
             self._refuse(GrpcStatus.INTERNAL, "the broker failed; its log says why")
         finally:
-            self._client.working -= 1
+            self._client.receiver.working -= 1
 
     def _asked(self) -> Asked:
         remaining_s = None

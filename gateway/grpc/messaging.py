@@ -1,6 +1,6 @@
 """The service itself: each call is answered here, whatever brought it.
 
-Two servers bring calls: `serving`, which is ours, and `grpcio`. Neither is imported here.
+Two servers bring calls: `served`, which is ours, and `grpcio`.
 """
 
 from __future__ import annotations

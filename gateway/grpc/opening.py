@@ -46,7 +46,9 @@ async def messaging(app: App) -> AsyncIterator[None]:
         renewing.cancel()
 
 
-def _calls(service: Messaging, app: App) -> contextlib.AbstractAsyncContextManager[None]:
+def _calls(
+    service: Messaging, app: App
+) -> contextlib.AbstractAsyncContextManager[None]:
     """What takes calls, as the settings want it."""
     if app.node.config.grpc_server == "grpcio":
         from gateway.grpc.grpcio import GrpcioServer  # noqa: PLC0415 - see above

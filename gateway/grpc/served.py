@@ -12,7 +12,8 @@ import msgspec
 from acl.api import Channel
 from gateway.grpc import messaging
 from gateway.grpc.exchanges import Exchange
-from gateway.http2.connection import Connection, Limits
+from gateway.http2.connection import Connection
+from gateway.http2.receiving import Limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -51,14 +52,12 @@ class Client(Connection):
         clients = self._clients
         return Exchange(self, stream_id, window, clients.service, clients.paths)
 
-    def count(self, change: int) -> None:
-        """Requests that are not worked on yet hold more, or less."""
-        if change > 0:
-            self._clients.service.budget.hold(self, change)
+    def held(self, size: int) -> None:
+        """Requests that are not worked on yet, or answers, hold more or less."""
+        if size > 0:
+            self._clients.budget.hold(self, size)
         else:
-            self._clients.service.budget.let_go(self, -change)
-
-    held = count
+            self._clients.budget.let_go(self, -size)
 
     def holds_back(self) -> bool:
         """Whether it has taken its quota."""
@@ -90,7 +89,7 @@ class Client(Connection):
         """The client has gone."""
         super().connection_lost(error)
         self._clients.open.pop(self._number, None)
-        self._clients.service.budget.leave(self)
+        self._clients.budget.leave(self)
         if self.share is not None:
             self.share.leave()
 

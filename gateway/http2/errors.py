@@ -1,4 +1,4 @@
-"""What is told of a fault: to a whole connection or to one stream (RFC 9113, 5.4, 7)."""
+"""What is told of a fault: to a connection or to one stream (RFC 9113, 5.4 and 7)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Frames as bytes (RFC 9113, 4.1): reading them, wherever they are cut, and making them.
+"""Frames as bytes (RFC 9113, 4.1): reading them, wherever cut, and making them.
 
-    0        3      4       5           9
-    +--------+------+-------+-----------+---------+
-    | length | kind | flags | stream id | payload |
-    +--------+------+-------+-----------+---------+
+0        3      4       5           9
++--------+------+-------+-----------+---------+
+| length | kind | flags | stream id | payload |
++--------+------+-------+-----------+---------+
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ WITH_PRIORITY = 0x20
 MAX_FRAME_BYTES = 1 << 14
 """What every receiver takes, and we take no more: SETTINGS_MAX_FRAME_SIZE's first."""
 STREAM_BITS = (1 << 31) - 1
+PING_BYTES = 8
 
 _HEAD = struct.Struct(">BHBBI")
 HEAD_BYTES = _HEAD.size

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gateway.http2.stream import Stream
 
 FIRST_WINDOW_BYTES = 65_535
-"""Of a connection and of each stream, before anything else is said (RFC 9113, 6.9.2)."""
+"""Of a connection and of each stream, unless something else is said (6.9.2)."""
 MOST_WINDOW_BYTES = (1 << 31) - 1
 _FLUSH_ABOVE = 256 * 1024
 _TURN_BYTES = 64 * 1024

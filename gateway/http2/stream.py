@@ -74,10 +74,10 @@ class Stream:
 
     def consumed(self, size: int) -> None:
         """So much of what came needs no memory any more: more may come."""
-        self.connection.consumed(size)
+        self.connection.receiver.consumed(size)
         if self.ended:
             return
         self.unread += size
         if self.unread >= WINDOW_BYTES // 2:
-            self.connection.widen(self, self.unread)
+            self.connection.receiver.widen(self, self.unread)
             self.unread = 0
