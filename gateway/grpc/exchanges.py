@@ -143,6 +143,8 @@ class Exchange(Stream):
             )
         self._method = method
         self._reader = MessageReader(self._service.limit_bytes, encoding)
+        # Messages are counted where they are received, until they are taken.
+        self.counts = method.name != "ReceiveMessage"
         if "grpc-timeout" in fields:
             self._deadline = asyncio.get_running_loop().call_later(
                 timeout_s(fields["grpc-timeout"]), self._expire

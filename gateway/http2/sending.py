@@ -160,8 +160,7 @@ class Sender:
         self._blocked.pop(stream, None)
         if stream.waiting:
             stream.waiting.clear()
-            self._held(-stream.waiting_bytes)
-            stream.waiting_bytes = 0
+            self._count(stream, -stream.waiting_bytes)
 
     def _is_free(self, stream: Stream, size: int) -> bool:
         return (
@@ -174,8 +173,12 @@ class Sender:
 
     def _wait(self, stream: Stream, data: bytes) -> None:
         stream.waiting.append(memoryview(data))
-        stream.waiting_bytes += len(data)
-        self._held(len(data))
+        self._count(stream, len(data))
+
+    def _count(self, stream: Stream, change: int) -> None:
+        stream.waiting_bytes += change
+        if stream.counts:
+            self._held(change)
 
     def _pump(self, stream: Stream, most: int = MOST_WINDOW_BYTES) -> None:
         """Send of what waits in a stream as much as may go, or as is its turn."""
@@ -198,8 +201,7 @@ class Sender:
 
     def _pumped(self, stream: Stream, sent: int) -> None:
         if sent:
-            stream.waiting_bytes -= sent
-            self._held(-sent)
+            self._count(stream, -sent)
         if stream.waiting:
             if stream.window > 0:
                 self._blocked[stream] = None

@@ -27,6 +27,7 @@ class Stream:
 
     __slots__ = (
         "connection",
+        "counts",
         "declared",
         "ended",
         "finished",
@@ -48,6 +49,8 @@ class Stream:
         """DATA that may come."""
         self.unread = 0
         """DATA that was consumed, of which the client has not been told."""
+        self.counts = True
+        """Whether the connection counts what waits; else somebody does already."""
         self.declared = -1
         """What is to come by the client's content-length; -1: it does not say."""
         self.ended = False

@@ -57,14 +57,12 @@ def test_pieces_of_another_stream_or_of_none_are_refused():
         blocks.go_on(0, 5, BLOCK)
 
 
-@pytest.mark.parametrize(("piece", "most"), [(b"", 64), (bytes(16_000), 9)])
+@pytest.mark.parametrize(("piece", "most"), [(b"", 63), (bytes(16_000), 8)])
 def test_pieces_without_end_are_refused(piece, most):
     blocks = Blocks()
     blocks.begin(0, 3, b"")
-    came = 0
+    for _ in range(most):
+        blocks.go_on(0, 3, piece)
     with pytest.raises(ConnectionFault) as fault:
-        while True:
-            blocks.go_on(0, 3, piece)
-            came += 1
+        blocks.go_on(0, 3, piece)
     assert fault.value.code is ErrorCode.ENHANCE_YOUR_CALM
-    assert came <= most

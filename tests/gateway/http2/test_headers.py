@@ -45,7 +45,9 @@ def test_the_same_bytes_after_a_change_of_the_table_mean_something_else():
         ours.decode(newest)
 
 
-@pytest.mark.parametrize("block", [b"\x80", b"\xff\xff", b"\x40\5a", b"\x3f\xff\xff\x7f"])
+@pytest.mark.parametrize(
+    "block", [b"\x80", b"\xff\xff", b"\x40\5a", b"\x3f\xff\xff\x7f"]
+)
 def test_blocks_that_are_none_end_the_connection(block):
     with pytest.raises(ConnectionFault) as fault:
         HeaderDecoder().decode(block)
