@@ -277,6 +277,8 @@ class Receiver:
         _check_size("RST_STREAM", payload, _WORD_BYTES)
         self._check_known("RST_STREAM", stream_id)
         self._resets.count()
+        # Nothing of it is on its way any more.
+        self._ended_by_us.pop(stream_id, None)
         stream = self.streams.pop(stream_id, None)
         if stream is not None:
             self._sender.forget(stream)

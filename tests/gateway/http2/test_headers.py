@@ -1,4 +1,4 @@
-"""Header blocks: what other encoders say is understood, and remembered only if it may."""
+"""Header blocks: what others say is understood, and remembered only if it may be."""
 
 from __future__ import annotations
 

@@ -201,10 +201,9 @@ async def test_who_sends_more_than_a_window_is_told():
 
 @looped
 async def test_an_answer_before_the_end_of_its_request_ends_both():
+    block = encode([*REQUEST[:2], (":path", "/x")])
     async with echoing() as (server, client):
-        client.send(
-            frame(HEADERS, END_HEADERS, 1, encode([*REQUEST[:2], (":path", "/x")]))
-        )
+        client.send(frame(HEADERS, END_HEADERS, 1, block))
         await until(lambda: server.begun)
         server.sender.whole(server.begun[0], b"\x88", b"no", encode([("a", "b")]))
         assert await client.reset_code(1) == ErrorCode.NO_ERROR

@@ -75,9 +75,12 @@ async def test_streams_share_a_narrow_connection_by_turns():
 
 @looped
 async def test_frames_are_as_long_as_the_client_takes():
-    async with echoing(begin=False) as (_, client):
+    async with echoing(begin=False) as (server, client):
         client.begin({INITIAL_WINDOW: PLENTY, FRAME: 1 << 14})
-        client.request(1, b"x" * 40_000)
+        client.send(window_frame(0, PLENTY - 65_535))
+        client.request(1, None, "/held")
+        await until(lambda: server.begun)
+        server.sender.whole(server.begun[0], FIRST, bytes(40_000), LAST)
         found = [len((await client.until(DATA))[3]) for _ in range(3)]
         assert found == [16_384, 16_384, 7_232]
 
