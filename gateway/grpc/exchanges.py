@@ -35,10 +35,11 @@ from gateway.grpc.messaging import (
 )
 from gateway.grpc.protocol import Code
 from gateway.grpc.statuses import RefusedError
+from gateway.http2.errors import ErrorCode
 from gateway.http2.stream import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import AsyncIterator
 
     from google.protobuf.message import Message
 
@@ -76,6 +77,7 @@ class Exchange(Stream):
         "_over",
         "_paths",
         "_reader",
+        "_runs",
         "_service",
         "_task",
         "_woken",
@@ -109,6 +111,8 @@ class Exchange(Stream):
         self._began = False
         """Whether something of the answer has been sent."""
         self._over = False
+        self._runs = False
+        """Whether the task has begun."""
 
     # -- what comes
 
@@ -150,7 +154,7 @@ class Exchange(Stream):
                 timeout_s(fields["grpc-timeout"]), self._expire
             )
         if method.streams_in:
-            self._start(self._telemetry())
+            self._start()
         elif self.ended:
             raise CallError(GrpcStatus.INTERNAL, "no request; allowed: one message")
 
@@ -174,7 +178,7 @@ class Exchange(Stream):
             self.consumed(len(data))
             if self.ended:
                 self._hold(0)
-                self._start(self._work(self._messages.pop()))
+                self._start(self._messages.pop())
             else:
                 self._hold()
 
@@ -214,13 +218,15 @@ class Exchange(Stream):
 
     # -- what goes
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, data: bytes | None = None) -> None:
+        """Begin to work on a request; without one, on a stream of them."""
         self._client.receiver.working += 1
-        self._task = asyncio.get_running_loop().create_task(self._run(work))
+        self._task = asyncio.get_running_loop().create_task(self._run(data))
 
-    async def _run(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _run(self, data: bytes | None) -> None:
+        self._runs = True
         try:
-            await work
+            await (self._telemetry() if data is None else self._work(data))
         except CallError as error:
             self._refuse(error.status, error.message)
         except Exception:  # nothing may stay unanswered
@@ -314,15 +320,26 @@ class Exchange(Stream):
     def _expire(self) -> None:
         """The client waits no longer."""
         self._deadline = None
-        self._finish(GrpcStatus.DEADLINE_EXCEEDED, "the call took too long")
-        if self._task is not None:
-            self._task.cancel()
+        if self.waiting:
+            # What waits is of messages that are given back.
+            self._end()
+            self._client.receiver.give_up(self, ErrorCode.CANCEL)
+        else:
+            self._finish(GrpcStatus.DEADLINE_EXCEEDED, "the call took too long")
+        self._cancel()
 
     def lost(self) -> None:
         """The client has given up, or has gone."""
         self._end()
-        if self._task is not None:
-            self._task.cancel()
+        self._cancel()
+
+    def _cancel(self) -> None:
+        if self._task is None or self._task.done():
+            return
+        self._task.cancel()
+        if not self._runs:
+            # Nor will it.
+            self._client.receiver.working -= 1
 
     def _end(self) -> None:
         self._over = True

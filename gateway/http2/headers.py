@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _FIELD_EXTRA = 32
 """What a field counts beside its bytes (RFC 9113, 6.5.2)."""
-_BOMB_BYTES = 256 * 1024
+_BOMB_BYTES = 128 * 1024
 """What a block may decode to at all; a table's entry costs one byte each time."""
 _REMEMBERED = 32
 _REMEMBERED_BYTES = 4096

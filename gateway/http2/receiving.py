@@ -136,6 +136,12 @@ class Receiver:
             self._remember(stream.id)
             self._sender.send(reset_frame(stream.id, ErrorCode.NO_ERROR))
 
+    def give_up(self, stream: Stream, code: ErrorCode) -> None:
+        """End a stream before its end; whoever serves it knows."""
+        self._remember(stream.id)
+        self.streams.pop(stream.id, None)
+        self._sender.reset(stream, code)
+
     def _remember(self, stream_id: int) -> None:
         if len(self._ended_by_us) == _RESETS_KNOWN:
             del self._ended_by_us[next(iter(self._ended_by_us))]

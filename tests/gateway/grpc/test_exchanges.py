@@ -204,6 +204,32 @@ async def test_who_gives_up_or_goes_away_ends_its_calls(tmp_path: Path, monkeypa
 
 
 @looped
+async def test_what_is_given_up_before_it_began_is_counted_no_more(tmp_path: Path):
+    async with calling(tmp_path) as (app, caller):
+        for number in range(1, 41, 2):
+            caller.call(number, prefixed(REQUEST), grpc_timeout="1H")
+            caller.send(reset_frame(number, ErrorCode.CANCEL))
+        caller.call(41, prefixed(REQUEST))
+        assert await caller.status(41) == OK
+        (client,) = app.server.http2.open.values()
+        assert not client.receiver.working
+
+
+@looped
+async def test_a_deadline_ends_an_answer_that_is_not_taken(tmp_path: Path):
+    async with calling(tmp_path, {4: 10}) as (app, caller):
+        caller.call(1, prefixed(REQUEST), grpc_timeout="300m")
+        await until(lambda: app.server.http2.budget.used_bytes)
+        # The call is done, and waits for its windows as long as the client wants.
+        caller.send(window_frame(1, 1000))
+        assert await caller.status() == OK
+        caller.call(3, None, ends=False, method="Telemetry", grpc_timeout="100m")
+        settings = TelemetryCommand(settings=producer("orders")).SerializeToString()
+        caller.send(frame(DATA, 0, 3, prefixed(settings)))
+        assert await caller.reset_code(3) == ErrorCode.CANCEL
+
+
+@looped
 async def test_what_came_of_a_request_counts_until_it_is_whole(tmp_path: Path):
     async with calling(tmp_path) as (app, caller):
         budget = app.server.http2.budget
