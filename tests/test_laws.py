@@ -39,7 +39,7 @@ HOMES = {
     "cramjam": ["storage/pulsar/compression.py", "storage/tiered/compression.py"],
     "cryptography": ["acl/pulsar/keys.py", "acl/vault.py"],
     "google_crc32c": ["storage/pulsar/frames.py"],
-    "hpack": ["gateway/http2/headers.py"],
+    "hpack": ["gateway/http2/decoding.py"],
     "grpc": ["gateway/grpc/grpcio.py"],
     "kazoo": ["routing/zookeeper/*"],
     "opentelemetry": ["gateway/http/metrics/otlp.py"],

@@ -1,4 +1,4 @@
-"""Header blocks (RFC 7541): a client's as fields, and ours as bytes.
+"""Header blocks: a client's as fields, and ours as bytes.
 
 Ours use no dynamic table, so the same answer is always the same bytes, made once. Of a
 client's, a block that was decoded without changing its table means the same again for
@@ -9,30 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hpack import Decoder, HPACKError
-from hpack.table import HeaderTable
-
-from gateway.http2.errors import ConnectionFault, ErrorCode
+from gateway.http2.decoding import REGULAR, WRONG, Decoder, Field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_FIELD_EXTRA = 32
-"""What a field counts beside its bytes (RFC 9113, 6.5.2)."""
-_BOMB_BYTES = 128 * 1024
-"""What a block may decode to at all; a table's entry costs one byte each time."""
 _REMEMBERED = 32
 _REMEMBERED_BYTES = 4096
-_SIZE_UPDATE, _SIZE_UPDATE_BITS = 0x20, 0xE0
-_OF_CONNECTIONS = {
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "transfer-encoding",
-    "upgrade",
-}
-"""What HTTP/2 has other means for, and forbids (8.2.2)."""
-_PSEUDO = {":method", ":scheme", ":path", ":authority"}
 _NEEDED = {":method", ":scheme", ":path"}
 _TEXT_PREFIX = 0x7F
 
@@ -51,24 +34,13 @@ class Fields(dict[str, str]):
     """Whether a rule for requests is broken (8.1.1)."""
 
 
-class _Table(HeaderTable):
-    """Counts what changes it."""
-
-    changes = 0
-
-    def add(self, name: bytes, value: bytes) -> None:
-        self.changes += 1
-        super().add(name, value)
-
-
 class HeaderDecoder:
     """Decodes the blocks of one connection, each once, in the order they come."""
 
-    __slots__ = ("_decoder", "_known", "_table")
+    __slots__ = ("_decoder", "_known")
 
     def __init__(self) -> None:
-        self._decoder = Decoder(_BOMB_BYTES)
-        self._table = self._decoder.header_table = _Table()
+        self._decoder = Decoder()
         self._known: dict[bytes, Fields] = {}
 
     def decode(self, block: bytes) -> Fields:
@@ -80,15 +52,9 @@ class HeaderDecoder:
         known = self._known.get(block)
         if known is not None:
             return known
-        before = self._table.changes
-        try:
-            fields = _fields(self._decoder.decode(block, raw=True))
-        except (HPACKError, UnicodeDecodeError) as error:
-            raise ConnectionFault(
-                ErrorCode.COMPRESSION_ERROR, "a header block cannot be decoded"
-            ) from error
-        resizes = block and block[0] & _SIZE_UPDATE_BITS == _SIZE_UPDATE
-        if resizes or self._table.changes != before:
+        before = self._decoder.changes
+        fields = _fields(self._decoder.decode(block))
+        if self._decoder.changes != before:
             self._known.clear()
         elif len(block) <= _REMEMBERED_BYTES:
             if len(self._known) == _REMEMBERED:
@@ -97,22 +63,19 @@ class HeaderDecoder:
         return fields
 
 
-def _fields(pairs: Iterable[tuple[bytes, bytes]]) -> Fields:
+def _fields(found: Iterable[Field]) -> Fields:
     """Fields of a request, or of trailers, and whether they are as they should be."""
     fields = Fields()
-    size, malformed, regular = 0, False, False
-    for raw_name, raw_value in pairs:
-        size += len(raw_name) + len(raw_value) + _FIELD_EXTRA
-        # Bytes beyond ASCII are opaque (RFC 9110, 5.5); each is one character.
-        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
-        if name[:1] == ":":
-            malformed |= regular or name not in _PSEUDO or name in fields
-        else:
+    total, malformed, regular = 0, False, False
+    for name, value, size, kind in found:
+        total += size
+        is_double = name in fields
+        if kind == REGULAR:
             regular = True
-            malformed |= not name or name != name.lower() or name in _OF_CONNECTIONS
-            malformed |= name == "te" and value != "trailers"
-        fields[name] = f"{fields[name]},{value}" if name in fields else value
-    fields.size, fields.is_malformed = size, malformed
+        elif kind == WRONG or regular or is_double:
+            malformed = True
+        fields[name] = f"{fields[name]},{value}" if is_double else value
+    fields.size, fields.is_malformed = total, malformed
     return fields
 
 
@@ -125,7 +88,7 @@ def is_request(fields: Fields) -> bool:
 
 def is_trailers(fields: Fields) -> bool:
     """Whether a block can end one."""
-    return not fields.is_malformed and not fields.keys() & _PSEUDO
+    return not fields.is_malformed and not any(name[:1] == ":" for name in fields)
 
 
 def encode(fields: Iterable[tuple[str, str]]) -> bytes:
