@@ -2,6 +2,7 @@
 
     $ python -m benchmarks.grpc
     $ python -m benchmarks.grpc --rounds 1 --messages 2000 --ropeway-only
+    $ python -m benchmarks.grpc --beside grpcio
 
 Producers send messages of 128 B, one a call. Then a consumer receives them, 32 a call,
 and acknowledges each with a call of its own, as RocketMQ's clients do. The figures are
@@ -75,6 +76,20 @@ class Cost(NamedTuple):
 def ropeway(directory: Path, _: Flush) -> Ropeway:
     """Ropeway with gRPC."""
     return Ropeway(directory, options=["--grpc"])
+
+
+class OnGrpcio(Ropeway):
+    """Ropeway whose calls grpcio's server takes."""
+
+    name = "grpcio"
+
+
+def grpcio(directory: Path, _: Flush) -> OnGrpcio:
+    """Ropeway behind grpcio's server."""
+    directory.mkdir(parents=True, exist_ok=True)
+    settings = directory / "grpcio.toml"
+    settings.write_text('grpc_server = "grpcio"\n')
+    return OnGrpcio(directory, options=["--grpc", "--config", str(settings)])
 
 
 def rocketmq(directory: Path, _: Flush) -> RocketMQWithProxy:
@@ -258,6 +273,7 @@ def one_round(
 def compare(started: Sequence[Server], rounds: int, count: int, warm_up: int) -> str:
     """CPU and messages a second, side by side."""
     rows = []
+    other = started[-1].name if len(started) > 1 else "-"
     numbers = itertools.count()
     for server in started:
         with server.alone(list(started)):
@@ -271,13 +287,12 @@ def compare(started: Sequence[Server], rounds: int, count: int, warm_up: int) ->
                     costs[server.name].append(one_round(server, shape, topic, count))
         for index, what in enumerate(WHAT):
             ours, theirs = (
-                [one[index] for one in costs.get(who, [])]
-                for who in ("Ropeway", "RocketMQ")
+                [one[index] for one in costs.get(who, [])] for who in ("Ropeway", other)
             )
             rows.append((f"{what}, {name}", *_row(ours, theirs)))
     headings = (
-        *("a message", "Ropeway/s", "RocketMQ/s", "ratio", "target"),
-        *("Ropeway, us CPU", "RocketMQ, us CPU", "ratio", "target"),
+        *("a message", "Ropeway/s", f"{other}/s", "ratio", "target"),
+        *("Ropeway, us CPU", f"{other}, us CPU", "ratio", "target"),
     )
     return table.table(headings, rows)
 
@@ -309,10 +324,11 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=5000, help="of each round")
     parser.add_argument("--warm-up", type=int, default=20_000, help="messages")
     parser.add_argument("--ropeway-only", action="store_true")
+    parser.add_argument("--beside", choices=["rocketmq", "grpcio"], default="rocketmq")
     given = parser.parse_args()
     makes: list[servers.Make] = [ropeway]
     if not given.ropeway_only:
-        makes.append(rocketmq)
+        makes.append(grpcio if given.beside == "grpcio" else rocketmq)
     with ExitStack() as stack:
         started = [stack.enter_context(running(make)) for make in makes]
         print(compare(started, given.rounds, given.messages, given.warm_up))

@@ -327,6 +327,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where it is given, metrics are sent, too; with a site or without."""
     grpc: bool = False
     """Serve RocketMQ 5's gRPC clients, too, on every listener; needs the extra grpc."""
+    grpc_server: Literal["ropeway", "grpcio"] = "ropeway"
+    """What takes their calls: Ropeway itself, or gRPC's own server behind it, which
+    costs several times as much."""
     limits: LimitsConfig = LimitsConfig()
     quotas: tuple[QuotaConfig, ...] = ()
     """The first that means a client is its quota; who is not meant has none."""

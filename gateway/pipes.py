@@ -13,7 +13,7 @@ import itertools
 import os
 import secrets
 import socket
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 import structlog
@@ -22,6 +22,7 @@ from acl.api import Channel
 from gateway.arriving import Arriving
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from acl.api import Source
@@ -48,6 +49,24 @@ class Accepted(Protocol):
     share: Share | None
 
 
+class Accepting(Protocol):
+    """Takes connections that speak HTTP/2."""
+
+    @property
+    def open(self) -> Mapping[Any, Any]:
+        """Those that clients are connected to."""
+
+    @property
+    def budget(self) -> Budget:
+        """Of all that is held for slow clients."""
+
+    def accept(self, client: Accepted) -> asyncio.Protocol:
+        """A protocol for a client's connection."""
+
+    def close(self) -> None:
+        """Close all of them."""
+
+
 class Pipes:
     """All connections that are piped.
 
@@ -66,7 +85,7 @@ class Pipes:
         self.open: dict[str, Pipe] = {}
         """Those that clients are connected to, by name."""
 
-    def pipe(self, client: Accepted) -> Pipe:
+    def accept(self, client: Accepted) -> Pipe:
         """A protocol for a client's connection."""
         return Pipe(self, f"{self._prefix}{next(self._numbers)}", client)
 

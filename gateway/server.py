@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from gateway.config import LimitsConfig, ListenerConfig
     from gateway.node.node import Node
-    from gateway.pipes import Pipe, Pipes
+    from gateway.pipes import Accepting
     from gateway.tls import Certificates
 
 log = structlog.get_logger(__name__)
@@ -66,7 +66,7 @@ class Server:
         )
         self._turns = Turns(self._limits, node.log, node.leadership)
         self.listeners: list[Listener] = []
-        self.pipes: Pipes | None = None
+        self.http2: Accepting | None = None
         """Where connections go on that speak HTTP/2; None: they are closed."""
 
     @property
@@ -108,7 +108,7 @@ class Server:
                 continue
             connected = sum(len(one.connections) for one in self.listeners)
             connected += len(self._arriving) + len(
-                self.pipes.open if self.pipes else ()
+                self.http2.open if self.http2 else ()
             )
             if connected >= self._limits.connections:
                 log.warning(
@@ -146,16 +146,16 @@ class Server:
         try:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             first, tls = b"", None
-            if self._certificates is not None or self.pipes is not None:
+            if self._certificates is not None or self.http2 is not None:
                 first = await first_byte(client, timeout_s)
             if self._certificates is not None and first == HANDSHAKE:
                 tls = self._certificates.server
             if self._tls_required and tls is None:
                 raise ConnectionRefusedError("plain text where TLS is required")
             protocol: asyncio.Protocol = connection
-            if self.pipes is not None and (tls or first == PREFACE):
-                pipe = self.pipes.pipe(connection)
-                protocol = _Choice(connection, pipe) if tls else pipe
+            if self.http2 is not None and (tls or first == PREFACE):
+                other = self.http2.accept(connection)
+                protocol = _Choice(connection, other) if tls else other
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: protocol,
                 client,
@@ -212,8 +212,8 @@ class Server:
         ]
         for connection in connections:
             connection.drain()
-        if self.pipes is not None:
-            self.pipes.close()
+        if self.http2 is not None:
+            self.http2.close()
         self._node.holds.close()
         self._node.pop.lines.close()
         deadline = asyncio.get_running_loop().time() + timeout_s
@@ -231,13 +231,13 @@ class Server:
 class _Choice(asyncio.Protocol):
     """A TLS connection, until its handshake has said what is spoken on it."""
 
-    def __init__(self, connection: Connection, pipe: Pipe) -> None:
+    def __init__(self, connection: Connection, http2: asyncio.Protocol) -> None:
         self._connection = connection
-        self._pipe = pipe
+        self._http2 = http2
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         spoken = transport.get_extra_info("ssl_object").selected_alpn_protocol()
-        chosen = self._pipe if spoken == ALPN else self._connection
+        chosen = self._http2 if spoken == ALPN else self._connection
         transport.set_protocol(chosen)
         chosen.connection_made(transport)
 

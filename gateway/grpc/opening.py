@@ -1,10 +1,12 @@
-"""Serving gRPC where a node is told to.
+"""Serving gRPC where a node is told to, on the server that it is told.
 
-gRPC is imported here only when it is needed: it takes 30 MiB, and comes with an extra.
+Either is imported here only when it is needed: protobuf comes with an extra, and grpcio
+takes 30 MiB.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from gateway.app import App
+    from gateway.grpc.messaging import Messaging
 
 
 @contextlib.asynccontextmanager
@@ -28,9 +31,29 @@ async def messaging(app: App) -> AsyncIterator[None]:
         return
     try:
         from gateway.grpc.messaging import Messaging  # noqa: PLC0415 - see above
+
+        service = Messaging(app.node)
+        calls = _calls(service, app)
     except ImportError as error:
         raise ConfigError(
             f"grpc needs the extra grpc: pip install 'ropeway[grpc]' ({error})"
         ) from error
-    async with Messaging(app).serving():
-        yield
+    renewing = asyncio.get_running_loop().create_task(service.renewals.run())
+    try:
+        async with calls:
+            yield
+    finally:
+        renewing.cancel()
+
+
+def _calls(
+    service: Messaging, app: App
+) -> contextlib.AbstractAsyncContextManager[None]:
+    """What takes calls, as the settings want it."""
+    if app.node.config.grpc_server == "grpcio":
+        from gateway.grpc.grpcio import GrpcioServer  # noqa: PLC0415 - see above
+
+        return GrpcioServer(service, app.server).serving()
+    from gateway.grpc.served import Clients  # noqa: PLC0415 - see above
+
+    return Clients(service, app.server).serving()

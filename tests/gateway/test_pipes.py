@@ -41,7 +41,7 @@ async def piped(
     server = await asyncio.start_unix_server(serve, path)
     pipes = Pipes(path, Budget(limit_bytes), PLENTY)
     loop = asyncio.get_running_loop()
-    front = await loop.create_server(lambda: pipes.pipe(client), "127.0.0.1", 0)
+    front = await loop.create_server(lambda: pipes.accept(client), "127.0.0.1", 0)
     port = front.sockets[0].getsockname()[1]
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
@@ -111,7 +111,7 @@ async def test_a_pipe_to_nowhere_is_closed(tmp_path: Path):
     async with piped(tmp_path / "socket", leave) as (pipes, _, _):
         pipes.path = str(tmp_path / "elsewhere")
         loop = asyncio.get_running_loop()
-        front = await loop.create_server(lambda: pipes.pipe(CLIENT), "127.0.0.1", 0)
+        front = await loop.create_server(lambda: pipes.accept(CLIENT), "127.0.0.1", 0)
         port = front.sockets[0].getsockname()[1]
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         # A reset, or an end.

@@ -114,7 +114,7 @@ async def test_calls_of_a_principal_count_for_its_quota(tmp_path: Path):
         alice = sign(Thin(app.server.listeners[0].advertised, "alice"), ALICE)
         answers = await asyncio.gather(*(alice.send("orders") for _ in range(60)))
         assert {one.status.code for one in answers} == {Code.OK}
-        (pipe,) = app.server.pipes.open.values()
+        (pipe,) = app.server.http2.open.values()
         # Sixty are three seconds' worth, and one second's was there.
         assert pipe.share.held_back
         assert (await alice.send("orders")).status.code == Code.OK

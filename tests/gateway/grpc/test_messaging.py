@@ -12,7 +12,6 @@ import pytest
 from gateway.app import App
 from gateway.config import LimitsConfig, ListenerConfig, TlsConfig
 from gateway.grpc import calls
-from gateway.grpc.messaging import Messaging
 from gateway.grpc.opening import messaging
 from gateway.grpc.protocol import Code, QueryRouteRequest, Resource
 from gateway.wire.commands.namesrv import GetAllTopicList
@@ -30,14 +29,19 @@ from tests.remoting import config, connect, looped, until
 if TYPE_CHECKING:
     from pathlib import Path
 
+BOTH = pytest.mark.parametrize("server", ["ropeway", "grpcio"])
+"""What takes the calls."""
 ROUTE = QueryRouteRequest(topic=Resource(name="orders"))
 
 
+@BOTH
 @looped
-async def test_all_protocols_share_a_port_with_tls_and_without(tmp_path: Path):
+async def test_all_protocols_share_a_port_with_tls_and_without(
+    server: str, tmp_path: Path
+):
     pair = issue(tmp_path, "localhost")
     tls = TlsConfig(certificate=pair.certificate, key=pair.key)
-    given = config(tmp_path / "data", grpc=True, tls=tls)
+    given = config(tmp_path / "data", grpc=True, grpc_server=server, tls=tls)
     async with App(given) as app, messaging(app):
         await create(app, "orders")
         listener = app.server.listeners[0]
@@ -54,7 +58,7 @@ async def test_all_protocols_share_a_port_with_tls_and_without(tmp_path: Path):
             await client.close()
         async with connect(listener) as remoting:
             assert (await remoting.ask(GetAllTopicList())).code == 0
-        await until(lambda: not app.server.pipes.open)
+        await until(lambda: not app.server.http2.open)
 
 
 @looped
@@ -67,32 +71,39 @@ async def test_where_tls_is_required_plain_text_is_refused(tmp_path: Path):
         assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
 
 
+@BOTH
 @looped
-async def test_a_fault_of_ours_is_told_without_its_text(tmp_path: Path, monkeypatch):
+async def test_a_fault_of_ours_is_told_without_its_text(
+    server: str, tmp_path: Path, monkeypatch
+):
     async def fail(*_):
         raise RuntimeError("secret")
 
     monkeypatch.setitem(calls.METHODS, "QueryRoute", fail)
-    async with serving(tmp_path) as (_, client):
+    async with serving(tmp_path, grpc_server=server) as (_, client):
         answer = await client.call("QueryRoute", ROUTE)
         assert answer.status.code == Code.INTERNAL_SERVER_ERROR
         assert "secret" not in answer.status.message
 
 
+@BOTH
 @looped
-async def test_metadata_that_are_too_long_are_refused(tmp_path: Path):
-    async with serving(tmp_path) as (_, client):
+async def test_metadata_that_are_too_long_are_refused(server: str, tmp_path: Path):
+    async with serving(tmp_path, grpc_server=server) as (_, client):
         client.metadata.append(("x-mq-namespace", "x" * 100_000))
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await client.call("QueryRoute", ROUTE)
         assert refused.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
+@BOTH
 @looped
-async def test_clients_are_told_to_connect_again_when_a_node_ends(tmp_path: Path):
-    given = config(tmp_path, grpc=True)
+async def test_clients_are_told_to_connect_again_when_a_node_ends(
+    server: str, tmp_path: Path
+):
+    given = config(tmp_path, grpc=True, grpc_server=server)
     async with App(given) as app:
-        async with Messaging(app).serving():
+        async with messaging(app):
             client = Thin(app.server.listeners[0].advertised)
             stream, _ = await client.telemetry(producer("orders"))
         told = await stream.read()
@@ -101,9 +112,10 @@ async def test_clients_are_told_to_connect_again_when_a_node_ends(tmp_path: Path
         await client.close()
 
 
+@BOTH
 @looped
-async def test_strangers_bytes_end_their_connection_alone(tmp_path: Path):
-    async with serving(tmp_path) as (app, client):
+async def test_strangers_bytes_end_their_connection_alone(server: str, tmp_path: Path):
+    async with serving(tmp_path, grpc_server=server) as (app, client):
         stream, _ = await client.telemetry(consumer("orders"))
         host, _, port = app.server.listeners[0].advertised.rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
@@ -127,10 +139,11 @@ async def test_each_listener_serves(tmp_path: Path):
             await thin.close()
 
 
+@BOTH
 @looped
-async def test_one_connection_has_so_many_calls_at_a_time(tmp_path: Path):
+async def test_one_connection_has_so_many_calls_at_a_time(server: str, tmp_path: Path):
     limits = LimitsConfig(requests_in_flight=3)
-    async with consuming(tmp_path, limits=limits) as (app, client):
+    async with consuming(tmp_path, limits=limits, grpc_server=server) as (app, client):
         waiting = [
             asyncio.create_task(client.receive("orders", wait_s=20)) for _ in range(2)
         ]

@@ -212,4 +212,4 @@ async def test_of_too_many_who_take_nothing_the_slowest_goes(tmp_path: Path):
             stream.cancel()
         for one in slow:
             await one.close()
-        await until(lambda: app.server.pipes.budget.used_bytes == 0)
+        await until(lambda: app.server.http2.budget.used_bytes == 0)

@@ -1,0 +1,149 @@
+"""The service on HTTP/2 connections of our own: those that listeners hand over."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from acl.api import Channel
+from gateway.grpc import messaging
+from gateway.grpc.exchanges import Exchange
+from gateway.http2.connection import Connection
+from gateway.http2.receiving import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from gateway.grpc.messaging import Messaging
+    from gateway.pipes import Accepted
+    from gateway.server import Server
+
+_POLL_S = 0.01
+
+
+class Client(Connection):
+    """One client's connection, the `Origin` of its calls.
+
+    Args:
+        clients: All of them.
+        number: Its own among them.
+        accepted: What is known of it.
+        limits: What it may take.
+    """
+
+    def __init__(
+        self, clients: Clients, number: int, accepted: Accepted, limits: Limits
+    ) -> None:
+        super().__init__(limits)
+        self._clients = clients
+        self._number = number
+        self.listener = accepted.listener
+        self.address = accepted.address
+        self.packed_address = accepted.packed_address
+        self.source = msgspec.structs.replace(accepted.source, channel=Channel.GRPC)
+        self.share = accepted.share
+
+    def stream(self, stream_id: int, window: int) -> Exchange:
+        """A call begins."""
+        clients = self._clients
+        return Exchange(self, stream_id, window, clients.service, clients.paths)
+
+    def held(self, size: int) -> None:
+        """Requests that are not worked on yet, or answers, hold more or less."""
+        if size > 0:
+            self._clients.budget.hold(self, size)
+        else:
+            self._clients.budget.let_go(self, -size)
+
+    def holds_back(self) -> bool:
+        """Whether it has taken its quota."""
+        return self.share is not None and self.share.held_back
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has connected."""
+        if certificate := transport.get_extra_info("peercert"):
+            self.source = msgspec.structs.replace(self.source, certificate=certificate)
+        self._clients.open[self._number] = self
+        if self.share is not None:
+            self.share.belongs_to(self)
+        super().connection_made(transport)
+        self.pause_or_resume()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came."""
+        if self.share is not None:
+            self.share.charge(0, len(data))
+        super().data_received(data)
+
+    def write(self, data: bytes) -> None:
+        """Give bytes to the transport."""
+        if self.share is not None:
+            self.share.charge(0, len(data))
+        super().write(data)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The client has gone."""
+        super().connection_lost(error)
+        self._clients.open.pop(self._number, None)
+        self._clients.budget.leave(self)
+        if self.share is not None:
+            self.share.leave()
+
+
+class Clients:
+    """All connections that speak HTTP/2.
+
+    Args:
+        service: Answers their calls.
+        server: Whose listeners hand them over.
+    """
+
+    def __init__(self, service: Messaging, server: Server) -> None:
+        self.service = service
+        self._server = server
+        self.budget = service.budget
+        self.paths = {one.path: one for one in messaging.methods()}
+        self._numbers = itertools.count()
+        self.open: dict[int, Client] = {}
+        """Those that are connected."""
+        self._limits = Limits(
+            # Clients wait with more, as HTTP/2 wants it.
+            streams=service.node.config.limits.requests_in_flight,
+            fields_bytes=messaging.METADATA_BYTES,
+            keepalive_s=messaging.KEEPALIVE_S,
+        )
+
+    def accept(self, client: Accepted) -> Client:
+        """A protocol for a client's connection."""
+        return Client(self, next(self._numbers), client, self._limits)
+
+    def close(self) -> None:
+        """Close all of them."""
+        for client in list(self.open.values()):
+            client.close()
+
+    @contextlib.asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Take calls until the end of the block."""
+        self._server.http2 = self
+        try:
+            yield
+        finally:
+            self.service.end_sessions()
+            await self._end()
+            self.close()
+
+    async def _end(self) -> None:
+        """Let calls end that have begun, but not for long."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + messaging.GRACE_S
+        for client in self.open.values():
+            client.drain()
+        while loop.time() < until_s and any(  # noqa: ASYNC110 - once, at shutdown
+            one.in_flight for one in self.open.values()
+        ):
+            await asyncio.sleep(_POLL_S)
