@@ -33,8 +33,8 @@ class Lag(NamedTuple):
     """How far behind a group is in a lite topic."""
 
     lite: str
-    count: int
-    """Messages that it has not done."""
+    messages: int
+    """That it has not done."""
     earliest_ms: int
     """When the first of them was stored; -1 for none."""
 
@@ -51,8 +51,8 @@ class Lags(NamedTuple):
 class Position(NamedTuple):
     """Where a group is in a lite topic."""
 
-    count: int
-    """Messages of the lite topic."""
+    messages: int
+    """Of the lite topic."""
     done: int
     """Those that the group has done."""
     earliest_ms: int
@@ -72,6 +72,10 @@ class _Part:
         self.start = start
         self.first = -1
         self.count = 0
+
+
+_Lite = tuple[str, list[_Part]]
+"""A lite topic, and what a group has not done of it."""
 
 
 class Views:
@@ -141,7 +145,7 @@ class Views:
         await self._count(parent, left)
         count = sum(one.count for one in whole)
         lag = await _lag(parent, lite, left)
-        return Position(count, count - lag.count, lag.earliest_ms, done_ms)
+        return Position(count, count - lag.messages, lag.earliest_ms, done_ms)
 
     async def lags(self, parent_name: str, group: str, most: int) -> Lags:
         """How far behind a group is, in all lite topics where it has been.
@@ -166,26 +170,13 @@ class Views:
             if topic is not None and self._has_been(parent, lite, topic, group):
                 parts += self._left(parent, lite, topic, group)
         await self._count(parent, parts)
-        behind: defaultdict[str, list[_Part]] = defaultdict(list)
-        by_queue: defaultdict[int, list[_Part]] = defaultdict(list)
-        for part in parts:
-            if part.count:
-                behind[part.lite].append(part)
-                by_queue[part.queue_id].append(part)
-        largest = heapq.nlargest(
-            most, behind, key=lambda lite: sum(one.count for one in behind[lite])
-        )
-        # A queue is in the order of time, so its oldest are in front.
-        old = {
-            part.lite: None
-            for queue in by_queue.values()
-            for part in heapq.nsmallest(most, queue, key=lambda one: one.first)
-        }
-        oldest = [await _lag(parent, lite, behind[lite]) for lite in old]
+        # There may be a hundred thousand: nobody waits for that.
+        largest, oldest = await asyncio.to_thread(_most_behind, parts, most)
+        by_time = [await _lag(parent, lite, its) for lite, its in oldest]
         return Lags(
             sum(part.count for part in parts),
-            [await _lag(parent, lite, behind[lite]) for lite in largest],
-            sorted(oldest, key=lambda one: one.earliest_ms)[:most],
+            [await _lag(parent, lite, its) for lite, its in largest],
+            sorted(by_time, key=lambda one: one.earliest_ms)[:most],
         )
 
     def _find(
@@ -239,6 +230,28 @@ def _whole(parent: Parent, lite: str, topic: LiteTopic) -> Iterator[_Part]:
         first = parent.queues[queue_id].partition.first
         if first < end:
             yield _Part(lite, queue_id, first)
+
+
+def _most_behind(parts: Iterable[_Part], most: int) -> tuple[list[_Lite], list[_Lite]]:
+    """The lite topics with most messages, and those that have the oldest ones.
+
+    The latter are so many of each queue, which is in the order of time.
+    """
+    lites: defaultdict[str, list[_Part]] = defaultdict(list)
+    queues: defaultdict[int, list[_Part]] = defaultdict(list)
+    for part in parts:
+        if part.count:
+            lites[part.lite].append(part)
+            queues[part.queue_id].append(part)
+    largest = heapq.nlargest(
+        most, lites.items(), key=lambda item: sum(part.count for part in item[1])
+    )
+    oldest = {
+        part.lite: lites[part.lite]
+        for queue in queues.values()
+        for part in heapq.nsmallest(most, queue, key=lambda part: part.first)
+    }
+    return largest, list(oldest.items())
 
 
 def _count_on(store: Store, parent: str, left: deque[_Part]) -> None:

@@ -195,13 +195,13 @@ async def _in_one(
         group=group,
         lite_topic=lite,
         lite_topic_offset_wrapper=QueueProgress(
-            broker_offset=found.count,
+            broker_offset=found.messages,
             consumer_offset=found.done,
             last_timestamp=found.done_ms,
             pull_offset=0,
         ),
         parent_topic=parent,
-        total_lag_count=found.count - found.done,
+        total_lag_count=found.messages - found.done,
     )
 
 
@@ -209,7 +209,7 @@ def _shown(lags: Sequence[Lag]) -> list[lite_bodies.LiteLag]:
     return [
         lite_bodies.LiteLag(
             earliest_unconsumed_timestamp=one.earliest_ms,
-            lag_count=one.count,
+            lag_count=one.messages,
             lite_topic=one.lite,
         )
         for one in lags
