@@ -11,11 +11,13 @@ import heapq
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from gateway.lite import names
 from gateway.lite.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gateway.lite.catalogue import LiteTopic
     from gateway.lite.follower import Follower, Parent
@@ -61,21 +63,23 @@ class Position(NamedTuple):
     """When the last message was stored that it has done; 0 for none."""
 
 
-class _Part:
+class _Part(msgspec.Struct, gc=False):
     """What is counted: a lite topic's messages in a queue, from an offset on."""
 
-    __slots__ = ("count", "first", "lite", "queue_id", "start")
-
-    def __init__(self, lite: str, queue_id: int, start: int) -> None:
-        self.lite = lite
-        self.queue_id = queue_id
-        self.start = start
-        self.first = -1
-        self.count = 0
+    lite: str
+    queue_id: int
+    start: int
+    first: int = -1
+    count: int = 0
 
 
-_Lite = tuple[str, list[_Part]]
-"""A lite topic, and what a group has not done of it."""
+class _Ranked(NamedTuple):
+    """Lite topics where a group is behind."""
+
+    largest: list[str]
+    oldest: list[str]
+    parts: dict[str, list[_Part]]
+    """Of each of them."""
 
 
 class Views:
@@ -145,7 +149,9 @@ class Views:
         await self._count(parent, left)
         count = sum(one.count for one in whole)
         lag = await _lag(parent, lite, left)
-        return Position(count, count - lag.messages, lag.earliest_ms, done_ms)
+        # What comes meanwhile is of the latter alone.
+        done = max(count - lag.messages, 0)
+        return Position(count, done, lag.earliest_ms, done_ms)
 
     async def lags(self, parent_name: str, group: str, most: int) -> Lags:
         """How far behind a group is, in all lite topics where it has been.
@@ -171,12 +177,17 @@ class Views:
                 parts += self._left(parent, lite, topic, group)
         await self._count(parent, parts)
         # There may be a hundred thousand: nobody waits for that.
-        largest, oldest = await asyncio.to_thread(_most_behind, parts, most)
-        by_time = [await _lag(parent, lite, its) for lite, its in oldest]
+        ranked = await asyncio.to_thread(_rank, parts, most)
+        lags = {
+            lite: await _lag(parent, lite, its) for lite, its in ranked.parts.items()
+        }
+        oldest = sorted(
+            (lags[lite] for lite in ranked.oldest), key=lambda one: one.earliest_ms
+        )
         return Lags(
             sum(part.count for part in parts),
-            [await _lag(parent, lite, its) for lite, its in largest],
-            sorted(by_time, key=lambda one: one.earliest_ms)[:most],
+            [lags[lite] for lite in ranked.largest],
+            oldest[:most],
         )
 
     def _find(
@@ -232,26 +243,28 @@ def _whole(parent: Parent, lite: str, topic: LiteTopic) -> Iterator[_Part]:
             yield _Part(lite, queue_id, first)
 
 
-def _most_behind(parts: Iterable[_Part], most: int) -> tuple[list[_Lite], list[_Lite]]:
+def _rank(parts: Sequence[_Part], most: int) -> _Ranked:
     """The lite topics with most messages, and those that have the oldest ones.
 
     The latter are so many of each queue, which is in the order of time.
     """
-    lites: defaultdict[str, list[_Part]] = defaultdict(list)
+    counts: defaultdict[str, int] = defaultdict(int)
     queues: defaultdict[int, list[_Part]] = defaultdict(list)
     for part in parts:
         if part.count:
-            lites[part.lite].append(part)
+            counts[part.lite] += part.count
             queues[part.queue_id].append(part)
-    largest = heapq.nlargest(
-        most, lites.items(), key=lambda item: sum(part.count for part in item[1])
-    )
-    oldest = {
-        part.lite: lites[part.lite]
+    largest = heapq.nlargest(most, counts, key=counts.__getitem__)
+    oldest = dict.fromkeys(
+        part.lite
         for queue in queues.values()
         for part in heapq.nsmallest(most, queue, key=lambda part: part.first)
-    }
-    return largest, list(oldest.items())
+    )
+    named: dict[str, list[_Part]] = {lite: [] for lite in (*largest, *oldest)}
+    for part in parts:
+        if part.count and part.lite in named:
+            named[part.lite].append(part)
+    return _Ranked(largest, list(oldest), named)
 
 
 def _count_on(store: Store, parent: str, left: deque[_Part]) -> None:
