@@ -138,8 +138,7 @@ def _broker(node: Node, topic: str, one: Outgoing) -> str | None:
     known = node.routes.topics.get(topic)
     if not one.lite_topic or known is None or not known.route:
         return None
-    brokers = sorted(known.route)
-    return brokers[lite_names.number(one.lite_topic) % len(brokers)]
+    return lite_names.broker(one.lite_topic, known.route)
 
 
 def _queue(node: Node, topic: str, one: Outgoing) -> int:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 import zlib
+from typing import TYPE_CHECKING
 
 from gateway.node import names
 from gateway.wire import properties
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MAX_BYTES = 64
 """Longest name: maxLiteTopicSize's default."""
@@ -40,6 +44,12 @@ def queue_name(parent: str, name: str) -> str:
 def number(name: str) -> int:
     """A number by which a lite topic has its broker and its queue, wherever made."""
     return zlib.crc32(name.encode())
+
+
+def broker(name: str, brokers: Iterable[str]) -> str:
+    """Which of its topic's brokers a lite topic is on, of one at least."""
+    known = sorted(brokers)
+    return known[number(name) % len(known)]
 
 
 def of_pairs(pairs: bytes) -> str | None:

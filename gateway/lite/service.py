@@ -19,6 +19,7 @@ from gateway.lite.progress import Progress
 from gateway.lite.resetting import Resetting
 from gateway.lite.subscribers import Subscribers
 from gateway.lite.upkeep import Upkeep
+from gateway.lite.views import Views
 from gateway.node.timer.thread import IndexLostError
 from gateway.pop.acks import Renewed
 from gateway.pop.order import OrderBook
@@ -88,6 +89,7 @@ class Lite:
         self._giving = Giving(self._follower, self.subscribers, self._book, progress)
         self._resetting = Resetting(self._follower, progress, self._book)
         self._upkeep = Upkeep(topics, self._follower, progress, self._book)
+        self.views = Views(self._follower, self.subscribers, self._book, progress)
         self._running: list[asyncio.Task[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._clean_ms = 0
@@ -280,6 +282,12 @@ class Lite:
         one = self.subscribers.find(group, client_id)
         if one is not None:
             self.subscribers.remove(one)
+
+    def look_again(self, group: str, client_id: str | None) -> None:
+        """Have a group's clients, or one, look at all that they subscribe to."""
+        for one in self.subscribers:
+            if one.group == group and client_id in (None, one.client_id):
+                self.subscribers.announce(one.parent, one.lites, group)
 
     async def wait(self, one: Subscriber, timeout_s: float) -> bool:
         """Wait until there may be something for a client; False where it took too long.

@@ -79,6 +79,9 @@ class OrderBook:
         self.get = self._pages.get
         """The page of a group, a topic and a queue id; None where there is none."""
 
+    def __len__(self) -> int:
+        return len(self._pages)
+
     def blocks(self, place: Place, attempt: str | None, now_ms: int) -> bool:
         """Whether a pop gets nothing of a queue."""
         page = self._pages.get(place)

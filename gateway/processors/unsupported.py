@@ -93,14 +93,6 @@ _FAMILIES: dict[str, tuple[Code, ...]] = {
     ),
     "there is one timer, and no other to switch to": (Code.SWITCH_TIMER_ENGINE,),
     "messages of lite topics are acknowledged as others are": (Code.ACK_LITE_MESSAGE,),
-    "there are no views of lite topics; their messages are in their topic": (
-        Code.GET_BROKER_LITE_INFO,
-        Code.GET_PARENT_TOPIC_INFO,
-        Code.GET_LITE_TOPIC_INFO,
-        Code.GET_LITE_CLIENT_INFO,
-        Code.GET_LITE_GROUP_INFO,
-        Code.TRIGGER_LITE_DISPATCH,
-    ),
     "RocketMQ 5.5's own brokers do not know it either": (
         Code.QUERY_BROKER_OFFSET,
         Code.GET_TOPIC_CONFIG_LIST,

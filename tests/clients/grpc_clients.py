@@ -46,7 +46,12 @@ def python(directory: Path) -> Agent:
 JAVA_GRPC = Client("Java gRPC 5.2.0", java, "jvm")
 GO_GRPC = Client("Go gRPC 5.1.3", go, "go", {"recall": "the library has no recall"})
 NODE_GRPC = Client("Node.js gRPC 1.0.8", node, "slow")
-PYTHON_GRPC = Client("Python gRPC 5.1.2", python, "slow")
+PYTHON_GRPC = Client(
+    "Python gRPC 5.1.2",
+    python,
+    "slow",
+    {"tail": "it subscribes to lite topics where the group is, and nowhere else"},
+)
 CLIENTS = [JAVA_GRPC, NODE_GRPC, PYTHON_GRPC]
 if builds.go_version() >= GO_NEEDED:
     CLIENTS.append(GO_GRPC)

@@ -37,7 +37,7 @@ _SYSTEM = re.compile(
 
 _LISTS = {"topicList", "consumerProgress", "producer", "brokerConsumeStats"}
 _SETTINGS = {"brokerStatus", "getBrokerConfig", "getNamesrvConfig"}
-_COUNTS = {"clusterList"}
+_COUNTS = {"clusterList", "getBrokerLiteInfo"}
 _ENDLESS = {"clusterRT"}
 
 

@@ -4,7 +4,8 @@ In a line, {b} stands for the broker's address and {ns} for the name server's, {
 folder, {id} and {key} for the offsetMsgId and the id of a message of topic L2.
 
 L2 has one queue. A producer of the group `writers` has sent four messages to it, and
-the consumer of the group `readers`, which goes on, has done them all.
+the consumer of the group `readers`, which goes on, has done them all. LT may have lite
+topics, but has none.
 """
 
 from gateway.wire.codes import RequestCode as Code
@@ -32,6 +33,8 @@ MAKING = _lines("""
     sendMessage -t T1 -p hello -k key1 -c tagA -b broker-0 -i 0
     sendMessage -t T1 -p world -k key2 -c tagB -b broker-0 -i 0
     sendMessage -t T1 -p third -b broker-0 -i 1
+    updateTopic -t LT -c DefaultCluster -r 1 -w 1 -a +message.type=LITE
+    updateSubGroup -c DefaultCluster -g LTG --attributes +lite.bind.topic=LT
 """)
 """What makes the topics and groups that others look at."""
 
@@ -107,6 +110,20 @@ COMPARED = _lines("""
     skipAccumulatedMessage -g G1 -t T1
     skipAccumulatedMessage -g readers -t L2
     brokerConsumeStats -b {b}
+    getBrokerLiteInfo -b {b}
+    getBrokerLiteInfo -c DefaultCluster -d
+    getParentTopicInfo -p LT
+    getParentTopicInfo -p T1
+    getLiteTopicInfo -p LT -l a -s
+    getLiteTopicInfo -p T1 -l a
+    getLiteClientInfo -p LT -g LTG -c nobody -s
+    getLiteClientInfo -p LT -g G1 -c nobody
+    getLiteGroupInfo -p LT -g LTG
+    getLiteGroupInfo -p LT -g LTG -l a
+    getLiteGroupInfo -p T1 -g G1
+    triggerLiteDispatch -p LT -g LTG
+    triggerLiteDispatch -p LT -g LTG -c nobody
+    triggerLiteDispatch -p T1 -g G1
     deleteSubGroup -b {b} -g LG2
     deleteTopic -c DefaultCluster -t T2
     topicList
@@ -139,12 +156,6 @@ ASKING = _lines("""
     rocksDBConfigToJson -t topics -c DefaultCluster
     checkRocksdbCqWriteProgress -c DefaultCluster
     switchTimerEngine -b {b} -e F
-    getBrokerLiteInfo -b {b}
-    getParentTopicInfo -p T1
-    getLiteTopicInfo -p T1 -l l
-    getLiteClientInfo -p T1 -g G1 -c c
-    getLiteGroupInfo -p T1 -g G1
-    triggerLiteDispatch -p T1 -g G1
     setConsumeMode -b {b} -t T1 -g G1 -m POP
     exportPopRecord -b {b}
     createUser -b {b} -u u -p p
@@ -186,12 +197,6 @@ CODES = {
     "rocksDBConfigToJson": Code.EXPORT_ROCKSDB_CONFIG_TO_JSON,
     "checkRocksdbCqWriteProgress": Code.CHECK_ROCKSDB_CQ_WRITE_PROGRESS,
     "switchTimerEngine": Code.SWITCH_TIMER_ENGINE,
-    "getBrokerLiteInfo": Code.GET_BROKER_LITE_INFO,
-    "getParentTopicInfo": Code.GET_PARENT_TOPIC_INFO,
-    "getLiteTopicInfo": Code.GET_LITE_TOPIC_INFO,
-    "getLiteClientInfo": Code.GET_LITE_CLIENT_INFO,
-    "getLiteGroupInfo": Code.GET_LITE_GROUP_INFO,
-    "triggerLiteDispatch": Code.TRIGGER_LITE_DISPATCH,
     "setConsumeMode": Code.SET_MESSAGE_REQUEST_MODE,
     "exportPopRecord": Code.POP_ROLLBACK,
     "createUser": Code.AUTH_CREATE_USER,
@@ -211,12 +216,6 @@ CODES = {
 """The code that a sub-command of `ASKING` stands or falls with."""
 
 HIDING = {
-    # They say `error` whatever the reason is.
-    "getParentTopicInfo",
-    "getLiteTopicInfo",
-    "getLiteClientInfo",
-    "getLiteGroupInfo",
-    "triggerLiteDispatch",
     # It finds itself that the topic has no mapping.
     "remappingStaticTopic",
     # It asks consumers that are connected only.

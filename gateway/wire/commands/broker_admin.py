@@ -155,11 +155,3 @@ class GetColdDataFlowCtrInfo(Header, frozen=True):
 
     Source: AdminBrokerProcessor.getColdDataFlowCtrInfo, RocketMQ 5.3.4.
     """
-
-
-@request(RequestCode.GET_BROKER_LITE_INFO)
-class GetBrokerLiteInfo(Header, frozen=True):
-    """Ask for the state of lite topics; answered by GetBrokerLiteInfoResponseBody.
-
-    Source: LiteManagerProcessor.getBrokerLiteInfo, RocketMQ 5.5.0.
-    """

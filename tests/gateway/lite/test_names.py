@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.lite.names import complaint, of_pairs, parts_of, queue_name
+from gateway.lite.names import broker, complaint, of_pairs, parts_of, queue_name
 
 
 @pytest.mark.parametrize("name", ["a", "A-b_9", "x" * 64])
@@ -23,6 +23,13 @@ def test_progress_has_a_name_that_says_both():
     name = queue_name("rooms", "a-1")
     assert name == "%LMQ%$rooms$a-1"
     assert parts_of(name) == ("rooms", "a-1")
+
+
+def test_a_lite_topic_is_on_one_broker_whoever_asks_in_whatever_order():
+    brokers = ["broker-0", "broker-1", "broker-2"]
+    found = {name: broker(name, brokers) for name in map(str, range(100))}
+    assert set(found.values()) == set(brokers)
+    assert found == {name: broker(name, reversed(brokers)) for name in found}
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,9 @@ def test_pages_of_what_is_gone_are_torn_out():
     book = taken(1)
     book.note(("h", "t", 0), None, NOW, 1, (1,))
     book.note(("g", "u", 0), None, NOW, 1, (1,))
+    assert len(book) == 3
     book.forget(group="g", topic="t")
+    assert len(book) == 2
     assert book.get(PLACE) is None
     book.forget(topic="t")
     assert book.get(("h", "t", 0)) is None

@@ -190,12 +190,12 @@ def test_a_name_of_its_own_is_kept_on_the_wire() -> None:
 def test_a_row_says_what_was_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(header, "ROWS", {})
 
-    @request(RequestCode.GET_LITE_TOPIC_INFO, reply=Offset)
+    @request(RequestCode.SUSPEND_CONSUMER, reply=Offset)
     class Rollback(Header, frozen=True):
         count: I32
 
     row = row_of(Rollback)
-    assert row[:3] == (RequestCode.GET_LITE_TOPIC_INFO, Rollback, Offset)
+    assert row[:3] == (RequestCode.SUSPEND_CONSUMER, Rollback, Offset)
     assert decode_request(row, msgspec.Raw(b'{"count":"2"}')) == Rollback(2)
 
 
@@ -209,9 +209,9 @@ def test_a_second_declaration_of_a_code_fails() -> None:
 
 
 def test_a_second_declaration_of_a_header_fails() -> None:
-    with pytest.raises(ValueError, match="GetMaxOffset declares 200076 a second"):
-        request(RequestCode.GET_LITE_TOPIC_INFO)(GetMaxOffset)
-    assert RequestCode.GET_LITE_TOPIC_INFO not in ROWS
+    with pytest.raises(ValueError, match="GetMaxOffset declares 209 a second"):
+        request(RequestCode.SUSPEND_CONSUMER)(GetMaxOffset)
+    assert RequestCode.SUSPEND_CONSUMER not in ROWS
 
 
 def test_a_code_that_is_not_in_the_list_cannot_be_declared() -> None:

@@ -15,6 +15,7 @@ from rocketmq.grpc_protocol import FilterType, TransactionResolution
 from rocketmq.v5.client import ClientConfiguration, Credentials
 from rocketmq.v5.consumer import (
     ConsumeResult,
+    LitePushConsumer,
     MessageListener,
     PushConsumer,
     SimpleConsumer,
@@ -50,6 +51,7 @@ def describe(message: Message) -> Fields:
         "properties": dict(message.properties),
         "group": message.message_group,
         "priority": message.priority,
+        "lite_topic": message.lite_topic,
         "attempt": message.delivery_attempt,
         "at_ms": time.time_ns() // 1_000_000,
     }
@@ -67,6 +69,8 @@ def build(topic: str, wanted: Fields) -> Message:
         message.message_group = wanted["group"]
     if "priority" in wanted:
         message.priority = wanted["priority"]
+    if "lite_topic" in wanted:
+        message.lite_topic = wanted["lite_topic"]
     if "delay_ms" in wanted:
         # The client takes whole seconds: not before the time that was asked for.
         message.delivery_timestamp = int(time.time() + wanted["delay_ms"] / 1000) + 1
@@ -173,6 +177,31 @@ def push(command: Fields) -> None:
     running[command["id"]] = consumer
 
 
+def consume_lite(command: Fields) -> None:
+    consumer = LitePushConsumer(
+        configuration(command),
+        command["group"],
+        command["topic"],
+        Listener(command),
+    )
+    consumer.startup()
+    running[command["id"]] = consumer
+
+
+def subscribe_lite(command: Fields) -> None:
+    consumer = running[command["target"]]
+    consumer.subscribe_lite(command["lite_topic"])
+    # It has sent the letters of the name, one by one; this sends all names whole, as
+    # the client does every half minute.
+    consumer.subscribe_lite_all()
+    emit(command, "subscribed")
+
+
+def unsubscribe_lite(command: Fields) -> None:
+    running[command["target"]].unsubscribe_lite(command["lite_topic"])
+    emit(command, "subscribed")
+
+
 def poll(command: Fields) -> None:
     """Acknowledges what it accepts, and keeps the rest for `change_ms` only."""
     consumer = SimpleConsumer(
@@ -216,6 +245,9 @@ ACTIONS: dict[str, Callable[[Fields], None]] = {
     "transact": transact,
     "recall": recall,
     "consume": push,
+    "consume_lite": consume_lite,
+    "subscribe_lite": subscribe_lite,
+    "unsubscribe_lite": unsubscribe_lite,
     "poll": poll,
     "stop": stop,
 }
