@@ -10,7 +10,7 @@ REPLIES = "DefaultCluster_REPLY_TOPIC"
 IDS = ("CORRELATION_ID", "REPLY_TO_CLIENT")
 TIMES = ("PUSH_REPLY_TIME", "ARRIVE_TIME")
 PATIENCE_MS = 5000
-CLIENT_ID = re.compile(r"<[^<>]*@[^<>]*>")
+ADDRESS = re.compile(r"<[^<>]*@[^<>]*>|127\.0\.0\.1:\d+")
 
 
 def requests(session: Session, topic: str) -> object:
@@ -45,7 +45,7 @@ def requests_of_who_is_gone(session: Session, topic: str) -> object:
     asked = session.ask("pull", "received", topic=topic, group=f"{topic}-asked")
     return [
         (gave_up["type"], gave_up["code"]),
-        (failed["type"], failed["code"], CLIENT_ID.sub("<id>", failed["cause"])),
+        (failed["type"], failed["code"], ADDRESS.sub("<address>", failed["cause"])),
         comparable([*asked, *replies(session, topic, asked)]),
     ]
 
