@@ -208,12 +208,15 @@ struct place {
     uint32_t magic, queue_id;
     uint64_t store_ms;
     struct text topic;
+    int from_timer;
 };
 
 static PyObject *moved(const struct stored *stored, const struct place *place,
-                       uint64_t queue_offset, uint64_t message_id, struct text text)
+                       uint64_t queue_offset, uint64_t message_id, struct text times,
+                       struct text text)
 {
-    size_t size = stored->topic_at + place->topic.size + 2 + text.size;
+    size_t text_size = times.size + text.size;
+    size_t size = stored->topic_at + place->topic.size + 2 + text_size;
     struct known known = look_at(text.at, text.size);
     int32_t tag_hash = 0;
     if (!hash_tag(known.tag, &tag_hash))
@@ -228,13 +231,23 @@ static PyObject *moved(const struct stored *stored, const struct place *place,
     put_u64(put_u64(at + OFFSET_AT, queue_offset), message_id);
     put_u64(at + stored->store_ms_at, place->store_ms);
     at = put(at + stored->topic_at, place->topic.at, place->topic.size);
-    put(put_u16(at, (uint16_t)text.size), text.at, text.size);
+    at = put(put_u16(at, (uint16_t)text_size), times.at, times.size);
+    put(at, text.at, text.size);
     PyObject *words = key_words(&known);
     if (words == NULL) {
         Py_DECREF(record);
         return NULL;
     }
     return Py_BuildValue("NiN", record, (int)tag_hash, words);
+}
+
+/* When a message came to the timer, and when it leaves it, as properties. */
+#define MOST_TIMES_BYTES 96
+static size_t write_times(char *to, int64_t enqueue_ms, int64_t dequeue_ms)
+{
+    static const char form[] = "TIMER_ENQUEUE_MS\x01%lld\x02TIMER_DEQUEUE_MS\x01%lld\x02";
+    return (size_t)snprintf(to, MOST_TIMES_BYTES, form, (long long)enqueue_ms,
+                            (long long)dequeue_ms);
 }
 
 /* One of the messages: itself, and its properties where they are others now. */
@@ -251,21 +264,32 @@ static PyObject *move_one(PyObject *pair, const struct place *place,
         return NULL;
     struct text text = {stored.at + stored.properties_at,
                         stored.size - stored.properties_at};
+    char written[MOST_TIMES_BYTES];
+    struct text times = {written, 0};
     if (given != Py_None) {
         if (!is_bytes(given, "properties"))
             return NULL;
         text = text_of(given);
+    } else if (place->from_timer) {
+        times.size = write_times(written, stored.store_ms, (int64_t)place->store_ms);
+        if (times.size + text.size > MAX_PROPERTIES_BYTES)
+            times.size = 0;
     }
     if (text.size > MAX_PROPERTIES_BYTES)
         Py_RETURN_NONE;
-    return moved(&stored, place, queue_offset, message_id, text);
+    return moved(&stored, place, queue_offset, message_id, times, text);
 }
 
 PyObject *moved_all(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     (void)module;
-    enum { MESSAGES, MAGIC, TOPIC, QUEUE_ID, QUEUE_OFFSET, ID_BASE, STORE_MS, COUNT };
-    static const int places[] = {MAGIC, QUEUE_ID, QUEUE_OFFSET, ID_BASE, STORE_MS};
+    enum {
+        MESSAGES, MAGIC, TOPIC, QUEUE_ID, QUEUE_OFFSET, ID_BASE, STORE_MS, FROM_TIMER,
+        COUNT
+    };
+    static const int places[] = {
+        MAGIC, QUEUE_ID, QUEUE_OFFSET, ID_BASE, STORE_MS, FROM_TIMER,
+    };
     long long numbers[COUNT];
     if (!has_arguments(given, COUNT, "moved_all") || !is_bytes(args[TOPIC], "topic")
         || !READ_NUMBERS(args, places, numbers))
@@ -279,6 +303,7 @@ PyObject *moved_all(PyObject *module, PyObject *const *args, Py_ssize_t given)
         .queue_id = (uint32_t)numbers[QUEUE_ID],
         .store_ms = (uint64_t)numbers[STORE_MS],
         .topic = text_of(args[TOPIC]),
+        .from_timer = numbers[FROM_TIMER] != 0,
     };
     uint64_t offset = (uint64_t)numbers[QUEUE_OFFSET];
     PyObject *records = PyList_New(0);
@@ -327,7 +352,7 @@ PyObject *committed(PyObject *module, PyObject *const *args, Py_ssize_t given)
         .topic = text_of(args[TOPIC]),
     };
     PyObject *record = moved(&stored, &place, (uint64_t)numbers[QUEUE_OFFSET],
-                             (uint64_t)numbers[MESSAGE_ID], text);
+                             (uint64_t)numbers[MESSAGE_ID], (struct text){"", 0}, text);
     if (record == NULL)
         return NULL;
     char *at = PyBytes_AS_STRING(PyTuple_GET_ITEM(record, 0));

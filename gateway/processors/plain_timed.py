@@ -44,6 +44,7 @@ def store_plain_timed(
         asked is None
         or (at and text[at - 1] != VALUE_END)
         or "TIMER_OUT_MS" in text
+        or "QUEUE_MS" in text
         or "REAL_" in text
     ):
         return False

@@ -44,7 +44,8 @@ async def send_reply(request: SendMessage, context: Context) -> Answer:
     """Give a reply to the client that waits for it, and keep it where that is set."""
     topic, queue_id = await _place(request, context)
     pairs = properties.parse(request.properties)
-    pairs |= properties.parse(context.node.property_suffix)
+    pairs[properties.MSG_REGION] = context.node.config.region
+    pairs[properties.TRACE_ON] = "true"
     failure = await _push(request, context, pairs)
     stored = None
     # Go's client loses a reply's body where the application does not set it again.

@@ -118,6 +118,7 @@ def moved_all(
     queue_offset: int,
     id_base: int,
     store_ms: int,
+    from_timer: bool,
     /,
 ) -> list[tuple[bytes, int, list[str]]] | None:
     """Make the records of stored messages as they are stored again, one behind another.
@@ -131,6 +132,8 @@ def moved_all(
         queue_offset: The offset that the first one will have.
         id_base: The id of the queue's first message.
         store_ms: Now, in milliseconds since 1970.
+        from_timer: Whether those that keep their properties get two more: when they
+            were stored to wait, and now. Where there is no room they get none.
 
     Returns:
         Of each the stored message, the hash of its tag, and its keys with the unique
@@ -140,6 +143,8 @@ def moved_all(
     for offset, (data, other) in enumerate(messages, queue_offset):
         parts = parts_of(data)
         text = data[parts.properties_at :] if other is None else other
+        if other is None and from_timer:
+            text = _with_times(text, parts.store_ms, store_ms)
         if len(text) > message.MAX_PROPERTIES_BYTES:
             return None
         place = (magic, topic, queue_id, offset, id_base | offset, store_ms)
@@ -229,6 +234,13 @@ def moved(
             text,
         )
     )
+
+
+def _with_times(text: bytes, enqueue_ms: int, dequeue_ms: int) -> bytes:
+    # Source: TimerMessageStore.convert, RocketMQ 5.5.0.
+    times = b"TIMER_ENQUEUE_MS\x01%d\x02TIMER_DEQUEUE_MS\x01%d\x02"
+    longer = times % (enqueue_ms, dequeue_ms) + text
+    return longer if len(longer) <= message.MAX_PROPERTIES_BYTES else text
 
 
 def _indexed(text: bytes) -> tuple[int, list[str]]:

@@ -48,7 +48,8 @@ _BROKERS_OWN = frozenset(
         *(names.TRANSACTION_PREPARED_QUEUE_OFFSET, names.CHECK_IMMUNITY_TIME),
         *(names.MAX_RECONSUME_TIMES, names.RECONSUME_TIME, names.ORIGIN_MESSAGE_ID),
         *(names.MSG_REGION, names.TRACE_ON, names.BORN_HOST, names.TIMER_OUT_MS),
-        *(names.TIMER_ROLL_TIMES, names.TIMER_DEL_UNIQKEY, names.DLQ_ORIGIN_TOPIC),
+        *(names.TIMER_ENQUEUE_MS, names.TIMER_DEQUEUE_MS, names.TIMER_ROLL_TIMES),
+        *(names.TIMER_DEL_UNIQKEY, names.DLQ_ORIGIN_TOPIC),
         *(names.DLQ_ORIGIN_MESSAGE_ID, names.PUSH_REPLY_TIME, names.TRANSFER_FLAG),
         *("MIN_OFFSET", "MAX_OFFSET", "CONSUME_START_TIME", "1ST_POP_TIME"),
     }

@@ -8,9 +8,11 @@ import pytest
 from tests.clients.fixtures import Agents, Server, numbers
 from tests.clients.harness import Session, numbered
 from tests.clients.programs import JAVA_4, JAVA_5, Client, each
+from tests.system.request_scenarios import REQUESTS
 from tests.system.rocketmq import RocketMQ
 from tests.system.ropeway import Ropeway
 from tests.system.scenarios import SCENARIOS, Scenario, code_of, on_queue
+from tests.system.timer_scenarios import timers
 
 pytestmark = [pytest.mark.server, pytest.mark.jvm, pytest.mark.slow]
 
@@ -58,12 +60,23 @@ def compare(
 
 
 @each(JAVA_5, JAVA_4)
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "scenario", [*SCENARIOS, *REQUESTS], ids=lambda one: one.__name__
+)
 @pytest.mark.compatibility("sees the same as on RocketMQ 5.5.0")
 def test_a_client_sees_the_same_on_both(
     scenario: Scenario, client: Client, agents: Agents, pair: tuple[Server, Server]
 ) -> None:
     theirs, ours = compare(scenario, client, agents, pair)
+    assert ours == theirs
+
+
+@each(JAVA_5)
+@pytest.mark.compatibility("sees the same as on RocketMQ 5.5.0")
+def test_a_message_with_a_delivery_time_looks_the_same_on_both(
+    client: Client, agents: Agents, pair: tuple[Server, Server]
+) -> None:
+    theirs, ours = compare(timers, client, agents, pair)
     assert ours == theirs
 
 

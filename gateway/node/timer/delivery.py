@@ -91,15 +91,21 @@ class Delivery:
         self._clock = clock
         self._pauses: dict[str, _Pause] = {}
 
-    async def deliver(self, due: Sequence[Due]) -> list[LogError | None]:
+    async def deliver(
+        self, due: Sequence[Due], *, from_timer: bool = False
+    ) -> list[LogError | None]:
         """Store messages; those of one queue in the order that they are given in.
+
+        Args:
+            due: The messages.
+            from_timer: As `moving.moved_all` takes it.
 
         Returns:
             For each, None where it is handled, or why it stays where it is.
         """
         outcomes: list[LogError | None] = [None] * len(due)
         later: list[int] = []
-        await self._store(due, range(len(due)), outcomes, later)
+        await self._store(due, range(len(due)), outcomes, later, from_timer)
         if not later and not any(outcomes):
             return outcomes
         again = [
@@ -110,7 +116,7 @@ class Delivery:
         if again:
             shut = {due[number][_TOPIC] for number in again}
             await asyncio.gather(*map(self._open, shut))
-            await self._store(due, again, outcomes, later)
+            await self._store(due, again, outcomes, later, from_timer)
         await self._put_off(due, outcomes, later)
         return outcomes
 
@@ -127,6 +133,7 @@ class Delivery:
         numbers: Iterable[int],
         outcomes: list[LogError | None],
         later: list[int],
+        from_timer: bool,
     ) -> None:
         """Store some of the messages; note what came of it."""
         now_ms = self._clock()
@@ -136,7 +143,7 @@ class Delivery:
             if pause is not None and now_ms < pause.until_ms:
                 later += group.numbers
             else:
-                groups.append((group, self._append(due, group, now_ms)))
+                groups.append((group, self._append(due, group, now_ms, from_timer)))
         for group, appended in groups:
             error = await appended
             for number in group.numbers:
@@ -146,7 +153,7 @@ class Delivery:
                 self._pauses.pop(group.topic, None)
 
     def _append(
-        self, due: Sequence[Due], group: _Group, now_ms: int
+        self, due: Sequence[Due], group: _Group, now_ms: int, from_timer: bool
     ) -> asyncio.Future[LogError | None]:
         """Append a group; the future tells what came of it."""
         done = asyncio.get_running_loop().create_future()
@@ -161,7 +168,7 @@ class Delivery:
                 done.set_result(error)
 
         try:
-            records = _records(group, topic, now_ms)
+            records = _records(group, topic, now_ms, from_timer)
             topic.partitions[group.queue_id].append(records, now_ms, tell)
         except MessageError as error:
             # What is put off gets longer by a few bytes. It stays where it is.
@@ -197,7 +204,7 @@ class Delivery:
             text = waiting.put_off(_text(due[number]), topic, queue_id, until_ms)
             moved.append((record, names.TIMER_TOPIC, 0, text))
         results: list[LogError | None] = [None] * len(moved)
-        await self._store(moved, range(len(moved)), results, [])
+        await self._store(moved, range(len(moved)), results, [], False)
         for number, result in zip(later, results, strict=True):
             outcomes[number] = result
 
@@ -243,7 +250,9 @@ def _grouped(due: Sequence[Due], numbers: Iterable[int]) -> list[_Group]:
     return groups
 
 
-def _records(group: _Group, topic: ServedTopic, now_ms: int) -> Sequence[RecordParts]:
+def _records(
+    group: _Group, topic: ServedTopic, now_ms: int, from_timer: bool
+) -> Sequence[RecordParts]:
     """The records of a group, as they will be in their queue."""
     queue_id = group.queue_id
     records = moving.moved_all(
@@ -254,6 +263,7 @@ def _records(group: _Group, topic: ServedTopic, now_ms: int) -> Sequence[RecordP
         topic.partitions[queue_id].next_offset,
         topic.id_bases[queue_id],
         now_ms,
+        from_timer,
     )
     if records is None:
         raise MessageError(

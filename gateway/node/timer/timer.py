@@ -237,7 +237,7 @@ class Timer:
         if lost := len(wanted) - len(visited):
             log.error("retention has taken messages that waited", messages=lost)
         due = [_due(one, records[one.offset], now_ms) for one in visited]
-        outcomes = await self._delivery.deliver(due)
+        outcomes = await self._delivery.deliver(due, from_timer=True)
         if not any(outcomes):
             await self._note(entries, set(), read_to)
             # Where that was all, what is due next is gathered first.

@@ -7,9 +7,12 @@ A message that waits has these properties first, in this order, and then its own
     REAL_QID       which queue of it
 
 so that nothing has to be searched for. A recall has TIMER_OUT_MS and TIMER_DEL_UNIQKEY.
-When it is delivered a message keeps them all, as with RocketMQ.
+When it is delivered a message keeps them all and gets two more, as with RocketMQ:
 
-Source: HookUtils.java, RecallMessageProcessor.java and TimerMessageStore.java, 5.3.4.
+    TIMER_ENQUEUE_MS   when it was stored to wait, the last time
+    TIMER_DEQUEUE_MS   when it was delivered
+
+Source: HookUtils.java, RecallMessageProcessor.java and TimerMessageStore.java, 5.5.0.
 """
 
 from __future__ import annotations
@@ -43,7 +46,8 @@ _ASKED_UNITS_MS = (
 )
 _ASKED_TIMES = (properties.TIMER_DELIVER_MS, properties.START_DELIVER_TIME)
 _MAX_DIGITS = 18
-_OURS = (properties.TIMER_OUT_MS, properties.REAL_TOPIC, properties.REAL_QUEUE_ID)
+_HEAD_NAMES = (properties.TIMER_OUT_MS, properties.REAL_TOPIC, properties.REAL_QUEUE_ID)
+_OURS = (*_HEAD_NAMES, properties.TIMER_ENQUEUE_MS, properties.TIMER_DEQUEUE_MS)
 
 _HEAD = re.compile(
     rb"TIMER_OUT_MS\x01(\d{1,18})\x02"
@@ -150,7 +154,7 @@ def pairs_until(
     due_ms: int, topic: str, queue_id: int, pairs: Mapping[str, str]
 ) -> dict[str, str]:
     """The same as pairs."""
-    head = dict(zip(_OURS, (str(due_ms), topic, str(queue_id)), strict=True))
+    head = dict(zip(_HEAD_NAMES, (str(due_ms), topic, str(queue_id)), strict=True))
     return head | {name: pairs[name] for name in pairs if name not in _OURS}
 
 

@@ -220,6 +220,7 @@ def _moved(
         topic.partitions[0].next_offset,
         topic.id_bases[0],
         store_ms,
+        False,
     )
     if records is None:
         raise _too_long(half)

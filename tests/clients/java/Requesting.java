@@ -21,17 +21,26 @@ final class Requesting {
     /** Sends each message and waits for its reply. */
     static void request(Command command) throws Exception {
         DefaultMQProducer producer = Producing.open(command);
-        for (Command one : command.list("messages")) {
-            Message message = Messages.build(command.text("topic"), one);
-            Message reply = producer.request(
-                message, command.number("timeout_ms", TIMEOUT_MS));
-            Map<String, Object> fields = new LinkedHashMap<>();
-            fields.put("body", Messages.body(message));
-            fields.put("reply", Messages.body(reply));
-            fields.put("topic", reply.getTopic());
-            fields.put("properties", reply.getProperties());
-            command.emit("replied", fields);
+        try {
+            for (Command one : command.list("messages")) {
+                request(command, producer, Messages.build(command.text("topic"), one));
+            }
+        } finally {
+            if (command.flag("leave")) {
+                producer.shutdown();
+            }
         }
+    }
+
+    private static void request(Command command, DefaultMQProducer producer, Message message)
+            throws Exception {
+        Message reply = producer.request(message, command.number("timeout_ms", TIMEOUT_MS));
+        Map<String, Object> fields = new LinkedHashMap<>();
+        fields.put("body", Messages.body(message));
+        fields.put("reply", Messages.body(reply));
+        fields.put("topic", reply.getTopic());
+        fields.put("properties", reply.getProperties());
+        command.emit("replied", fields);
     }
 
     /** Consumes a topic and replies to each message with its body behind "re: ". */

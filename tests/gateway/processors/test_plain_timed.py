@@ -23,6 +23,7 @@ SYSTEM = "rmq_sys_wheel_timer"
         {"TIMER_DELAY_MS": "3600000"},
         {"TIMER_DELIVER_MS": "1900000000000"},
         {"TIMER_DELAY_SEC": "3600", "TIMER_DELAY_MS": "7", "TAGS": "t"},
+        {"TIMER_DELAY_SEC": "3600", "TIMER_DEQUEUE_MS": "1"},
         {"user": "TIMER_DELAY_SEC", "TIMER_DELAY_SEC": "3600", "KEYS": "a"},
     ],
 )

@@ -77,6 +77,9 @@ async def test_a_reply_reaches_who_asked_and_is_kept(tmp_path: Path, v2: bool):
         )
         pairs = properties.parse(push.properties)
         assert pairs["CORRELATION_ID"] == "c1"
+        # A RocketMQ broker adds its cluster to other messages, and not to replies.
+        assert pairs[properties.MSG_REGION] == app.node.config.region
+        assert properties.CLUSTER not in pairs
         assert int(pairs[properties.PUSH_REPLY_TIME]) == push.store_timestamp
         assert not sent.done()
         answer(asker, asked)

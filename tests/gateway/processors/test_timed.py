@@ -51,6 +51,7 @@ def ends(app: App) -> tuple[int, int]:
         {"TIMER_DELIVER_MS": "at"},
         {"__STARTDELIVERTIME": "at"},
         {"TIMER_DELAY_MS": "300", "REAL_TOPIC": "before", "REAL_QID": "7"},
+        {"TIMER_DELAY_MS": "300", "TIMER_ENQUEUE_MS": "1", "TIMER_DEQUEUE_MS": "2"},
         {"TIMER_DELAY_MS": "300", "DELAY": "0"},
     ],
 )
@@ -75,6 +76,8 @@ async def test_a_message_comes_at_its_time_with_all_that_it_had(
         assert more.items() <= kept.items()
         assert kept["TIMER_OUT_MS"] == str(handle.deliver_ms)
         assert (kept["REAL_TOPIC"], kept["REAL_QID"]) == ("orders", "0")
+        assert at_ms - 300 <= int(kept["TIMER_ENQUEUE_MS"]) <= handle.deliver_ms
+        assert kept["TIMER_DEQUEUE_MS"] == str(found.store_ms)
         assert len(await app.node.log.query("orders", "b", 0, 1 << 60, 9)) == 1
 
 

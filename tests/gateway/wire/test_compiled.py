@@ -320,8 +320,9 @@ def test_records_are_moved_alike(text, other):
     record = waiting_record(text)
     assert both("records_in", record)[0] == both("records_in", record)[1]
     place = (message.MAGIC_V2, b"\0\1t", 1, 2, 3, 4)
-    expected, got = both("moved_all", [(record, other)], *place)
-    assert got == expected
+    for from_timer in (False, True):
+        expected, got = both("moved_all", [(record, other)], *place, from_timer)
+        assert got == expected
     expected, got = both("committed", record, other or b"", *place, 5)
     assert got == expected
 

@@ -71,7 +71,7 @@ def test_only_the_place_and_the_time_change(
     place = message.topic_field(topic)
     given_records = [(record, None) for record in records]
     for moved_all in forms("moved_all"):
-        moved = moved_all(given_records, *place, 3, 4, 1 << 40, 6)
+        moved = moved_all(given_records, *place, 3, 4, 1 << 40, 6, False)
         for offset, (one, was, now) in enumerate(
             zip(stored, records, moved, strict=True), 4
         ):
@@ -95,14 +95,38 @@ def test_only_the_place_and_the_time_change(
 def test_properties_can_be_others(size: int) -> None:
     given_records = [(message.encode(STORED), b"x" * size)]
     for moved_all in forms("moved_all"):
-        ((record, _, _),) = moved_all(given_records, *PLACE)
+        ((record, _, _),) = moved_all(given_records, *PLACE, True)
         assert message.decode(record).properties == "x" * size
 
 
 def test_properties_that_are_too_long_are_refused() -> None:
     record = message.encode(STORED)
     for moved_all in forms("moved_all"):
-        assert moved_all([(record, None), (record, b"x" * 32768)], *PLACE) is None
+        for from_timer in (True, False):
+            given_records = [(record, None), (record, b"x" * 32768)]
+            assert moved_all(given_records, *PLACE, from_timer) is None
+
+
+TIMES = "TIMER_ENQUEUE_MS\x015\x02TIMER_DEQUEUE_MS\x011234567890123\x02"
+
+
+@pytest.mark.parametrize(
+    ("size", "times"),
+    [
+        (0, TIMES),
+        (32767 - len(TIMES), TIMES),
+        (32767 - len(TIMES) + 1, ""),
+        (32767, ""),
+    ],
+)
+def test_out_of_the_timer_a_message_says_when_it_came_and_left_if_there_is_room(
+    size: int, times: str
+) -> None:
+    stored = msgspec.structs.replace(STORED, store_ms=5, properties="x" * size)
+    place = (*message.topic_field("t"), 0, 0, 0, 1234567890123)
+    for moved_all in forms("moved_all"):
+        ((data, _, _),) = moved_all([(message.encode(stored), None)], *place, True)
+        assert message.decode(data).properties == times + stored.properties
 
 
 @given(MESSAGES)
