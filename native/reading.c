@@ -1,8 +1,7 @@
 /* Compiled forms of what reading does per record; tests compare them with Python's. */
 
+#include "checksum.h"
 #include "gathering.h"
-
-#include "crc32.h"
 
 #define ENTRY_BYTES 20
 #define LENGTH_BYTES 4
@@ -150,23 +149,6 @@ static PyObject *are_whole(PyObject *module, PyObject *args)
     PyBuffer_Release(&records);
     Py_XINCREF(result);
     return result;
-}
-
-/* -- zlib.crc32 ------------------------------------------------------------------- */
-
-static PyObject *checksum(PyObject *module, PyObject *args)
-{
-    (void)module;
-    Py_buffer data;
-    unsigned int before = 0;
-    if (!PyArg_ParseTuple(args, "y*|I:crc32", &data, &before))
-        return NULL;
-    uint32_t crc;
-    Py_BEGIN_ALLOW_THREADS
-    crc = crc32_of(data.buf, (size_t)data.len, before);
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&data);
-    return PyLong_FromUnsignedLong(crc);
 }
 
 static PyMethodDef functions[] = {

@@ -1,11 +1,9 @@
 /* The compiled forms of storage.tiered.columns, and a fast checksum; tests compare them
    with Python's. Others run meanwhile. */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <string.h>
+#include "checksum.h"
 
-#include "crc32.h"
+#include <string.h>
 
 #define ENTRY_BYTES 20
 #define KEY_BYTES 8
@@ -171,23 +169,6 @@ static PyObject *in_runs(PyObject *module, PyObject *args)
 done:
     PyBuffer_Release(&keys);
     return result;
-}
-
-/* -- zlib.crc32 ------------------------------------------------------------------- */
-
-static PyObject *checksum(PyObject *module, PyObject *args)
-{
-    (void)module;
-    Py_buffer data;
-    unsigned int before = 0;
-    if (!PyArg_ParseTuple(args, "y*|I:crc32", &data, &before))
-        return NULL;
-    uint32_t crc;
-    Py_BEGIN_ALLOW_THREADS
-    crc = crc32_of(data.buf, (size_t)data.len, before);
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&data);
-    return PyLong_FromUnsignedLong(crc);
 }
 
 static PyMethodDef functions[] = {

@@ -13,6 +13,7 @@ from storage.following import Followed
 from storage.tiered import retiring
 from storage.tiered.dispatcher import POSITION, URL, Dispatcher
 from storage.tiered.fetcher import Fetcher
+from storage.tiered.loop_share import LoopShare
 from storage.tiered.merging import mergeable, merged
 from storage.tiered.metadata import Metadata
 from storage.tiered.pace import Pace
@@ -140,7 +141,7 @@ class TieredLog(WrappedLog[Tierable]):
         self._settings = settings
         self._reserve_ms = reserve_ms
         self._fetcher = Fetcher(shelf.provider, settings, self._is_there)
-        self._reader = Reader(self._fetcher)
+        self._reader = Reader(self._fetcher, LoopShare(lambda: inner.written_to))
         self._merging = Pace()
         self._steady = steady
         self._partitions: dict[str, dict[int, TieredPartition]] = {}

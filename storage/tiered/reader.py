@@ -7,6 +7,7 @@ fetched, and goes on from where it stopped.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from functools import partial
 from typing import TYPE_CHECKING
 
 from storage.api import MAX_LOOKED_BYTES, Chunk, Filter
@@ -15,6 +16,7 @@ from storage.tiered.fetcher import GoneError, MissingError
 if TYPE_CHECKING:
     from storage.tiered.fetcher import Block, Fetcher
     from storage.tiered.flat import Flat, Segment
+    from storage.tiered.loop_share import LoopShare
     from storage.tiered.segment import Index
 
 _ALL = Filter()
@@ -154,10 +156,16 @@ class Pick:
 
 
 class Reader:
-    """Reads what partitions have in the tier."""
+    """Reads what partitions have in the tier.
 
-    def __init__(self, fetcher: Fetcher) -> None:
+    Args:
+        fetcher: Gets it from the provider.
+        share: When it may be read.
+    """
+
+    def __init__(self, fetcher: Fetcher, share: LoopShare) -> None:
         self._fetcher = fetcher
+        self._share = share
 
     def read_now(
         self,
@@ -167,10 +175,12 @@ class Reader:
         limits: tuple[int, int],
         wanted: Filter | None,
     ) -> Chunk | None:
-        """Read from memory alone; None where that is not enough."""
+        """Read from memory alone, at once; None where that cannot be."""
+        if not self._share.is_free:
+            return None
         pick = Pick(flat, self._fetcher, offset, limits, wanted)
         try:
-            return pick.run(end)
+            return self._share.do(partial(pick.run, end))
         except MissingError:
             return None
 
@@ -182,7 +192,7 @@ class Reader:
         limits: tuple[int, int],
         wanted: Filter | None,
     ) -> Chunk:
-        """Read records from an offset up to another.
+        """Read records from an offset up to another, when the event loop lets it.
 
         Args:
             flat: The partition.
@@ -198,7 +208,7 @@ class Reader:
         pick = Pick(flat, self._fetcher, offset, limits, wanted)
         while True:
             try:
-                return pick.run(end)
+                return await self._share.take(partial(pick.run, end))
             except MissingError as error:
                 missing = error
             await self._fetch(missing)

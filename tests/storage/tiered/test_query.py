@@ -6,6 +6,7 @@ import asyncio
 
 from storage.tiered.fetcher import Fetcher
 from storage.tiered.flat import Flat, Segment
+from storage.tiered.loop_share import LoopShare
 from storage.tiered.query import query
 from storage.tiered.reader import Reader
 from storage.tiered.settings import TieredSettings
@@ -24,7 +25,7 @@ def test_the_newest_are_found_first_and_older_segments_left_alone():
                 Segment(made.name, about.least_ms, about.most_ms, 0, 0, about.keys)
             )
         fetcher = Fetcher(provider, TieredSettings(), flat.has)
-        reader = Reader(fetcher)
+        reader = Reader(fetcher, LoopShare(lambda: 0))
         provider.asked.clear()
 
         async def found(key, times_ms, count, end=20):

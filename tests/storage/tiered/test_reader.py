@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from storage.api import Filter
 from storage.tiered.fetcher import Fetcher
 from storage.tiered.flat import Flat, Segment
+from storage.tiered.loop_share import LoopShare
 from storage.tiered.memory import MemoryProvider
 from storage.tiered.reader import Reader
 from storage.tiered.settings import TieredSettings
@@ -47,7 +48,7 @@ async def tier():
                 Segment(made.name, about.least_ms, about.most_ms, 0, 0, about.keys)
             )
     fetcher = Fetcher(provider, TieredSettings(), flat.has)
-    return flat, fetcher, Reader(fetcher)
+    return flat, fetcher, Reader(fetcher, LoopShare(lambda: 0))
 
 
 @given(
