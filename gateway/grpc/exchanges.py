@@ -75,6 +75,7 @@ class Exchange(Stream):
         "_method",
         "_moved",
         "_over",
+        "_owed",
         "_paths",
         "_reader",
         "_runs",
@@ -100,6 +101,8 @@ class Exchange(Stream):
         self._reader: MessageReader
         self._messages: deque[bytes] = deque()
         """Those that are whole and not taken."""
+        self._owed = 0
+        """What came, and has not been consumed."""
         self._held_bytes = 0
         """What counts of them, and of what is not whole."""
         self._deadline: asyncio.TimerHandle | None = None
@@ -172,8 +175,12 @@ class Exchange(Stream):
             self._refuse(error.status, error.message)
             return
         if self._method.streams_in:
-            self._wake()
+            self._owed += len(data)
             self._hold()
+            if self._messages or self.ended:
+                self._wake()
+            else:
+                self._pay()
         else:
             self.consumed(len(data))
             if self.ended:
@@ -199,6 +206,11 @@ class Exchange(Stream):
             self._held_bytes = size
             self._client.held(change)
 
+    def _pay(self) -> None:
+        """Let more come, as nothing is kept that is whole."""
+        owed, self._owed = self._owed, 0
+        self.consumed(owed)
+
     def _wake(self) -> None:
         if self._woken is not None and not self._woken.done():
             self._woken.set_result(None)
@@ -208,8 +220,9 @@ class Exchange(Stream):
         while True:
             while self._messages:
                 data = self._messages.popleft()
-                self.consumed(len(data))
                 self._hold()
+                if not self._messages:
+                    self._pay()
                 yield _parsed(self._method, data)
             if self.ended:
                 return
@@ -348,6 +361,8 @@ class Exchange(Stream):
             self._deadline = None
         self._messages.clear()
         self._hold(0)
+        owed, self._owed = self._owed, 0
+        self._client.receiver.consumed(owed)
 
 
 def _parsed(method: Method, data: bytes) -> Message:

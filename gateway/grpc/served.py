@@ -133,6 +133,8 @@ class Clients:
         try:
             yield
         finally:
+            # Who comes now goes elsewhere.
+            self._server.http2 = None
             self.service.end_sessions()
             await self._end()
             self.close()

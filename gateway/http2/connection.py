@@ -35,6 +35,8 @@ log = structlog.get_logger(__name__)
 _WRITE_BUFFER_BYTES = 256 * 1024
 _ANSWER_S = 20.0
 """Time for the answer to a ping: gRPC's own default."""
+_LINGER_S = 5.0
+"""Time for the last bytes of a connection that is closed."""
 
 
 class Connection(asyncio.Protocol):
@@ -164,6 +166,8 @@ class Connection(asyncio.Protocol):
         self.closed = True
         self._leave()
         self._transport.close()
+        # One that takes nothing would stay for ever.
+        self._look_after(_LINGER_S, self._transport.abort)
 
     def abort(self) -> None:
         """Close at once, whatever the client has not taken."""

@@ -32,6 +32,8 @@ from gateway.http2.frames import (
     window_frame,
 )
 from gateway.http2.headers import encode
+from gateway.http2.receiving import CONNECTION_WINDOW_BYTES
+from gateway.http2.stream import WINDOW_BYTES
 from tests.gateway.grpc.thin import producer, serving
 from tests.gateway.http2.raw import Raw
 from tests.remoting import looped, until
@@ -264,6 +266,32 @@ async def test_answers_that_are_not_taken_count_and_too_many_end_it(
         for number in (3, 5, 7, 9):
             caller.call(number, prefixed(REQUEST))
         await until(lambda: not app.server.http2.open)
+
+
+@looped
+async def test_a_stream_takes_more_than_its_window(tmp_path: Path):
+    long = TelemetryCommand()
+    long.thread_stack_trace.thread_stack_trace = "x" * (3 << 20)
+    said = prefixed(long.SerializeToString())
+    settings = TelemetryCommand(settings=producer("orders")).SerializeToString()
+    async with calling(tmp_path) as (app, caller):
+        budget = app.server.http2.budget
+        caller.call(1, None, ends=False, method="Telemetry")
+        caller.send(frame(DATA, 0, 1, prefixed(settings)))
+        await caller.until(DATA)
+        for at in range(0, len(said), 1 << 14):
+            caller.send(frame(DATA, 0, 1, said[at : at + (1 << 14)]))
+        caller.send(frame(DATA, 0, 1, prefixed(settings) * 2))
+        for _ in range(2):
+            _, _, _, data = await caller.until(DATA)
+            assert TelemetryCommand.FromString(data[5:]).HasField("settings")
+        (client,) = app.server.http2.open.values()
+        (stream,) = client.receiver.streams.values()
+        assert stream.room + stream.unread == WINDOW_BYTES
+        assert client.receiver._room + client.receiver._unread == (
+            CONNECTION_WINDOW_BYTES
+        )
+        assert budget.used_bytes == 0
 
 
 @looped

@@ -91,6 +91,19 @@ async def test_nothing_is_read_while_the_client_takes_nothing():
 
 
 @looped
+async def test_who_takes_nothing_does_not_keep_a_closed_connection(monkeypatch):
+    monkeypatch.setattr(module, "_LINGER_S", 0.05)
+    async with echoing() as (server, _):
+        while not server.sender.congested:
+            server.sender.send(frame(PING, 1, 0, bytes(8)) * 10_000)
+        # More than all buffers on the way take.
+        server.write(bytes(64 << 20))
+        server.close()
+        assert not server.lost
+        await until(lambda: server.lost)
+
+
+@looped
 async def test_an_aborted_connection_says_nothing_more():
     async with echoing() as (server, client):
         client.request(1, None, "/held")
