@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from storage.api import LogError, RecordParts
 
 PREPARED = 0x4
+_VALUE_END = properties.VALUE_END
 _MARK = properties.dump({properties.TRANSACTION_PREPARED: "true"})
 _GROUP = properties.PRODUCER_GROUP + properties.NAME_END
 _UNIQUE_KEY = properties.UNIQ_KEY + properties.NAME_END
@@ -61,18 +62,21 @@ def store_plain_half(
 ) -> bool:
     """Store a half message if it is as clients make them, and answer."""
     half_topic = context.node.topics.get(names.HALF_TOPIC)
-    if text and not text.endswith(properties.VALUE_END):
-        text += properties.VALUE_END
+    if text and text[-1] != _VALUE_END:
+        text += _VALUE_END
+    before, mark, after = text.partition(_MARK)
+    if half_topic is None or not mark or (before and before[-1] != _VALUE_END):
+        return False
+    text = before + after
     group = _value(text, _GROUP)
     unique_key = _value(text, _UNIQUE_KEY)
-    if half_topic is None or not group or not unique_key or _value(text, _MARK) is None:
+    if not group or not unique_key:
         return False
     for name in _NOT_PLAIN:
         if name in text:
             return False
     peer = context.peer
     sys_flag &= ~message.TRANSACTION_MASK
-    text = text.replace(_MARK, "", 1)
     suffix = (
         f"{_MARK}{records.half_suffix(topic.name, queue_id, unique_key)}"
         f"{context.node.property_suffix}"
@@ -119,10 +123,10 @@ def store_plain_half(
 def _value(text: str, start: str) -> str | None:
     """What follows the start of a property; None where that is not certain."""
     at = text.find(start)
-    if at < 0 or (at and text[at - 1] != properties.VALUE_END):
+    if at < 0 or (at and text[at - 1] != _VALUE_END):
         return None
     at += len(start)
-    return text[at : text.find(properties.VALUE_END, at)]
+    return text[at : text.find(_VALUE_END, at)]
 
 
 def store_half(

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from storage.api import LogError
 
 _ENDS = {COMMIT: End.COMMITTED, ROLLBACK: End.ROLLED_BACK}
+_DONE = Answer()
 
 
 @handles(EndTransaction, on_topic_if_given(PUB))
@@ -109,7 +110,7 @@ def _end(request: EndTransaction, context: Context, half: Half) -> Answer | Late
 
     def done(error: LogError | None) -> None:
         if error is None:
-            context.answer(Answer())
+            context.answer(_DONE)
         else:
             context.refuse(code_of(error) or ResponseCode.SYSTEM_ERROR, str(error))
 

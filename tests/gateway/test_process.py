@@ -1,6 +1,7 @@
 """The loop that processes run on, and the signals that end them."""
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -21,6 +22,18 @@ def test_work_runs_on_uvloop(monkeypatch):
     process.run(work())
     assert names[0].startswith("uvloop")
     assert names[1].startswith("asyncio")
+
+
+def test_python_seldom_looks_for_cycles_while_work_runs():
+    before = gc.get_threshold()
+    seen = []
+
+    async def work() -> None:
+        seen.append((gc.get_threshold()[0], gc.get_freeze_count() > 0))
+
+    process.run(work())
+    assert seen == [(process.COLLECT_AFTER, True)]
+    assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)
 
 
 @pytest.mark.parametrize("number", process.ENDING)
