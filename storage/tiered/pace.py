@@ -2,13 +2,15 @@
 
 The event loop's thread does what clients wait for; the rest of the process is taken for
 the work. The busier the loop was lately, the smaller the part of a processor that the
-work takes; but never less than a tenth, so that it goes on under any load.
+work takes; but never less than a tenth, so that it goes on under any load. Where the
+machine has more to do than processors, a loop that waits for one is busy, too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 
 LEAST_SHARE = 0.1
 LONGEST_REST_S = 2.0
+
+_SCHEDULED = Path("/proc/thread-self/schedstat")
+"""Linux: nanoseconds that this thread had a processor, and that it waited for one."""
 
 
 class Times(NamedTuple):
@@ -26,11 +31,20 @@ class Times(NamedTuple):
     """CPU time of the event loop's thread."""
     process_s: float
     """CPU time of all threads."""
+    waited_s: float
+    """How long the event loop's thread had work and no processor."""
 
 
 def times() -> Times:
     """What they say now. To be called by the loop's thread."""
-    return Times(time.monotonic(), time.thread_time(), time.process_time())
+    return Times(time.monotonic(), time.thread_time(), time.process_time(), _waited_s())
+
+
+def _waited_s() -> float:
+    try:
+        return int(_SCHEDULED.read_bytes().split()[1]) / 1e9
+    except OSError:  # nobody counts it here
+        return 0.0
 
 
 class Pace:
@@ -53,7 +67,10 @@ class Pace:
         """Wait for as long as what was done since `begin` is to be paid with."""
         now = self._now()
         wall_s = now.wall_s - self._rested.wall_s
-        busy = (now.loop_s - self._rested.loop_s) / wall_s if wall_s else 1.0
+        wanted_s = (now.loop_s - self._rested.loop_s) + (
+            now.waited_s - self._rested.waited_s
+        )
+        busy = wanted_s / wall_s if wall_s else 1.0
         share = max(1 - busy, LEAST_SHARE)
         worked_s = (now.process_s - self._began.process_s) - (
             now.loop_s - self._began.loop_s

@@ -10,19 +10,22 @@ from storage.tiered.pace import LEAST_SHARE, LONGEST_REST_S, Pace, Times, times
 
 
 @pytest.mark.parametrize(
-    ("loop_s", "worked_s", "rest_s"),
+    ("loop_s", "waited_s", "worked_s", "rest_s"),
     [
-        (0.0, 0.1, 0.0),
-        (0.5, 0.1, 0.1),
-        (0.8, 0.1, 0.4),
-        (1.0, 0.1, 0.1 * (1 / LEAST_SHARE - 1)),
-        (1.0, 0.0, 0.0),
-        (1.0, 5.0, LONGEST_REST_S),
+        (0.0, 0.0, 0.1, 0.0),
+        (0.5, 0.0, 0.1, 0.1),
+        (0.2, 0.3, 0.1, 0.1),
+        (0.8, 0.0, 0.1, 0.4),
+        (0.7, 0.3, 0.1, 0.1 * (1 / LEAST_SHARE - 1)),
+        (1.0, 0.0, 0.1, 0.1 * (1 / LEAST_SHARE - 1)),
+        (1.0, 0.0, 0.0, 0.0),
+        (1.0, 0.0, 5.0, LONGEST_REST_S),
     ],
 )
-def test_a_rest_pays_for_what_was_worked(loop_s, worked_s, rest_s) -> None:
-    clock = [Times(10.0, 3.0, 4.0), Times(10.0, 3.0, 4.0)]
-    clock.append(Times(11.0, 3.0 + loop_s, 4.0 + loop_s + worked_s))
+def test_a_rest_pays_for_what_was_worked(loop_s, waited_s, worked_s, rest_s) -> None:
+    clock = [Times(10.0, 3.0, 4.0, 1.0), Times(10.0, 3.0, 4.0, 1.0)]
+    process_s = 4.0 + loop_s + worked_s
+    clock.append(Times(11.0, 3.0 + loop_s, process_s, 1.0 + waited_s))
     rests: list[float] = []
 
     async def sleep(wait_s: float) -> None:

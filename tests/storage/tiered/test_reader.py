@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import struct
 from itertools import pairwise
 
@@ -117,5 +118,18 @@ def test_times_are_found_over_segments():
             None,
         ]
         await fetcher.close()
+
+    asyncio.run(main())
+
+
+def test_while_the_log_is_written_to_a_read_leaves_the_next_one_waiting():
+    async def main():
+        flat, fetcher, _ = await tier()
+        written = itertools.count()
+        reader = Reader(fetcher, LoopShare(lambda: next(written)))
+        first = await reader.read(flat, 0, 40, (100, 1000), None)
+        assert reader.read_now(flat, 0, 40, (100, 1000), None) is None
+        again = await reader.read(flat, 0, 40, (100, 1000), None)
+        assert texts_of(again) == texts_of(first) == TEXTS
 
     asyncio.run(main())
