@@ -171,9 +171,12 @@ class PulsarCompaction:
         """One round of Pulsar's, waited for."""
         end = partition.end
         name = partition.full_name
-        await self._wait(partition)  # what was begun before may end before our end
+        # What was begun before may end before our end, and how it ended is no matter.
+        await self._ended(name)
         await self._admin.compact(name)
-        await self._wait(partition)
+        state, problem = await self._ended(name)
+        if state == "ERROR":
+            raise LogUnavailableError(f"{name}: Pulsar could not compact it: {problem}")
         progress = self._progress.setdefault(partition, _Progress())
         progress.clean_end = end
         progress.clean_records, progress.clean_bytes = await self._admin.compacted(name)
@@ -181,15 +184,12 @@ class PulsarCompaction:
         # What readers have at hand is from before.
         self._readers.forget(partition)
 
-    async def _wait(self, partition: PulsarPartition) -> None:
+    async def _ended(self, name: str) -> tuple[str, str]:
+        """How the last round of a partition ended, and its problem; waits for it."""
         while True:
-            state, problem = await self._admin.compaction(partition.full_name)
-            if state == "ERROR":
-                raise LogUnavailableError(
-                    f"{partition.full_name}: Pulsar could not compact it: {problem}"
-                )
+            state, problem = await self._admin.compaction(name)
             if state != "RUNNING":
-                return
+                return state, problem
             await asyncio.sleep(_POLL_S)
 
     async def _run(self) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import NoSuchPartitionError, Record
+from storage.api import LogUnavailableError, NoSuchPartitionError, Record
 from storage.native import NativeMessage
 from storage.pulsar import open_log
+from storage.pulsar.admin import Admin
 from tests.contracts.log import TOPIC, begin
 from tests.storage.compaction.logs import Describer, record
 from tests.storage.pulsar.logs import settings_for
@@ -117,6 +118,34 @@ def test_the_last_of_each_key_is_left_with_its_offset(counting: Pulsar) -> None:
             assert newest is not None
             assert (newest.offset, newest.data[4:]) == (1024, b"key-4=new")
             assert await log.compaction.latest(TOPIC, "key-10") is None
+
+    asyncio.run(main())
+
+
+def test_a_round_that_failed_is_told_of_and_the_next_one_is_not_held_back(
+    counting: Pulsar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = "ERROR", "a subscription that could not seek"
+    answers = iter([("NOT_RUN", ""), failed, failed])
+    real = Admin.compaction
+
+    async def compaction(admin: Admin, full_name: str) -> tuple[str, str]:
+        """What Pulsar says of rounds; that of the first one is made up."""
+        while True:
+            found = await real(admin, full_name)
+            if found[0] != "RUNNING":
+                return next(answers, found)
+            await asyncio.sleep(0.05)
+
+    async def main() -> None:
+        async with opened(counting, "public/failed") as log:
+            partition = log.partition(TOPIC, 0)
+            await begin(partition, *(record(f"a={n}") for n in range(3)))
+            monkeypatch.setattr(Admin, "compaction", compaction)
+            with pytest.raises(LogUnavailableError, match="could not seek"):
+                await log.compaction.compact(TOPIC)
+            (status,) = await log.compaction.compact(TOPIC)
+            assert (status.clean_end, status.clean_records) == (3, 1)
 
     asyncio.run(main())
 
