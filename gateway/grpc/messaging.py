@@ -140,7 +140,12 @@ class Messaging:
         """
         try:
             call = Call(self, *asked)
-            await _identify(call, "Telemetry")
+            try:
+                await _identify(call, "Telemetry")
+            except RefusedError:
+                # A client that is still to write would fail there, and not hear why.
+                await anext(commands, None)
+                raise
             async with contextlib.aclosing(clients.telemetry(commands, call)) as said:
                 async for command in said:
                     yield command

@@ -90,9 +90,12 @@ class Thin:
         await stream.write(TelemetryCommand(settings=wanted))
         return stream, await stream.read()
 
-    async def refused(self, wanted: Settings) -> tuple[grpc.StatusCode, str]:
-        """Say settings that are refused; how the stream ends."""
+    async def refused(
+        self, wanted: Settings, after_s: float = 0.0
+    ) -> tuple[grpc.StatusCode, str]:
+        """Say settings that are refused, a time after coming; how the stream ends."""
         stream = self._method("Telemetry")(metadata=self.metadata)
+        await asyncio.sleep(after_s)
         await stream.write(TelemetryCommand(settings=wanted))
         async with asyncio.timeout(CALL_S):
             return await stream.code(), await stream.details()
