@@ -7,10 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.node.node import now_ms
-from gateway.processors.errors import code_of
+from gateway.processors.stored import stored
 from gateway.wire import recall
-from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
-from gateway.wire.plain import plain_record, sent_frame
+from gateway.wire.plain import plain_record
 from gateway.wire.properties import VALUE_END
 
 if TYPE_CHECKING:
@@ -100,29 +99,6 @@ def _stored(
     offset: int,
     error: LogError | None,
 ) -> None:
-    """Answer the send with what has become of it."""
-    peer = context.peer
-    if error is not None:
-        context.refuse(code_of(error) or ResponseCode.SYSTEM_ERROR, str(error))
-        return
-    if context.came_s:
-        context.timed()
-    if context.one_way:
-        peer.respond()
-        return
-    node = context.node
-    handle = recall.dump_parts(topic, node.config.broker, due_ms, unique_key)
-    peer.respond(
-        sent_frame(
-            queue_id,
-            unique_key,
-            peer.id_prefix,
-            id_base | offset,
-            1,
-            node.region_json,
-            offset,
-            context.opaque,
-            ROPEWAY_VERSION,
-            handle,
-        )
-    )
+    """Answer the send with what has become of it, and how it can be recalled."""
+    handle = recall.dump_parts(topic, context.node.config.broker, due_ms, unique_key)
+    stored(context, queue_id, unique_key, id_base, 1, offset, error, handle)

@@ -21,6 +21,7 @@ def stored(
     count: int,
     offset: int,
     error: LogError | None,
+    recall_handle: bytes = b"",
 ) -> None:
     """Answer a send with what has become of it."""
     peer = context.peer
@@ -43,6 +44,6 @@ def stored(
             offset,
             context.opaque,
             ROPEWAY_VERSION,
-            b"",
+            recall_handle,
         )
     )
