@@ -23,7 +23,7 @@ RUN pip wheel --wheel-dir /wheels --constraint requirements/dev.txt \
 FROM base
 RUN groupadd --gid 10876 ropeway \
     && useradd --uid 10876 --gid ropeway --no-create-home --home-dir /data ropeway \
-    && install --directory --owner ropeway --group ropeway /data
+    && install --directory --mode 0700 --owner ropeway --group ropeway /data
 # pip goes on without what cannot be compiled; the imports make that an error here.
 RUN --mount=type=bind,from=builder,source=/wheels,target=/wheels \
     pip install --no-index --find-links /wheels "ropeway[acl,grpc,pulsar,tier,zookeeper]" \

@@ -349,6 +349,9 @@ class Guard(Protocol):
         For requests of which it is known at once what they touch.
         """
 
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Call `changed` after rules have changed: what was let in may not be now."""
+
     async def explain(self, principal: str, need: Need, source: Source) -> Explanation:
         """Say what would be decided for a principal of a name.
 

@@ -6,6 +6,7 @@ beyond the rate is counted, and the count is in the next line that is written.
 
 from __future__ import annotations
 
+import os
 from typing import IO, TYPE_CHECKING
 
 import msgspec
@@ -54,7 +55,7 @@ class Audit:
         self._at = clock()
         self._file: IO[bytes] | None = None
         if path is not None:
-            self._file = path.open("ab", buffering=0)
+            self._file = open(path, "ab", buffering=0, opener=_private)  # noqa: SIM115
         self.refused = 0
         """Refusals since the start."""
         self.left_out = 0
@@ -92,6 +93,11 @@ class Audit:
         """Close the file."""
         if self._file is not None:
             self._file.close()
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file; one that is made is its owner's alone, whatever the umask is."""
+    return os.open(path, flags, 0o600)
 
 
 def _shown(value: str | int) -> str | int:

@@ -54,9 +54,11 @@ def _password(setting: Setting) -> str:
     path = setting.options.get("superuser_password_file")
     if path is not None:
         try:
-            return Path(str(path)).expanduser().read_text().strip()
+            return Path(str(path)).expanduser().read_text("utf-8").strip()
         except OSError as error:
             raise HookError(f"cannot read {path}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise HookError(f"cannot read {path}: it is not UTF-8") from error
     if password := setting.environment.get(PASSWORD_VARIABLE):
         return password
     raise HookError(

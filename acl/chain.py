@@ -15,14 +15,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from acl.api import Decision, Explanation, Principal, Refused, Source, Verdict
+from acl.api import Decision, Principal, Refused, Source, Verdict
 from acl.audit import abridged
+from acl.explaining import NO_OPINION, explain
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from acl.administration import Administration
-    from acl.api import Authenticator, Authorizer, Credentials, Hook, Need
+    from acl.api import (
+        Authenticator,
+        Authorizer,
+        Credentials,
+        Explanation,
+        Hook,
+        Need,
+    )
     from acl.audit import Audit
 
 log = structlog.get_logger(__name__)
@@ -69,6 +77,11 @@ class Chain:
         self._authorizers: list[tuple[str, Authorizer]] = []
         self._remembered: OrderedDict[tuple[object, ...], _Remembered] = OrderedDict()
         self._generation = 0
+        self._watching: list[Callable[[], None]] = []
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Call `changed` after rules have changed."""
+        self._watching.append(changed)
 
     def add(self, name: str, hook: Hook) -> None:
         """Ask a hook after those that are there."""
@@ -95,6 +108,8 @@ class Chain:
         """Rules have changed: decide anew."""
         self._generation += 1
         self._remembered.clear()
+        for changed in self._watching:
+            changed()
 
     async def close(self) -> None:
         """Close every hook."""
@@ -251,7 +266,7 @@ class Chain:
                     )
                 break
             else:
-                found = _NO_OPINION
+                found = NO_OPINION
             self._remember(principal, need, source, found, generation)
             if not found.allowed:
                 return self._refuse(principal, need, found, source, request)
@@ -282,7 +297,7 @@ class Chain:
             if isinstance(waited, Decision):
                 break
             waited = None
-        decision = waited if isinstance(waited, Decision) else _NO_OPINION
+        decision = waited if isinstance(waited, Decision) else NO_OPINION
         self._remember(principal, need, source, decision, generation)
         if not decision.allowed:
             return self._refuse(principal, need, decision, source, request)
@@ -363,34 +378,9 @@ class Chain:
     def _write(self, **values: str | None) -> None:
         self._audit.write("would be refused" if self._dry_run else "refused", **values)
 
-    # Explaining.
-
     async def explain(self, principal: str, need: Need, source: Source) -> Explanation:
         """Say what would be decided for a principal of a name."""
-        who = self._find(principal)
-        if who is None:
-            return Explanation(
-                None, Decision(allowed=False, rule="nobody has the name")
-            )
-        if who.super:
-            return Explanation(who, Decision(allowed=True, rule=f"{who.rule} is super"))
-        for name, hook in self._authorizers:
-            found = hook.authorize(who, need, source)
-            decision = found if isinstance(found, Decision | None) else await found
-            if decision is not None:
-                return Explanation(who, decision, name)
-        return Explanation(who, _NO_OPINION)
-
-    def _find(self, text: str) -> Principal | None:
-        """A principal by its name, or by its hook's and its own."""
-        for name, hook in self._hooks.items():
-            short = text.removeprefix(f"{name}:")
-            if hook.find is not None and (found := hook.find(short)) is not None:
-                return found
-        return None
-
-
-_NO_OPINION = Decision(allowed=False, rule="no hook has a rule for it")
+        return await explain(self._hooks, principal, need, source)
 
 
 def _nobody(credentials: Credentials) -> Refused:

@@ -1,14 +1,20 @@
 """plain_acl.yml, the rules of RocketMQ ACL 1.0, read with care.
 
-Source: PlainAccessData and PlainPermissionManager, RocketMQ 4.9.7 and 5.5.0.
+A plain value is the text that stands there, as RocketMQ 5 takes it: 0123456 is a secret
+of seven characters. RocketMQ 4 first makes a number of it, and then another text; what
+it would read otherwise is said in the log, so that it can be put in quotes.
+
+Source: PlainAccessData and PlainPermissionManager, RocketMQ 4.9.8 and 5.1.4.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import structlog
 import yaml
 
 from acl.addresses import AddressError, parse_plain
@@ -21,6 +27,11 @@ MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 8
 """Nesting beyond this is no rule of ours: accounts are three deep."""
 
+MAX_ALIASED = 10_000
+"""So many values may be in a file with aliases, each counted as often as it is used."""
+
+log = structlog.get_logger(__name__)
+
 PUB, SUB = 1, 2
 """Permissions are sums of these."""
 _PERMISSIONS = {
@@ -29,12 +40,36 @@ _PERMISSIONS = {
     "SUB": SUB,
     "PUB|SUB": PUB | SUB,
     "SUB|PUB": PUB | SUB,
-    "ANY": PUB | SUB,
 }
+_YES_OR_NO = {
+    **dict.fromkeys(("true", "yes", "on"), True),
+    **dict.fromkeys(("false", "no", "off", ""), False),
+}
+"""What YAML 1.1 calls so, in any case, and quoted or not."""
 _SECRET_KEY_BYTES = 6
 """RocketMQ 4 refuses shorter ones, of both kinds; PlainPermissionManager."""
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Safe: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_TAG = "tag:yaml.org,2002:"
+_ACCOUNT_TAG = f"{_TAG}org.apache.rocketmq.common.PlainAccessConfig"
+"""RocketMQ's own tools write it before accounts."""
+_KEYS = ("accessKey", "secretKey")
+_is_canonical = re.compile(r"-?[1-9][0-9]*").fullmatch
+_is_number = re.compile(r"[-+]?[0-9][0-9_.]*(?:[eE][-+]?[0-9]+)?").fullmatch
+
+
+class _Loader(_Safe):  # type: ignore[misc]
+    """Leaves values as they stand there, but for what is nothing, and for merges."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own
+        first: [one for one in some if one[0] in (f"{_TAG}null", f"{_TAG}merge")]
+        for first, some in _Safe.yaml_implicit_resolvers.items()
+    }
+
+
+_Loader.add_constructor(_ACCOUNT_TAG, _Safe.construct_yaml_map)
+_resolve: Any = yaml.SafeLoader("").resolve
+"""What kind of value a text is for RocketMQ 4, which knows YAML 1.1."""
 
 
 class RuleFileError(Exception):
@@ -45,7 +80,7 @@ class _Account(msgspec.Struct, rename="camel"):
     access_key: str
     secret_key: str = ""
     white_remote_address: str | None = None
-    admin: bool = False
+    admin: str | None = None
     default_topic_perm: str | None = None
     default_group_perm: str | None = None
     topic_perms: list[str] | None = None
@@ -125,7 +160,7 @@ def _load(data: bytes) -> Any:
     if len(data) > MAX_BYTES:
         raise RuleFileError(f"more than {MAX_BYTES} bytes; allowed: {MAX_BYTES}")
     try:
-        _refuse_bombs(data)
+        _look_through(data)
         loaded = yaml.load(data, _Loader)  # noqa: S506 - a safe loader
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         # A scanner's message quotes the line, which may hold a secret.
@@ -137,17 +172,82 @@ def _load(data: bytes) -> Any:
     return loaded
 
 
-def _refuse_bombs(data: bytes) -> None:
-    depth = 0
+def _look_through(data: bytes) -> None:
+    """Refuse bombs, and say what RocketMQ 4 reads otherwise."""
+    weight = _Weight()
+    before = ""
     for event in yaml.parse(data, _Loader):
-        if isinstance(event, yaml.AliasEvent):
-            raise RuleFileError("it has aliases (*name); allowed: none")
+        weight.add(event)
+        if not isinstance(event, yaml.ScalarEvent):
+            before = ""
+            continue
+        if before in _KEYS:
+            _say_if_read_otherwise(event, before)
+        before = event.value
+
+
+class _Weight:
+    """How many values a file has, each counted as often as aliases use it."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[str, int] = {}
+        """Of what has an anchor, and has ended."""
+        self._open: list[tuple[str | None, int]] = []
+        """Collections, with what is in them so far."""
+
+    def add(self, event: yaml.Event) -> None:
+        """Count what comes.
+
+        Raises:
+            RuleFileError: It is too much, or too deep.
+        """
         if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
+            self._open.append((event.anchor, 1))
+            if len(self._open) > MAX_DEPTH:
                 raise RuleFileError(f"it is nested deeper than {MAX_DEPTH}")
         elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+            self._ended(*self._open.pop())
+        elif isinstance(event, yaml.ScalarEvent):
+            self._ended(event.anchor, 1)
+        elif isinstance(event, yaml.AliasEvent):
+            self._ended(None, _size(self._sizes, event.anchor))
+
+    def _ended(self, anchor: str | None, size: int) -> None:
+        if anchor is not None:
+            self._sizes[anchor] = size
+        if not self._open:
+            return
+        around, had = self._open[-1]
+        self._open[-1] = around, had + size
+        if self._sizes and had + size > MAX_ALIASED:
+            raise RuleFileError(
+                f"its aliases (*name) make more than {MAX_ALIASED} values of it; "
+                f"allowed: {MAX_ALIASED}"
+            )
+
+
+def _size(sizes: dict[str, int], anchor: str | None) -> int:
+    size = sizes.get(anchor or "")
+    if size is None:
+        raise RuleFileError(
+            "it has aliases (*name) of what is not there yet; allowed: of what ends "
+            "before them"
+        )
+    return size
+
+
+def _say_if_read_otherwise(event: yaml.ScalarEvent, key: str) -> None:
+    text = event.value
+    if not event.implicit[0] or not text or _is_canonical(text):
+        return
+    kind = _resolve(yaml.ScalarNode, text, (True, False))
+    if kind not in (f"{_TAG}str", f"{_TAG}null") or _is_number(text):
+        log.warning(
+            "RocketMQ 4 may read a value as another one",
+            key=key,
+            line=event.start_mark.line + 1 if event.start_mark else None,
+            advice="put it in quotes",
+        )
 
 
 def _account(given: _Account) -> Account:
@@ -164,7 +264,7 @@ def _account(given: _Account) -> Account:
         secret=given.secret_key.encode(),
         white=parse_plain(white),
         white_rule=white,
-        admin=given.admin,
+        admin=_is_admin(name, given.admin or ""),
         default_topic=_permission(name, given.default_topic_perm or "DENY"),
         default_group=_permission(name, given.default_group_perm or "DENY"),
         topics=_permissions(name, given.topic_perms),
@@ -175,20 +275,34 @@ def _account(given: _Account) -> Account:
 def _permissions(name: str, texts: list[str] | None) -> dict[str, int]:
     found = {}
     for text in texts or ():
-        resource, equals, permission = text.partition("=")
-        if not equals or not resource.strip():
+        parts = [part.strip() for part in text.split("=") if part]
+        if len(parts) != 2 or not parts[0]:  # noqa: PLR2004 - a name and a permission
             raise RuleFileError(
                 f"account {name!r:.80}: permission {text!r:.80}; allowed: NAME=PUB|SUB"
             )
-        found[resource.strip()] = _permission(name, permission)
+        found[parts[0]] = _permission(name, parts[1])
     return found
 
 
 def _permission(name: str, text: str) -> int:
     found = _PERMISSIONS.get(text.strip())
     if found is None:
+        # As for RocketMQ, without a word there.
+        log.warning(
+            "a permission that is none counts as DENY",
+            account=f"{name:.80}",
+            permission=f"{text:.80}",
+            allowed=", ".join(_PERMISSIONS),
+        )
+        return 0
+    return found
+
+
+def _is_admin(name: str, text: str) -> bool:
+    found = _YES_OR_NO.get(text.lower())
+    if found is None:
+        # 1 and y are admins for RocketMQ 4 and wrong for RocketMQ 5.
         raise RuleFileError(
-            f"account {name!r:.80}: permission {text!r:.80}; "
-            f"allowed: {', '.join(_PERMISSIONS)}"
+            f"account {name!r:.80}: admin is {text!r:.80}; allowed: true or false"
         )
     return found

@@ -21,6 +21,7 @@ from storage.pulsar.client import PulsarClient
 from storage.pulsar.commands import Access
 from tests.system.pulsar import Pulsar
 
+JAVA = ["-Xms256m", "-Xmx512m", "-XX:MaxDirectMemorySize=768m", "-XX:+UseG1GC"]
 TOPIC = "persistent://public/bench/{}"
 SIZES = {128: 20_000, 65536: 3_000}
 """Bytes of an entry, and how many are sent."""
@@ -112,7 +113,7 @@ def fail(error: Exception) -> None:
 
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="ropeway-") as folder:
-        server = Pulsar(Path(folder))
+        server = Pulsar(Path(folder), java=JAVA)
         try:
             server.start()
             server.make_namespace("public/bench")

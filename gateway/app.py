@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 import gateway.processors.all  # noqa: F401 - registers every processor
-from gateway import backends
+from gateway import backends, secret_files
 from gateway.building import Builder, property_suffix
 from gateway.config import ConfigError
 from gateway.node import membership
@@ -142,6 +142,8 @@ class App:
         config = self._config
         routes = await backends.open_routes(config)
         stack.push_async_callback(routes.close)
+        # Only now: a file of routes of its own was taken from others just then.
+        secret_files.check(config)
         if config.replication_num is not None:
             broker = await membership.join(
                 routes, self.node_name, config.broker, config.replication_num

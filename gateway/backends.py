@@ -13,10 +13,11 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import structlog
 
-from gateway.config import ConfigError
+from gateway.config import ConfigError, read_named
 from gateway.node import attributes, names
 from gateway.node.node import now_ms
 from routing.embedded import EmbeddedRoutes
+from storage import private
 from storage.api import LogError
 from storage.compaction.log import CompactedLog
 from storage.compaction.settings import CompactionSettings
@@ -64,8 +65,7 @@ class Storage(NamedTuple):
     shared_log: SharedLog | None = None
     """The log, where they share that."""
     window_ms: int = _WINDOW_MS
-    """What waits longer is stored anew after so long, before the log's retention takes
-    it."""
+    """What waits longer is stored anew after so long, before retention takes it."""
 
 
 def is_shared(config: Config) -> bool:
@@ -101,6 +101,7 @@ def node_name(config: Config) -> str:
 def index_directory(config: Config, node: str, name: str) -> Path:
     """Where a node keeps an index: a cache, and no two nodes' is one."""
     directory = config.data / name
+    private.narrow(directory)  # it may be opened late
     if is_shared(config):
         directory /= quote(f"{config.broker}@{node}", safe="@")
     return directory
@@ -116,8 +117,8 @@ async def open_routes(config: Config) -> RouteStore:
     """
     if config.routes is not None and config.routes.startswith(_ZOOKEEPER):
         return await _open_zookeeper(config.routes, config)
-    path = Path(config.routes) if config.routes else config.data / "routes.db"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = Path(config.routes or config.data / "routes.db")
+    private.database(path)
     routes = EmbeddedRoutes(path)
     if config.routes is not None:
         routes.follow()
@@ -132,7 +133,8 @@ async def _open_zookeeper(url: str, config: Config) -> RouteStore:
         tls = zookeeper.Tls(
             ca=given.ca_certificate, certificate=given.certificate, key=given.key
         )
-    password = given.password_file.read_text().strip() if given.password_file else ""
+    file = given.password_file
+    password = read_named(file, "zookeeper.password_file") if file else ""
     routes: RouteStore = await zookeeper.open_routes(
         url,
         zookeeper.ZooKeeperSettings(
@@ -202,7 +204,7 @@ async def _open_files(
     describer: Describer,
     routes: RouteStore | None,
 ) -> Storage:
-    config.data.mkdir(parents=True, exist_ok=True)
+    private.root(config.data)
     files = open_log(config.data / "log", _file_settings(config))
     stack.push_async_callback(files.close)
     tier = None

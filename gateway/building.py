@@ -25,9 +25,11 @@ from gateway.node.holds import Holds
 from gateway.node.latencies import Latencies
 from gateway.node.leadership import Leadership
 from gateway.node.locks import QueueLocks
-from gateway.node.node import Node, now_ms
+from gateway.node.node import Node, monotonic_ms, now_ms
+from gateway.node.owners import Owners
 from gateway.node.progress import TakenBack
 from gateway.node.pulled import Pulled
+from gateway.node.reauthorization import Reauthorization
 from gateway.node.resets import Resets
 from gateway.node.schedule import Schedule, parse_levels
 from gateway.node.seal import Seal
@@ -39,6 +41,7 @@ from gateway.node.transactions import Transactions
 from gateway.node.unique_keys import UniqueKeys
 from gateway.pop.service import Pop
 from gateway.pop.switches import Switches
+from gateway.processors.admission import sender_check
 from gateway.processors.callbacks import (
     check_transaction_state,
     notify_consumer_ids_changed,
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AsyncExitStack
 
+    from acl.api import Guard
     from gateway.backends import Storage
     from gateway.config import Config
     from gateway.node.leadership import Duty
@@ -108,8 +112,10 @@ class Builder:
         schedule = Schedule(levels_ms, topics, storage.offsets, storage.log, delivery)
         timer = self._timer(topics, delivery)
         delays = Delays(schedule, timer)
-        clients = Clients(now_ms, notify_consumer_ids_changed)
-        transactions = self._transactions(topics, delays, clients)
+        owners = Owners(dry_run=config.acl is not None and config.acl.dry_run)
+        clients = Clients(monotonic_ms, notify_consumer_ids_changed, owners)
+        guard = await guarding.open_guard(config, routes, stack, os.environ)
+        transactions = self._transactions(topics, delays, clients, guard)
         batches = self._batches(topics, suffix)
         groups = Groups(config, routes)
         pop = self._pop(topics, groups, resets, pulled, timer)
@@ -122,11 +128,16 @@ class Builder:
         proofs = await _share(duties, storage, topics, holds, clients, routes)
         leadership = Leadership(config.broker, self._node_name, routes, duties, proofs)
         forwarder = await _forwarder(config, routes, stack)
+        reauthorization = Reauthorization()
+        stack.callback(reauthorization.close)
+        if guard is not None:
+            guard.watch(reauthorization.rules_changed)
         return Node(
             config=config,
             leadership=leadership,
             forwarder=forwarder,
-            guard=await guarding.open_guard(config, routes, stack, os.environ),
+            guard=guard,
+            reauthorization=reauthorization,
             log=storage.log,
             compaction=storage.compaction,
             offsets=storage.offsets,
@@ -135,7 +146,7 @@ class Builder:
             groups=groups,
             clients=clients,
             calls=Calls(),
-            locks=QueueLocks(now_ms, storage.state),
+            locks=QueueLocks(monotonic_ms, storage.state),
             holds=holds,
             resets=resets,
             pulled=pulled,
@@ -171,7 +182,7 @@ class Builder:
         )
 
     def _transactions(
-        self, topics: Topics, delays: Delays, clients: Clients
+        self, topics: Topics, delays: Delays, clients: Clients, guard: Guard | None
     ) -> Transactions:
         return Transactions(
             self._config.transactions,
@@ -184,6 +195,7 @@ class Builder:
             check_transaction_state,
             self._store_host,
             now_ms,
+            permitted=sender_check(guard),
         )
 
     def _batches(self, topics: Topics, suffix: str) -> Batches:
@@ -234,7 +246,7 @@ class Builder:
             self._storage.window_ms,
             config.limits.held_pulls,
             self._store_host,
-            now_ms,
+            monotonic_ms,
         )
 
 

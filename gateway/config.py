@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-Positive = Annotated[int, msgspec.Meta(ge=1)]
+from gateway.bounds import Positive, RequestsConfig, UnauthenticatedConfig
+
 Name = Annotated[str, msgspec.Meta(pattern=r"^[%|a-zA-Z0-9_-]{1,127}$")]
 """What can also be a topic's name: there are topics named like cluster and broker."""
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
@@ -23,6 +24,22 @@ DEFAULT_DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 
 
 class ConfigError(Exception):
     """A setting cannot be used; the text says which, what came, what is allowed."""
+
+
+def read_named(path: Path, at: str) -> str:
+    """Read a small file that a setting names: a key, a password.
+
+    Args:
+        path: The file; UTF-8.
+        at: The setting, for errors.
+
+    Raises:
+        ConfigError: It cannot be read, or is no text.
+    """
+    try:
+        return path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{at}: cannot read {path}") from error
 
 
 class ListenerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -331,6 +348,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What takes their calls: Ropeway itself, or gRPC's own server behind it, which
     costs several times as much."""
     limits: LimitsConfig = LimitsConfig()
+    requests: RequestsConfig = RequestsConfig()
+    unauthenticated: UnauthenticatedConfig = UnauthenticatedConfig()
     quotas: tuple[QuotaConfig, ...] = ()
     """The first that means a client is its quota; who is not meant has none."""
     log: LogConfig = LogConfig()

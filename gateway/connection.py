@@ -13,21 +13,23 @@ import time
 from collections import deque
 from itertools import islice
 from operator import length_hint
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import structlog
 
 from acl.api import Channel, Source
 from gateway.node.calls import ClientAnswer
+from gateway.outgoing import Outgoing
 from gateway.processors.dispatch import dispatch
 from gateway.processors.late import refuse_sends
 from gateway.processors.plain import send_plain
-from gateway.turns import TURN_REQUESTS
+from gateway.turns import TURN_REQUESTS, Arrived
+from gateway.unauthenticated import Reader
 from gateway.wire import host_port, message
 from gateway.wire.codes import RESPONSE_FLAG, language_name
 from gateway.wire.errors import FrameError
-from gateway.wire.frame import JSON, FrameReader, decode_envelope
+from gateway.wire.frame import JSON, decode_envelope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,31 +38,13 @@ if TYPE_CHECKING:
     from gateway.config import LimitsConfig
     from gateway.listener import Listener, Outbox
     from gateway.node.node import Node
-    from gateway.quotas import Share
     from gateway.turns import Turns
-    from gateway.wire.frame import Buffer, Envelope, RawFrame
+    from gateway.wire.frame import Buffer, RawFrame
 
 log = structlog.get_logger(__name__)
 
-_JOIN_BELOW = 16 * 1024
-"""Answers of a tick up to this size are copied together, for one small write."""
 
-_FLUSH_ABOVE = 1024 * 1024
-"""Answers that have gathered to this size are written before the tick ends, so that
-a client that does not take them is known before more is read for it."""
-
-
-class _Arrived(NamedTuple):
-    """Requests that came together and wait."""
-
-    at: float
-    frames: Iterator[RawFrame]
-    size_bytes: int
-    late: bool = False
-    """Whether sends among them have been refused already."""
-
-
-class Connection(asyncio.Protocol):
+class Connection(Outgoing, asyncio.Protocol):
     """A client's connection, the `Peer` of its requests."""
 
     __slots__ = (
@@ -68,28 +52,23 @@ class Connection(asyncio.Protocol):
         "_in_flight",
         "_limits",
         "_node",
-        "_out",
-        "_out_bytes",
-        "_outbox",
         "_paused",
         "_queued",
         "_reader",
         "_reading",
-        "_transport",
         "_turns",
         "_waiting",
         "_waiting_bytes",
         "active",
         "address",
         "advertised",
-        "closed",
         "congested",
         "id_prefix",
+        "known",
         "language",
         "listener",
         "packed_address",
         "packed_advertised",
-        "share",
         "source",
         "version",
     )
@@ -107,32 +86,27 @@ class Connection(asyncio.Protocol):
         host: str,
         port: int,
     ) -> None:
+        super().__init__(outbox)
         self._node = node
         self._limits: LimitsConfig = node.config.limits
-        self._outbox = outbox
-        self._reader = FrameReader(self._limits.frame_bytes)
+        self._reader: Reader
+        self.known = False
         self._turns = turns
         self._queued = False
         """Whether it will get a turn."""
-        self._waiting: deque[_Arrived] = deque()
+        self._waiting: deque[Arrived] = deque()
         self._waiting_bytes = 0
         self._draining = False
-        self._out: list[Buffer] = []
-        self._out_bytes = 0
         self._in_flight = 0
         self._paused = False
         """Whether nothing is begun until the client has taken answers."""
         self._reading = True
-        self.share: Share | None = None
-        """Where a quota counts what it takes."""
-        self._transport: asyncio.Transport | None = None
         self.listener = listener
         self.id_prefix = listener.id_prefix
         self.packed_advertised = listener.packed_advertised
         self.advertised = listener.advertised
         self.language = "OTHER"
         self.version = 0
-        self.closed = False
         self.congested = False
         self.active = True
         """Whether a byte came since the last look; the sweep of idle ones resets it."""
@@ -150,6 +124,11 @@ class Connection(asyncio.Protocol):
         if certificate := transport.get_extra_info("peercert"):
             self.source = msgspec.structs.replace(self.source, certificate=certificate)
         self.listener.joined(self)
+        self._reader = Reader(self.listener.visitors, self)
+
+    def become_known(self) -> None:
+        """Somebody is known by a request: it may send more from now on."""
+        self._reader.became_known()
 
     def data_received(self, data: bytes) -> None:
         """Bytes came: work on every request that is whole."""
@@ -191,7 +170,8 @@ class Connection(asyncio.Protocol):
                     self._node.calls.answered(self, envelope.opaque, answer)
                     continue
                 if not self.version:
-                    self._introduce(envelope)
+                    self.version = envelope.version
+                    self.language = language_name(envelope.language)
                 dispatch(self._node, self, envelope, body, came_s)
             # One that was answered at once is discounted already.
             self._in_flight += 1
@@ -206,7 +186,7 @@ class Connection(asyncio.Protocol):
         if not frames:
             return
         size = sum(len(header) + len(body) for _, header, body in frames)
-        self._waiting.append(_Arrived(time.monotonic(), iter(frames), size))
+        self._waiting.append(Arrived(time.monotonic(), iter(frames), size))
         self._count_waiting(len(frames), size)
         if not self._paused:
             self._queue()
@@ -247,7 +227,7 @@ class Connection(asyncio.Protocol):
             if waited_s > self._turns.wait_s and not late:
                 others = self._refuse_sends(frames, int(waited_s * 1000))
                 frames = iter(others)
-                self._waiting[0] = _Arrived(came, frames, size, late=True)
+                self._waiting[0] = Arrived(came, frames, size, late=True)
                 self._count_waiting(len(others) - count, 0)
                 count = len(others)
             if not self._turns.sampling or self._begin_timed(frames, came):
@@ -270,10 +250,6 @@ class Connection(asyncio.Protocol):
         log.warning("connection closed", client=self.address, reason=str(error))
         self.close()
 
-    def _introduce(self, envelope: Envelope) -> None:
-        self.version = envelope.version
-        self.language = language_name(envelope.language)
-
     def pause_writing(self) -> None:
         """The client does not take what we send: read nothing more from it."""
         self.congested = True
@@ -293,6 +269,7 @@ class Connection(asyncio.Protocol):
             self.share.leave()
         self._out.clear()
         self._forget_waiting()
+        self._reader.clear()
         self.listener.left(self)
         self._node.holds.forget(self)
         self._node.pop.lines.forget(self)
@@ -308,18 +285,6 @@ class Connection(asyncio.Protocol):
             self.push(*data)
         if self._paused:
             self.pause_or_resume()
-
-    def push(self, *data: Buffer) -> None:
-        """Send a whole frame at the end of this tick."""
-        if self.closed:
-            return
-        if not self._out:
-            self._outbox.add(self)
-        self._out += data
-        for piece in data:
-            self._out_bytes += len(piece)
-        if self._out_bytes > _FLUSH_ABOVE:
-            self.flush()
 
     def hold(self) -> None:
         """A request waits; it does not count as being worked on."""
@@ -342,21 +307,6 @@ class Connection(asyncio.Protocol):
     def in_flight(self) -> int:
         """Requests being worked on."""
         return self._in_flight
-
-    def flush(self) -> None:
-        """Write what has gathered in this tick."""
-        out, self._out = self._out, []
-        size, self._out_bytes = self._out_bytes, 0
-        if self.closed or self._transport is None or not out:
-            return
-        if self.share is not None:
-            self.share.charge(0, size)
-        if len(out) == 1:
-            self._transport.write(out[0])
-        elif size <= _JOIN_BELOW:
-            self._transport.write(b"".join(out))
-        else:
-            self._transport.writelines(out)
 
     def drain(self) -> None:
         """Begin no more requests: only those in flight are still answered."""

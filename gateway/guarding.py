@@ -9,10 +9,18 @@ import time
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
-from acl.api import Hook, HookError, Setting, VaultError
+from acl.api import (
+    Action,
+    Decision,
+    Hook,
+    HookError,
+    ResourceKind,
+    Setting,
+    VaultError,
+)
 from acl.audit import Audit
 from acl.chain import Chain
-from gateway.config import ConfigError
+from gateway.config import ConfigError, read_named
 from gateway.node import names
 from gateway.node.node import now_ms
 from gateway.node.seal import new_secret
@@ -21,9 +29,8 @@ from gateway.rules import RouteRules
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AsyncExitStack
-    from pathlib import Path
 
-    from acl.api import Guard, Open, Vault
+    from acl.api import Guard, Need, Open, Principal, Source, Vault
     from gateway.config import AclConfig, Config
     from routing.api import RouteStore
 
@@ -57,6 +64,7 @@ async def open_guard(
     chain = Chain(audit, time.monotonic, dry_run=given.dry_run)
     # Hooks that were opened are closed, also where the next one cannot be.
     stack.push_async_callback(chain.close)
+    chain.add("system", Hook(authorizer=SystemTopics(config.cluster)))
     for name in given.hooks:
         setting = Setting(
             name=name,
@@ -69,6 +77,45 @@ async def open_guard(
         )
         chain.add(name, await _open(name, setting))
     return chain
+
+
+class SystemTopics:
+    """Keeps system topics and groups for superusers, before any hook is asked.
+
+    They hold what other topics do: rules for those would say nothing otherwise. What
+    clients send to a system topic of their own, as traces and replies, is for the rules
+    to allow.
+
+    Args:
+        cluster: Its name, which its reply topic begins with.
+    """
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+
+    def authorize(
+        self,
+        principal: Principal,  # noqa: ARG002
+        need: Need,
+        source: Source,  # noqa: ARG002
+    ) -> Decision | None:
+        """Deny, or have no opinion; superusers are not judged."""
+        kind, name = need.resource
+        if kind is ResourceKind.GROUP:
+            reserved = name.startswith(names.SYSTEM_GROUP_PREFIX)
+        else:
+            reserved = (
+                kind is ResourceKind.TOPIC
+                and names.is_for_superusers(name, self._cluster)
+                and not (
+                    Action.PUB in need.actions
+                    and names.takes_from_clients(name, self._cluster)
+                )
+            )
+        return _FOR_SUPERUSERS if reserved else None
+
+
+_FOR_SUPERUSERS = Decision(allowed=False, rule="system topics are for superusers")
 
 
 def _check_names(given: AclConfig) -> None:
@@ -107,7 +154,7 @@ def _find(name: str) -> Open:
 def _vault(given: AclConfig, environment: Mapping[str, str]) -> Vault:
     text = environment.get(KEY_VARIABLE, "")
     if given.key_file is not None:
-        text = _read(given.key_file, "acl.key_file")
+        text = read_named(given.key_file, "acl.key_file")
     try:
         from acl.vault import FernetVault, NoVault  # noqa: PLC0415 - of the extra `acl`
 
@@ -118,13 +165,6 @@ def _vault(given: AclConfig, environment: Mapping[str, str]) -> Vault:
         ) from error
     except VaultError as error:
         raise ConfigError(f"acl.key_file: {error}") from error
-
-
-def _read(path: Path, at: str) -> str:
-    try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{at}: cannot read {path}") from error
 
 
 async def cluster_secret(
@@ -138,7 +178,7 @@ async def cluster_secret(
     """
     secret = environment.get(SECRET_VARIABLE, "").strip()
     if config.cluster_secret_file is not None:
-        secret = _read(config.cluster_secret_file, "cluster_secret_file").strip()
+        secret = read_named(config.cluster_secret_file, "cluster_secret_file")
     if secret:
         if len(secret) < _MIN_SECRET:
             raise ConfigError(

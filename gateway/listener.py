@@ -14,6 +14,8 @@ from gateway.wire import host_port, message, message_id
 if TYPE_CHECKING:
     from gateway.config import ListenerConfig
     from gateway.connection import Connection
+    from gateway.outgoing import Outgoing
+    from gateway.unauthenticated import Unauthenticated
 
 log = structlog.get_logger(__name__)
 
@@ -28,7 +30,7 @@ class Outbox:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._expecting = False
-        self._connections: list[Connection] = []
+        self._connections: list[Outgoing] = []
 
     def expect(self) -> None:
         """Write when all has been called that is due by now, and has answered."""
@@ -36,7 +38,7 @@ class Outbox:
             self._expecting = True
             self._loop.call_soon(self._flush)
 
-    def add(self, connection: Connection) -> None:
+    def add(self, connection: Outgoing) -> None:
         """Write this connection's answers when the tick ends."""
         self._connections.append(connection)
         self.expect()
@@ -55,15 +57,21 @@ class Listener:
         config: Where it listens, and what clients are told.
         sock: The socket.
         most_slow: Connections that may be slow at a time.
+        visitors: Which connections are known, of all listeners.
 
     Raises:
         ServerError: The advertised host has no address, or is none to connect to.
     """
 
     def __init__(
-        self, config: ListenerConfig, sock: socket.socket, most_slow: int
+        self,
+        config: ListenerConfig,
+        sock: socket.socket,
+        most_slow: int,
+        visitors: Unauthenticated,
     ) -> None:
         self.socket = sock
+        self.visitors = visitors
         self.host, self.port = sock.getsockname()[:2]
         host = config.advertised_host or self.host
         if ipaddress.ip_address(_resolve(host)).is_unspecified:
@@ -88,6 +96,7 @@ class Listener:
     def left(self, connection: Connection) -> None:
         """A client's connection has ended."""
         self.connections.discard(connection)
+        self.visitors.left(connection)
         self._slow.pop(connection, None)
 
     def slow(self, connection: Connection) -> None:

@@ -117,6 +117,7 @@ class Pipe(asyncio.Protocol):
         self.early: list[bytes] = []
         """What came before there was somewhere to write it."""
         self._arriving = Arriving(pipes.limit_bytes)
+        self.known = False
         self._inner = _Inner(self)
         self._opening: asyncio.Task[None] | None = None
 
@@ -128,9 +129,14 @@ class Pipe(asyncio.Protocol):
         if certificate := transport.get_extra_info("peercert"):
             self.source = msgspec.structs.replace(self.source, certificate=certificate)
         self._pipes.open[self.name] = self
+        self.listener.visitors.joined(self)
         if self.share is not None:
             self.share.belongs_to(self)
         self._opening = asyncio.get_running_loop().create_task(self._open())
+
+    def become_known(self) -> None:
+        """Somebody was known by a call: it may send more."""
+        self.listener.visitors.became_known(self)
 
     async def _open(self) -> None:
         assert self.transport is not None, "it is opened when it is connected"
@@ -173,6 +179,7 @@ class Pipe(asyncio.Protocol):
         self.closed = True
         self._pipes.open.pop(self.name, None)
         self._pipes.budget.leave(self)
+        self.listener.visitors.left(self)
         if self.share is not None:
             self.share.leave()
         self._inner.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,13 +13,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
 ENDING = (signal.SIGTERM, signal.SIGINT)
+UMASK = 0o077
+"""What is kept is for the user alone that runs the node: files, sockets, directories,
+also those that libraries make."""
 COLLECT_AFTER = 10_000
 """So many more containers made than freed have Python look for cycles. With its own 700
 it looks at hundreds of requests in flight again and again, which are none."""
 
 
 def run(work: Coroutine[None, None, None]) -> None:
-    """Run on uvloop where there is one, with few looks for cycles."""
+    """Run on uvloop where there is one, with few looks for cycles.
+
+    What is made meanwhile nobody else can read.
+    """
     factory: Callable[[], asyncio.AbstractEventLoop] | None = None
     try:
         import uvloop  # noqa: PLC0415 - not on every platform
@@ -26,6 +33,7 @@ def run(work: Coroutine[None, None, None]) -> None:
         pass
     else:
         factory = uvloop.new_event_loop
+    umask = os.umask(UMASK)
     thresholds = gc.get_threshold()
     # What is there by now stays: nobody need look at it again.
     gc.freeze()
@@ -36,6 +44,7 @@ def run(work: Coroutine[None, None, None]) -> None:
     finally:
         gc.set_threshold(*thresholds)
         gc.unfreeze()
+        os.umask(umask)
 
 
 def stop_on_signal() -> asyncio.Event:

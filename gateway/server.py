@@ -19,6 +19,7 @@ from gateway.pipes import ALPN, PREFACE
 from gateway.quotas import Quotas, Share
 from gateway.tls import HANDSHAKE, first_byte
 from gateway.turns import Turns
+from gateway.unauthenticated import Unauthenticated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -65,6 +66,8 @@ class Server:
             Quotas(quotas, by_principal=node.guard is not None) if quotas else None
         )
         self._turns = Turns(self._limits, node.log, node.leadership)
+        self.visitors = Unauthenticated(node.config, is_guarded=node.guard is not None)
+        """Who is known, and what unfinished requests hold."""
         self.listeners: list[Listener] = []
         self.http2: Accepting | None = None
         """Where connections go on that speak HTTP/2; None: they are closed."""
@@ -82,7 +85,7 @@ class Server:
         """
         try:
             for config in self._node.config.listeners:
-                self.listeners.append(_listen(config, self._limits))
+                self.listeners.append(_listen(config, self._limits, self.visitors))
         except ServerError:
             for listener in self.listeners:
                 listener.socket.close()
@@ -178,10 +181,12 @@ class Server:
         loop = asyncio.get_running_loop()
         idle_s = self._limits.idle_ms / 1000
         slow_s = self._limits.slow_reader_ms / 1000
+        late_s = self.visitors.limits.timeout_ms / 1000
         next_idle = loop.time() + idle_s
         next_expiry = loop.time() + _EXPIRE_EVERY_S
         while True:
-            await asyncio.sleep(min(_SWEEP_S, idle_s, slow_s))
+            await asyncio.sleep(min(_SWEEP_S, idle_s, slow_s, late_s))
+            self.visitors.close_late()
             for listener in self.listeners:
                 listener.close_slow(slow_s)
             if self._certificates is not None:
@@ -248,11 +253,13 @@ async def _until(done: Callable[[], bool], deadline: float) -> None:
         await asyncio.sleep(_POLL_S)
 
 
-def _listen(config: ListenerConfig, limits: LimitsConfig) -> Listener:
+def _listen(
+    config: ListenerConfig, limits: LimitsConfig, visitors: Unauthenticated
+) -> Listener:
     sock = bind(config.host, config.port)
     most_slow = max(1, limits.slow_readers_bytes // limits.write_buffer_bytes)
     try:
-        return Listener(config, sock, most_slow)
+        return Listener(config, sock, most_slow, visitors)
     except ServerError:
         sock.close()
         raise

@@ -16,14 +16,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.node.latencies import SAMPLE_EVERY_S
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gateway.config import LimitsConfig
     from gateway.connection import Connection
     from gateway.node.leadership import Leadership
+    from gateway.wire.frame import RawFrame
     from storage.api import Log
 
 TURN_REQUESTS = 16
@@ -39,6 +42,16 @@ _FIRST_GUESS_S = 20e-6
 
 _LEARNING = 0.25
 """The share of the last tick in what is known."""
+
+
+class Arrived(NamedTuple):
+    """Requests that came together and wait."""
+
+    at: float
+    frames: Iterator[RawFrame]
+    size_bytes: int
+    late: bool = False
+    """Whether sends among them have been refused already."""
 
 
 class Turns:

@@ -36,9 +36,9 @@ static PyObject *make_frame(PyTypeObject *kind, uint32_t serialize_type,
 static PyObject *cut(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     (void)module;
-    if (!has_arguments(given, 3, "cut") || !is_bytes(args[0], "data"))
+    if (!has_arguments(given, 4, "cut") || !is_bytes(args[0], "data"))
         return NULL;
-    PyTypeObject *kind = (PyTypeObject *)args[2];
+    PyTypeObject *kind = (PyTypeObject *)args[3];
     if (!PyType_Check(kind) || !PyType_IsSubtype(kind, &PyTuple_Type)) {
         PyErr_SetString(PyExc_TypeError, "a frame has to be a kind of tuple");
         return NULL;
@@ -48,6 +48,9 @@ static PyObject *cut(PyObject *module, PyObject *const *args, Py_ssize_t given)
     Py_ssize_t limit = PyLong_AsSsize_t(args[1]);
     if (limit == -1 && PyErr_Occurred())
         return NULL;
+    Py_ssize_t header_limit = PyLong_AsSsize_t(args[2]);
+    if (header_limit == -1 && PyErr_Occurred())
+        return NULL;
     PyObject *frames = PyList_New(0);
     if (frames == NULL)
         return NULL;
@@ -56,7 +59,7 @@ static PyObject *cut(PyObject *module, PyObject *const *args, Py_ssize_t given)
         Py_ssize_t length = read_u32(data + at);
         uint32_t word = read_u32(data + at + 4);
         Py_ssize_t header = word & 0xFFFFFF;
-        if (length < 4 + header || length > limit) {
+        if (length < 4 + header || length > limit || header > header_limit) {
             needed = -1;
             break;
         }

@@ -7,6 +7,7 @@ Processes share the file. Each change is one transaction, which also notes in th
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import time
 from contextlib import contextmanager
@@ -78,7 +79,14 @@ class Database:
 
     def unreadable(self, error: Exception) -> RouteError:
         """The error for a file that does not hold routes."""
-        return RouteError(f"{self._path} cannot be read as a route store: {error}")
+        reason = str(error)
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_CANTOPEN:
+            # SQLite does not say why; the operating system does.
+            try:
+                os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+            except OSError as why:
+                reason = f"{why.strerror}"
+        return RouteError(f"{self._path} cannot be read as a route store: {reason}")
 
     def _prepare(self) -> None:
         (version,) = self._patiently(

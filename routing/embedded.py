@@ -33,8 +33,12 @@ _log = structlog.get_logger()
 T = TypeVar("T", Topic, Group)
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+def _boot_ms() -> int:
+    """Milliseconds since the machine was started, also while it slept.
+
+    All processes of a machine have the same, and nobody sets it.
+    """
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
 class EmbeddedRoutes:
@@ -48,14 +52,14 @@ class EmbeddedRoutes:
         self,
         path: Path,
         *,
-        now_ms: Callable[[], int] = _now_ms,
+        now_ms: Callable[[], int] = _boot_ms,
         locked_for_s: float = LOCKED_FOR_S,
     ) -> None:
         """Open or make the store.
 
         Args:
             path: The file.
-            now_ms: Milliseconds since 1970.
+            now_ms: Milliseconds since the machine was started.
             locked_for_s: How long a change waits for those of others.
 
         Raises:

@@ -25,7 +25,8 @@ class Leases:
     """The brokers of this process, and what is known of others.
 
     The age of another's lease counts up to the last renewal of our own: where nobody
-    can write, nobody is given up.
+    can write, nobody is given up. Times count from the start of the machine: what was
+    renewed after now was so before it was started again.
     """
 
     def __init__(self, database: Database, now_ms: Callable[[], int]) -> None:
@@ -42,7 +43,7 @@ class Leases:
         others = {
             name: (broker,)
             for name, (broker, renewed_ms) in self._others.items()
-            if renewed_ms > since_ms
+            if since_ms < renewed_ms <= self._now_ms()
         }
         return {**others, **{name: (broker,) for name, broker in self._own.items()}}
 
@@ -63,7 +64,7 @@ class Leases:
         self.load()
         now_ms = self._now_ms()
         other, renewed_ms = self._others.get(broker.name, (broker, 0))
-        fresh = abs(now_ms - renewed_ms) < LEASE_MS
+        fresh = 0 <= now_ms - renewed_ms < LEASE_MS
         if other.pid != broker.pid and fresh and _runs(other.pid):
             return other.pid, renewed_ms
         self._database.renew_lease(broker, now_ms)
@@ -82,8 +83,7 @@ class Leases:
     def renew(self) -> None:
         """Say that our brokers run, where it is time."""
         now_ms = self._now_ms()
-        # A clock that was set back must not put off the next renewal.
-        if 0 <= now_ms - self._renewed_ms < RENEW_MS:
+        if now_ms - self._renewed_ms < RENEW_MS:
             return
         with self._database.not_waiting_for_the_disk():
             for broker in self._own.values():

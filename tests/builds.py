@@ -7,15 +7,20 @@ folder, under a name that holds a hash of all that went in.
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.starts import DownloadError, started_again
+
+DOWNLOADING = ("mvn", "go", "npm")
+"""Programs that fetch what others wrote before they build."""
 BUILD_SECONDS = 600
 """A first Maven or Go build downloads some 100 MB."""
 
@@ -54,6 +59,39 @@ def classpath(pom: Path, version: str = "") -> str:
     return jars
 
 
+def _copy(artifact: str, folder: Path) -> None:
+    """Have Maven download an artifact into a folder."""
+    plugin = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
+    _run(
+        [
+            *["mvn", "-q", "-B", f"{plugin}:get", f"-Dartifact={artifact}"],
+            "-Dtransitive=false",
+        ],
+        folder,
+    )
+    _run(
+        [
+            *["mvn", "-q", "-B", f"{plugin}:copy", f"-Dartifact={artifact}"],
+            *[f"-DoutputDirectory={folder}", "-Dmdep.stripVersion=true"],
+        ],
+        folder,
+    )
+
+
+def downloaded(artifact: str) -> Path:
+    """A file that Maven has, downloaded.
+
+    Args:
+        artifact: `group:name:version:type:classifier`.
+    """
+
+    def download(folder: Path) -> None:
+        _copy(artifact, folder)
+
+    (file,) = _built("downloaded", [], artifact, download).iterdir()
+    return file
+
+
 def unpacked(artifact: str) -> Path:
     """The content of an archive that Maven has, downloaded.
 
@@ -62,21 +100,7 @@ def unpacked(artifact: str) -> Path:
     """
 
     def unpack(folder: Path) -> None:
-        plugin = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
-        _run(
-            [
-                *["mvn", "-q", "-B", f"{plugin}:get", f"-Dartifact={artifact}"],
-                "-Dtransitive=false",
-            ],
-            folder,
-        )
-        _run(
-            [
-                *["mvn", "-q", "-B", f"{plugin}:copy", f"-Dartifact={artifact}"],
-                *[f"-DoutputDirectory={folder}", "-Dmdep.stripVersion=true"],
-            ],
-            folder,
-        )
+        _copy(artifact, folder)
         (archive,) = folder.glob("*.tar.gz")
         with tarfile.open(archive) as opened:
             opened.extractall(folder, filter="data")
@@ -98,15 +122,13 @@ def java_classes(sources: Path, jars: str) -> Path:
     return _built("java", files, jars, compile_all)
 
 
-def go_program(sources: Path) -> Path:
-    """The binary of the Go module in a folder."""
+def go_program(sources: Path, go: str = "go") -> Path:
+    """The binary of the Go module in a folder, built by that `go`."""
     files = [*sorted(sources.glob("*.go")), sources / "go.mod", sources / "go.sum"]
 
     def compile_it(folder: Path) -> None:
         target = str(folder / "program")
-        _run(
-            ["go", "build", "-buildvcs=false", "-trimpath", "-o", target, "."], sources
-        )
+        _run([go, "build", "-buildvcs=false", "-trimpath", "-o", target, "."], sources)
 
     return _built("go", files, "", compile_it) / "program"
 
@@ -136,12 +158,43 @@ def python_packages(requirements: Path) -> Path:
     return _built("python", [requirements], sys.version, install)
 
 
-def go_version() -> tuple[int, ...]:
-    """The version of Go that is installed, or nothing."""
+def go_of(version: str) -> str:
+    """The `go` command of at least a version, as `1.25.5`: installed, or downloaded.
+
+    Debian 12 has 1.19, which does not know how to fetch a newer one for itself, as
+    those from 1.21 do. But what they fetch is a module like others.
+
+    Raises:
+        LookupError: No Go is installed that could download a newer one.
+        DownloadError: It could not.
+    """
     if shutil.which("go") is None:
-        return ()
-    said = subprocess.check_output(["go", "env", "GOVERSION"], text=True).strip()
-    return tuple(int(part) for part in said.removeprefix("go").split(".")[:2])
+        raise LookupError("Go is not installed")
+    asked = ["go", "env", "GOVERSION", "GOOS", "GOARCH"]
+    said = subprocess.check_output(
+        asked, text=True, cwd=Path(tempfile.gettempdir())
+    ).split()
+    if _numbers(said[0].removeprefix("go")) >= _numbers(version)[:2]:
+        return "go"
+    wanted = f"v0.0.1-go{version}.{said[1]}-{said[2]}"
+
+    def download(folder: Path) -> None:
+        _run(
+            ["go", "mod", "download", f"golang.org/toolchain@{wanted}"],
+            folder,
+            {"GOMODCACHE": str(folder), "GOFLAGS": "-modcacherw"},
+        )
+        shutil.rmtree(folder / "cache")
+        # Modules have no programs, so that Go has to say which files are some.
+        for program in [*folder.glob("*/*/bin/*"), *folder.glob("*/*/pkg/tool/*/*")]:
+            program.chmod(0o755)
+
+    (found,) = _built("toolchain", [], wanted, download).glob("*/*/bin/go")
+    return str(found)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
 def c_program(source: Path, headers: Sequence[Path] = ()) -> Path:
@@ -168,6 +221,7 @@ def shared_object(source: Path) -> Path:
     return _built("c", [source], "", compile_it) / "library.so"
 
 
+@started_again
 def _built(
     kind: str, sources: Sequence[Path], settings: str, build: Callable[[Path], None]
 ) -> Path:
@@ -196,14 +250,23 @@ def _alone() -> Iterator[None]:
         yield
 
 
-def _run(arguments: list[str], directory: Path) -> None:
-    done = subprocess.run(
-        arguments,
-        cwd=directory,
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=BUILD_SECONDS,
-    )
+def _run(
+    arguments: list[str], directory: Path, environment: Mapping[str, str] | None = None
+) -> None:
+    command = " ".join(arguments[:3])
+    fetches = Path(arguments[0]).name in DOWNLOADING or arguments[0] == sys.executable
+    failed = DownloadError if fetches else RuntimeError
+    try:
+        done = subprocess.run(
+            arguments,
+            cwd=directory,
+            env={**os.environ, **(environment or {})},
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=BUILD_SECONDS,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise failed(f"{command} took more than {BUILD_SECONDS} s") from error
     if done.returncode:
-        raise RuntimeError(f"{' '.join(arguments[:3])}: {done.stdout}{done.stderr}")
+        raise failed(f"{command}:\n{done.stdout}{done.stderr}")

@@ -1,21 +1,15 @@
 """Plugins that all tests share."""
 
-from hypothesis import HealthCheck, settings
-
 pytest_plugins = [
     "tests.compatibility",
+    "tests.chance",
     "tests.distribution",
-    "tests.again",
+    "tests.reaper",
+    "tests.starts",
+    "tests.failures",
+    "tests.rules",
     "tests.clients.fixtures",
     "tests.system.fixtures",
     "tests.spark_session",
+    "tests.counts",
 ]
-
-# The same examples each time, however slow the machine is.
-settings.register_profile(
-    "ropeway",
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("ropeway")

@@ -12,23 +12,35 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.chance import shuffle
+
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
 CLIENTS_ON_PULSAR = "real clients on Pulsar"
 PULSAR = "Pulsar"
 NODES_ON_PULSAR = "nodes on Pulsar"
+ZOOKEEPER = "ZooKeeper"
 ROCKETMQ = "our client on RocketMQ"
 SPARK = "Spark"
-ON_PULSAR = re.compile(
-    r"tests/(storage/pulsar/|system/test_(cluster|native_\w+)\.py)",
-)
-NODES = re.compile(r"tests/system/test_(timers|slaves|mqadmin_cluster)\.py")
-ON_SPARK = re.compile(
-    r"tests/(ropeway/spark/test_(source|pipelines|tier|compacting)"
-    r"|ropeway/streams/test_(job\w*|mirroring|checkpoint)"
-    r"|examples/test_examples|gateway/cli/test_(streams|pipeline))\.py"
-)
+SHARING = {
+    CLIENTS_ON_PULSAR: r"clients/.*[\[-]pulsar-",
+    ROCKETMQ: r"ropeway/client/.*\[rocketmq",
+    SPARK: (
+        r"(ropeway/spark/test_(source|pipelines|tier|compacting)"
+        r"|ropeway/streams/test_(job\w*|mirroring|checkpoint)"
+        r"|examples/test_examples|gateway/cli/test_(streams|pipeline))\.py"
+    ),
+    PULSAR: (
+        r"(storage/pulsar/|gateway/cli/test_offload\.py"
+        r"|system/test_(cluster|native_\w+)\.py)"
+    ),
+    NODES_ON_PULSAR: (
+        r"system/test_(timers|slaves|mqadmin_cluster|moving|failover_lite)\.py"
+    ),
+    ZOOKEEPER: r"routing/zookeeper/",
+}
+"""What tests share a server, as the beginning of their ids below tests/."""
 ENDED = [
     *("agents", "start_server", "shared_server", "pulsar", "zookeeper"),
     *("spark", "ropeway_topics"),
@@ -51,24 +63,21 @@ FIRST = [
     "tests/clients/test_consuming.py",
     "tests/benchmarks/test_smoke.py",
     "tests/system/test_spark_cluster.py",
+    ZOOKEEPER,
+    # The longest of the quick tier.
+    "tests/gateway/cli/test_serve.py",
+    "tests/gateway/test_quotas.py",
+    "tests/gateway/http/metrics/test_of_workers.py",
+    "tests/gateway/test_supervisor.py",
 ]
-"""What takes minutes, so that nothing long is left at the end."""
+"""What takes longest, so that nothing long is left at the end."""
 
 
 def group(nodeid: str) -> str:
     """What runs in one process, one test after the other: mostly a file."""
-    path, _, test = nodeid.partition("::")
-    if path.startswith("tests/clients/") and re.search(r"[\[-]pulsar-", test):
-        return CLIENTS_ON_PULSAR
-    if path.startswith("tests/ropeway/client/") and "[rocketmq" in test:
-        return ROCKETMQ
-    if ON_SPARK.match(path):
-        return SPARK
-    if ON_PULSAR.match(path):
-        return PULSAR
-    if NODES.match(path):
-        return NODES_ON_PULSAR
-    return path
+    path, _, _ = nodeid.partition("::")
+    below = nodeid.removeprefix("tests/")
+    return next((name for name in SHARING if re.match(SHARING[name], below)), path)
 
 
 def _rank(item: pytest.Item) -> int:
@@ -81,6 +90,7 @@ def _rank(item: pytest.Item) -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items[:] = shuffle(items, lambda item: group(item.nodeid))
     items.sort(key=_rank)
 
 

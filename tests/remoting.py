@@ -9,21 +9,21 @@ import asyncio
 import functools
 import itertools
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
 import uvloop
+from msgspec import structs
 
 from gateway.app import App
-from gateway.config import Config, ListenerConfig, LogConfig
-from gateway.wire import batch, bodies, message, properties
+from gateway.bounds import UnauthenticatedConfig
+from gateway.config import Config, LimitsConfig, ListenerConfig, LogConfig
+from gateway.wire import batch, bodies, properties
 from gateway.wire.codes import ONE_WAY_FLAG, RESPONSE_FLAG, Language, RequestCode
 from gateway.wire.commands.pull import (
     COMMIT_OFFSET_FLAG,
     SUBSCRIPTION_FLAG,
     SUSPEND_FLAG,
     PullMessage,
-    PullReply,
 )
 from gateway.wire.commands.send import SendMessage, SendMessageV2
 from gateway.wire.frame import (
@@ -33,8 +33,10 @@ from gateway.wire.frame import (
     decode_fields,
     encode_frame,
 )
-from gateway.wire.header import Header, from_fields, row_of, to_fields
+from gateway.wire.header import Header, row_of, to_fields
 from gateway.workers import split
+from tests import answers, rules
+from tests.frames import Frame
 
 if TYPE_CHECKING:
     import ssl
@@ -46,7 +48,12 @@ if TYPE_CHECKING:
 H = TypeVar("H", bound=Header)
 
 TIMEOUT_S = 60.0
+ONE_ANSWER = rules.named(
+    "README.md", "A request gets exactly one answer, unless it is one-way."
+)
 """Longer than anything here takes on a loaded machine."""
+PATIENT_MS = 60_000
+"""How long a send may wait, where a test does not look for that."""
 LIMIT_S = 280
 """Longer than any test takes there. What interrupts tests cannot interrupt uvloop."""
 
@@ -74,30 +81,6 @@ def looped(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None
     return run
 
 
-class Frame(NamedTuple):
-    """A frame that came, its header taken apart."""
-
-    code: int
-    opaque: int
-    flag: int
-    remark: str | None
-    fields: dict[str, str]
-    body: bytes
-    raw: bytes
-
-    def read(self, header: type[H]) -> H:
-        """The fields as a header."""
-        return from_fields(header, msgspec.Raw(msgspec.json.encode(self.fields)))
-
-    def read_end(self) -> int:
-        """The end of the queue, as a pull's answer has it."""
-        return self.read(PullReply).max_offset
-
-    def messages(self) -> list[message.Message]:
-        """The body of a pull's answer."""
-        return [message.decode(one) for one in message.split(self.body)]
-
-
 class Remoting:
     """One connection."""
 
@@ -107,11 +90,13 @@ class Remoting:
         self._reader = reader
         self.writer = writer
         self._opaques = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[Frame]] = {}
+        self._waiting: dict[int, tuple[int, asyncio.Future[Frame]]] = {}
         self.requests: asyncio.Queue[Frame] = asyncio.Queue()
         """What the node has asked us."""
         self.answers: list[Frame] = []
         """Every answer, in the order in which they came."""
+        self._closed_to_answers: dict[int, str] = {}
+        self._too_many: list[str] = []
         self._listening = asyncio.get_running_loop().create_task(self._listen())
 
     @property
@@ -128,7 +113,7 @@ class Remoting:
                     self._take(*raw)
         except ConnectionError:
             pass
-        for future in self._waiting.values():
+        for _, future in self._waiting.values():
             if not future.done():
                 future.set_exception(ConnectionResetError("the node closed"))
 
@@ -147,7 +132,14 @@ class Remoting:
             self.requests.put_nowait(frame)
             return
         self.answers.append(frame)
-        if future := self._waiting.pop(envelope.opaque, None):
+        request, future = self._waiting.pop(envelope.opaque, (None, None))
+        answers.note(request or "?", frame.code, frame.remark)
+        if reason := self._closed_to_answers.get(envelope.opaque):
+            self._too_many.append(f"{reason}, and then {frame.code}, {frame.remark}")
+        if future is not None:
+            self._closed_to_answers[envelope.opaque] = (
+                f"request {request} had an answer"
+            )
             future.set_result(frame)
 
     def send(
@@ -174,8 +166,10 @@ class Remoting:
             code = what
         opaque = next(self._opaques)
         future: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
-        self._waiting[opaque] = future
+        self._waiting[opaque] = int(code), future
         flag = ONE_WAY_FLAG if one_way else 0
+        if one_way:
+            self._closed_to_answers[opaque] = f"request {code} was one-way"
         self.writer.write(
             encode_frame(code, opaque, flag=flag, fields=fields, body=body, **more)
         )
@@ -183,7 +177,11 @@ class Remoting:
 
     async def ask(self, what: Header | int, body: bytes = b"", **more: Any) -> Frame:
         """Send a request and wait for its answer."""
-        return await asyncio.wait_for(self.send(what, body, **more), TIMEOUT_S)
+        try:
+            return await asyncio.wait_for(self.send(what, body, **more), TIMEOUT_S)
+        except TimeoutError as error:
+            name = what if isinstance(what, int) else type(what).__name__
+            raise AssertionError(f"{ONE_ANSWER}; {name} got none") from error
 
     async def asked(self) -> Frame:
         """The next request of the node."""
@@ -198,11 +196,15 @@ class Remoting:
         """Whether the node has not closed."""
         return not self._listening.done()
 
+    def check(self) -> None:
+        """See that no request has had more answers than it may have."""
+        assert not self._too_many, f"{ONE_ANSWER}; {self._too_many}"
+
     async def close(self) -> None:
         """Close our side."""
         self.writer.close()
         await asyncio.gather(self._listening, return_exceptions=True)
-        for future in self._waiting.values():
+        for _, future in self._waiting.values():
             if future.done():
                 future.exception()
 
@@ -221,11 +223,21 @@ async def connect(
         yield client
     finally:
         await client.close()
+    client.check()
 
 
 def config(data: Path, **changes: Any) -> Config:
-    """A configuration for tests: a directory, and any free port."""
+    """A configuration for tests: a directory, and any free port.
+
+    Where the machine is busy, or its disk stands still, sends wait and are not refused,
+    unless a test says itself how long they may wait.
+    """
+    limits = changes.pop("limits", LimitsConfig())
+    if limits.send_wait_ms == LimitsConfig().send_wait_ms:
+        limits = structs.replace(limits, send_wait_ms=PATIENT_MS)
     settings: dict[str, Any] = {
+        "limits": limits,
+        "unauthenticated": UnauthenticatedConfig(timeout_ms=PATIENT_MS),
         "data": data,
         "listeners": (ListenerConfig(port=0),),
         # Segments are set aside whole, and there are many tests.

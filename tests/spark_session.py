@@ -11,6 +11,7 @@ import pytest
 from ropeway.client import Admin, BulkReader, Message, Producer
 from ropeway.client.config import ClientConfig, ProducerConfig
 from ropeway.testing import Gateway
+from tests import jvm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,20 +34,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
     settings = {
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": QUICK_JVM,
+        "spark.driver.extraJavaOptions": " ".join([QUICK_JVM, *jvm.options()]),
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         "spark.sql.streaming.numRecentProgressUpdates": "100",
     }
     session = open_session("ropeway-tests", "local[2]", settings)
     session.sparkContext.setLogLevel("OFF")
     yield session
-    jvm = session.sparkContext._gateway.proc
+    process = session.sparkContext._gateway.proc
     session.stop()
     # Spark leaves its JVM to the end of the process, and this one has more to do.
     SparkContext._gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None
-    jvm.stdin.close()
-    jvm.wait()
+    process.stdin.close()
+    process.wait()
 
 
 class Topics:

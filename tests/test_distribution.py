@@ -9,6 +9,7 @@ from tests.distribution import (
     PULSAR,
     ROCKETMQ,
     SPARK,
+    ZOOKEEPER,
     group,
 )
 
@@ -24,6 +25,8 @@ def test_tests_of_one_slow_server_are_together() -> None:
     assert group("tests/ropeway/streams/test_job.py::test_a") == SPARK
     assert group("tests/ropeway/spark/test_source.py::test_a[rocketmq]") == SPARK
     assert group("tests/system/test_slaves.py::test_a") == NODES_ON_PULSAR
+    assert group("tests/system/test_moving.py::test_a") == NODES_ON_PULSAR
+    assert group("tests/routing/zookeeper/test_copy.py::test_a") == ZOOKEEPER
 
 
 def test_the_rest_goes_by_files() -> None:

@@ -31,8 +31,6 @@ WITHOUT_TEST_FILE = {
     "gateway/wire/commands/*.py": "declarations; test_commands.py goes through all",
 }
 
-OPENS_SOCKETS = {"listen", "create_server", "start_server", "create_unix_server"}
-
 HOMES = {
     "aiohttp": ["acl/pulsar/admin.py", "gateway/http/*", "storage/pulsar/admin.py"],
     "click": ["gateway/cli/*"],
@@ -150,11 +148,11 @@ def test_there_is_something_to_check() -> None:
 
 @pytest.mark.parametrize("where", [*PACKAGES, "tests", "benchmarks", "scripts"])
 def test_the_first_line_of_a_file_says_what_it_is_for(where: str) -> None:
+    said = re.compile(r'(#!.*\n)?r?"""\s*\S')
     silent = [
         name
         for name in files(f"{where}/*.py")
-        if not (ast.get_docstring(tree(name)) or "").partition("\n")[0].strip()
-        or not (ROOT / name).read_text().startswith(('"""', "#!", 'r"""'))
+        if not said.match((ROOT / name).read_text())
     ]
     assert not silent, "\n".join(silent)
 
@@ -193,16 +191,6 @@ def test_every_private_name_of_a_module_is_used() -> None:
     assert not unused
 
 
-def test_only_the_server_opens_listening_sockets() -> None:
-    openers = {
-        name
-        for name in sources()
-        for node in ast.walk(tree(name))
-        if isinstance(node, ast.Attribute) and node.attr in OPENS_SOCKETS
-    }
-    assert openers == {"gateway/server.py"}
-
-
 @pytest.mark.parametrize("library", HOMES)
 def test_a_library_stays_where_it_belongs(library: str) -> None:
     strays = [
@@ -221,6 +209,32 @@ def test_no_file_names_a_path_or_a_host_of_some_machine() -> None:
         for number, line in enumerate(text.splitlines(), 1):
             if match := FORBIDDEN.search(line):
                 found.append(f"{name}:{number}: {match.group()}")
+    assert not found, "\n".join(found)
+
+
+def _is_text_without_encoding(call: ast.Call) -> bool:
+    """Whether a call reads or writes text as the machine's locale has it."""
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    given = {one.arg: one.value for one in call.keywords}
+    if "encoding" in given:
+        return False
+    if name in {"run", "Popen"}:
+        return "text" in given
+    if name == "open":
+        modes = [*call.args, *given.values()]
+        known = [one.value for one in modes if isinstance(one, ast.Constant)]
+        return any(re.fullmatch("[rwax][+t]?", str(mode)) for mode in known)
+    # Its arguments are text, then its encoding.
+    return len(call.args) <= {"read_text": 0, "write_text": 1}.get(name, -1)
+
+
+def test_text_has_an_encoding_whatever_the_locale_of_the_machine() -> None:
+    found = [
+        f"{name}:{node.lineno}"
+        for name in sources()
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.Call) and _is_text_without_encoding(node)
+    ]
     assert not found, "\n".join(found)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
+_EXPIRE_EVERY_S = 0.5
 TOKEN_VARIABLE = "ROPEWAY_PULSAR_TOKEN"  # noqa: S105 - a variable's name
 """The same as for the log on Pulsar."""
 
@@ -48,12 +49,14 @@ async def open_hook(setting: Setting) -> Hook:
     permissions = PulsarPermissions(options, admin, setting.changed, time.monotonic)
     upkeep = _Upkeep(setting, options, admin, tokens, permissions, key)
     await upkeep.look()
-    following = asyncio.get_running_loop().create_task(upkeep.run())
+    loop = asyncio.get_running_loop()
+    following = [loop.create_task(one) for one in (upkeep.run(), upkeep.expire())]
 
     async def close() -> None:
-        following.cancel()
-        with suppress(asyncio.CancelledError):
-            await following
+        for task in following:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
         await permissions.close()
         await admin.close()
 
@@ -86,10 +89,21 @@ class _Upkeep:
         """Look again and again."""
         while True:
             await asyncio.sleep(self._options.refresh_s)
-            await self.look()
+            if await self.look():
+                self._setting.changed()
 
-    async def look(self) -> None:
-        """Look once; what cannot be seen stays as it was."""
+    async def expire(self) -> None:
+        """See which tokens end, so that nothing waits on with one that has ended."""
+        while True:
+            await asyncio.sleep(_EXPIRE_EVERY_S)
+            if self._tokens.expire():
+                self._setting.changed()
+
+    async def look(self) -> bool:
+        """Look once, and say whether key or superusers are new.
+
+        What cannot be seen stays as it was.
+        """
         try:
             self._key = read_key(self._options, self._setting.environment)
         except HookError as error:
@@ -98,5 +112,6 @@ class _Upkeep:
             self._superusers = await self._admin.superusers()
         except AdminError as error:
             log.warning("superusers not known anew", reason=str(error))
-        self._tokens.use(self._key, self._superusers)
+        is_new = self._tokens.use(self._key, self._superusers)
         await self._permissions.refresh()
+        return is_new

@@ -135,14 +135,7 @@ class PulsarPermissions:
             kept.unused_rounds += 1
             if kept.unused_rounds > _KEPT_ROUNDS:
                 del self._kept[space]
-        before = {space: kept.permissions for space, kept in self._kept.items()}
         await asyncio.gather(*(self._ask(kept) for kept in self._kept.values()))
-        if any(
-            space in before and kept.permissions != before[space]
-            for space, kept in self._kept.items()
-        ):
-            log.info("permissions have changed in Pulsar")
-            self._changed()
 
     async def close(self) -> None:
         """Ask nothing more."""
@@ -199,8 +192,14 @@ class PulsarPermissions:
             async with self._turns:
                 # What is revoked while it answers is seen the next time.
                 asked_at_s = self._clock()
-                kept.permissions = await self._admin.permissions(*kept.place[:2])
-            kept.said_at_s = asked_at_s
+                permissions = await self._admin.permissions(*kept.place[:2])
+            # Nothing was decided by them where they were asked for the first time.
+            is_first = kept.said_at_s == kept.failed_at_s == float("-inf")
+            is_new = permissions != kept.permissions
+            kept.permissions, kept.said_at_s = permissions, asked_at_s
+            if is_new and not is_first:
+                log.info("permissions have changed in Pulsar", of=kept.place.space)
+                self._changed()
         except AdminError as error:
             kept.failed_at_s = self._clock()
             kept.reason = str(error)

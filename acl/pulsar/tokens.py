@@ -27,6 +27,7 @@ MOST_TOKEN_BYTES = 8192
 _SIGNATURES = jwt.PyJWS()
 _is_compact = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII).fullmatch
 """RFC 7515, 7.1. Lenient decoders of base64 would read many spellings as one token."""
+_NEVER = float("inf")
 _LOOKS = "ey"
 """How the base64 of a JSON object begins: other access keys are not our business."""
 
@@ -55,6 +56,8 @@ class Tokens:
         self._superusers = frozenset(options.superusers)
         self._known: OrderedDict[str, tuple[float, Principal]] = OrderedDict()
         """Until when each token is valid, and whose it is; the last used one last."""
+        self._first_ends_s = _NEVER
+        """No token that is known ends before."""
 
     def authenticate(
         self, credentials: Credentials, _source: Source
@@ -74,6 +77,7 @@ class Tokens:
             return Refused(str(error))
         principal = self.find(role)
         self._known[token] = ends_s, principal
+        self._first_ends_s = min(self._first_ends_s, ends_s)
         if len(self._known) > self._options.tokens:
             self._known.popitem(last=False)
         return principal
@@ -105,13 +109,31 @@ class Tokens:
         self._check_audience(claims)
         return ends_s, self._role(claims)
 
-    def use(self, key: Key, superusers: frozenset[str]) -> None:
-        """Verify by this from now on; what was remembered is verified again."""
+    def expire(self) -> bool:
+        """Forget tokens that have ended; whether there were any."""
+        now_s = self._clock()
+        if now_s < self._first_ends_s:
+            return False
+        ended = [token for token, one in self._known.items() if one[0] <= now_s]
+        for token in ended:
+            del self._known[token]
+        self._first_ends_s = min(
+            (one[0] for one in self._known.values()), default=_NEVER
+        )
+        return bool(ended)
+
+    def use(self, key: Key, superusers: frozenset[str]) -> bool:
+        """Verify by this from now on; whether it is new.
+
+        What was remembered is verified again.
+        """
         superusers |= frozenset(self._options.superusers)
         if key.source != self._key.source or superusers != self._superusers:
             self._key = key
             self._superusers = superusers
             self._known.clear()
+            return True
+        return False
 
     def _signed(self, token: str) -> dict[str, Any]:
         key = self._key

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +13,7 @@ from gateway.cli.examples import example
 from gateway.cli.failures import CannotError, MisusedError
 from gateway.cli.output import print_json
 from ropeway.client import Admin, ClientConfig, Credentials
+from storage import private
 
 if TYPE_CHECKING:
     from gateway.wire.access_bodies import AccessExplanation
@@ -108,11 +110,28 @@ def check(
         raise SystemExit(1)
 
 
-@acl.command(epilog=example("ropeway acl key"))
-def key() -> None:
+@acl.command(epilog=example("ropeway acl key", "ropeway acl key --out acl.key"))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write it to a new file of mode 0600 instead.",
+)
+def key(out: Path | None) -> None:
     """Print a new key that encrypts secrets in the route store."""
     try:
         from acl.vault import new_key  # noqa: PLC0415 - of the extra `acl`
     except ImportError as error:
         raise CannotError(_MISSING) from error
-    click.echo(new_key())
+    if out is None:
+        click.echo(new_key())
+        return
+    try:
+        with open(out, "x", encoding="ascii", opener=private.opener) as file:
+            file.write(f"{new_key()}\n")
+    except FileExistsError:
+        raise CannotError(
+            f"{out} exists; allowed: a new file, for a key that is lost cannot be made "
+            "again"
+        ) from None
+    except OSError as error:
+        raise CannotError(f"cannot write {out}: {error.strerror}") from error

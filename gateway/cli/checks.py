@@ -11,6 +11,7 @@ import urllib.request
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from gateway import secret_files
 from gateway.config import ConfigError
 from gateway.config_file import load
 from gateway.tls import server_context
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gateway.config import Config, PulsarConfig
+    from ropeway.client.admin_doctor import State
 
 _TIMEOUT_S = 5.0
 _PULSAR_PORT = 6650
@@ -47,6 +49,7 @@ def examine(config_file: Path | None) -> Iterator[Check]:
     what = str(config_file) if config_file else "the defaults"
     yield Check("configuration", "ok", f"{what} can be used")
     yield _data(config)
+    yield from _secrets(config)
     for listener in config.listeners:
         yield _port(listener.host, listener.port)
     yield from _tls(config)
@@ -74,6 +77,18 @@ def _data(config: Config) -> Check:
     if config.pulsar is None and free < _LOW_BYTES:
         return Check("data", "warning", text, "make room, or set `data` elsewhere")
     return Check("data", "ok", text)
+
+
+def _secrets(config: Config) -> Iterator[Check]:
+    is_refused = secret_files.refuses(config)
+    found = list(secret_files.exposed(config))
+    for one in found:
+        state: State = "warning"
+        if one.to_others and is_refused:
+            state = "problem"
+        yield Check("secrets", state, str(one), secret_files.ADVICE)
+    if not found:
+        yield Check("secrets", "ok", "no file with secrets can be read by others")
 
 
 def _port(host: str, port: int) -> Check:
@@ -131,7 +146,7 @@ def _pulsar_admin(config: PulsarConfig, advice: str) -> Check:
     request = urllib.request.Request(url)  # noqa: S310 - the configuration's own
     try:
         if config.token_file is not None:
-            token = config.token_file.read_text().strip()
+            token = config.token_file.read_text("utf-8").strip()
             request.add_header("Authorization", f"Bearer {token}")
         context = None
         if url.startswith("https:"):

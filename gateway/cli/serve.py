@@ -222,7 +222,7 @@ def _announce(nodes: Sequence[Listening], ready_file: Path | None) -> None:
         for one in node.endpoints
     ]
     if ready_file is not None:
-        ready_file.write_text("\n".join(lines) + "\n")
+        ready_file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     click.echo("\n".join(lines))
     for node in nodes:
         if node.site is not None:

@@ -39,11 +39,16 @@ class Origin(Protocol):
     packed_address: bytes
     listener: Listener
     closed: bool
+    known: bool
+    """Whether somebody was known by one of its calls; always without guard."""
     share: Share | None
     """What a quota leaves to it, where there is one."""
 
     def abort(self) -> None:
         """Close it at once."""
+
+    def become_known(self) -> None:
+        """Somebody was known by a call: it may send more."""
 
 
 class Reply(NamedTuple):
@@ -98,6 +103,7 @@ class Caller:
     )
 
     forwarded = False
+    known = True
     identified = True
     congested = False
     share = None
@@ -159,6 +165,9 @@ class Caller:
         return reply
 
     # What processors want of a peer.
+
+    def become_known(self) -> None:
+        """Nothing: the call's credentials were checked before."""
 
     def respond(self, *data: Buffer) -> None:
         """A request is answered."""

@@ -17,6 +17,7 @@ from gateway.wire.codes import Language
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from acl.api import Need
     from gateway.grpc.caller import Origin
     from gateway.grpc.messaging import Messaging
     from gateway.grpc.sessions import Session
@@ -70,6 +71,7 @@ class Call:
     """
 
     __slots__ = (
+        "_method",
         "_said",
         "caller",
         "client_id",
@@ -87,6 +89,7 @@ class Call:
         remaining_s: float | None,
     ) -> None:
         self._said = said = dict(metadata)
+        self._method = ""
         self.messaging = messaging
         self.node: Node = messaging.node
         self.origin = origin
@@ -104,6 +107,7 @@ class Call:
         Raises:
             RefusedError: Nobody knows the client, or it cannot be read who it is.
         """
+        self._method = method
         guard = self.node.guard
         if guard is None:
             return
@@ -112,6 +116,8 @@ class Call:
             verdict = await verdict
         if not verdict.allowed:
             raise RefusedError(Code.UNAUTHORIZED, verdict.remark)
+        if not self.origin.known:
+            self.origin.become_known()
         self.caller.principal = principal = verdict.principal
         share = self.origin.share
         if share is not None and principal is not None and not share.is_of(principal):
@@ -132,6 +138,25 @@ class Call:
             signed=claim.content,
         )
 
+    async def require(self, *needs: Need) -> None:
+        """Refuse the call unless who makes it may do all this.
+
+        For what no processor asks.
+
+        Raises:
+            RefusedError: They may not.
+        """
+        guard = self.node.guard
+        if guard is None:
+            return
+        verdict = guard.permit(
+            self.caller.principal, needs, self.origin.source, self._method
+        )
+        if not isinstance(verdict, Verdict):
+            verdict = await verdict
+        if not verdict.allowed:
+            raise RefusedError(Code.FORBIDDEN, verdict.remark)
+
     def another(self, kind: type[C]) -> C:
         """One more caller, for what may have to be given up by itself."""
         caller = self.caller
@@ -143,7 +168,9 @@ class Call:
         Raises:
             RefusedError: It did not.
         """
-        session = self.messaging.sessions.find(self.client_id, self.origin.address)
+        session = self.messaging.sessions.find(
+            self.client_id, self.origin.address, self.caller.principal
+        )
         if session is None:
             raise RefusedError(
                 Code.UNRECOGNIZED_CLIENT_TYPE,

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 NAMESPACE_END = "%"
 MIN_INVISIBLE_MS = 10_000
 MAX_INVISIBLE_MS = 12 * 3_600_000
-_SYSTEM_GROUP = "CID_RMQ_SYS_"
 
 
 def named(resource: Resource) -> str:
@@ -52,7 +51,7 @@ def group(resource: Resource) -> str:
     name = named(resource)
     if complaint := names.group_complaint(name):
         raise RefusedError(Code.ILLEGAL_CONSUMER_GROUP, complaint)
-    if name.startswith(_SYSTEM_GROUP):
+    if name.startswith(names.SYSTEM_GROUP_PREFIX):
         raise RefusedError(Code.ILLEGAL_CONSUMER_GROUP, f"{name} is a system group")
     return name
 

@@ -19,6 +19,7 @@ from gateway.grpc.protocol import (
 )
 from gateway.grpc.sessions import Session
 from gateway.grpc.statuses import OK
+from gateway.processors.needs import PUB, SUB, group_need, topic_needs
 from gateway.wire import bodies
 from gateway.wire.commands.clients import HeartBeat
 
@@ -90,13 +91,16 @@ async def _settle(wanted: Settings, call: Call, session: Session) -> None:
         for entry in wanted.subscription.subscriptions:
             checking.topic(entry.topic)
     else:
-        for topic in wanted.publishing.topics:
-            checking.topic(topic)
+        topics = [checking.topic(topic) for topic in wanted.publishing.topics]
+        # A heartbeat would not ask for it: RocketMQ's proxy does for settings.
+        await call.require(
+            *(need for one in topics for need in topic_needs(call.node, one, (PUB,)))
+        )
     session.settings = settings.complete(call.node, wanted, group)
-    if wanted.client_type in settings.LITE_CONSUMERS:
-        session.lite_group = group
     call.messaging.sessions.add(session)
     await _register(session)
+    if wanted.client_type in settings.LITE_CONSUMERS:
+        session.lite_group = group
     if group is not None:
         # The group may just have been made.
         session.settings = settings.complete(call.node, wanted, group)
@@ -150,9 +154,11 @@ async def heartbeat(_: HeartbeatRequest, call: Call) -> HeartbeatResponse:
 
 @rpc("NotifyClientTermination")
 async def notify_termination(
-    _: NotifyClientTerminationRequest, call: Call
+    request: NotifyClientTerminationRequest, call: Call
 ) -> NotifyClientTerminationResponse:
-    """A client stops."""
+    """A client stops: one that its own principal has here."""
+    if request.group.name:
+        await call.require(group_need(checking.group(request.group), (SUB,)))
     _end(call.session(), call)
     return NotifyClientTerminationResponse(status=OK)
 
@@ -162,6 +168,6 @@ def _end(session: Session, call: Call) -> None:
     sessions = call.messaging.sessions
     sessions.remove(session)
     session.gone()
-    group = session.lite_group
-    if group is not None and sessions.find(session.client_id, "") is None:
-        call.node.lite.gone(session.client_id, group)
+    group, principal = session.lite_group, session.principal
+    if group is not None and not sessions.find(session.client_id, "", principal):
+        call.node.lite.gone(session.client_id, group, principal)

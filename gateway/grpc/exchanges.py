@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
-from google.protobuf.message import DecodeError
 
 from gateway.grpc.framing import (
     ENCODINGS,
@@ -33,8 +32,7 @@ from gateway.grpc.messaging import (
     Method,
     TelemetryRefusedError,
 )
-from gateway.grpc.protocol import Code
-from gateway.grpc.statuses import RefusedError
+from gateway.grpc.reading import Request
 from gateway.http2.errors import ErrorCode
 from gateway.http2.stream import Stream
 
@@ -43,6 +41,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
+    from gateway.grpc.framing import Compressed
     from gateway.grpc.served import Client
     from gateway.http2.headers import Fields
 
@@ -99,7 +98,7 @@ class Exchange(Stream):
         self._fields: Fields
         self._method: Method
         self._reader: MessageReader
-        self._messages: deque[bytes] = deque()
+        self._messages: deque[bytes | Compressed] = deque()
         """Those that are whole and not taken."""
         self._owed = 0
         """What came, and has not been consumed."""
@@ -204,7 +203,7 @@ class Exchange(Stream):
             size = self._reader.unfinished + sum(map(len, self._messages))
         if change := size - self._held_bytes:
             self._held_bytes = size
-            self._client.held(change)
+            self._client.partial.changed(change)
 
     def _pay(self) -> None:
         """Let more come, as nothing is kept that is whole."""
@@ -215,7 +214,7 @@ class Exchange(Stream):
         if self._woken is not None and not self._woken.done():
             self._woken.set_result(None)
 
-    async def _commands(self) -> AsyncIterator[Any]:
+    async def _commands(self) -> AsyncIterator[Request]:
         """What a client says, one after the other."""
         while True:
             while self._messages:
@@ -223,7 +222,7 @@ class Exchange(Stream):
                 self._hold()
                 if not self._messages:
                     self._pay()
-                yield _parsed(self._method, data)
+                yield self._request(data)
             if self.ended:
                 return
             self._woken = asyncio.get_running_loop().create_future()
@@ -231,15 +230,17 @@ class Exchange(Stream):
 
     # -- what goes
 
-    def _start(self, data: bytes | None = None) -> None:
+    def _start(self, data: bytes | Compressed | None = None) -> None:
         """Begin to work on a request; without one, on a stream of them."""
         self._client.receiver.working += 1
         self._task = asyncio.get_running_loop().create_task(self._run(data))
 
-    async def _run(self, data: bytes | None) -> None:
+    async def _run(self, data: bytes | Compressed | None) -> None:
         self._runs = True
         try:
-            await (self._telemetry() if data is None else self._work(data))
+            await (
+                self._telemetry() if data is None else self._work(self._request(data))
+            )
         except CallError as error:
             self._refuse(error.status, error.message)
         except Exception:  # nothing may stay unanswered
@@ -255,15 +256,12 @@ class Exchange(Stream):
             remaining_s = max(0.0, self._deadline.when() - now_s)
         return Asked(self._client, self._fields.items(), remaining_s)
 
-    async def _work(self, data: bytes) -> None:
+    def _request(self, data: bytes | Compressed) -> Request:
+        limits = self._service.node.config.requests
+        return Request(self._method.request, data, limits)
+
+    async def _work(self, request: Request) -> None:
         method = self._method
-        try:
-            request = method.request.FromString(data)
-        except DecodeError as error:
-            raise CallError(
-                GrpcStatus.INTERNAL, f"no {method.request.DESCRIPTOR.name}"
-            ) from error
-        del data
         if method.streams_out:
             async with contextlib.aclosing(
                 self._service.stream(method, request, self._asked())
@@ -363,12 +361,3 @@ class Exchange(Stream):
         self._hold(0)
         owed, self._owed = self._owed, 0
         self._client.receiver.consumed(owed)
-
-
-def _parsed(method: Method, data: bytes) -> Message:
-    try:
-        return method.request.FromString(data)
-    except DecodeError as error:
-        raise RefusedError(
-            Code.BAD_REQUEST, f"no {method.request.DESCRIPTOR.name}"
-        ) from error

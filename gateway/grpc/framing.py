@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 import zlib
 from enum import IntEnum
+from typing import NamedTuple
 
 from gateway.http2 import headers
 
@@ -54,6 +55,19 @@ class CallError(Exception):
         self.message = message
 
 
+class Compressed(NamedTuple):
+    """A message that is not inflated yet."""
+
+    data: bytes
+    window_bits: int
+    """As zlib wants them."""
+    limit_bytes: int
+    """Of the message."""
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+
 class MessageReader:
     """Puts the messages of one stream together.
 
@@ -75,8 +89,8 @@ class MessageReader:
         """Bytes that came of a message that is not whole."""
         return len(self._came)
 
-    def feed(self, data: bytes) -> list[bytes]:
-        """Every message that is whole with these bytes.
+    def feed(self, data: bytes) -> list[bytes | Compressed]:
+        """Every message that is whole with these bytes, as it came.
 
         Raises:
             CallError: One is too long, or cannot be read.
@@ -87,41 +101,31 @@ class MessageReader:
                 # As most are: one message, whole, in one frame.
                 return [data[PREFIX_BYTES:]]
         self._came += data
-        found = []
+        found: list[bytes | Compressed] = []
         while len(self._came) >= self._need:
             compressed, size = _PREFIX.unpack_from(self._came)
             if size > self._limit_bytes:
-                raise _too_long(size, self._limit_bytes)
+                raise too_long(size, self._limit_bytes)
             self._need = PREFIX_BYTES + size
             if len(self._came) < self._need:
                 break
             message = bytes(self._came[PREFIX_BYTES : self._need])
             del self._came[: self._need]
             self._need = PREFIX_BYTES
-            found.append(self._inflated(message) if compressed else message)
+            found.append(self._compressed(message) if compressed else message)
         return found
 
-    def _inflated(self, data: bytes) -> bytes:
+    def _compressed(self, data: bytes) -> Compressed:
         bits = ENCODINGS.get(self._encoding)
         if bits is None:
             raise CallError(
                 GrpcStatus.INTERNAL, "a compressed message without grpc-encoding"
             )
-        inflating = zlib.decompressobj(bits)
-        try:
-            message = inflating.decompress(data, self._limit_bytes + 1)
-        except zlib.error as error:
-            raise CallError(
-                GrpcStatus.INTERNAL, f"a message is not {self._encoding}"
-            ) from error
-        if len(message) > self._limit_bytes:
-            raise _too_long(len(message), self._limit_bytes)
-        if not inflating.eof:
-            raise CallError(GrpcStatus.INTERNAL, "a compressed message ends too early")
-        return message
+        return Compressed(data, bits, self._limit_bytes)
 
 
-def _too_long(size: int, limit: int) -> CallError:
+def too_long(size: int, limit: int) -> CallError:
+    """What a client is told whose message is too long."""
     return CallError(
         GrpcStatus.RESOURCE_EXHAUSTED,
         f"message of {size} bytes or more; allowed: {limit}",

@@ -17,8 +17,10 @@ import grpc
 import grpc.aio
 
 from gateway.grpc import messaging, protocol
+from gateway.grpc.framing import CallError
 from gateway.grpc.messaging import Asked, TelemetryRefusedError
 from gateway.grpc.protocol import Code
+from gateway.grpc.reading import Request
 from gateway.grpc.statuses import status
 from gateway.pipes import Pipes
 
@@ -88,7 +90,8 @@ class GrpcioServer:
 
     def _handler(self, method: Method) -> grpc.RpcMethodHandler[Any, Any]:
         coders: dict[str, Any] = {
-            "request_deserializer": method.request.FromString,
+            # Decoded when it is known who calls.
+            "request_deserializer": partial(self._received, method.request),
             "response_serializer": method.answer.SerializeToString,
         }
         if method.streams_in:
@@ -101,28 +104,37 @@ class GrpcioServer:
             partial(self._answer, method), **coders
         )
 
+    def _received(self, kind: type[Message], data: bytes) -> Request:
+        return Request(kind, data, self._service.node.config.requests)
+
     async def _answer(
-        self, method: Method, request: Message, context: Context
+        self, method: Method, request: Request, context: Context
     ) -> Message:
         asked = self._asked(context)
         if asked is None:
             return method.answer(status=_GONE)
-        return await self._service.answer(method, request, asked)
+        try:
+            return await self._service.answer(method, request, asked)
+        except CallError as error:
+            await context.abort(_STATUSES[error.status], error.message)
 
     async def _stream(
-        self, method: Method, request: Message, context: Context
+        self, method: Method, request: Request, context: Context
     ) -> AsyncIterator[Message]:
         asked = self._asked(context)
         if asked is None:
             return
-        async with contextlib.aclosing(
-            self._service.stream(method, request, asked)
-        ) as responses:
-            async for response in responses:
-                yield response
+        try:
+            async with contextlib.aclosing(
+                self._service.stream(method, request, asked)
+            ) as responses:
+                async for response in responses:
+                    yield response
+        except CallError as error:
+            await context.abort(_STATUSES[error.status], error.message)
 
     async def _telemetry(
-        self, commands: AsyncIterator[TelemetryCommand], context: Context
+        self, commands: AsyncIterator[Request], context: Context
     ) -> AsyncIterator[TelemetryCommand]:
         asked = self._asked(context)
         if asked is None:
@@ -150,4 +162,5 @@ class GrpcioServer:
         return Asked(origin, metadata, context.time_remaining())
 
 
+_STATUSES = {one.value[0]: one for one in grpc.StatusCode}
 _GONE = status(Code.BAD_REQUEST, "the connection has ended")

@@ -23,6 +23,8 @@ from gateway.grpc import (  # noqa: F401 - registers every method
     transactions,
 )
 from gateway.grpc.calls import METHODS, Call
+from gateway.grpc.framing import CallError
+from gateway.grpc.identity import while_known
 from gateway.grpc.protocol import Code, ReconnectEndpointsCommand, TelemetryCommand
 from gateway.grpc.renewals import Renewals
 from gateway.grpc.sessions import Sessions
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from gateway.grpc.caller import Origin
+    from gateway.grpc.reading import Received
     from gateway.node.node import Node
 
 log = structlog.get_logger(__name__)
@@ -106,32 +109,38 @@ class Messaging:
             session.tell(TelemetryCommand(reconnect_endpoints_command=command))
             session.close()
 
-    async def answer(self, method: Method, request: Message, asked: Asked) -> Message:
+    async def answer(self, method: Method, request: Received, asked: Asked) -> Message:
         """Answer a call that has one answer."""
         try:
             call = Call(self, *asked)
             await _identify(call, method.name)
-            return cast("Message", await METHODS[method.name](request, call))
+            message = await request.message()
+            return cast("Message", await METHODS[method.name](message, call))
+        except CallError:
+            raise
         except Exception as error:  # noqa: BLE001 - turned into an answer
             return _failed(method.answer, error)
 
     async def stream(
-        self, method: Method, request: Message, asked: Asked
+        self, method: Method, request: Received, asked: Asked
     ) -> AsyncGenerator[Message, None]:
         """Answer a call that has a stream of answers."""
         try:
             call = Call(self, *asked)
             await _identify(call, method.name)
+            message = await request.message()
             async with contextlib.aclosing(
-                METHODS[method.name](request, call)
+                while_known(call, method.name, METHODS[method.name](message, call))
             ) as responses:
                 async for response in responses:
                     yield response
+        except CallError:
+            raise
         except Exception as error:  # noqa: BLE001 - turned into an answer
             yield _failed(method.answer, error)
 
     async def telemetry(
-        self, commands: AsyncIterator[TelemetryCommand], asked: Asked
+        self, commands: AsyncIterator[Received], asked: Asked
     ) -> AsyncGenerator[TelemetryCommand, None]:
         """Serve a client's stream, until one of both sides ends it.
 
@@ -146,7 +155,11 @@ class Messaging:
                 # A client that is still to write would fail there, and not hear why.
                 await anext(commands, None)
                 raise
-            async with contextlib.aclosing(clients.telemetry(commands, call)) as said:
+            async with contextlib.aclosing(
+                while_known(
+                    call, "Telemetry", clients.telemetry(_decoded(commands), call)
+                )
+            ) as said:
                 async for command in said:
                     yield command
         except Exception as error:
@@ -174,6 +187,13 @@ def _method(described: MethodDescriptor) -> Method:
     )
 
 
+async def _decoded(
+    commands: AsyncIterator[Received],
+) -> AsyncIterator[TelemetryCommand]:
+    async for command in commands:
+        yield await command.message()
+
+
 async def _identify(call: Call, method: str) -> None:
     await call.identify(method)
     share = call.origin.share
@@ -190,6 +210,8 @@ def _refusal(error: Exception) -> RefusedError:
     """What a client is told of an error."""
     if isinstance(error, RefusedError):
         return error
+    if isinstance(error, CallError):
+        return RefusedError(Code.BAD_REQUEST, error.message)
     log.error("call failed", exc_info=error)
     return RefusedError(
         Code.INTERNAL_SERVER_ERROR, "the broker failed; its log says why"

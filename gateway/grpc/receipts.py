@@ -95,6 +95,11 @@ def _forged(text: str) -> RefusedError:
     )
 
 
+def _current(group: str, text: str, call: Call) -> str:
+    """The handle that counts now, which is renewed no longer."""
+    return call.messaging.renewals.end(group, text, call.caller.principal)
+
+
 @rpc("AckMessage")
 async def ack_message(request: AckMessageRequest, call: Call) -> AckMessageResponse:
     """Messages are done."""
@@ -112,7 +117,7 @@ async def _ack(
     entry: AckMessageEntry, topic: str, group: str, call: Call
 ) -> AckMessageResultEntry:
     try:
-        current = call.messaging.renewals.end(group, entry.receipt_handle)
+        current = _current(group, entry.receipt_handle, call)
         await ack(call.caller, handle(current), topic, group)
         result = OK
     except RefusedError as error:
@@ -160,7 +165,7 @@ async def change_invisible_duration(
     topic, group = checking.topic(request.topic), checking.group(request.group)
     invisible_ms = checking.invisible_ms(request.invisible_duration, 0)
     handle(request.receipt_handle)
-    current = handle(call.messaging.renewals.end(group, request.receipt_handle))
+    current = handle(_current(group, request.receipt_handle, call))
     changed = await keep(
         call.caller, current, topic, group, invisible_ms, suspend=request.suspend
     )
@@ -210,7 +215,7 @@ async def forward_to_dead_letters(
     """Nobody can handle a message: to the dead letters with it, and it is done."""
     topic, group = checking.topic(request.topic), checking.group(request.group)
     handle(request.receipt_handle)
-    current = handle(call.messaging.renewals.end(group, request.receipt_handle))
+    current = handle(_current(group, request.receipt_handle, call))
     await bury(call.caller, call, current, topic, group, request.message_id)
     return ForwardMessageToDeadLetterQueueResponse(status=OK)
 

@@ -18,10 +18,12 @@ import structlog
 
 from gateway.grpc import receipts
 from gateway.grpc.statuses import RefusedError
+from gateway.node.owners import is_same
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from acl.api import Principal
     from gateway.grpc.receipts import Handle
     from gateway.grpc.sessions import Session
 
@@ -101,9 +103,19 @@ class Renewals:
         self._kept[group][handle.text] = holder
         holder.plan(handle.text, self._now_ms() + INVISIBLE_MS - AHEAD_MS)
 
-    def end(self, group: str, text: str) -> str:
-        """A client is done with a message: the handle that counts now."""
-        kept = self._kept[group].pop(text, None) if group in self._kept else None
+    def end(self, group: str, text: str, principal: Principal | None = None) -> str:
+        """A client is done with a message: the handle that counts now.
+
+        What another principal has been given stays renewed for that one.
+        """
+        of_group = self._kept.get(group)
+        kept = of_group.get(text) if of_group is not None else None
+        if of_group is None or kept is None:
+            return text
+        holder = kept.holder if isinstance(kept, _Renewed) else kept
+        if not is_same(holder.session.principal, principal):
+            return text
+        del of_group[text]
         return kept.text if isinstance(kept, _Renewed) else text
 
     async def run(self) -> None:

@@ -14,6 +14,7 @@ from gateway.grpc import messaging
 from gateway.grpc.exchanges import Exchange
 from gateway.http2.connection import Connection
 from gateway.http2.receiving import Limits
+from gateway.unauthenticated import Partial
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -46,6 +47,13 @@ class Client(Connection):
         self.packed_address = accepted.packed_address
         self.source = msgspec.structs.replace(accepted.source, channel=Channel.GRPC)
         self.share = accepted.share
+        self.known = False
+        self.partial: Partial
+        """Counts what came of requests and is not worked on."""
+
+    def become_known(self) -> None:
+        """Somebody was known by a call: it may send more."""
+        self.partial.became_known()
 
     def stream(self, stream_id: int, window: int) -> Exchange:
         """A call begins."""
@@ -53,7 +61,7 @@ class Client(Connection):
         return Exchange(self, stream_id, window, clients.service, clients.paths)
 
     def held(self, size: int) -> None:
-        """Requests that are not worked on yet, or answers, hold more or less."""
+        """Answers that wait hold more or less."""
         if size > 0:
             self._clients.budget.hold(self, size)
         else:
@@ -68,6 +76,8 @@ class Client(Connection):
         if certificate := transport.get_extra_info("peercert"):
             self.source = msgspec.structs.replace(self.source, certificate=certificate)
         self._clients.open[self._number] = self
+        self.listener.visitors.joined(self)
+        self.partial = Partial(self.listener.visitors, self)
         if self.share is not None:
             self.share.belongs_to(self)
         super().connection_made(transport)
@@ -89,6 +99,7 @@ class Client(Connection):
         """The client has gone."""
         super().connection_lost(error)
         self._clients.open.pop(self._number, None)
+        self.listener.visitors.left(self)
         self._clients.budget.leave(self)
         if self.share is not None:
             self.share.leave()

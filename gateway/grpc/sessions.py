@@ -96,36 +96,39 @@ class Session(Caller):
 
 
 class Sessions:
-    """All sessions of a node."""
+    """All sessions of a node: each principal sees its own."""
 
     def __init__(self) -> None:
-        self._by_place: dict[tuple[str, str], Session] = {}
-        self._by_client: dict[str, Session] = {}
+        self._by_place: dict[tuple[str, str, str], Session] = {}
+        self._by_client: dict[tuple[str, str], Session] = {}
 
     def add(self, session: Session) -> Session | None:
         """Keep a session; what takes its place is given back."""
-        place = (session.client_id, session.address)
+        client = session.client_id, str(session.principal)
+        place = (*client, session.address)
         before = self._by_place.get(place)
         self._by_place[place] = session
-        self._by_client[session.client_id] = session
+        self._by_client[client] = session
         return before
 
-    def find(self, client_id: str, address: str) -> Session | None:
+    def find(
+        self, client_id: str, address: str, principal: Principal | None
+    ) -> Session | None:
         """A client's session: that of its connection, or of another that it has."""
-        return self._by_place.get((client_id, address)) or self._by_client.get(
-            client_id
-        )
+        client = client_id, str(principal)
+        return self._by_place.get((*client, address)) or self._by_client.get(client)
 
     def remove(self, session: Session) -> None:
         """A session has ended."""
-        place = (session.client_id, session.address)
+        client = session.client_id, str(session.principal)
+        place = (*client, session.address)
         if self._by_place.get(place) is session:
             del self._by_place[place]
-        if self._by_client.get(session.client_id) is session:
-            del self._by_client[session.client_id]
-            for other in self._by_place.values():
-                if other.client_id == session.client_id:
-                    self._by_client[session.client_id] = other
+        if self._by_client.get(client) is session:
+            del self._by_client[client]
+            for (*other, _), found in self._by_place.items():
+                if tuple(other) == client:
+                    self._by_client[client] = found
 
     def __iter__(self) -> Iterator[Session]:
         """Every session."""

@@ -128,7 +128,9 @@ def _sessions(app: App, config: HttpConfig) -> Sessions | None:
         console = Console(address, config=settings, connections=user)
         return State(app, config, console, History(console), user)
 
-    return Sessions(node.guard, begin)
+    sessions = Sessions(node.guard, begin)
+    node.reauthorization.add(sessions)
+    return sessions
 
 
 def _application(state: State, sessions: Sessions | None) -> web.Application:

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
 from acl import api
+from gateway.http.attempts import Attempts
 from gateway.http.params import RefusedError
 from gateway.wire.codes import ROPEWAY_VERSION
 from gateway.wire.signing import signed_values
@@ -26,8 +27,11 @@ if TYPE_CHECKING:
 
 IDLE_S = 1800.0
 """A user who has not looked for so long signs in again."""
-MOST = 100
-"""Of more, the one who has not looked for longest signs in again."""
+MOST_OF_ONE = 10
+"""Sessions of one principal: of more, its own that has not looked for longest ends."""
+MOST = 200
+"""Sessions in all; each looks at the cluster now and then. Who comes then is told to
+come later: nobody's sign-in ends another's."""
 _TOKEN_BYTES = 32
 
 
@@ -38,6 +42,11 @@ class Session(NamedTuple):
     user: OnBehalf
     state: State
     until_s: float
+
+    @property
+    def of(self) -> tuple[str, str] | None:
+        """Whose it is: the hook and the name, whatever else changes of a principal."""
+        return _name(self.user.principal)
 
 
 class Sessions:
@@ -58,6 +67,7 @@ class Sessions:
         self._guard = guard
         self._begin = begin
         self._clock_s = clock_s
+        self._attempts = Attempts(clock_s)
         self._open: OrderedDict[str, Session] = OrderedDict()
         """By their tokens; who looked last is last."""
 
@@ -68,9 +78,11 @@ class Sessions:
         """Let somebody in; the token is the only proof of it.
 
         Raises:
-            RefusedError: Nobody has these credentials.
+            RefusedError: Nobody has these credentials, there were too many wrong ones,
+                or too many others are in.
         """
-        principal = await self.identify(credentials, source)
+        principal = await self.prove(credentials, source)
+        await self._make_room(principal)
         state = self._begin(source, principal)
         assert state.user is not None, "a user's state has its user"
         await state.console.start()
@@ -78,8 +90,20 @@ class Sessions:
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         until_s = self._clock_s() + IDLE_S
         self._open[token] = Session(credentials, state.user, state, until_s)
-        await self._close_old()
         return token
+
+    async def prove(self, credentials: Credentials, source: Source) -> Principal | None:
+        """`identify` whoever may be guessing.
+
+        Raises:
+            RefusedError: Nobody has these credentials, or there were too many wrong
+                ones.
+        """
+        given = credentials.access_key, source.address
+        self._attempts.begin(*given)
+        principal = await self.identify(credentials, source)
+        self._attempts.succeed(*given)
+        return principal
 
     async def find(self, token: str, source: Source) -> State | None:
         """What a user's requests are answered with; None where nobody has the token.
@@ -101,6 +125,14 @@ class Sessions:
         self._open[token] = session._replace(until_s=until_s)
         self._open.move_to_end(token)
         return session.state
+
+    async def judge(self) -> None:
+        """Sign those out who are no longer who they were; rules have changed."""
+        for token, session in list(self._open.items()):
+            try:
+                await self.identify(session.credentials, session.user.source)
+            except RefusedError:
+                await self.close(token)
 
     async def identify(
         self, credentials: Credentials, source: Source
@@ -131,9 +163,29 @@ class Sessions:
     async def _close_old(self) -> None:
         now_s = self._clock_s()
         for token, session in list(self._open.items()):
-            if session.until_s > now_s and len(self._open) <= MOST:
+            if session.until_s > now_s:
                 break
             await self.close(token)
+
+    async def _make_room(self, principal: Principal | None) -> None:
+        """End sessions that are over, and the principal's oldest where it has many.
+
+        Raises:
+            RefusedError: There are too many of others.
+        """
+        await self._close_old()
+        name = _name(principal)
+        own = [token for token, one in self._open.items() if one.of == name]
+        for token in own[: max(0, len(own) - MOST_OF_ONE + 1)]:
+            await self.close(token)
+        if len(self._open) >= MOST:
+            raise RefusedError(
+                f"{MOST} sessions are open; allowed: {MOST}. Try again later", 503
+            )
+
+
+def _name(principal: Principal | None) -> tuple[str, str] | None:
+    return None if principal is None else (principal.hook, principal.name)
 
 
 def _proof(credentials: Credentials) -> api.Credentials:

@@ -89,7 +89,7 @@ async def check_metrics(request: web.Request) -> None:
     assert guard is not None, "access control is on"
     source = _source(request)
     credentials = _authorization(request.headers.get("Authorization", ""))
-    principal = await request.app[SESSIONS].identify(credentials, source)
+    principal = await request.app[SESSIONS].prove(credentials, source)
     needs = (cluster_need(state.app.node.config.cluster, (GET,)),)
     found = guard.permit(principal, needs, source, "METRICS")
     verdict = found if isinstance(found, Verdict) else await found

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aiohttp import web
 
+from gateway.processors import context
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -28,6 +30,13 @@ class State(NamedTuple):
     """Who has signed in; None where nobody has to."""
     workers: Mapping[str, int] = {}
     """The sites' ports of all workers, where there are several, by their brokers."""
+
+
+def shows(state: State, topic: str) -> bool:
+    """Whether the user is shown a topic, where all are listed."""
+    user = state.user
+    principal = user.principal if user is not None else None
+    return context.shows(state.app.node, principal, topic)
 
 
 STATE: web.AppKey[State] = web.AppKey("state")

@@ -27,13 +27,13 @@ class Flood:
         self._left = _MOST
         self._began_s = time.monotonic()
 
-    def count(self) -> None:
-        """One more came.
+    def count(self, weight: int = 1) -> None:
+        """One more came, which takes as much time as so many.
 
         Raises:
             ConnectionFault: That is too many.
         """
-        self._left -= 1
+        self._left -= weight
         if self._left > 0:
             return
         # The clock is asked once in many frames.

@@ -48,6 +48,13 @@ CONNECTION_WINDOW_BYTES = 4 << 20
 _RESETS_KNOWN = 1024
 """Streams that we ended, and whose client may not know it yet."""
 _WORD_BYTES, _PRIORITY_BYTES = 4, 5
+_LENGTH_DIGITS = 18
+"""Of a content-length: far more than may come, and quickly read."""
+_SMALL_WINDOW_BYTES = 1024
+"""Clients widen a window by a part of it, a quarter or more. One that does it a byte at
+a time would have each byte sent alone."""
+_STREAMS_AT_ONCE = 64
+"""Streams whose windows are changed in the time that another frame takes."""
 
 
 class Limits(NamedTuple):
@@ -84,6 +91,7 @@ class Receiver:
         self._is_introduced = False
         self._control = Flood("frames that ask for nothing")
         self._resets = Flood("streams given up")
+        self._windows = Flood("windows that become hardly wider")
         self.streams: dict[int, Stream] = {}
         """Those that have not ended."""
         self.last_id = 0
@@ -132,6 +140,7 @@ class Receiver:
     def sent(self, stream: Stream) -> None:
         """An answer is sent; what its request has still to say is not wanted."""
         self._control.forget()
+        self._windows.forget()
         if self.streams.pop(stream.id, None) is not None and not stream.ended:
             self._remember(stream.id)
             self._sender.send(reset_frame(stream.id, ErrorCode.NO_ERROR))
@@ -264,7 +273,8 @@ class Receiver:
         stream.ended = ends
         if "content-length" in fields:
             text = fields["content-length"]
-            if not text.isdecimal() or (ends and int(text)):
+            is_short = len(text) <= _LENGTH_DIGITS and text.isascii()
+            if not is_short or not text.isdecimal() or (ends and int(text)):
                 raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR)
             stream.declared = int(text)
         self.streams[stream_id] = stream
@@ -293,10 +303,11 @@ class Receiver:
     def _on_settings(self, flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "SETTINGS of a stream")
-        self._control.count()
         if flags & ACK:
+            self._control.count()
             _check_size("SETTINGS with ACK", payload, 0)
             return
+        self._control.count(1 + len(self.streams) // _STREAMS_AT_ONCE)
         apply(payload, self._sender, self.streams.values())
         self._sender.send(frame(SETTINGS, ACK, 0))
 
@@ -317,6 +328,9 @@ class Receiver:
     def _on_window(self, _: int, stream_id: int, payload: bytes) -> None:
         _check_size("WINDOW_UPDATE", payload, _WORD_BYTES)
         more = word_of(payload) & STREAM_BITS
+        stream = self.streams.get(stream_id)
+        if more < _SMALL_WINDOW_BYTES or (stream_id and stream is None):
+            self._windows.count()
         if not stream_id:
             if not more:
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "window wider by 0")
@@ -325,7 +339,7 @@ class Receiver:
         self._check_known("WINDOW_UPDATE", stream_id)
         if not more:
             raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR)
-        if (stream := self.streams.get(stream_id)) is not None:
+        if stream is not None:
             self._sender.widen(stream, more)
 
     def _on_push(self, _: int, __: int, ___: bytes) -> None:

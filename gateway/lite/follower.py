@@ -103,6 +103,11 @@ class Follower:
         self._wake = asyncio.Event()
         self._open = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the index is open, and the parents are followed."""
+        return self._open
+
     async def run(self) -> None:
         """Follow for ever."""
         anew = False

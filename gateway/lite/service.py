@@ -20,6 +20,7 @@ from gateway.lite.resetting import Resetting
 from gateway.lite.subscribers import Subscribers
 from gateway.lite.upkeep import Upkeep
 from gateway.lite.views import Views
+from gateway.node.owners import is_same
 from gateway.node.timer.thread import IndexLostError
 from gateway.pop.acks import Renewed
 from gateway.pop.order import OrderBook
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine
     from pathlib import Path
 
+    from acl.api import Principal
     from gateway.lite.resetting import Begin
     from gateway.lite.settings import LiteGroup
     from gateway.lite.subscribers import Subscriber
@@ -141,9 +143,15 @@ class Lite:
         task.add_done_callback(self._tasks.discard)
 
     def is_idle(self) -> bool:
-        """Whether everything that came is noted, and nothing is being forgotten."""
-        return not self._tasks and not any(
-            map(self._follower.is_behind, self._follower.parents.values())
+        """Whether everything that came is noted, and nothing is being forgotten.
+
+        Nothing is noted before the index is open.
+        """
+        follower = self._follower
+        return (
+            follower.is_open
+            and not self._tasks
+            and not any(map(follower.is_behind, follower.parents.values()))
         )
 
     # What is forgotten.
@@ -277,10 +285,10 @@ class Lite:
         found = self.subscribers.of(one.parent, lite, one.group)
         return any(other is not one for other in found)
 
-    def gone(self, client_id: str, group: str) -> None:
-        """A client has ended."""
+    def gone(self, client_id: str, group: str, principal: Principal | None) -> None:
+        """A client of a principal has ended; another's goes on."""
         one = self.subscribers.find(group, client_id)
-        if one is not None:
+        if one is not None and (one.owner is None or is_same(one.owner, principal)):
             self.subscribers.remove(one)
 
     def look_again(self, group: str, client_id: str | None) -> None:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from acl.api import Principal
+
 
 class Subscriber:
     """A client of a group, and the lite topics of a parent that it wants.
@@ -33,6 +35,7 @@ class Subscriber:
         "group",
         "lites",
         "news",
+        "owner",
         "parent",
         "ready",
         "seen_ms",
@@ -49,6 +52,8 @@ class Subscriber:
         """Set when there is one more, and when the subscription ends."""
         self.seen_ms = 0
         """When it was heard of last."""
+        self.owner: Principal | None = None
+        """Whose client it is, where access control is on."""
         self.attempt: str | None = None
         self.given: tuple[str, ...] = ()
         """What its last pop took, by that attempt."""

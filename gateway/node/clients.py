@@ -11,10 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from gateway.node import subscriptions
+from gateway.node.owners import Owners
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from acl.api import Principal, Source
+    from gateway.bounds import RequestsConfig
     from gateway.node.subscriptions import Subscription
     from gateway.wire.bodies import ConsumerData
     from gateway.wire.frame import Buffer
@@ -33,6 +36,9 @@ class Link(Protocol):
     version: int
     """The client's MQVersion number."""
 
+    source: Source
+    """Where its requests come from, for access control."""
+
     @property
     def address(self) -> str:
         """The client's address, host:port."""
@@ -47,11 +53,19 @@ class Link(Protocol):
 class Member:
     """One client of a group."""
 
-    __slots__ = ("client_id", "language", "link", "seen_ms", "version")
+    __slots__ = ("client_id", "language", "link", "principal", "seen_ms", "version")
 
-    def __init__(self, link: Link, client_id: str, seen_ms: int) -> None:
+    def __init__(
+        self,
+        link: Link,
+        client_id: str,
+        seen_ms: int,
+        principal: Principal | None = None,
+    ) -> None:
         self.link = link
         self.client_id = client_id
+        self.principal = principal
+        """Who that is, where access control is on."""
         self.language = link.language
         self.version = link.version
         self.seen_ms = seen_ms
@@ -78,9 +92,7 @@ class ConsumerGroup:
                 # Members that started earlier have an older view; the newest counts.
                 wanted[one.topic] = known
             else:
-                wanted[one.topic] = subscriptions.build_anyhow(
-                    one.sub_string, one.expression_type, one.sub_version
-                )
+                wanted[one.topic] = subscriptions.unread(one)
         changed = wanted.keys() != self.subscriptions.keys() or any(
             wanted[topic].version != known.version
             for topic, known in self.subscriptions.items()
@@ -88,6 +100,19 @@ class ConsumerGroup:
         self.data = data
         self.subscriptions = wanted
         return changed
+
+    def subscription(self, topic: str, limits: RequestsConfig) -> Subscription | None:
+        """What the group wants of a topic, ready for reading; None for nothing.
+
+        Raises:
+            NotCompiledError: It takes time to read: `sql.compile_later`, and again.
+        """
+        known = self.subscriptions.get(topic)
+        if known is not None and not known.is_read:
+            known = subscriptions.read(known, limits)
+            if len(known.expression) <= subscriptions.KEPT_CHARACTERS:
+                self.subscriptions[topic] = known
+        return known
 
 
 class Clients:
@@ -99,12 +124,14 @@ class Clients:
     Args:
         now_ms: The clock.
         notify: Called with the links and the name of a consumer group that changed.
+        owners: Whose the client ids are.
     """
 
     def __init__(
         self,
         now_ms: Callable[[], int],
         notify: Callable[[list[Link], str], None],
+        owners: Owners | None = None,
     ) -> None:
         self._now_ms = now_ms
         self._notify = notify
@@ -114,6 +141,7 @@ class Clients:
         self._producer_links: dict[str, Link] = {}
         self._elsewhere: dict[str, str] = {}
         self._tells = True
+        self.owners = owners or Owners()
 
     async def take_over(self) -> None:
         """Tell of changes, and of those that nobody may have told of meanwhile."""
@@ -164,18 +192,35 @@ class Clients:
         if len(self._elsewhere) > MAX_ELSEWHERE:
             del self._elsewhere[next(iter(self._elsewhere))]
 
-    def register_producer(self, link: Link, client_id: str, group: str) -> None:
-        """A heartbeat named this producer."""
+    def register_producer(
+        self,
+        link: Link,
+        client_id: str,
+        group: str,
+        principal: Principal | None = None,
+    ) -> None:
+        """A heartbeat named this producer.
+
+        Raises:
+            TakenError: The client id is another principal's.
+        """
+        self.owners.claim(link, client_id, principal)
         members = self._producers.setdefault(group, {})
         before = members.get(link)
-        self._see(members, link, client_id)
+        self._see(members, link, client_id, principal)
         self._groups_of_link.setdefault(link, set()).add((False, group))
         self._producer_links[client_id] = link
         if before is not None and before.client_id != client_id:
             self._forget_producer(link, before.client_id)
 
     def register_consumer(
-        self, link: Link, client_id: str, data: ConsumerData, *, notify: bool = True
+        self,
+        link: Link,
+        client_id: str,
+        data: ConsumerData,
+        principal: Principal | None = None,
+        *,
+        notify: bool = True,
     ) -> bool:
         """A heartbeat named this consumer; tells whether its group changed.
 
@@ -183,14 +228,19 @@ class Clients:
             link: The connection it came on.
             client_id: Who sent it.
             data: The group, and what the client wants of which topics.
+            principal: Who that is, where access control is on.
             notify: Whether the group wants its members told of changes.
+
+        Raises:
+            TakenError: The client id is another principal's.
         """
+        self.owners.claim(link, client_id, principal)
         name = data.group_name
         group = self._consumers.get(name) or ConsumerGroup(name, data)
         changed = group.update(data)
         group.notify = notify
         self._consumers[name] = group
-        joined = self._see(group.members, link, client_id)
+        joined = self._see(group.members, link, client_id, principal)
         self._groups_of_link.setdefault(link, set()).add((True, name))
         if joined or changed:
             self._tell(group)
@@ -200,12 +250,19 @@ class Clients:
         if group.notify and self._tells:
             self._notify(list(group.members), group.name)
 
-    def _see(self, members: dict[Link, Member], link: Link, client_id: str) -> bool:
+    def _see(
+        self,
+        members: dict[Link, Member],
+        link: Link,
+        client_id: str,
+        principal: Principal | None,
+    ) -> bool:
         member = members.get(link)
         if member is not None and member.client_id == client_id:
             member.seen_ms = self._now_ms()
+            member.principal = principal
             return False
-        members[link] = Member(link, client_id, self._now_ms())
+        members[link] = Member(link, client_id, self._now_ms(), principal)
         return True
 
     def touch(self, link: Link) -> None:
@@ -222,7 +279,7 @@ class Clients:
         member = members.pop(link, None)
         if not members:
             self._producers.pop(group, None)
-        self._groups_of_link.get(link, set()).discard((False, group))
+        self._leave(link, (False, group))
         if member is not None:
             self._forget_producer(link, member.client_id)
 
@@ -237,7 +294,7 @@ class Clients:
 
     def unregister_consumer(self, link: Link, name: str) -> None:
         """A consumer stops; the others of its group share its queues."""
-        self._groups_of_link.get(link, set()).discard((True, name))
+        self._leave(link, (True, name))
         group = self._consumers.get(name)
         if group is None or group.members.pop(link, None) is None:
             return
@@ -246,8 +303,16 @@ class Clients:
         else:
             del self._consumers[name]
 
+    def _leave(self, link: Link, group: tuple[bool, str]) -> None:
+        groups = self._groups_of_link.get(link)
+        if groups is not None:
+            groups.discard(group)
+            if not groups:
+                self.owners.release(link)
+
     def disconnected(self, link: Link) -> None:
         """A connection ended, and all that was on it."""
+        self.owners.release(link)
         for is_consumer, group in self._groups_of_link.pop(link, ()):
             if is_consumer:
                 self.unregister_consumer(link, group)

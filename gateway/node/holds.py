@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from storage.api import Partition
 
@@ -18,21 +18,29 @@ class Hold:
         owner: Whose it is: the connection that it came on.
         wake: Look again; True when the pull is answered now. It must not raise.
         expire: The time is up: answer. It must not raise.
+        judge: Rules of access have changed: see whether this one may wait on.
     """
 
-    __slots__ = ("expire", "owner", "queue", "timer", "wake")
+    __slots__ = ("__weakref__", "_judge", "expire", "owner", "queue", "timer", "wake")
 
     def __init__(
         self,
         owner: object,
         wake: Callable[[], bool],
         expire: Callable[[], None],
+        judge: Callable[[Hold], Awaitable[None] | None] = lambda _: None,
     ) -> None:
         self.owner = owner
         self.wake = wake
         self.expire = expire
         self.timer: asyncio.TimerHandle | None = None
         self.queue: _Queue | None = None
+        # Given itself: whoever waits does not know its hold, so no cycle outlives it.
+        self._judge = judge
+
+    def judge(self) -> Awaitable[None] | None:
+        """See whether it may wait on."""
+        return self._judge(self)
 
 
 class _Queue:
@@ -109,6 +117,12 @@ class Holds:
         """Drop the pulls of a connection that has ended; nobody waits for answers."""
         for hold in list(self._owned.get(owner, ())):
             self._remove(hold)
+
+    def leave(self, hold: Hold) -> bool:
+        """Drop a pull that is answered now; False where it does not wait any more."""
+        is_waiting = hold.queue is not None
+        self._remove(hold)
+        return is_waiting
 
     def release(self, partition: Partition) -> None:
         """Answer the pulls that wait for a partition as if their time were up."""

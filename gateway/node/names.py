@@ -29,11 +29,14 @@ POP_TOPIC = "rmq_sys_pop_ledger"
 TIMER_GROUP = "CID_RMQ_SYS_TIMER"
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 HALF_ENDS_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 GIVEN_UP_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 TRANSACTIONS_GROUP = "CID_RMQ_SYS_TRANS"
 STAGED_TOPIC = "rmq_sys_ropeway_staged"
 BATCHES_TOPIC = "rmq_sys_ropeway_batches"
 BATCHES_GROUP = "CID_RMQ_SYS_ROPEWAY_BATCHES"
+
+SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 
 MAX_TOPIC_LENGTH = 127
 MAX_GROUP_LENGTH = 120
@@ -47,16 +50,18 @@ SYSTEM_TOPICS = frozenset(
         HALF_TOPIC,
         HALF_ENDS_TOPIC,
         GIVEN_UP_TOPIC,
-        "RMQ_SYS_TRACE_TOPIC",
+        TRACE_TOPIC,
         "SELF_TEST_TOPIC",
         "OFFSET_MOVED_EVENT",
         "CHECKPOINT_TOPIC",
     }
 )
+_OF_NOBODY = frozenset({AUTO_CREATE_TOPIC, "BenchmarkTest", "SELF_TEST_TOPIC"})
+"""System topics that hold nothing of other topics: rules are for them as for any."""
 NOT_FOR_SENDING = SYSTEM_TOPICS - {
     AUTO_CREATE_TOPIC,
     "BenchmarkTest",
-    "RMQ_SYS_TRACE_TOPIC",
+    TRACE_TOPIC,
     "CHECKPOINT_TOPIC",
 } | {TIMER_TOPIC, POP_TOPIC, STAGED_TOPIC, BATCHES_TOPIC}
 NOT_FOR_READING = frozenset({HALF_TOPIC, HALF_ENDS_TOPIC, STAGED_TOPIC, BATCHES_TOPIC})
@@ -108,6 +113,21 @@ def _complaint(what: str, name: str, limit: int) -> str | None:
 def is_system_topic(name: str) -> bool:
     """Whether the topic is not a user's."""
     return name in SYSTEM_TOPICS or name.startswith("rmq_sys_")
+
+
+def is_for_superusers(topic: str, cluster: str) -> bool:
+    """Whether a topic holds what was sent to others, whoever may read those.
+
+    Half, timed and popped messages, transactions that were given up, traces, replies.
+    """
+    return topic == reply_topic(cluster) or (
+        is_system_topic(topic) and topic not in _OF_NOBODY
+    )
+
+
+def takes_from_clients(topic: str, cluster: str) -> bool:
+    """Whether clients send to a system topic, by rules, as they do to their own."""
+    return topic in (TRACE_TOPIC, reply_topic(cluster))
 
 
 def reserved_complaint(name: str, cluster: str, broker: str) -> str | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gateway.node.leadership import Leadership
     from gateway.node.locks import QueueLocks
     from gateway.node.pulled import Pulled
+    from gateway.node.reauthorization import Reauthorization
     from gateway.node.resets import Resets
     from gateway.node.schedule import Schedule
     from gateway.node.timer.timer import Timer
@@ -43,6 +44,18 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+_BOOTED_MS = now_ms() - time.monotonic_ns() // 1_000_000
+
+
+def monotonic_ms() -> int:
+    """Milliseconds since 1970 as they were at the start, and run on from there.
+
+    What waits for a duration goes by it: setting the clock neither ends nor prolongs
+    a lock, an invisible time, or the time within which a client is to be heard.
+    """
+    return _BOOTED_MS + time.monotonic_ns() // 1_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """One process' brokers: what it stores, knows and serves."""
@@ -52,6 +65,7 @@ class Node:
     forwarder: Forwarder
     guard: Guard | None
     """Who may do what; None where everybody may do everything."""
+    reauthorization: Reauthorization
     log: Log
     compaction: Compaction
     offsets: Offsets

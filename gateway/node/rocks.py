@@ -1,11 +1,16 @@
 """What is kept in RocksDB, and can be made again from the log.
 
 The only file that knows RocksDB. Its calls may wait for the disk: a thread makes them.
+
+RocksDB's own log is not synced, and where a power cut took a part from its middle, what
+follows is applied all the same. So a store that was open when the machine went down is
+made anew; one whose process was killed is as good as before.
 """
 
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 from rocksdict import (
@@ -18,13 +23,32 @@ from rocksdict import (
     WriteBatch,
 )
 
+from storage import private
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 _OPEN_FILES = 64
 _INFO_LOGS = 2
 _END = b"\xff"
+_OPEN = "OPEN"
+"""A file that is there while a process has the store open; it names the boot."""
+
+
+def boot_id() -> str:
+    """What the kernel calls the time since the machine was started; "" if closed."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        return ""
+
+
+def _was_open_at_shutdown(directory: Path) -> bool:
+    """Whether a store was open when the machine went down, in order or not."""
+    try:
+        return (directory / _OPEN).read_bytes() != boot_id().encode()
+    except OSError:
+        return False
 
 
 class Rocks:
@@ -40,7 +64,11 @@ class Rocks:
     """A key, in filters that spare looking where a key is not; 0 for no filters."""
 
     def __init__(self, directory: Path) -> None:
-        directory.parent.mkdir(parents=True, exist_ok=True)
+        private.directory(directory)
+        self._open = directory / _OPEN
+        # Opening syncs the names in the directory, before anything is written.
+        with open(self._open, "w", encoding="ascii", opener=private.opener) as file:
+            file.write(boot_id())
         self._db = Rdict(str(directory), self._options())
 
     @classmethod
@@ -54,7 +82,7 @@ class Rocks:
         Raises:
             OSError: It cannot be used at all, or somebody else has it open.
         """
-        if not anew:
+        if not anew and not _was_open_at_shutdown(directory):
             try:
                 return cls(directory)
             except Exception as error:  # rocksdict has no class for RocksDB's
@@ -129,5 +157,7 @@ class Rocks:
         self._write(batch)
 
     def close(self) -> None:
-        """Release the directory."""
+        """Release the directory, with all in files that are synced."""
+        self._db.flush()
         self._db.close()
+        self._open.unlink()

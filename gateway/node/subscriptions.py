@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gateway.bounds import RequestsConfig
 from gateway.node import sql
 from gateway.wire import bodies, message, properties
 from storage.api import MAX_LOOKS, Filter
@@ -23,6 +24,12 @@ class SubscriptionError(Exception):
     """An expression cannot be used; the text says why."""
 
 
+KEPT_CHARACTERS = 128
+"""A subscription with so long an expression is kept with its filter, which takes fifty
+times as much memory; one with a longer expression is built for each request, from what
+`sql` keeps compiled."""
+
+
 class Subscription(NamedTuple):
     """A subscription of a group to a topic."""
 
@@ -33,17 +40,25 @@ class Subscription(NamedTuple):
     """None where all messages are wanted."""
     problem: str | None = None
     """Why the expression cannot be used, where it was kept all the same."""
+    is_read: bool = True
+    """Whether its filter is there; a heartbeat's is made when it is first used."""
 
     @property
     def tags(self) -> frozenset[str]:
         """The tags that are wanted, where it is by tags that some are."""
-        if self.filter is None or self.expression_type != bodies.TAG:
+        if self.expression_type != bodies.TAG or self.expression == bodies.SUB_ALL:
             return frozenset()
         return properties.tags_of(self.expression)
 
 
+_DEFAULT = RequestsConfig()
+
+
 def build(
-    expression: str | None, expression_type: str | None, version: int
+    expression: str | None,
+    expression_type: str | None,
+    version: int,
+    limits: RequestsConfig = _DEFAULT,
 ) -> Subscription:
     """Read an expression.
 
@@ -52,13 +67,20 @@ def build(
             condition.
         expression_type: TAG, which None and an empty one mean too, or SQL92.
         version: The client's time stamp of the subscription.
+        limits: How long it may be.
 
     Raises:
         SubscriptionError: The type is not known, or it is no expression of its type.
+        NotCompiledError: It takes time to read: `sql.compile_later`, and again.
     """
     kind = expression_type or bodies.TAG
+    if len(expression or "") > limits.expression_characters:
+        raise SubscriptionError(
+            f"expression of {len(expression or '')} characters; "
+            f"allowed: {limits.expression_characters}"
+        )
     if kind == bodies.SQL92:
-        return _by_sql(expression or "", version)
+        return _by_sql(expression or "", version, limits)
     if kind != bodies.TAG:
         raise SubscriptionError(f"expression type {kind:.40}; allowed: TAG, SQL92")
     text = (expression or bodies.SUB_ALL).strip() or bodies.SUB_ALL
@@ -67,30 +89,50 @@ def build(
     tags = properties.tags_of(text)
     if not tags:
         raise SubscriptionError(f"no tag in subscription {text!r:.80}")
+    if len(tags) > limits.expression_terms:
+        raise SubscriptionError(f"{len(tags)} tags; allowed: {limits.expression_terms}")
     hashes = frozenset(map(properties.tag_hash, tags))
     return Subscription(text, kind, version, Filter(hashes, _tagged(tags)))
 
 
-def build_anyhow(
-    expression: str | None, expression_type: str | None, version: int
-) -> Subscription:
-    """The same for a heartbeat, where a bad expression costs nothing but itself.
+def unread(one: bodies.SubscriptionData) -> Subscription:
+    """A subscription of a heartbeat, which costs nothing until somebody uses it."""
+    kind = one.expression_type or bodies.TAG
+    text = one.sub_string
+    if kind == bodies.TAG:
+        text = text.strip() or bodies.SUB_ALL
+    is_read = text == bodies.SUB_ALL and kind == bodies.TAG
+    filtering = None if is_read else _NOTHING
+    return Subscription(text, kind, one.sub_version, filtering, is_read=is_read)
 
-    RocketMQ takes the heartbeat, and refuses the pulls: so does this, with a
-    subscription that has a `problem` and wants nothing.
+
+def read(one: Subscription, limits: RequestsConfig = _DEFAULT) -> Subscription:
+    """A heartbeat's subscription with its filter.
+
+    RocketMQ takes a heartbeat with a bad expression, and refuses the pulls: so does
+    this, with a subscription that has a `problem` and wants nothing.
+
+    Raises:
+        NotCompiledError: It takes time to read: `sql.compile_later`, and again.
     """
+    if one.is_read:
+        return one
     try:
-        return build(expression, expression_type, version)
+        return build(one.expression, one.expression_type, one.version, limits)
     except SubscriptionError as error:
-        kind = expression_type or bodies.TAG
-        return Subscription(expression or "", kind, version, _NOTHING, str(error))
+        return one._replace(problem=str(error), is_read=True)
 
 
-def _by_sql(expression: str, version: int) -> Subscription:
+def _by_sql(expression: str, version: int, limits: RequestsConfig) -> Subscription:
     try:
-        condition = sql.compile_condition(expression)
+        condition = sql.compile_quickly(expression)
     except sql.SqlError as error:
         raise SubscriptionError(f"invalid SQL92 expression: {error}") from error
+    if condition.terms > limits.expression_terms:
+        raise SubscriptionError(
+            f"SQL92 expression of {condition.terms} properties; "
+            f"allowed: {limits.expression_terms}"
+        )
     looks = min(MAX_LOOKS, _LOOKS_AT_PROPERTIES // max(1, condition.terms))
     wanted = Filter(accept=condition.accepts, looks=looks)
     return Subscription(expression, bodies.SQL92, version, wanted)

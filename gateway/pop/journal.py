@@ -42,8 +42,6 @@ log = structlog.get_logger(__name__)
 _BODY_BYTES = 256 * 1024
 _READ_COUNT = 256
 _READ_BYTES = 1024 * 1024
-_SLACK_MS = 3_600_000
-"""How much further back an empty store begins to read than anything can be out."""
 _CATCH_UP_S = 10.0
 """How long receipts wait for a store that is being made."""
 
@@ -55,7 +53,6 @@ class Journal:
         topics: Where the system topic is, or will be with the first batch.
         message_log: What opens it.
         directory: The store's.
-        longest_ms: Nothing stays out for longer.
         host: This broker's packed address.
         clock: Milliseconds since 1970.
         applied: Called with changes that have come to the store.
@@ -66,12 +63,10 @@ class Journal:
         topics: Topics,
         message_log: Log,
         directory: Path,
-        longest_ms: int,
         host: Callable[[], bytes],
         clock: Callable[[], int],
         applied: Callable[[Sequence[Change]], None],
     ) -> None:
-        self._longest_ms = longest_ms
         self._topics = topics
         self._log = message_log
         self._host = host
@@ -147,8 +142,9 @@ class Journal:
         if known is not None:
             log.warning("index of pops does not fit the log: it is made again")
         await self._store.run(Store.clear)
-        since_ms = self._clock() - self._longest_ms - _SLACK_MS
-        self._read_to = await partition.offset_at(since_ms)
+        # No time says where: what is out may be older than all that a clock allows,
+        # where it was set, or where nobody was there to store it again.
+        self._read_to = partition.first
 
     async def _read_on(self, partition: Partition) -> None:
         while self._read_to < partition.end:

@@ -46,9 +46,7 @@ class Ledger:
     ) -> None:
         self.longest_ms = longest_ms
         """The longest time for which a message can be kept from others."""
-        self._journal = Journal(
-            topics, message_log, directory, longest_ms, host, clock, self._came
-        )
+        self._journal = Journal(topics, message_log, directory, host, clock, self._came)
         self._clock = clock
         self._leaving: set[bytes] = set()
         """Batches that are being stored again."""

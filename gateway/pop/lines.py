@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from gateway.node.served_topic import ServedTopic
     from storage.api import Partition
@@ -30,10 +30,21 @@ class Waiter:
         queue_id: Which queue it waits for; below 0 any.
         look: Look again; True when it is answered now. It must not raise.
         expire: The time is up: answer. It must not raise.
+        judge: Rules of access have changed: see whether this one may wait on.
         watches_only: Whether it takes nothing: who comes behind it is woken, too.
     """
 
-    __slots__ = ("expire", "line", "look", "owner", "queue_id", "timer", "watches_only")
+    __slots__ = (
+        "__weakref__",
+        "_judge",
+        "expire",
+        "line",
+        "look",
+        "owner",
+        "queue_id",
+        "timer",
+        "watches_only",
+    )
 
     def __init__(
         self,
@@ -41,6 +52,7 @@ class Waiter:
         queue_id: int,
         look: Callable[[], bool],
         expire: Callable[[], None],
+        judge: Callable[[Waiter], Awaitable[None] | None] = lambda _: None,
         *,
         watches_only: bool = False,
     ) -> None:
@@ -51,6 +63,11 @@ class Waiter:
         self.watches_only = watches_only
         self.timer: asyncio.TimerHandle | None = None
         self.line: _Line | None = None
+        self._judge = judge
+
+    def judge(self) -> Awaitable[None] | None:
+        """See whether it may wait on."""
+        return self._judge(self)
 
 
 class _Line:
@@ -173,6 +190,12 @@ class Lines:
         """Drop the pops of a connection that has ended; nobody waits for answers."""
         for waiter in list(self._owned.get(owner, ())):
             self._remove(waiter)
+
+    def leave(self, waiter: Waiter) -> bool:
+        """Drop a pop that is answered now; False where it does not wait any more."""
+        is_waiting = waiter.line is not None
+        self._remove(waiter)
+        return is_waiting
 
     def release(self, *, group: str | None = None, topic: str | None = None) -> None:
         """Answer pops of a group or a topic as if their time were up."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.node import names, storing
+from gateway.node import names, retry_names, storing
 from gateway.node.timer import waiting
 from gateway.node.timer.reading import read_scattered
 from gateway.wire import message, message_id, properties, receipt
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gateway.wire.message import Message
     from routing.api import Group
     from storage.api import Log
+    from storage.offsets import Offsets
 
 log = structlog.get_logger(__name__)
 
@@ -74,7 +75,9 @@ class Returns:
         groups: Say how often a message may come.
         message_log: Opens topics.
         timer: The topic of messages that wait.
-        retry: The kind of retry topic that is written: RETRY_V1 or RETRY_V2.
+        offsets: Tell which retry topics groups have.
+        retry: The kind of retry topic that is written: RETRY_V1 or RETRY_V2; v2 also
+            where the name of v1 is another group's, too.
     """
 
     def __init__(
@@ -83,12 +86,14 @@ class Returns:
         groups: Groups,
         message_log: Log,
         timer: Callable[[], ServedTopic],
+        offsets: Offsets,
         retry: int,
     ) -> None:
         self._topics = topics
         self._groups = groups
         self._log = message_log
         self._timer = timer
+        self._offsets = offsets
         self._retry = retry
 
     async def bring(
@@ -144,6 +149,9 @@ class Returns:
         for one in found:
             dead = one.reconsume_times >= group.retry_max_times
             name = names.dlq_topic(group.name) if dead else self._name(group, topic)
+            if not dead and self._offsets.get(group.name, name, 0) is None:
+                # From here on it is known whose messages these are.
+                self._offsets.commit(group.name, name, 0, 0)
             target = self._topics.get(name)
             if target is None:
                 target = await self._topics.ensure_derived(name, 1)
@@ -177,7 +185,13 @@ class Returns:
     def _name(self, group: Group, topic: ServedTopic) -> str:
         if receipt.kind_of(topic.name) != receipt.NORMAL:
             return topic.name
-        return receipt.retry_topic(group.name, topic.name, self._retry)
+        name = receipt.retry_topic(group.name, topic.name, self._retry)
+        place = name, group.name, topic.name
+        if self._retry == receipt.RETRY_V1 and retry_names.is_shared(
+            *place, self._groups, self._offsets
+        ):
+            return receipt.retry_topic(group.name, topic.name, receipt.RETRY_V2)
+        return name
 
     def _append(
         self, target: ServedTopic, one: Message, pairs: dict[str, str]

@@ -123,7 +123,7 @@ class Pop:
             clock,
         )
         kind = receipt.RETRY_V2 if config.retry_topic_v2 else receipt.RETRY_V1
-        returns = Returns(topics, groups, message_log, timer, kind)
+        returns = Returns(topics, groups, message_log, timer, offsets, kind)
         self._upkeep = Upkeep(self.handouts, self.ledger, returns, self.lines, clock)
         self.roll_back = self._upkeep.roll_back
         self._tasks: set[asyncio.Task[None]] = set()

@@ -28,6 +28,8 @@ RETRY_FIRST_EVERY = 5
 MAX_BYTES = 4 * 1024 * 1024
 """Most that one pop gives; one message it gives in any case."""
 
+_ALL = (receipt.RETRY_V1, receipt.RETRY_V2)
+_OWN = (receipt.RETRY_V2,)
 _OFFSET = struct.Struct(">q")
 _OFFSET_AT = 20
 _PLACE = struct.Struct(">i4xqq")
@@ -49,6 +51,8 @@ class Wanted(NamedTuple):
     """Where a group begins that has never consumed a queue."""
     in_order: bool = False
     attempt: str | None = None
+    own_retries: bool = False
+    """Whether a retry topic is left alone that is others', too, by its name."""
     priority_percent: int = 0
     """So many pops in a hundred begin at the last queue: that of highest priority."""
 
@@ -122,7 +126,7 @@ def places(
         return
     retries = []
     if not wanted.in_order:
-        for kind in (receipt.RETRY_V1, receipt.RETRY_V2):
+        for kind in _OWN if wanted.own_retries else _ALL:
             name = receipt.retry_topic(wanted.group, wanted.topic, kind)
             if retry := topics.get(name):
                 retries.append((retry, 0, kind))

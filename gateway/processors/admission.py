@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from acl.api import Credentials, Verdict
+from gateway.node import names
 from gateway.processors.context import Refusal, request_name
-from gateway.wire.codes import ResponseCode
+from gateway.processors.needs import PUB, topic_need
+from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.frame import decode_fields
 from gateway.wire.header import ROWS, decode_request
 from gateway.wire.signing import claims_in
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from acl.api import Guard, Need
+    from gateway.node.clients import Member
+    from gateway.node.transactions.checks import Permitted
     from gateway.processors.context import Context
     from gateway.processors.needs import Needs
     from gateway.wire.frame import Envelope
@@ -116,8 +120,11 @@ async def _once(permitted: Awaitable[None], header: Header) -> Header:
 def _know(context: Context, identified: Verdict) -> None:
     if not identified.allowed:
         raise _refusal(identified)
+    peer = context.peer
+    if not peer.known:
+        peer.become_known()
     context.principal = principal = identified.principal
-    share = context.peer.share
+    share = peer.share
     if share is not None and principal is not None and not share.is_of(principal):
         raise Refusal(
             ResponseCode.SYSTEM_BUSY,
@@ -147,6 +154,30 @@ async def _refuse_later(verdict: Awaitable[Verdict]) -> None:
 
 def _refusal(verdict: Verdict) -> Refusal:
     return Refusal(ResponseCode.NO_PERMISSION, verdict.remark)
+
+
+def sender_check(guard: Guard | None) -> Permitted | None:
+    """What says whether a producer may send to a topic now; None: all may.
+
+    That a client says in its heartbeats that it is a producer of a group proves
+    nothing: these need no permission, as with RocketMQ 5.5.
+    """
+    if guard is None:
+        return None
+
+    async def permitted(producer: Member, topic: str) -> bool:
+        if topic.startswith(names.RETRY_PREFIX):
+            # No client begins a transaction there, and who may know depends on more.
+            return False
+        verdict = guard.permit(
+            producer.principal,
+            (topic_need(topic, (PUB,)),),
+            producer.link.source,
+            request_name(RequestCode.CHECK_TRANSACTION_STATE),
+        )
+        return (verdict if isinstance(verdict, Verdict) else await verdict).allowed
+
+    return permitted
 
 
 def credentials_of(envelope: Envelope, body: bytes) -> Credentials:

@@ -84,7 +84,7 @@ class Assignments(Body, frozen=True):
 
 def _consumed(_: QueryAssignment, context: Context) -> Iterator[Need]:
     query = bodies.decode(AssignmentQuery, context.body)
-    return popped_needs(query.consumer_group, query.topic, (SUB,))
+    return popped_needs(context.node, query.consumer_group, query.topic, (SUB,))
 
 
 @handles(QueryAssignment, Needs(_consumed))
@@ -185,7 +185,7 @@ def _mode(context: Context, topic: str, group: str) -> RequestMode:
 
 def _set(_: SetMessageRequestMode, context: Context) -> Iterator[Need]:
     wanted = bodies.decode(RequestMode, context.body)
-    return popped_needs(wanted.consumer_group, wanted.topic, (UPDATE,))
+    return popped_needs(context.node, wanted.consumer_group, wanted.topic, (UPDATE,))
 
 
 @handles(SetMessageRequestMode, Needs(_set))

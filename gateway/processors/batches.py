@@ -13,9 +13,9 @@ import msgspec
 from gateway.node import names
 from gateway.node.delays import DELAYING
 from gateway.processors import lookup
-from gateway.processors.context import Answer, Context, Refusal
+from gateway.processors.context import Answer, Context, Refusal, check_batch
 from gateway.processors.dispatch import handles
-from gateway.processors.needs import KNOWN, PUB, on_topic
+from gateway.processors.needs import KNOWN, PUB, on_topic, topic_need
 from gateway.wire import bodies, message, properties
 from gateway.wire.batch import decode_batch
 from gateway.wire.codes import ResponseCode
@@ -75,6 +75,7 @@ def _check_producer(producer_id: str) -> None:
 
 def _check_entries(node: Node, body: bytes) -> None:
     """Refuse now what could not be delivered later."""
+    check_batch(body, node.config.requests.batch_messages)
     entries = decode_batch(body)
     if not entries:
         raise Refusal(
@@ -111,8 +112,13 @@ async def commit_batch(request: CommitBatch, context: Context) -> Answer:
         raise Refusal(
             ResponseCode.INVALID_PARAMETER, f"body names no staged messages: {error}"
         ) from error
+
+    async def may_send(topic: str) -> None:
+        # It might when it staged; who may no longer sends nothing.
+        await context.require(topic_need(topic, (PUB,)))
+
     first = await context.node.batches.commit(
-        request.producer_id, request.batch_id, asked.staged, _owner(context)
+        request.producer_id, request.batch_id, asked.staged, _owner(context), may_send
     )
     told = StagedBatch(staged={name: list(at) for name, at in first.items()})
     return Answer(body=bodies.encode(told))

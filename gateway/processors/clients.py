@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gateway.node import names, subscriptions
-from gateway.processors.context import Answer, Context, Refusal
+from gateway.processors.context import Answer, Context, Refusal, check_count
 from gateway.processors.dispatch import handles
 from gateway.processors.needs import (
     GET,
@@ -19,7 +19,7 @@ from gateway.processors.needs import (
     group_need,
     on_group,
     on_group_if_given,
-    topic_need,
+    topic_needs,
 )
 from gateway.wire import bodies
 from gateway.wire.codes import ResponseCode
@@ -43,19 +43,42 @@ _WHOLE_NEXT_TIME = Answer(
 """We keep no fingerprints of heartbeats, so none can be short."""
 
 
-def _consumed(_: HeartBeat, context: Context) -> Iterator[Need]:
+def _said(context: Context) -> bodies.HeartbeatData:
+    """What a heartbeat says.
+
+    Raises:
+        HeaderError: It is none.
+        Refusal: It says too much.
+    """
     data = bodies.decode(bodies.HeartbeatData, context.body)
+    consumers = data.consumer_data_set or ()
+    limits = context.node.config.requests
+    check_count(
+        "producers and consumers in a heartbeat",
+        len(data.producer_data_set or ()) + len(consumers),
+        limits.heartbeat_groups,
+    )
+    check_count(
+        "subscriptions in a heartbeat",
+        sum(len(one.subscription_data_set or ()) for one in consumers),
+        limits.heartbeat_subscriptions,
+    )
+    return data
+
+
+def _consumed(_: HeartBeat, context: Context) -> Iterator[Need]:
+    data = _said(context)
     for consumer in data.consumer_data_set or ():
         yield group_need(consumer.group_name, (SUB,))
         for subscription in consumer.subscription_data_set or ():
-            yield topic_need(subscription.topic, (SUB,))
+            yield from topic_needs(context.node, subscription.topic, (SUB,))
 
 
 @handles(HeartBeat, Needs(_consumed), anywhere=True)
 async def heart_beat(_: HeartBeat, context: Context) -> Answer:
     """A client lives, and has these producers and consumers."""
     node = context.node
-    data = bodies.decode(bodies.HeartbeatData, context.body)
+    data = _said(context)
     if data.without_sub:
         # Short, as to a broker that keeps fingerprints; what the client wants of which
         # topics is not in it.
@@ -71,7 +94,7 @@ async def heart_beat(_: HeartBeat, context: Context) -> Answer:
     if not context.peer.closed:
         for producer in data.producer_data_set or ():
             node.clients.register_producer(
-                context.peer, data.client_id, producer.group_name
+                context.peer, data.client_id, producer.group_name, context.principal
             )
     if refused is not None:
         raise refused
@@ -103,6 +126,7 @@ async def _register(
             context.peer,
             client_id,
             consumer,
+            context.principal,
             notify=group.notify_consumer_ids_changed_enable,
         )
 
@@ -121,7 +145,12 @@ def unregister_client(request: UnregisterClient, context: Context) -> Answer:
 def check_client_config(_: CheckClientConfig, context: Context) -> Answer:
     """Whether a subscription's expression can be used here."""
     asked = bodies.decode(bodies.CheckClientBody, context.body).subscription_data
-    subscriptions.build(asked.sub_string, asked.expression_type, asked.sub_version)
+    subscriptions.build(
+        asked.sub_string,
+        asked.expression_type,
+        asked.sub_version,
+        context.node.config.requests,
+    )
     return Answer()
 
 
@@ -140,11 +169,31 @@ def get_consumer_list(request: GetConsumerListByGroup, context: Context) -> Answ
     )
 
 
-def _locked(_: object, context: Context) -> Iterator[Need]:
+def _queues(context: Context) -> bodies.LockBatchBody:
+    """What queues a client names.
+
+    Raises:
+        HeaderError: It names none.
+        Refusal: It names too many.
+    """
     asked = bodies.decode(bodies.LockBatchBody, context.body)
+    limit = context.node.config.requests.queues
+    check_count("queues to lock or unlock", len(asked.mq_set), limit)
+    return asked
+
+
+def _locked(_: object, context: Context) -> Iterator[Need]:
+    asked = _queues(context)
     yield group_need(asked.consumer_group, (SUB,))
     for name in {queue.topic for queue in asked.mq_set}:
-        yield topic_need(name, (SUB,))
+        yield from topic_needs(context.node, name, (SUB,))
+
+
+def _holder(asked: bodies.LockBatchBody, context: Context) -> str:
+    """Who holds a lock: nobody does by another principal's client id."""
+    if context.principal is None:
+        return asked.client_id
+    return f"{asked.client_id} of {context.principal}"
 
 
 @handles(LockBatchMq, Needs(_locked))
@@ -152,9 +201,11 @@ def lock_queues(
     _: LockBatchMq, context: Context
 ) -> Answer | Coroutine[None, None, Answer]:
     """Take queues for one client of a group."""
-    asked = bodies.decode(bodies.LockBatchBody, context.body)
+    asked = _queues(context)
     queues = {(queue.topic, queue.queue_id): queue for queue in asked.mq_set}
-    held = context.node.locks.lock(asked.consumer_group, asked.client_id, queues)
+    held = context.node.locks.lock(
+        asked.consumer_group, _holder(asked, context), queues
+    )
     locked = bodies.LockedQueues(lock_ok_mq_set=[queues[queue] for queue in held])
     answer = Answer(body=bodies.encode(locked))
     if context.node.locks.shared:
@@ -170,7 +221,7 @@ async def _when_kept(answer: Answer, context: Context) -> Answer:
 @handles(UnlockBatchMq, Needs(_locked))
 def unlock_queues(_: UnlockBatchMq, context: Context) -> Answer:
     """Give queues of one client of a group free."""
-    asked = bodies.decode(bodies.LockBatchBody, context.body)
+    asked = _queues(context)
     queues = [(queue.topic, queue.queue_id) for queue in asked.mq_set]
-    context.node.locks.unlock(asked.consumer_group, asked.client_id, queues)
+    context.node.locks.unlock(asked.consumer_group, _holder(asked, context), queues)
     return Answer()

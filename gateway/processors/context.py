@@ -10,11 +10,13 @@ import msgspec
 import structlog
 
 from acl.api import Principal, Source, Verdict
+from gateway.node import names
 from gateway.node.clients import Link
 from gateway.node.node import Node
 from gateway.processors.errors import code_of
+from gateway.wire.batch import has_more_than
 from gateway.wire.codes import RESPONSE_FLAG, RequestCode, ResponseCode
-from gateway.wire.frame import Buffer, encode_frame
+from gateway.wire.frame import Buffer, Envelope, encode_frame
 from gateway.wire.header import Header, to_fields
 
 if TYPE_CHECKING:
@@ -37,6 +39,31 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a fault
         super().__init__(remark)
         self.code = code
         self.remark = remark
+
+
+def check_count(what: str, count: int, allowed: int) -> None:
+    """Refuse a request that lists more than it may.
+
+    Raises:
+        Refusal: It does.
+    """
+    if count > allowed:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER, f"{count} {what}; allowed: {allowed}"
+        )
+
+
+def check_batch(body: bytes, allowed: int) -> None:
+    """Refuse a batch with more messages than it may have, before any is read.
+
+    Raises:
+        Refusal: It has.
+    """
+    if has_more_than(allowed, body):
+        raise Refusal(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"more than {allowed} messages in a batch; allowed: {allowed}",
+        )
 
 
 class ForMasterError(Exception):
@@ -64,6 +91,8 @@ class Peer(Link, Protocol):
     """Whether another node sent the request on, from a client of its own."""
     source: Source
     """Where its requests come from, for access control."""
+    known: bool
+    """Whether somebody was known by one of its requests; always without guard."""
     identified: bool
     """Whether it is known who sends its requests: they need not say so themselves."""
     principal: Principal | None
@@ -84,6 +113,9 @@ class Peer(Link, Protocol):
     @property
     def congested(self) -> bool:
         """Whether the client takes answers more slowly than it asks."""
+
+    def become_known(self) -> None:
+        """Somebody was: it may send more."""
 
     def respond(self, *data: Buffer) -> None:
         """Send a whole answer, in pieces, at the end of this tick."""
@@ -115,6 +147,15 @@ class Answer(msgspec.Struct, frozen=True):
     body: Buffer = b""
 
 
+def shows(node: Node, principal: Principal | None, topic: str) -> bool:
+    """Whether lists show a topic to somebody; to nobody: where nothing is guarded."""
+    return (
+        principal is None
+        or principal.super
+        or not names.is_for_superusers(topic, node.config.cluster)
+    )
+
+
 class Context(msgspec.Struct, gc=False):
     """One request, and what it may use."""
 
@@ -130,13 +171,19 @@ class Context(msgspec.Struct, gc=False):
     """When it came, by `time.monotonic`, where it is timed; else 0."""
     principal: Principal | None = None
     """Who sent it; None where nothing is guarded, or nobody knows in a dry run."""
+    envelope: Envelope | None = None
+    """The request, to be judged again while it waits; None where nothing is guarded."""
 
     def timed(self) -> None:
         """A request that is timed is answered now."""
         self.node.latencies.observe(self.code, self.came_s)
 
-    async def require(self, need: Need) -> None:
-        """Refuse the request unless its sender may do this, too.
+    def shows(self, topic: str) -> bool:
+        """Whether a list of topics shows this one to who sent the request."""
+        return shows(self.node, self.principal, topic)
+
+    async def require(self, *needs: Need) -> None:
+        """Refuse the request unless its sender may do all this, too.
 
         For what is known only after a look into what is stored.
 
@@ -147,7 +194,7 @@ class Context(msgspec.Struct, gc=False):
         if guard is None:
             return
         verdict = guard.permit(
-            self.principal, (need,), self.peer.source, request_name(self.code)
+            self.principal, needs, self.peer.source, request_name(self.code)
         )
         if not isinstance(verdict, Verdict):
             verdict = await verdict

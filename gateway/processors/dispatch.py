@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gateway.node.forwarder import ForwardingError
 from gateway.node.leadership import NoLeaderError
+from gateway.node.sql import NotCompiledError, compile_later
 from gateway.processors.admission import admit
 from gateway.processors.context import LATER, Answer, Context, Later, request_name
 from gateway.processors.unsupported import REASONS
-from gateway.wire.codes import ONE_WAY_FLAG, ResponseCode
+from gateway.wire.codes import ONE_WAY_FLAG, RequestCode, ResponseCode
 from gateway.wire.frame import encode_frame
 from gateway.wire.header import ROWS, Header, decode_request, row_of
 from storage.api import NotReadyError
@@ -49,6 +50,23 @@ READS: set[int] = set()
 
 _NAMING_BROKER: set[int] = set()
 """Codes of requests that may say which broker they are for."""
+
+_WITH_MESSAGES = frozenset(
+    {
+        RequestCode.SEND_MESSAGE,
+        RequestCode.SEND_MESSAGE_V2,
+        RequestCode.SEND_BATCH_MESSAGE,
+        RequestCode.SEND_REPLY_MESSAGE,
+        RequestCode.SEND_REPLY_MESSAGE_V2,
+        RequestCode.ROPEWAY_STAGE,
+        RequestCode.ROPEWAY_FORWARD,
+        RequestCode.ROPEWAY_RELAY,
+    }
+)
+"""Codes of requests whose body may be as long as a frame."""
+
+_LATER_ERRORS = NotReadyError, NotCompiledError
+"""What a request waits for, and is worked on anew then."""
 
 _OPEN_S = 15.0
 """How long a request waits for its topic to be opened."""
@@ -113,6 +131,16 @@ def dispatch(
     processor = PROCESSORS.get(code)
     if processor is None:
         _refuse_unsupported(context)
+    elif (
+        len(body) > node.config.requests.body_bytes
+        and code not in _WITH_MESSAGES
+        and not peer.forwarded
+    ):
+        context.refuse(
+            ResponseCode.INVALID_PARAMETER,
+            f"body of {len(body)} bytes in {request_name(code)}; "
+            f"allowed: {node.config.requests.body_bytes}",
+        )
     elif node.guard is None or NEEDS[code].of_nodes:
         _work(context, processor, envelope)
     else:
@@ -123,6 +151,7 @@ def _admit(
     context: Context, guard: Guard, processor: Processor, envelope: Envelope
 ) -> None:
     """Work on a request, if whoever sent it may have that done."""
+    context.envelope = envelope
     try:
         admitted = admit(context, guard, NEEDS[context.code], envelope)
     except Exception as error:  # noqa: BLE001 - turned into an answer
@@ -132,6 +161,60 @@ def _admit(
         _work(context, processor, envelope, admitted)
     else:
         context.node.spawn(work_once(admitted, context, envelope))
+
+
+def judge_again(context: Context, leave: Callable[[], bool]) -> Awaitable[None] | None:
+    """Refuse a request that waits, unless its sender may still have it done.
+
+    Args:
+        context: The request.
+        leave: Have it wait no more; False where it does not.
+    """
+    guard, envelope = context.node.guard, context.envelope
+    if guard is None or envelope is None:
+        return None
+    try:
+        admitted = admit(context, guard, NEEDS[context.code], envelope)
+    except Exception as error:  # noqa: BLE001 - turned into an answer
+        if leave():
+            context.fail(error)
+        return None
+    return (
+        None if isinstance(admitted, Header) else _leave_later(context, admitted, leave)
+    )
+
+
+async def _leave_later(
+    context: Context, admitted: Awaitable[Header], leave: Callable[[], bool]
+) -> None:
+    try:
+        await admitted
+    except Exception as error:  # noqa: BLE001 - turned into an answer
+        if leave():
+            context.fail(error)
+
+
+class Interruptible:
+    """A request whose task waits, and is judged again meanwhile; a context manager."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._task: asyncio.Task[Any] | None = None
+
+    def __enter__(self) -> None:
+        self._task = asyncio.current_task()
+        if self._context.node.guard is not None:
+            self._context.node.reauthorization.add(self)
+
+    def __exit__(self, *_: object) -> None:
+        self._task = None
+
+    def judge(self) -> Awaitable[None] | None:
+        """See whether the request may still be done."""
+        return judge_again(self._context, self._leave)
+
+    def _leave(self) -> bool:
+        return self._task is not None and self._task.cancel()
 
 
 async def work_once(
@@ -174,8 +257,8 @@ def _work(
             context.answer(result)
         else:
             node.spawn(_wait(context, result, envelope))
-    except NotReadyError as error:
-        node.spawn(_work_when_open(context, error.topic, envelope))
+    except _LATER_ERRORS as error:
+        node.spawn(_work_when_ready(context, error, envelope))
     except Exception as error:  # noqa: BLE001 - turned into an answer
         _fail(context, error, envelope)
 
@@ -194,21 +277,27 @@ async def _wait(
         outcome = await result
         if isinstance(outcome, (Header, Answer)):
             context.answer(outcome)
-    except NotReadyError as error:
-        await _work_when_open(context, error.topic, envelope)
+    except _LATER_ERRORS as error:
+        await _work_when_ready(context, error, envelope)
     except Exception as error:  # noqa: BLE001 - turned into an answer
         _fail(context, error, envelope)
 
 
-async def _work_when_open(context: Context, topic: str, envelope: Envelope) -> None:
+async def _work_when_ready(
+    context: Context, missing: NotReadyError | NotCompiledError, envelope: Envelope
+) -> None:
+    """Work on a request once its topic is open, or its expression compiled."""
     try:
-        await asyncio.wait_for(context.node.log.ready(topic), _OPEN_S)
+        if isinstance(missing, NotCompiledError):
+            await compile_later(missing.text)
+        else:
+            await asyncio.wait_for(context.node.log.ready(missing.topic), _OPEN_S)
+            context.as_slave = False
     except TimeoutError:
-        _fail(context, NotReadyError(topic), envelope)
+        _fail(context, missing, envelope)
     except Exception as error:  # noqa: BLE001 - turned into an answer
         _fail(context, error, envelope)
     else:
-        context.as_slave = False
         _work(context, PROCESSORS[context.code], envelope)
 
 
@@ -252,9 +341,10 @@ async def _forward(context: Context, node: Broker, envelope: Envelope) -> None:
         version=envelope.version,
     )
     try:
-        answer = await context.node.forwarder.forward(
-            node.addresses[0], frame, peer.address, context.principal
-        )
+        with Interruptible(context):
+            answer = await context.node.forwarder.forward(
+                node.addresses[0], frame, peer.address, context.principal
+            )
     except ForwardingError as error:
         context.fail(error)
         return

@@ -13,6 +13,8 @@ from gateway.node.forwarder import ForwardingError
 from gateway.node.leadership import HandOverError, NoLeaderError
 from gateway.node.message_keys import MissingKeyError
 from gateway.node.message_types import WrongTypeError
+from gateway.node.owners import TakenError
+from gateway.node.sql import CompilerBusyError
 from gateway.node.subscriptions import SubscriptionError
 from gateway.node.timer.thread import IndexLostError
 from gateway.node.timer.waiting import BadTimeError
@@ -47,12 +49,14 @@ CODES: dict[type[Exception], ResponseCode] = {
     BatchError: ResponseCode.INVALID_PARAMETER,
     SubscriptionQuotaError: ResponseCode.LITE_SUBSCRIPTION_QUOTA_EXCEEDED,
     ForeignBatchError: ResponseCode.NO_PERMISSION,
+    TakenError: ResponseCode.NO_PERMISSION,
     NoLeaderError: ResponseCode.SERVICE_NOT_AVAILABLE,
     HandOverError: ResponseCode.ILLEGAL_OPERATION,
     # The other node may have done it, like a log that does not answer.
     ForwardingError: ResponseCode.SYSTEM_ERROR,
     RouteError: ResponseCode.SERVICE_NOT_AVAILABLE,
     LogBusyError: ResponseCode.SYSTEM_BUSY,
+    CompilerBusyError: ResponseCode.SYSTEM_BUSY,
     NotReadyError: ResponseCode.SERVICE_NOT_AVAILABLE,
     LogUnavailableError: ResponseCode.SERVICE_NOT_AVAILABLE,
     # Not a success, and not a reason to think that nothing was stored.

@@ -67,6 +67,8 @@ def _believe(request: Forward, context: Context) -> Principal | None:
         context.node.forwarder.seal.check(
             Sealed(*fields), context.body, seal, peer.advertised
         )
+        if not peer.known:
+            peer.become_known()
         if request.principal is None:
             return None
         return msgspec.json.decode(request.principal, type=Principal)
@@ -83,6 +85,7 @@ class ForwardedPeer:
     """A client of another node, behind the connection of that node: a `Peer`."""
 
     forwarded = True
+    known = True
     identified = True
     share = None
 
@@ -115,6 +118,9 @@ class ForwardedPeer:
     def congested(self) -> bool:
         """Whether the node takes answers more slowly than it asks."""
         return self._near.congested
+
+    def become_known(self) -> None:
+        """Nothing: who sent the request on knows its client."""
 
     def respond(self, *data: Buffer) -> None:
         """Answer the node with the client's answer."""

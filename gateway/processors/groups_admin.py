@@ -200,6 +200,10 @@ def query_topics_by_consumer(
     """The topics that a group has offsets in."""
     topics = bodies.TopicList(
         broker_addr=context.peer.advertised,
-        topic_list=context.node.offsets.topics(request.group),
+        topic_list=[
+            topic
+            for topic in context.node.offsets.topics(request.group)
+            if context.shows(topic)
+        ],
     )
     return Answer(body=bodies.encode(topics))

@@ -12,7 +12,7 @@ from gateway.lite import names, settings
 from gateway.lite.resetting import Begin
 from gateway.processors import pop
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
+from gateway.processors.dispatch import Interruptible, handles
 from gateway.processors.needs import SUB, Needs, on_popped, popped_needs
 from gateway.wire import bodies, receipt
 from gateway.wire.codes import ResponseCode
@@ -52,7 +52,7 @@ async def pop_lite_message(request: PopLiteMessage, context: Context) -> Answer:
     pop.check_count(request.max_msg_num)
     pop.check_invisible(context, request.invisible_time, 1)
     lite, peer = context.node.lite, context.peer
-    one = lite.subscriber(group.name, request.client_id, topic)
+    one = _subscriber(context, group.name, request.client_id, topic)
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + min(request.poll_time, pop.MAX_POLL_MS) / 1000
     while True:
@@ -73,7 +73,8 @@ async def pop_lite_message(request: PopLiteMessage, context: Context) -> Answer:
             return Answer(ResponseCode.SUCCESS, "FOUND", reply, body=body)
         peer.hold()
         try:
-            came = await lite.wait(one, ends_at - loop.time())
+            with Interruptible(context):
+                came = await lite.wait(one, ends_at - loop.time())
         finally:
             peer.unhold()
         if not came or peer.closed or _is_outdated(one, group, topic, context):
@@ -136,7 +137,7 @@ def _subscriptions(context: Context) -> list[LiteSubscription]:
 
 def _subscribed(_: LiteSubscriptionCtl, context: Context) -> Iterator[Need]:
     for group, topic in {(one.group, one.topic) for one in _subscriptions(context)}:
-        yield from popped_needs(group, topic, (SUB,))
+        yield from popped_needs(context.node, group, topic, (SUB,))
 
 
 @handles(LiteSubscriptionCtl, Needs(_subscribed))
@@ -154,9 +155,29 @@ async def lite_subscription_ctl(_: LiteSubscriptionCtl, context: Context) -> Ans
         _check_names(wanted)
         places = _places(wanted.group, wanted.topic, context)
         topic, bound = places[1:]
-        one = context.node.lite.subscriber(wanted.group, wanted.client_id, topic)
+        one = _subscriber(context, wanted.group, wanted.client_id, topic)
         await change(context.node.lite, one, bound, wanted)
     return Answer()
+
+
+def _subscriber(
+    context: Context, group: str, client_id: str, topic: ServedTopic
+) -> Subscriber:
+    """A client's subscription, which is its principal's alone.
+
+    Raises:
+        TakenError: Another principal's client has the id.
+    """
+    lite, principal = context.node.lite, context.principal
+    owners = context.node.clients.owners
+    found = lite.subscribers.find(group, client_id)
+    owner = found.owner if found is not None else None
+    owner = owner or owners.of(client_id)
+    if owner is not None:
+        owners.check(client_id, owner, principal)
+    one = lite.subscriber(group, client_id, topic)
+    one.owner = principal
+    return one
 
 
 def _check_names(wanted: LiteSubscription) -> None:
@@ -187,7 +208,7 @@ async def _replace(
 async def _leave(
     lite: Lite, one: Subscriber, _: LiteGroup, __: LiteSubscription
 ) -> None:
-    lite.gone(one.client_id, one.group)
+    lite.gone(one.client_id, one.group, one.owner)
 
 
 _ACTIONS: dict[

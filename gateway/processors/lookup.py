@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gateway.node import names
 from gateway.processors.context import Refusal
-from gateway.processors.needs import topic_need
+from gateway.processors.needs import topic_needs
 from gateway.wire import message_id
 from gateway.wire.codes import ResponseCode
 
@@ -60,7 +60,7 @@ async def permitted(
         Refusal: It may not, too; what it says of the topic counts for nothing.
     """
     name, data = await _found(context.node, identity, topic, group)
-    await context.require(topic_need(name, actions))
+    await context.require(*topic_needs(context.node, name, actions))
     return data
 
 

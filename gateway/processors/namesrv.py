@@ -164,7 +164,7 @@ async def get_broker_cluster_info(_: GetBrokerClusterInfo, context: Context) -> 
 @handles(GetAllTopicList, on_every_topic(GET, LIST), anywhere=True)
 async def get_all_topic_list(_: GetAllTopicList, context: Context) -> Answer:
     """The names of all topics."""
-    topics = sorted((await _caught_up(context)).topics)
+    topics = sorted(filter(context.shows, (await _caught_up(context)).topics))
     return Answer(body=bodies.encode(bodies.TopicList(topic_list=topics)))
 
 
@@ -182,7 +182,7 @@ async def get_topics_by_cluster(
     topics = sorted(
         name
         for name, topic in routes.topics.items()
-        if not brokers.isdisjoint(topic.route)
+        if not brokers.isdisjoint(topic.route) and context.shows(name)
     )
     return Answer(body=bodies.encode(bodies.TopicList(topic_list=topics)))
 

@@ -1,7 +1,8 @@
 """What a request must be allowed: declared with its processor, by these few words.
 
 `handles(PullMessage, on_topic(SUB) & on_group(SUB))` says that a pull needs Sub on what
-its fields `topic` and `consumer_group` name. A retry topic is its group's.
+its fields `topic` and `consumer_group` name. A retry topic is its group's, and of the
+topic that was popped; where its name has several readings, each of them is needed.
 
 Source: DefaultAuthorizationContextBuilder and the headers' RocketMQAction, RocketMQ
 5.5.0, which check nothing where a header has no annotation, or a field is left out.
@@ -13,11 +14,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from acl.api import Action, Need, Resource, ResourceKind
-from gateway.node import names
+from gateway.node import names, retry_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from gateway.node.node import Node
     from gateway.processors.context import Context
 
     Ask = Callable[[Any, Context], Iterator[Need]]
@@ -66,10 +68,19 @@ KNOWN = Needs(_nothing)
 
 
 def topic_need(name: str, actions: tuple[Action, ...]) -> Need:
-    """What is needed for a topic, or for the group whose retry topic it is."""
-    if name.startswith(names.RETRY_PREFIX):
-        return group_need(name, actions)
+    """What is needed for a topic that is no retry topic."""
     return Need(Resource(ResourceKind.TOPIC, name), actions)
+
+
+def topic_needs(node: Node, name: str, actions: tuple[Action, ...]) -> Iterator[Need]:
+    """What is needed for a topic, or for those whose messages a retry topic holds."""
+    if not name.startswith(names.RETRY_PREFIX):
+        yield topic_need(name, actions)
+        return
+    for group, topic in retry_names.readings(name, node.groups, node.offsets):
+        yield group_need(group, actions)
+        if topic is not None:
+            yield topic_need(topic, actions)
 
 
 def group_need(name: str, actions: tuple[Action, ...]) -> Need:
@@ -86,7 +97,9 @@ def cluster_need(name: str, actions: tuple[Action, ...]) -> Need:
 def on_topic(*actions: Action, field: str = "topic") -> Needs:
     """One of the actions on the topic that a field names; without one, on all."""
     return Needs(
-        lambda header, _: iter((topic_need(getattr(header, field) or ALL, actions),))
+        lambda header, context: topic_needs(
+            context.node, getattr(header, field) or ALL, actions
+        )
     )
 
 
@@ -100,9 +113,9 @@ def on_group(*actions: Action, field: str = "consumer_group") -> Needs:
 def on_topic_if_given(*actions: Action, field: str = "topic") -> Needs:
     """As `on_topic`; without one, nothing: something else is needed, too."""
 
-    def ask(header: Any, _: Context) -> Iterator[Need]:
+    def ask(header: Any, context: Context) -> Iterator[Need]:
         if name := getattr(header, field):
-            yield topic_need(name, actions)
+            yield from topic_needs(context.node, name, actions)
 
     return Needs(ask)
 
@@ -117,23 +130,38 @@ def on_group_if_given(*actions: Action, field: str = "consumer_group") -> Needs:
     return Needs(ask)
 
 
-def popped_needs(group: str, topic: str, actions: tuple[Action, ...]) -> Iterator[Need]:
+def popped_needs(
+    node: Node, group: str, topic: str, actions: tuple[Action, ...]
+) -> Iterator[Need]:
     """What a consumer needs that pops: its group and the topic.
 
-    A retry topic of popping is named by group and topic, and each of the two is needed.
+    A retry topic of popping is named by group and topic, and each of the two is needed,
+    besides what else the name may mean.
     """
-    yield group_need(group or ALL, actions)
-    own = names.retry_topic(group)
-    if topic.startswith((f"{own}+", f"{own}_")):
-        topic = topic[len(own) + 1 :]
-    if topic != own:
+    yield (own := group_need(group or ALL, actions))
+    if not topic.startswith(names.RETRY_PREFIX):
         yield topic_need(topic or ALL, actions)
+        return
+    found = retry_names.readings(topic, node.groups, node.offsets)
+    claimed = topic.removeprefix(f"{names.retry_topic(group)}_")
+    if claimed != topic:
+        yield topic_need(claimed or ALL, actions)
+        if node.groups.get(found[-1].group) is None and found[-1].topic is None:
+            # A group that nobody has: the name means what the client says.
+            found.pop()
+    for reading in found:
+        if (need := group_need(reading.group, actions)) != own:
+            yield need
+        if reading.topic is not None:
+            yield topic_need(reading.topic, actions)
 
 
 def on_popped(*actions: Action) -> Needs:
     """One of the actions on the group and the topic that a pop's fields name."""
     return Needs(
-        lambda header, _: popped_needs(header.consumer_group, header.topic, actions)
+        lambda header, context: popped_needs(
+            context.node, header.consumer_group, header.topic, actions
+        )
     )
 
 

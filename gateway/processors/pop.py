@@ -6,14 +6,14 @@ Source: PopMessageProcessor.java and PopLongPollingService.java, RocketMQ 5.3.4.
 from __future__ import annotations
 
 import asyncio
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from gateway.node import attributes, subscriptions
+from gateway.node import attributes, retry_names, subscriptions
 from gateway.pop.lines import Waiter
 from gateway.pop.taking import Taken, Wanted
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
-from gateway.processors.dispatch import handles
+from gateway.processors.dispatch import handles, judge_again
 from gateway.processors.needs import SUB, on_popped
 from gateway.wire import receipt
 from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
@@ -21,8 +21,9 @@ from gateway.wire.commands.pop import FROM_EARLIEST, PopMessage, PopReply
 from gateway.wire.frame import PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable, Coroutine
 
+    from gateway.bounds import RequestsConfig
     from gateway.node.served_topic import ServedTopic
     from gateway.node.subscriptions import Subscription
     from routing.api import Group
@@ -53,7 +54,9 @@ def pop_message(
         return _ensure_group_and_pop(request, context)
     topic = check(context, request.topic, request.queue_id, group)
     _check_numbers(request, context)
-    subscription = _subscription(request.exp or None, request.exp_type or None)
+    subscription = _subscription(
+        request.exp or None, request.exp_type or None, context.node.config.requests
+    )
     return _Pop(request, context, topic, group, subscription).run()
 
 
@@ -112,6 +115,18 @@ def check(context: Context, name: str, queue_id: int, group: Group) -> ServedTop
     return topic
 
 
+def judge_waiter(context: Context, waiter: Waiter) -> Awaitable[None] | None:
+    """See whether a pop, or what else waits in a line, may still wait."""
+    return judge_again(context, partial(_leave, context, waiter))
+
+
+def _leave(context: Context, waiter: Waiter) -> bool:
+    if not context.node.pop.lines.leave(waiter):
+        return False
+    context.peer.unhold()
+    return True
+
+
 def _check_numbers(request: PopMessage, context: Context) -> None:
     check_count(request.max_msg_nums)
     check_invisible(context, request.invisible_time, 1)
@@ -144,9 +159,34 @@ def check_invisible(context: Context, invisible_ms: int, least_ms: int) -> None:
         )
 
 
+def _subscription(
+    expression: str | None, kind: str | None, limits: RequestsConfig
+) -> Subscription:
+    if len(expression or "") > subscriptions.KEPT_CHARACTERS:
+        return subscriptions.build(expression, kind, 0, limits)
+    return _kept_subscription(expression, kind, limits)
+
+
 @lru_cache(maxsize=1024)
-def _subscription(expression: str | None, kind: str | None) -> Subscription:
-    return subscriptions.build(expression, kind, 0)
+def _kept_subscription(
+    expression: str | None, kind: str | None, limits: RequestsConfig
+) -> Subscription:
+    return subscriptions.build(expression, kind, 0, limits)
+
+
+def own_retries(context: Context, group: str, topic: str) -> bool:
+    """Whether a pop leaves a retry topic alone: by its name it is others', too.
+
+    Who may pop the topic in the group may not read theirs. What the group itself would
+    have stored there is stored in a topic that is its alone.
+    """
+    node = context.node
+    if node.guard is None:
+        return False
+    name = receipt.retry_topic(group, topic, receipt.RETRY_V1)
+    if node.topics.get(name) is None:
+        return False
+    return retry_names.is_shared(name, group, topic, node.groups, node.offsets)
 
 
 def _priority_percent(topic: ServedTopic, group: Group, request: PopMessage) -> int:
@@ -184,6 +224,7 @@ class _Pop:
             request.init_mode == FROM_EARLIEST,
             request.order,
             request.attempt_id,
+            own_retries(context, group.name, topic.name),
             _priority_percent(topic, group, request),
         )
 
@@ -246,7 +287,9 @@ class _Pop:
             self._ends_at = loop.time() + timeout_ms / 1000
         peer, pop = self._context.peer, self._context.node.pop
         left_ms = int((self._ends_at - loop.time()) * 1000)
-        waiter = Waiter(peer, self._request.queue_id, self._look, self._expire)
+        waiter = Waiter(
+            peer, self._request.queue_id, self._look, self._expire, self._judge
+        )
         if left_ms <= 0:
             return self._over(taken)
         if peer.closed or not pop.lines.add(
@@ -254,6 +297,8 @@ class _Pop:
         ):
             return self._empty(ResponseCode.POLLING_FULL, taken.pop_ms, taken.rest)
         peer.hold()
+        if self._context.node.guard is not None:
+            self._context.node.reauthorization.add(waiter)
         if taken.more:
             # A filter kept everything out so far, and there is more to look at.
             loop.call_soon(pop.lines.wake, self._group.name, self._topic.name)
@@ -261,6 +306,9 @@ class _Pop:
 
     def _over(self, taken: Taken) -> Answer:
         return self._empty(ResponseCode.POLLING_TIMEOUT, taken.pop_ms, taken.rest)
+
+    def _judge(self, waiter: Waiter) -> Awaitable[None] | None:
+        return judge_waiter(self._context, waiter)
 
     def _is_outdated(self) -> bool:
         """Whether group or topic were changed since the pop came, or this node gave up.

@@ -47,6 +47,7 @@ _KEPT = (
     + _END
 )
 _DONE = Answer()
+_KINDS = {str(kind): kind for kind in (receipt.RETRY_V1, receipt.RETRY_V2)}
 _batch = msgspec.json.Decoder(BatchAcks, strict=False)
 
 
@@ -142,8 +143,10 @@ def _acknowledged(context: Context) -> BatchAcks:
 
 
 def _batched(_: BatchAckMessage, context: Context) -> Iterator[Need]:
-    for group, topic in {(one.group, one.topic) for one in _acknowledged(context).acks}:
-        yield from popped_needs(group, topic, (SUB,))
+    acks = _acknowledged(context).acks
+    for group, topic, retry in {(one.group, one.topic, one.retry) for one in acks}:
+        name = receipt.retry_topic(group, topic, _KINDS.get(retry, receipt.NORMAL))
+        yield from popped_needs(context.node, group, name, (SUB,))
 
 
 @handles(BatchAckMessage, Needs(_batched))

@@ -28,6 +28,8 @@ from gateway.wire.commands.pop import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from gateway.node.served_topic import ServedTopic
     from routing.api import Group
 
@@ -51,7 +53,12 @@ async def peek_message(request: PeekMessage, context: Context) -> Answer:
             f"maxMsgNums is {request.max_msg_nums}; allowed: 1 to {pop.MAX_COUNT}",
         )
     wanted = Wanted(
-        group.name, request.topic, request.queue_id, request.max_msg_nums, 0
+        group.name,
+        request.topic,
+        request.queue_id,
+        request.max_msg_nums,
+        0,
+        own_retries=pop.own_retries(context, group.name, request.topic),
     )
     async with context.node.disk_reads:
         data, rest = await context.node.pop.giving.peek(wanted)
@@ -75,6 +82,7 @@ async def notification(
         0,
         in_order=request.order,
         attempt=request.attempt_id,
+        own_retries=pop.own_retries(context, group.name, request.topic),
     )
     if context.node.pop.giving.is_there(wanted):
         return NotificationReply(has_msg=True)
@@ -100,13 +108,19 @@ class _Watch:
         """Wait; False where too many do already."""
         peer, wanted = self._context.peer, self._wanted
         waiter = Waiter(
-            peer, wanted.queue_id, self._look, self._expire, watches_only=True
+            *(peer, wanted.queue_id, self._look, self._expire, self._judge),
+            watches_only=True,
         )
         lines = self._context.node.pop.lines
         if peer.closed or not lines.add(wanted.group, topic, waiter, timeout_ms):
             return False
         peer.hold()
+        if self._context.node.guard is not None:
+            self._context.node.reauthorization.add(waiter)
         return True
+
+    def _judge(self, waiter: Waiter) -> Awaitable[None] | None:
+        return pop.judge_waiter(self._context, waiter)
 
     def _look(self) -> bool:
         try:

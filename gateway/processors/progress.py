@@ -20,7 +20,7 @@ from gateway.processors.needs import (
     on_group,
     on_topic,
     on_topic_if_given,
-    topic_need,
+    topic_needs,
 )
 from gateway.wire import admin_bodies, bodies
 from gateway.wire.commands.admin import GetConsumeStats
@@ -44,9 +44,9 @@ _GROUP_SEPARATOR = ","
 _NO_CORRECTION = 2**63 - 1
 
 
-def _listed(request: GetConsumeStats, _: Context) -> Iterator[Need]:
+def _listed(request: GetConsumeStats, context: Context) -> Iterator[Need]:
     for name in _names(request.topic_list, _TOPIC_SEPARATOR):
-        yield topic_need(name, (GET,))
+        yield from topic_needs(context.node, name, (GET,))
 
 
 def _filtered(request: QueryCorrectionOffset, _: Context) -> Iterator[Need]:
@@ -60,7 +60,7 @@ async def get_consume_stats(request: GetConsumeStats, context: Context) -> Answe
     node, group = context.node, request.consumer_group
     pairs = []
     for name in _topics(request, node):
-        if topic := node.topics.get(name):
+        if (topic := node.topics.get(name)) and context.shows(name):
             pairs += await _in_topic(node, group, topic)
     stats = admin_bodies.ConsumeStats(offset_table=admin_bodies.object_map(pairs))
     return Answer(body=bodies.encode(stats))
@@ -128,7 +128,11 @@ async def get_broker_consume_stats(
         found = []
         for name in _subscribed(node, group, node.offsets.topics(group)):
             topic = node.topics.get(name)
-            if topic is None or (request.is_order and not topic.setup.order):
+            if (
+                topic is None
+                or not context.shows(name)
+                or (request.is_order and not topic.setup.order)
+            ):
                 continue
             pairs = await _in_topic(node, group, topic)
             behind += sum(one.broker_offset - one.consumer_offset for _, one in pairs)

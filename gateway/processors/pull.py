@@ -9,6 +9,7 @@ DefaultMessageStore.getMessage, RocketMQ 5.3.4.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.node.holds import Hold
@@ -22,7 +23,7 @@ from gateway.processors.context import (
     Later,
     Refusal,
 )
-from gateway.processors.dispatch import handles
+from gateway.processors.dispatch import handles, judge_again
 from gateway.processors.needs import SUB, on_group, on_topic
 from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
 from gateway.wire.commands.pull import (
@@ -36,7 +37,7 @@ from gateway.wire.commands.pull import (
 from gateway.wire.frame import PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable, Coroutine
 
     from gateway.node.served_topic import ServedTopic
     from gateway.node.subscriptions import Subscription
@@ -282,15 +283,27 @@ class _Pull:
         if not request.sys_flag & SUSPEND_FLAG or timeout_ms <= 0:
             return self._empty(remark, self._offset)
         peer = self._context.peer
-        hold = Hold(peer, self._wake, self._expire)
+        hold = Hold(peer, self._wake, self._expire, self._judge)
         if peer.closed or not self._context.node.holds.add(
             self._partition, hold, timeout_ms
         ):
             return self._empty(remark, self._offset)
         peer.hold()
+        if self._context.node.guard is not None:
+            self._context.node.reauthorization.add(hold)
         # How long it waits from here on is not ours to answer for.
         self._context.came_s = 0.0
         return LATER
+
+    def _judge(self, hold: Hold) -> Awaitable[None] | None:
+        """See whether the pull may still wait."""
+        return judge_again(self._context, partial(self._leave, hold))
+
+    def _leave(self, hold: Hold) -> bool:
+        if not self._context.node.holds.leave(hold):
+            return False
+        self._context.peer.unhold()
+        return True
 
     def _is_outdated(self) -> bool:
         """Whether the group wants something else, or may, since the pull came.
@@ -308,9 +321,14 @@ class _Pull:
         if self._request.sys_flag & SUBSCRIPTION_FLAG:
             return False
         connected = node.clients.consumer_group(self._group.name)
-        return (
-            connected is None
-            or connected.subscriptions.get(self._topic.name) is not self._subscription
+        if connected is None:
+            return True
+        wanted = self._subscription
+        known = connected.subscriptions.get(self._topic.name)
+        # One with a long expression is read anew for each pull.
+        return known is not wanted and (
+            known is None
+            or (known.version, known.expression) != (wanted.version, wanted.expression)
         )
 
     def _may_answer(self) -> bool:

@@ -48,10 +48,12 @@ def subscription(request: PullMessage, context: Context, group: Group) -> Subscr
 
     Raises:
         Refusal: Neither did so as it has to be.
+        NotCompiledError: It takes time to read.
     """
+    limits = context.node.config.requests
     if request.sys_flag & SUBSCRIPTION_FLAG:
         return subscriptions.build(
-            request.subscription, request.expression_type, request.sub_version
+            request.subscription, request.expression_type, request.sub_version, limits
         )
     connected = context.node.clients.consumer_group(request.consumer_group)
     if connected is None:
@@ -66,7 +68,7 @@ def subscription(request: PullMessage, context: Context, group: Group) -> Subscr
             f"the consumer group[{request.consumer_group}] can not consume by "
             "broadcast way",
         )
-    known = connected.subscriptions.get(request.topic)
+    known = connected.subscription(request.topic, limits)
     if known is None:
         raise Refusal(
             ResponseCode.SUBSCRIPTION_NOT_EXIST,

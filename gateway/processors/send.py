@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.node import message_keys, message_types, names, storing
 from gateway.node.delays import DELAYING
 from gateway.node.node import now_ms
+from gateway.node.owners import TakenError
 from gateway.node.timer.waiting import ASKED
 from gateway.processors import retry, timed
-from gateway.processors.context import LATER, Context, Later, Refusal
+from gateway.processors.context import LATER, Context, Later, Refusal, check_batch
 from gateway.processors.dispatch import handles
 from gateway.processors.half import is_half, store_half
-from gateway.processors.needs import PUB, SUB, Needs, group_need, topic_need
+from gateway.processors.needs import PUB, SUB, Needs, topic_needs
 from gateway.processors.plain import store_plain
 from gateway.processors.queue_choice import queue_of
 from gateway.processors.stored import stored
@@ -31,12 +33,10 @@ if TYPE_CHECKING:
     from storage.api import RecordParts
 
 
-def _stored(request: SendMessage, _: Context) -> Iterator[Need]:
+def _stored(request: SendMessage, context: Context) -> Iterator[Need]:
     # Consumers send back to their groups' retry topics.
-    if request.topic.startswith(names.RETRY_PREFIX):
-        yield group_need(request.topic, (SUB,))
-    else:
-        yield topic_need(request.topic, (PUB,))
+    retried = request.topic.startswith(names.RETRY_PREFIX)
+    return topic_needs(context.node, request.topic, (SUB,) if retried else (PUB,))
 
 
 @handles(SendMessage, Needs(_stored))
@@ -227,9 +227,11 @@ def _send_with_care(
 def _note_asker(request: SendMessage, context: Context, client_id: str) -> None:
     """Know the client that waits for a reply, before its next heartbeat names it."""
     # What is sent back is still the request of who sent it first.
-    if not context.peer.forwarded and not request.topic.startswith(names.RETRY_PREFIX):
+    if context.peer.forwarded or request.topic.startswith(names.RETRY_PREFIX):
+        return
+    with suppress(TakenError):
         context.node.clients.register_producer(
-            context.peer, client_id, request.producer_group
+            context.peer, client_id, request.producer_group, context.principal
         )
 
 
@@ -246,6 +248,7 @@ def _send_batch(
     partition = topic.partitions[queue_id]
     id_base = topic.id_bases[queue_id]
     store_ms = now_ms()
+    check_batch(context.body, node.config.requests.batch_messages)
     if topic.compacted:
         for entry in decode_batch(context.body):
             message_keys.check(properties.parse(entry.properties))

@@ -21,7 +21,7 @@ from gateway.processors.needs import (
     Needs,
     on_every_topic,
     on_topic,
-    topic_need,
+    topic_needs,
 )
 from gateway.wire import admin_bodies, bodies
 from gateway.wire.codes import ResponseCode
@@ -69,7 +69,7 @@ async def create_topic(request: CreateTopic, context: Context) -> Answer:
 def _created_together(_: CreateTopicList, context: Context) -> Iterator[Need]:
     wanted = bodies.decode(bodies.TopicConfigList, context.body)
     for config in wanted.topic_config_list:
-        yield topic_need(config.topic_name, (CREATE,))
+        yield from topic_needs(context.node, config.topic_name, (CREATE,))
 
 
 @handles(CreateTopicList, Needs(_created_together))
@@ -177,7 +177,11 @@ def get_topic_config(request: GetTopicConfig, context: Context) -> Answer:
 @handles(GetAllTopicConfig, on_every_topic(GET, LIST))
 def get_all_topic_config(request: GetAllTopicConfig, context: Context) -> Answer:
     """How all topics are set up, sorted by name; a part where one is asked for."""
-    topics = {topic.name: topic.setup for topic in context.node.topics}
+    topics = {
+        topic.name: topic.setup
+        for topic in context.node.topics
+        if context.shows(topic.name)
+    }
     begin = max(request.topic_seq or 0, 0)
     end = None if request.max_topic_num is None else begin + request.max_topic_num
     page = sorted(topics)[begin:end]
@@ -236,5 +240,5 @@ def get_system_topics(_: GetSystemTopicListFromBroker, context: Context) -> Answ
         for topic in context.node.topics
         if names.reserved_complaint(topic.name, config.cluster, config.broker)
     }
-    found = sorted(names.SYSTEM_TOPICS | topics)
+    found = sorted(filter(context.shows, names.SYSTEM_TOPICS | topics))
     return Answer(body=bodies.encode(bodies.TopicList(topic_list=found)))

@@ -49,6 +49,8 @@ async def _flagged(context: Context, wanted: Callable[[int], bool]) -> Answer:
     routes = context.node.routes
     await routes.catch_up()
     found = sorted(
-        name for name, topic in routes.topics.items() if wanted(topic.topic_sys_flag)
+        name
+        for name, topic in routes.topics.items()
+        if wanted(topic.topic_sys_flag) and context.shows(name)
     )
     return Answer(body=bodies.encode(bodies.TopicList(topic_list=found)))

@@ -20,6 +20,7 @@ from gateway.wire.errors import MessageError
 
 _FRONT = struct.Struct(">iiiii")
 _I16 = struct.Struct(">h")
+_I32 = struct.Struct(">i")
 _MIN_BYTES = _FRONT.size + _I16.size
 
 
@@ -29,6 +30,23 @@ class BatchEntry(NamedTuple):
     flag: int
     body: bytes
     properties: str
+
+
+def has_more_than(allowed: int, data: bytes) -> bool:
+    """Whether a batch has more messages than that, before any of them is read."""
+    # As most are: too short for so many.
+    if len(data) <= allowed * _MIN_BYTES:
+        return False
+    at = 0
+    for _ in range(allowed):
+        if at + _I32.size > len(data):
+            return False
+        (size,) = _I32.unpack_from(data, at)
+        if size < _MIN_BYTES:
+            # No batch, as whoever reads it will say.
+            return False
+        at += size
+    return at < len(data)
 
 
 def decode_batch(data: bytes) -> list[BatchEntry]:

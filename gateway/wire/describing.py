@@ -15,7 +15,7 @@ from hashlib import sha256
 from struct import Struct, error
 from typing import TYPE_CHECKING
 
-from gateway.wire import message
+from gateway.wire import message, moving
 from gateway.wire.compiled import may_be_compiled
 from gateway.wire.properties import KEYS, NAME_END, TAGS, VALUE_END, tag_hash
 
@@ -31,6 +31,8 @@ _KEYS = f"{VALUE_END}{KEYS}{NAME_END}".encode()
 _TAGS = f"{VALUE_END}{TAGS}{NAME_END}".encode()
 _size_at = Struct(">I").unpack_from
 _LEAST_BYTES = 84
+_LEAST_AFTER_BODY_BYTES = 4
+"""A topic of a letter, and the lengths of it and of the properties."""
 
 
 @may_be_compiled
@@ -48,11 +50,22 @@ def describe(data: Buffer) -> bytes:
             (size,) = _size_at(view, at)
             if size < _LEAST_BYTES or at + size > len(view):
                 raise ValueError("no stored messages")
-            rows.append(_row(view[at : at + size]))
+            record = view[at : at + size]
+            _check(record)
+            rows.append(_row(record))
             at += size
     except (error, IndexError) as cut:
         raise ValueError("no stored messages") from cut
     return b"".join(rows)
+
+
+def _check(record: memoryview) -> None:
+    try:
+        topic_at = moving.parts_of(record).topic_at
+    except ValueError as cut:
+        raise ValueError("no stored messages") from cut
+    if topic_at + _LEAST_AFTER_BODY_BYTES > len(record):
+        raise ValueError("no stored messages")
 
 
 def key_of(record: Buffer) -> tuple[bytes | None, bool]:

@@ -70,13 +70,14 @@ _encode_json = msgspec.json.Encoder().encode
 
 @may_be_compiled
 def cut(
-    data: bytes, max_frame_bytes: int, kind: type[RawFrame], /
+    data: bytes, max_frame_bytes: int, max_header_bytes: int, kind: type[RawFrame], /
 ) -> tuple[list[RawFrame], int, int]:
     """Cut whole frames from the beginning of bytes.
 
     Args:
         data: What came.
         max_frame_bytes: Longest frame that is accepted, length prefix not counted.
+        max_header_bytes: Longest header that is accepted.
         kind: `RawFrame`.
 
     Returns:
@@ -90,7 +91,10 @@ def cut(
     while size - position >= prefix:
         length, word = PREFIX.unpack_from(data, position)
         header_bytes = word & _MAX_HEADER_BYTES
-        if not _MIN_LENGTH + header_bytes <= length <= max_frame_bytes:
+        if (
+            not _MIN_LENGTH + header_bytes <= length <= max_frame_bytes
+            or header_bytes > max_header_bytes
+        ):
             return frames, position, -1
         end = position + 4 + length
         if end > size:
@@ -109,21 +113,31 @@ class FrameReader:
 
     Args:
         max_frame_bytes: Longest frame that is accepted, length prefix not counted.
+        max_header_bytes: Longest header that is accepted.
     """
 
-    __slots__ = ("_max", "_needed", "_pending")
+    __slots__ = ("_needed", "_pending", "max_frame_bytes", "max_header_bytes")
 
-    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+    def __init__(
+        self,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+        max_header_bytes: int = _MAX_HEADER_BYTES,
+    ) -> None:
         # One buffer and not a list of parts: parts of a byte each would take forty
         # times the memory that the frame's length allows.
         self._pending = bytearray()
         self._needed = PREFIX.size
-        self._max = max_frame_bytes
+        self.max_frame_bytes = max_frame_bytes
+        self.max_header_bytes = max_header_bytes
 
     @property
     def pending_bytes(self) -> int:
         """Bytes of a frame that is not whole yet."""
         return len(self._pending)
+
+    def clear(self) -> None:
+        """Forget what is not whole."""
+        self._pending = bytearray()
 
     def feed(self, data: bytes) -> list[RawFrame]:
         """Take bytes in and give back every frame that is now whole.
@@ -136,21 +150,34 @@ class FrameReader:
         if pending:
             pending += data
             if len(pending) < self._needed:
+                self._holds(len(pending))
                 return []
             data = bytes(pending)
             pending.clear()
-        frames, position, needed = cut(data, self._max, RawFrame)
+            self._holds(0)
+        frames, position, needed = cut(
+            data, self.max_frame_bytes, self.max_header_bytes, RawFrame
+        )
         if needed < 0:
             length, word = PREFIX.unpack_from(data, position)
             raise FrameError(self._complaint(length, word & _MAX_HEADER_BYTES))
         if position < len(data):
             pending += data[position:]
             self._needed = needed
+            self._holds(len(pending))
         return frames
 
+    def _holds(self, size: int) -> None:
+        """So many bytes of a frame that is not whole are kept now."""
+
     def _complaint(self, length: int, header_bytes: int) -> str:
-        if not _MIN_LENGTH <= length <= self._max:
-            return f"frame of {length} bytes; allowed: {_MIN_LENGTH} to {self._max}"
+        if not _MIN_LENGTH <= length <= self.max_frame_bytes:
+            return (
+                f"frame of {length} bytes; "
+                f"allowed: {_MIN_LENGTH} to {self.max_frame_bytes}"
+            )
+        if header_bytes > self.max_header_bytes:
+            return f"header of {header_bytes} bytes; allowed: {self.max_header_bytes}"
         return f"header of {header_bytes} bytes in a frame of {length}"
 
 

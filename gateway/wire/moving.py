@@ -36,6 +36,8 @@ _STORE_MS_AT = 56
 _V6_MORE_BYTES = 12
 _PREPARED_BEFORE_BODY = 12
 
+_NOT_WHOLE = "a stored message is not whole"
+
 _INDEXED = re.compile(
     rb"(?:\A|\x02)(TAGS|KEYS|UNIQ_KEY)\x01([^\x02]+)(?=\x02|\Z)"
 ).findall
@@ -56,7 +58,11 @@ class Parts(NamedTuple):
 
 
 def all_parts(data: Buffer) -> Iterator[Parts]:
-    """The parts of stored messages in a row that are known to be whole."""
+    """The parts of stored messages in a row.
+
+    Raises:
+        ValueError: One of them is not whole.
+    """
     at = 0
     while at < len(data):
         parts = parts_of(data, at)
@@ -65,27 +71,44 @@ def all_parts(data: Buffer) -> Iterator[Parts]:
 
 
 def parts_of(data: Buffer, at: int = 0) -> Parts:
-    """The parts of one stored message that is known to be whole."""
+    """The parts of one stored message.
+
+    Raises:
+        ValueError: It is not whole.
+    """
+    left = len(data) - at
+    if left < _FIXED.size:
+        raise ValueError(_NOT_WHOLE)
     size, magic, offset, sys_flag, store_ms, body_bytes = _FIXED.unpack_from(data, at)
     store_ms_at = at + _STORE_MS_AT
     body_at = at + _FIXED.size
+    v6_bytes = 0
     if sys_flag & _HOSTS_V6:
         if sys_flag & message.BORN_HOST_V6_FLAG:
             store_ms_at += _V6_MORE_BYTES
-            body_at += _V6_MORE_BYTES
+            v6_bytes += _V6_MORE_BYTES
         if sys_flag & message.STORE_HOST_V6_FLAG:
-            body_at += _V6_MORE_BYTES
+            v6_bytes += _V6_MORE_BYTES
+        body_at += v6_bytes
+    if not _FIXED.size + v6_bytes <= size <= left:
+        raise ValueError(_NOT_WHOLE)
+    if v6_bytes:
         (store_ms,) = _TIME.unpack_from(data, store_ms_at)
         (body_bytes,) = _QUEUE.unpack_from(data, body_at - _QUEUE.size)
+    end = at + size
     topic_at = body_at + body_bytes
+    if body_bytes < 0 or topic_at + _LENGTH.size > end:
+        raise ValueError(_NOT_WHOLE)
     if magic == message.MAGIC_V1:
         properties_at = topic_at + 1 + data[topic_at] + _LENGTH.size
     else:
         (topic_bytes,) = _LENGTH.unpack_from(data, topic_at)
         properties_at = topic_at + 2 + topic_bytes + _LENGTH.size
+    if properties_at > end:
+        raise ValueError(_NOT_WHOLE)
     return Parts(
         at,
-        at + size,
+        end,
         offset,
         store_ms,
         store_ms_at,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -204,10 +205,11 @@ def _load(path: Path) -> dict[MessageQueue, int]:
 
 
 def _save(path: Path, offsets: dict[MessageQueue, int]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(0o700, parents=True, exist_ok=True)
     entries = [_Entry(queue, offset) for queue, offset in sorted(offsets.items())]
     temporary = path.with_suffix(".tmp")
-    with temporary.open("wb") as file:
+    # For this user alone, whatever the umask is.
+    with open(temporary, "wb", opener=partial(os.open, mode=0o600)) as file:
         file.write(msgspec.json.encode(_File(_VERSION, entries)))
         file.flush()
         os.fsync(file.fileno())

@@ -9,6 +9,8 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
+from storage import directories, private
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -23,15 +25,11 @@ class Disk:
 
     def make_directory(self, path: Path) -> None:
         """Make a directory and those above it, their names durable."""
-        missing = [path, *path.parents]
-        missing = [one for one in missing if not one.exists()]
-        for one in reversed(missing):
-            one.mkdir(exist_ok=True)
-            self.sync_directory(one.parent)
+        directories.make_directory(path)
 
     def create(self, path: Path) -> int:
         """Make a file anew, and open it for writing."""
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, private.FILE)
 
     def append(self, descriptor: int, pieces: Sequence[Buffer]) -> None:
         """Write pieces one after the other, wholly."""
@@ -54,11 +52,7 @@ class Disk:
 
     def sync_directory(self, path: Path) -> None:
         """Make the names in a directory durable."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        directories.sync_directory(path)
 
     def unlink(self, path: Path) -> None:
         """Delete a file that may be gone already."""

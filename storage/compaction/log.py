@@ -11,6 +11,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from storage import private
 from storage.api import Log, LogError, LogUnavailableError, NoSuchPartitionError
 from storage.compaction import directory as directories
 from storage.compaction.cleaner import Cleaner
@@ -62,6 +63,7 @@ class CompactedLog(WrappedLog[Log]):
     ) -> None:
         super().__init__(inner)
         self._directory = directory
+        private.narrow(directory)
         self._describer = describer
         self._need = need
         self._disk = disk or Disk()

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from storage.directories import sync_directory
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -79,8 +81,11 @@ def unlink(old: Sequence[Segment]) -> None:
     """Delete the files, oldest first, each index after its segment.
 
     An index without a segment is never looked at; a segment without an index would
-    be scanned by the next start.
+    be scanned by the next start. A name is gone for good before the next one goes: a
+    power cut could bring an older one back, and leave a hole behind it.
     """
-    for segment in old:
+    for number, segment in enumerate(old):
+        if number:
+            sync_directory(segment.path.parent)
         segment.path.unlink(missing_ok=True)
         segment.index_path.unlink(missing_ok=True)

@@ -6,6 +6,7 @@ import fcntl
 import os
 from typing import TYPE_CHECKING
 
+from storage import private
 from storage.api import LogError, LogInUseError
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ def take(directory: Path) -> int:
         LogError: It is no directory, or this process may not write there.
     """
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(directory / NAME, os.O_RDWR | os.O_CREAT, 0o644)
+        private.directory(directory)
+        descriptor = os.open(directory / NAME, os.O_RDWR | os.O_CREAT, private.FILE)
     except (FileExistsError, NotADirectoryError) as error:
         raise LogError(f"{directory} is not a directory; a log needs one") from error
     except OSError as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from storage import private
 from storage.api import LogError, LogUnavailableError
 from storage.offset_table import OffsetTable
 
@@ -35,7 +36,7 @@ def open_offsets(
     """
     path = directory / NAME
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        private.database(path)
         database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         try:
             version = database.execute("PRAGMA user_version").fetchone()[0]

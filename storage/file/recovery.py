@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from storage.api import LogDamagedError
 from storage.file import segment as files
+from storage.file.block import ENTRY
 from storage.file.index import ActiveIndex, SealedIndex
 from storage.file.scan import Damage, blocks, mapped, nonzero_end
 from storage.file.segment import Segment
@@ -54,14 +55,11 @@ def recover(
         OSError: The disk refused.
     """
     report = Recovery()
-    bases = files.bases(directory)
+    bases = _not_empty(directory)
     segments: list[Segment] = []
     for number, base in enumerate(bases):
         segment = Segment(directory, base, 0)
         segment.capacity = segment.path.stat().st_size
-        if segment.capacity == 0:
-            segment.path.unlink()  # its making was interrupted
-            continue
         index = files.load_index(segment, log_id)
         if index is not None and index.segment_bytes <= segment.capacity:
             segment.index = index
@@ -71,22 +69,65 @@ def recover(
             report.next_ordinal = max(report.next_ordinal, largest + 1)
             segments.append(segment)
             continue
-        later = bases[number + 1 :]
         damages = _scan(segment, log_id, report)
+        whole_to = damages[0].place if damages else segment.written
+        if segments and _is_behind_a_hole(segment, whole_to, segments):
+            before = segments[-1]
+            hole = Damage(before.written, 0, 0)
+            if _is_torn(directory, before, hole, bases[number:], log_id):
+                _set_aside(directory, bases[number:], report)
+                break
+            _skip_or_refuse(before, hole, report, skip=skip)
+        later = bases[number + 1 :]
         for damage in damages:
             if _is_torn(directory, segment, damage, later, log_id):
+                _set_aside(directory, later, report)
                 _cut(segment, damage.place, report)
                 _scan(segment, log_id, report)
-                for one in later:
-                    _set_aside(Segment(directory, one, 0), report)
                 del bases[number + 1 :]
                 break
-            if not skip:
-                raise LogDamagedError(_refusal(segment, damage))
-            report.skipped.append(f"{segment.path}, place {damage.place}")
+            _skip_or_refuse(segment, damage, report, skip=skip)
         segments.append(segment)
     _finish(directory, segments, log_id, segment_bytes, report)
     return segments, report
+
+
+def _not_empty(directory: Path) -> list[int]:
+    """The base positions of segments; files without a byte are removed.
+
+    Their making was interrupted: one that was used has its size.
+    """
+    found = []
+    for base in files.bases(directory):
+        path = Segment(directory, base, 0).path
+        if path.stat().st_size:
+            found.append(base)
+        else:
+            path.unlink()
+    return found
+
+
+def _is_behind_a_hole(segment: Segment, whole_to: int, before: list[Segment]) -> bool:
+    """Whether a segment does not go on where the one before it seems to end.
+
+    Blocks at the end of a segment may be lost to a power cut, all of them zeros, while
+    later ones are there. What it lost of a partition shows in the next offset.
+    """
+    last = before[-1]
+    if not isinstance(last.index, ActiveIndex):
+        return False  # it was synced before it was sealed
+    assert isinstance(segment.index, ActiveIndex)
+    for ordinal, part in segment.index.parts.items():
+        if ENTRY.unpack_from(part.data)[0] >= whole_to:
+            continue  # it stands behind damage, which may have cost the first ones
+        spans = (one.index.span(ordinal) for one in reversed(before))
+        span = next(filter(None, spans), None)
+        if span is not None:
+            if part.base_offset != span.base_offset + span.records:
+                return True
+        elif part.base_offset and not before[0].base:
+            return True  # no segment was ever dropped: a partition begins at 0
+    return False
 
 
 def _finish(
@@ -103,12 +144,7 @@ def _finish(
         unsealed = isinstance(segment.index, ActiveIndex)
         newest = segment is segments[-1]
         if unsealed and (not newest or report.skipped):
-            write = os.open(segment.path, os.O_RDWR)
-            try:
-                os.fdatasync(write)
-            finally:
-                os.close(write)
-            segment.index = write_index(segment, log_id)
+            _seal(segment, log_id)
             report.rebuilt.append(str(segment.index_path))
     if segments and isinstance(segments[-1].index, ActiveIndex):
         active = segments[-1]
@@ -124,6 +160,16 @@ def _finish(
             last = segments[-1]
             base = last.base + max(last.capacity, last.written)
         segments.append(files.create(directory, base, segment_bytes))
+
+
+def _seal(segment: Segment, log_id: int) -> None:
+    """Write the index of a segment that is on the disk for sure."""
+    descriptor = os.open(segment.path, os.O_RDWR)
+    try:
+        os.fdatasync(descriptor)
+    finally:
+        os.close(descriptor)
+    segment.index = write_index(segment, log_id)
 
 
 def _scan(segment: Segment, log_id: int, report: Recovery) -> list[Damage]:
@@ -158,12 +204,22 @@ def _is_torn(
             return False  # a segment is sealed after all before it were synced
         with mapped(after.path) as data, memoryview(data) as view:
             for found in blocks(data, view, base, log_id):
-                durable = (
-                    found.durable if isinstance(found, Damage) else found[1].durable
-                )
-                if durable > segment.base + damage.place:
+                # Damage says no more than the blocks behind it, which follow.
+                if isinstance(found, Damage):
+                    continue
+                if found[1].durable > segment.base + damage.place:
                     return False
     return True
+
+
+def _skip_or_refuse(
+    segment: Segment, damage: Damage, report: Recovery, *, skip: bool
+) -> None:
+    if not skip:
+        raise LogDamagedError(_refusal(segment, damage))
+    place = f"{segment.path}, place {damage.place}"
+    if place not in report.skipped:
+        report.skipped.append(place)
 
 
 def _cut(segment: Segment, place: int, report: Recovery) -> None:
@@ -176,18 +232,22 @@ def _cut(segment: Segment, place: int, report: Recovery) -> None:
     try:
         os.ftruncate(descriptor, place)
         os.posix_fallocate(descriptor, 0, segment.capacity)
-        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _set_aside(segment: Segment, report: Recovery) -> None:
-    """Take a whole segment behind a torn place out of the log."""
-    with mapped(segment.path) as data:
-        torn = data[: nonzero_end(data, 0)]
-    if torn:
-        _keep(segment, 0, torn, report)
-    segment.path.unlink()
+def _set_aside(directory: Path, bases: list[int], report: Recovery) -> None:
+    """Take all segments behind a torn place out of the log, the last one first.
+
+    One whose name a power cut brings back stands behind a hole, and goes again.
+    """
+    for base in reversed(bases):
+        segment = Segment(directory, base, 0)
+        with mapped(segment.path) as data:
+            torn = data[: nonzero_end(data, 0)]
+        if torn:
+            _keep(segment, 0, torn, report)
+        segment.path.unlink()
 
 
 def _keep(segment: Segment, place: int, torn: bytes, report: Recovery) -> None:

@@ -6,6 +6,8 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
+from storage import private
+from storage.directories import sync_directory
 from storage.file.compiled import crc32
 from storage.file.index import HEADER as INDEX_HEADER
 from storage.file.index import ActiveIndex, SealedIndex, directory_bytes, load
@@ -73,9 +75,10 @@ def create(directory: Path, base: int, capacity: int) -> Segment:
         OSError: Nothing is left of the file then.
     """
     segment = Segment(directory, base, capacity)
-    descriptor = os.open(segment.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+    descriptor = os.open(segment.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, private.FILE)
     try:
         os.posix_fallocate(descriptor, 0, capacity)
+        # A segment that was used is told by its size from one that was never made.
         os.fsync(descriptor)
         sync_directory(directory)
     except OSError:
@@ -124,15 +127,6 @@ def write_file(path: Path, pieces: list[bytes | bytearray]) -> None:
             new.unlink()
         raise
     sync_directory(path.parent)
-
-
-def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def load_index(segment: Segment, log_id: int) -> SealedIndex | None:

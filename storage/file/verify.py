@@ -49,6 +49,8 @@ def verify(directory: Path) -> Verified:
 
 
 def _verify_segment(segment: Segment, log_id: int, report: Verified) -> None:
+    if not segment.path.stat().st_size:
+        return  # its making was interrupted; the next opening removes it
     report.segments += 1
     written = 0
     with mapped(segment.path) as data, memoryview(data) as view:

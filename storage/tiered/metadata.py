@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
+from storage import private
 from storage.api import LogError, LogUnavailableError
 from storage.tiered.flat import Segment
 from storage.tiered.names import SegmentName
@@ -83,7 +84,7 @@ class Metadata:
         """
         self.path = directory / NAME
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            private.directory(directory)
             self._file = sqlite3.connect(
                 self.path,
                 timeout=BUSY_S,
@@ -91,7 +92,8 @@ class Metadata:
                 check_same_thread=False,
             )
             self._file.execute("PRAGMA journal_mode = WAL")
-            self._file.execute("PRAGMA synchronous = NORMAL")
+            # What they say was put or merged has to hold when the copies of it go.
+            self._file.execute("PRAGMA synchronous = FULL")
             (version,) = self._file.execute("PRAGMA user_version").fetchone()
             if not version:
                 self._file.executescript(

@@ -8,9 +8,12 @@ import os
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from storage import private
+from storage.directories import make_directory, sync_directory
 from storage.tiered.api import ObjectMissingError, ProviderError
 
 if TYPE_CHECKING:
@@ -31,6 +34,8 @@ class PosixProvider:
         self.label = f"file://{directory}"
         self._directory = directory
         self._threads = ThreadPoolExecutor(THREADS, "tier-files")
+        self._making = Lock()
+        """So that a directory that is there has a durable name, for all threads."""
 
     async def put(self, name: str, pieces: Sequence[bytes | memoryview]) -> None:
         """Keep an object; see `storage.tiered.api`."""
@@ -68,10 +73,11 @@ class PosixProvider:
             ) from error
 
     def _put(self, path: Path, pieces: Sequence[bytes | memoryview]) -> None:
-        made = self._make_parents(path.parent)
+        with self._making:
+            make_directory(path.parent)
         new = path.with_name(f"{path.name}.{secrets.token_hex(4)}{_NEW}")
         try:
-            with new.open("wb", buffering=0) as file:
+            with open(new, "wb", buffering=0, opener=private.opener) as file:
                 for piece in pieces:
                     view = memoryview(piece)
                     while view:
@@ -82,18 +88,7 @@ class PosixProvider:
             with contextlib.suppress(OSError):
                 new.unlink()
             raise
-        for directory in (path.parent, *made):
-            _sync(directory)
-
-    def _make_parents(self, directory: Path) -> list[Path]:
-        """Make a directory; which others got a new name by that."""
-        missing = []
-        while not directory.is_dir():
-            missing.append(directory)
-            directory = directory.parent
-        for one in reversed(missing):
-            one.mkdir(exist_ok=True)
-        return [one.parent for one in missing]
+        sync_directory(path.parent)
 
     def _names(self, prefix: str) -> list[tuple[str, int]]:
         found = []
@@ -118,14 +113,6 @@ def _get(path: Path, start: int, size: int | None) -> bytes:
         ):
             data += more
         return data
-    finally:
-        os.close(descriptor)
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -59,3 +59,19 @@ def test_what_clients_say_is_short_and_moves_no_cursor(tmp_path):
 def test_a_file_that_cannot_be_opened_is_an_error(tmp_path):
     with pytest.raises(OSError, match="No such file"):
         Audit(60, Clock(), lambda: 0, tmp_path / "no" / "audit.jsonl")
+
+
+def test_the_rate_counts_from_the_line_before_wherever_the_clock_began(tmp_path):
+    clock, path = Clock(), tmp_path / "audit.jsonl"
+    clock.now = 1e6
+    audit = Audit(6, clock, lambda: 0, path)
+    for _ in range(20):
+        audit.write("refused")
+    assert len(lines(path)) == 6
+    clock.now += 9.9
+    audit.write("refused")
+    assert len(lines(path)) == 6
+    clock.now += 0.1
+    audit.write("refused")
+    assert len(lines(path)) == 7
+    audit.close()

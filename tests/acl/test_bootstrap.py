@@ -53,7 +53,7 @@ def test_who_is_there_stays_as_it_is(tmp_path):
 
 def test_an_account_whose_rules_make_no_sense_may_do_nothing(tmp_path):
     path = tmp_path / "plain_acl.yml"
-    path.write_text(RULES.replace("orders=PUB|SUB", "\u043erders=PUB"))
+    path.write_text(RULES.replace("orders=PUB|SUB", "\u043erders=PUB"), "utf-8")
     with capture_logs() as logs:
         hook = opened({"migrate_from": str(path)})
     assert any("may do nothing" in one["event"] for one in logs)
@@ -81,6 +81,16 @@ def test_the_superuser_has_its_password_from_a_file(tmp_path):
 )
 def test_what_is_missing_is_said(options, complaint):
     with pytest.raises(HookError, match=complaint):
+        opened(options)
+
+
+def test_a_password_is_read_as_utf_8_whatever_the_locale(tmp_path):
+    path = tmp_path / "password"
+    options = {"superuser": "root", "superuser_password_file": str(path)}
+    path.write_bytes("şifre-µ\n".encode())
+    assert opened(options).administration.users()["root"].password == "şifre-µ"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(HookError, match="not UTF-8"):
         opened(options)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from acl.api import Channel, Credentials, HookError, Principal, Setting, Source
 from acl.certificates import Certificates, Options, open_hook
+from tests.acl.hooks import setting
 from tests.gateway.test_tls import issue
 
 if TYPE_CHECKING:
@@ -101,3 +102,9 @@ def test_options_that_cannot_be_used_are_refused(options: dict[str, Any]):
     given: Any = Setting("certificates", options, *[None] * 5)
     with pytest.raises(HookError, match=r"acl\.options\.certificates"):
         open_hook(given)
+
+
+def test_a_hook_is_found_by_the_names_it_gives():
+    hook = open_hook(setting("certificates"))
+    assert hook.find is not None
+    assert hook.find("billing") == hook.authenticator.find("billing")  # type: ignore[union-attr]

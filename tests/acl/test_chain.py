@@ -11,6 +11,7 @@ from acl.chain import MAX_NAME, Chain
 from tests.acl.hooks import HERE, topic
 
 ALICE = Principal("alice", "first")
+BOSS = Principal("boss", "first", super=True, rule="the list of supers")
 NEEDS = (topic("orders", Action.PUB),)
 YES = Decision(allowed=True, rule="yes")
 NO = Decision(allowed=False, rule="a secret rule", remark="ask your operator")
@@ -236,24 +237,6 @@ def test_a_dry_run_refuses_nothing_and_writes_everything():
     assert [one["event"] for one in logs] == ["would be refused"] * 2
 
 
-def test_decisions_are_explained_without_a_trace():
-    chain = chained()
-    hook = Scripted(opinion=NO, later=True)
-    chain.add(
-        "first",
-        Hook(
-            authorizer=hook,
-            find=lambda name: ALICE if name == "alice" else None,
-        ),
-    )
-    with capture_logs() as logs:
-        found = asyncio.run(chain.explain("first:alice", NEEDS[0], HERE))
-        unknown = asyncio.run(chain.explain("bob", NEEDS[0], HERE))
-    assert (found.hook, found.decision, found.principal) == ("first", NO, ALICE)
-    assert (unknown.principal, unknown.decision.allowed) == (None, False)
-    assert (logs, chain.remembered) == ([], 0)
-
-
 def test_every_hook_is_closed_also_after_one_that_fails():
     closed = []
 
@@ -278,3 +261,64 @@ def test_the_audit_log_has_no_token_but_how_it_begins():
         (line,) = (one for one in logs if one["event"] == "refused")
         assert line["claimed"] == "eyJhbGci... of 261 characters"
         assert "secret" not in str(logs)
+
+
+def test_a_refusal_is_written_with_all_that_is_known_of_it():
+    known = {
+        "request": "SEND",
+        "principal": str(ALICE),
+        "resource": str(NEEDS[0].resource),
+        "address": HERE.address,
+        "channel": "remoting",
+    }
+    for opinion, more in (
+        (NO, {"action": Action.PUB, "rule": "a secret rule"}),
+        (ValueError("bug"), {"reason": "hook 0 failed"}),
+    ):
+        with capture_logs() as logs:
+            chain = chained(Scripted(opinion=opinion))
+            verdict = settled(chain.permit(ALICE, NEEDS, HERE, "SEND"))
+        assert (verdict.allowed, verdict.principal) == (False, ALICE)
+        assert verdict.remark
+        assert "bug" not in verdict.remark
+        (line,) = (one for one in logs if one["event"] == "refused")
+        assert known | more | {"event": "refused", "log_level": "warning"} == line
+
+
+def test_who_is_permitted_is_named_with_the_verdict():
+    for who, needs in ((ALICE, NEEDS), (ALICE, ()), (BOSS, NEEDS)):
+        chain = chained(Scripted(opinion=YES))
+        for _ in range(2):
+            verdict = settled(chain.permit(who, needs, HERE, "r"))
+            assert (verdict.allowed, verdict.principal) == (True, who)
+
+
+def test_a_super_user_is_explained_by_what_makes_it_one():
+    chain = chained()
+    chain.add("first", Hook(find=lambda _: BOSS))
+    found = asyncio.run(chain.explain("boss", NEEDS[0], HERE))
+    assert (found.principal, found.decision.allowed) == (BOSS, True)
+    assert found.decision.rule == "the list of supers is super"
+
+
+def test_the_audit_file_is_closed_with_the_hooks(tmp_path):
+    audit = Audit(600, lambda: 0.0, lambda: 0, tmp_path / "audit.jsonl")
+    asyncio.run(Chain(audit, lambda: 0.0).close())
+    with pytest.raises(ValueError, match="closed file"):
+        audit.write("refused")
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_who_shows_nothing_is_refused_as_such_and_not_as_a_stranger(later):
+    said = []
+    for shown in (Credentials(), SAID):
+        with capture_logs() as logs:
+            chain = chained(Scripted(later=later))
+            verdict = settled(chain.identify(shown, HERE, "r"))
+        (line,) = (one for one in logs if one["event"] == "refused")
+        said.append((verdict.allowed, verdict.remark, line["reason"]))
+    nothing, stranger = said
+    assert nothing[0] is stranger[0] is False
+    assert "no access key or token was given" in nothing[1]
+    assert nothing[2] == "no credentials"
+    assert stranger[1:] != nothing[1:]

@@ -102,3 +102,15 @@ def test_what_is_damaged_is_said_and_can_be_deleted():
     bench.do(rules.delete_rules("User:a"))
     bench.store.kept["user,a"] = "{"
     bench.refuse(rules.update_user("a", enabled=True), "cannot be read")
+
+
+def test_rules_of_both_kinds_count_for_the_limit(monkeypatch):
+    monkeypatch.setattr("acl.management._MAX_RULES", 4)
+    bench = Bench()
+    rules = bench.management
+    bench.do(rules.create_user(User("a", "p")))
+    custom = tuple(rule(f"Topic:{n}") for n in range(2))
+    bench.do(rules.add_rules(Rules("User:a", custom, (rule("Topic:*", "Get"),))))
+    bench.do(rules.add_rules(Rules("User:a", (), (rule("Group:*", "Get"),))))
+    with pytest.raises(RulesError, match="more than 4 rules"):
+        bench.do(rules.add_rules(Rules("User:a", (rule("Topic:9"),))))

@@ -8,6 +8,7 @@ import pytest
 from acl.api import Action, Channel, Credentials, HookError, Principal, Refused, Source
 from acl.plain import open_hook
 from tests.acl.hooks import HERE, RULES, SECRET, cluster, group, setting, signing, topic
+from tests.remoting import until
 
 PUB, SUB, GET, CREATE = Action.PUB, Action.SUB, Action.GET, Action.CREATE
 
@@ -129,3 +130,30 @@ def test_a_principal_can_travel():
     who = Principal("a", "plain", super=True, roles=("x",))
     text = msgspec.json.encode(who)
     assert msgspec.json.decode(text, type=Principal) == who
+
+
+def test_a_file_is_followed_at_its_pace(tmp_path, monkeypatch):
+    old, new = signing("RocketMQ", SECRET), signing("RocketMQ", "new-secret")
+
+    async def check(plain, path, changes):
+        following = asyncio.ensure_future(plain.follow())
+        path.write_text(RULES.replace(SECRET, "new-secret"))
+        await asyncio.sleep(0.05)
+        assert isinstance(plain.authenticate(old, HERE), Principal)
+        following.cancel()
+        monkeypatch.setattr("acl.plain._LOOK_EVERY_S", 0.001)
+        following = asyncio.ensure_future(plain.follow())
+        for secret in (SECRET, "a-third-secret"):
+            count = len(changes)
+            await until(lambda count=count: len(changes) > count)
+            path.write_text(RULES.replace(SECRET, secret))
+        await until(
+            lambda: isinstance(
+                plain.authenticate(signing("RocketMQ", "a-third-secret"), HERE),
+                Principal,
+            )
+        )
+        assert isinstance(plain.authenticate(new, HERE), Refused)
+        following.cancel()
+
+    with_hook(tmp_path, check)

@@ -105,6 +105,11 @@ def test_what_is_no_rule_is_refused(rule):
         Policies(Rules("User:a", (rule,)))
 
 
+def test_the_longest_name_of_a_topic_can_be_named():
+    longest = "x" * 255
+    assert parse_resource(f"Topic:{longest}") == (ResourceKind.TOPIC, longest, False)
+
+
 def test_kinds_and_actions_are_read_in_any_case():
     assert parse_resource("topic:orders") == (ResourceKind.TOPIC, "orders", False)
     assert parse_resource("CLUSTER:*") == (ResourceKind.CLUSTER, None, False)

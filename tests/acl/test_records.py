@@ -1,5 +1,7 @@
 """What is kept of users and rules is read back, and damage lets nobody in."""
 
+import msgspec
+import pytest
 from structlog.testing import capture_logs
 
 from acl.administration import Rule, Rules, User
@@ -22,6 +24,9 @@ def test_users_and_rules_come_back():
     assert (records.users, records.rules, records.policies) == ({}, {}, {})
 
 
+@pytest.mark.rule(
+    "acl.md", "A record that cannot be read is left out: nobody gets in by damage."
+)
 def test_what_is_damaged_is_left_out_and_said_without_secrets():
     records = Records(VAULT)
     other = dump_user(ALICE, FernetVault([new_key()]))
@@ -43,3 +48,11 @@ def test_what_is_damaged_is_left_out_and_said_without_secrets():
     with capture_logs() as logs:
         records.take({"user,bob": "{"})
     assert not logs
+
+
+def test_what_is_not_said_of_a_user_makes_it_no_super_user_and_lets_it_in():
+    records = Records(VAULT)
+    kept = dump_user(User("bob", "hush", super=False, enabled=True), VAULT)
+    assert set(msgspec.json.decode(kept)) == {"sealed"}
+    records.take({"user,bob": kept})
+    assert (records.users["bob"].super, records.users["bob"].enabled) == (False, True)

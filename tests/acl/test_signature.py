@@ -51,3 +51,11 @@ def test_an_empty_secret_makes_no_signature_right():
 def test_no_other_text_is_a_signature(text):
     credentials = Credentials(access_key="a", signature=text, signed=b"content")
     assert not is_right(credentials, KEY)
+
+
+@pytest.mark.parametrize("length", [63, 64, 65])
+@pytest.mark.parametrize("method", ["sha1", "sha256"])
+def test_a_secret_of_a_whole_block_is_used_as_it_is(length, method):
+    secret = "k" * length
+    signed = signing("a", secret, signature_method=f"Hmac{method.upper()}", hash=method)
+    assert is_right(signed, secret.encode())

@@ -21,7 +21,7 @@ def ask(server: Server, header: Header, body: bytes = b"") -> Frame:
     host, _, port = server.name_server.split(";")[-1].rpartition(":")
 
     async def run() -> Frame:
-        client = Remoting(*await asyncio.open_connection(host, int(port)))
+        client = Remoting(*await asyncio.open_connection(host.strip("[]"), int(port)))
         try:
             return await client.ask(header, body)
         finally:

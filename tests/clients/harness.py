@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests import answers, jvm
+
 Event = dict[str, Any]
 
 DEADLINE_SECONDS = 3 * 3600
@@ -47,12 +49,12 @@ class Agent:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self._log = directory / "agent.log"
+        self.log = directory / "agent.log"
         self._ids = itertools.count(1)
         self._calls: dict[int, Call] = {}
-        with self._log.open("wb") as log:
+        with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [*arguments, str(DEADLINE_SECONDS)],
+                [*jvm.command(arguments), str(DEADLINE_SECONDS)],
                 cwd=directory,
                 env={
                     **os.environ,
@@ -86,7 +88,7 @@ class Agent:
 
     def tail(self) -> str:
         """The end of what the program wrote to stderr."""
-        return self._log.read_text(errors="replace")[-2000:]
+        return self.log.read_text(errors="replace")[-2000:]
 
     def stop(self) -> None:
         """Close its stdin, which ends it."""
@@ -113,6 +115,9 @@ class Agent:
         for line in self._process.stdout:
             if line.startswith("{"):
                 event = json.loads(line)
+                if "error" in event:
+                    what = f"{event['event']} of {event.get('type', 'an agent')}"
+                    answers.note(what, event.get("code", -1), event["error"])
                 self._calls[event["id"]].incoming.put(event)
 
 

@@ -74,7 +74,7 @@ def guarded(folder: Path) -> Iterator[Ropeway]:
 
     async def make() -> None:
         root = Credentials(access_key=ROOT, secret_key=SECRET)
-        config = ClientConfig(credentials=root)
+        config = ClientConfig(credentials=root, request_timeout_s=60)
         async with Admin(server.name_server, config=config) as admin:
             for topic in ("orders", "shown", "hidden"):
                 await admin.create_topic(topic, 1)

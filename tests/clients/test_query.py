@@ -15,7 +15,7 @@ Open = Callable[[Client], Session]
 
 def until_found(ask: Callable[[], list[Event]], count: int) -> list[Event]:
     """Ask again until so many are found: a broker indexes after it answers."""
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + 120
     while True:
         try:
             found = ask()

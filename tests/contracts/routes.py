@@ -33,7 +33,7 @@ BROKER = Broker(
 )
 
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 async def until(condition: Callable[[], object]) -> None:

@@ -1,6 +1,6 @@
 """A running node under damaged requests: every whole one answered once, nothing leaked.
 
-`ROPEWAY_FUZZ_ROUNDS` and `ROPEWAY_FUZZ_SEED` work as in `test_wire`.
+`ROPEWAY_FUZZ_ROUNDS` works as in `test_wire`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from gateway.wire.codes import RESPONSE_FLAG
 from gateway.wire.commands.namesrv import GetAllTopicList
 from gateway.wire.frame import JSON, ROCKETMQ
 from tests.captures import Capture, load_all
+from tests.chance import fixed_and_fresh
 from tests.fuzz.mutate import NUMBERS, mutate
 from tests.remoting import connect, looped, running, sending, until
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 ROUNDS = int(os.environ.get("ROPEWAY_FUZZ_ROUNDS", "1"))
-SEED = int(os.environ.get("ROPEWAY_FUZZ_SEED", "3"))
 
 WORDS = ("", "0", "-1", "true", "null", "*", "a||b", "TBW102", "%RETRY%g", "x" * 300)
 PIPELINED = 40
@@ -75,16 +75,17 @@ def whole_request(
     return code, body[: 1 << 16], more
 
 
+@fixed_and_fresh
 @looped
 async def test_every_whole_request_is_answered_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(pull, "MAX_SUSPEND_MS", 20)
-    chance = random.Random(SEED)
+    chance = random.Random(seed)
     captures = [one for one in load_all() if not one.request.header["flag"] & 1]
     async with running(tmp_path) as (app, bystander):
         listener = app.server.listeners[0]
-        for _ in range(200 * ROUNDS):
+        for _ in range(100 * ROUNDS):
             async with connect(listener) as client:
                 futures = []
                 for _ in range(PIPELINED):
@@ -101,17 +102,18 @@ async def test_every_whole_request_is_answered_once(
         await nothing_left(app, bystander)
 
 
+@fixed_and_fresh
 @looped
 async def test_damaged_streams_end_and_nothing_is_left_of_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(pull, "MAX_SUSPEND_MS", 20)
-    chance = random.Random(SEED)
+    chance = random.Random(seed)
     frames = [one.request.data for one in load_all()]
     async with running(tmp_path) as (app, bystander):
         await bystander.ask(sending("orders"), b"x")
         listener = app.server.listeners[0]
-        for _ in range(300 * ROUNDS):
+        for _ in range(150 * ROUNDS):
             async with connect(listener) as client:
                 for _ in range(chance.randint(1, 5)):
                     frame = chance.choice(frames)

@@ -1,8 +1,8 @@
 """Damaged captures thrown at every decoder: documented errors only, and no leak.
 
-`ROPEWAY_FUZZ_ROUNDS` multiplies the rounds, `ROPEWAY_FUZZ_SEED` changes the chance:
+`ROPEWAY_FUZZ_ROUNDS` multiplies the rounds, `ROPEWAY_SEED` repeats the fresh ones:
 
-    $ ROPEWAY_FUZZ_ROUNDS=100 ROPEWAY_FUZZ_SEED=7 python -m pytest tests/fuzz
+    $ ROPEWAY_FUZZ_ROUNDS=100 ROPEWAY_SEED=7 python -m pytest tests/fuzz
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from gateway.wire.frame import (
     encode_frame,
 )
 from tests import captures
+from tests.chance import fixed_and_fresh
 from tests.fuzz.mutate import mutate
 
 if TYPE_CHECKING:
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = 10_000 * int(os.environ.get("ROPEWAY_FUZZ_ROUNDS", "1"))
-SEED = int(os.environ.get("ROPEWAY_FUZZ_SEED", "20"))
+ROUNDS = 5000 * int(os.environ.get("ROPEWAY_FUZZ_ROUNDS", "1"))
 MAX_FRAME_BYTES = 1 << 20
 GROWTH_BYTES = 128 * 1024
 
@@ -189,16 +189,18 @@ def test_seeds_are_taken(target: str) -> None:
         read(data)
 
 
+@fixed_and_fresh
 @pytest.mark.parametrize("target", TARGETS)
-def test_damage_raises_documented_errors_only(target: str) -> None:
-    chance = random.Random(SEED)
+def test_damage_raises_documented_errors_only(target: str, seed: int) -> None:
+    chance = random.Random(seed)
     rounds = ROUNDS // 8 if target in ("fields", "bodies") else ROUNDS
     taken = sum(attack(target, chance) for _ in range(rounds))
     assert taken, "every round was refused: the damage is too coarse to test much"
 
 
-def test_decoders_keep_nothing_of_what_they_were_given() -> None:
-    chance = random.Random(SEED)
+@fixed_and_fresh
+def test_decoders_keep_nothing_of_what_they_were_given(seed: int) -> None:
+    chance = random.Random(seed)
 
     def rounds(count: int) -> None:
         for _ in range(count):

@@ -9,7 +9,14 @@ import msgspec
 import pytest
 
 from gateway import backends
-from gateway.config import Config, ConfigError, ListenerConfig, PulsarConfig, TierConfig
+from gateway.config import (
+    Config,
+    ConfigError,
+    ListenerConfig,
+    PulsarConfig,
+    TierConfig,
+    ZooKeeperConfig,
+)
 from gateway.node.message_keys import MessageKeys
 from routing.api import Topic
 from routing.embedded import EmbeddedRoutes
@@ -120,3 +127,14 @@ async def test_a_tier_that_cannot_be_is_refused_in_words(tmp_path: Path):
         )
         with pytest.raises(ConfigError, match="tier is given, and pulsar"):
             await backends.open_storage(both, "n", stack, print, None, MessageKeys())
+
+
+@looped
+async def test_a_password_of_zookeeper_that_is_no_text_is_an_error(tmp_path: Path):
+    path = tmp_path / "password"
+    path.write_bytes(b"\xff\xfe")
+    given = Config(
+        routes="zookeeper://127.0.0.1:1", zookeeper=ZooKeeperConfig(password_file=path)
+    )
+    with pytest.raises(ConfigError, match=r"zookeeper.password_file: cannot read"):
+        await backends.open_routes(given)

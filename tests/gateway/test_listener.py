@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.config import ListenerConfig
+from gateway.config import Config, ListenerConfig
 from gateway.listener import Listener, Outbox, ServerError
+from gateway.unauthenticated import Unauthenticated
 from tests.remoting import looped
 
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ class Connection:
         self.done.append("flush")
 
 
+def visitors() -> Unauthenticated:
+    return Unauthenticated(Config(), is_guarded=False)
+
+
 @pytest.fixture
 def bound() -> Iterator[socket.socket]:
     with socket.socket() as sock:
@@ -55,7 +60,7 @@ def test_what_clients_are_told_and_what_ids_carry(
     bound: socket.socket, host, port, shown, packed
 ):
     config = ListenerConfig(advertised_host=host, advertised_port=port)
-    listener = Listener(config, bound, 9)
+    listener = Listener(config, bound, 9, visitors())
     assert listener.advertised == shown
     assert listener.packed_advertised.hex() == packed
     assert listener.id_prefix == packed.upper().encode()
@@ -63,19 +68,22 @@ def test_what_clients_are_told_and_what_ids_carry(
 
 def test_its_own_address_is_told_where_no_other_is_given(bound: socket.socket):
     port = bound.getsockname()[1]
-    assert Listener(ListenerConfig(), bound, 9).advertised == f"127.0.0.1:{port}"
+    assert (
+        Listener(ListenerConfig(), bound, 9, visitors()).advertised
+        == f"127.0.0.1:{port}"
+    )
 
 
 def test_nobody_can_connect_to_every_address(bound: socket.socket):
     with pytest.raises(ServerError, match="needs advertised_host"):
-        Listener(ListenerConfig(advertised_host="0.0.0.0"), bound, 9)
+        Listener(ListenerConfig(advertised_host="0.0.0.0"), bound, 9, visitors())
 
 
 @looped
 async def test_only_who_stays_behind_is_slow():
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
-        listener = Listener(ListenerConfig(), sock, 9)
+        listener = Listener(ListenerConfig(), sock, 9, visitors())
         behind, recovered, again = Connection(), Connection(), Connection()
         for connection in (behind, recovered, again):
             listener.slow(connection)
@@ -95,7 +103,7 @@ async def test_only_who_stays_behind_is_slow():
 async def test_of_too_many_slow_ones_the_slowest_is_cut_off():
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
-        listener = Listener(ListenerConfig(), sock, 2)
+        listener = Listener(ListenerConfig(), sock, 2, visitors())
         slowest, recovered, third, fourth = (Connection() for _ in range(4))
         for connection in (slowest, recovered):
             listener.slow(connection)
@@ -109,7 +117,7 @@ async def test_of_too_many_slow_ones_the_slowest_is_cut_off():
 
 
 def test_who_is_silent_for_a_whole_round_is_idle(bound: socket.socket):
-    listener = Listener(ListenerConfig(), bound, 9)
+    listener = Listener(ListenerConfig(), bound, 9, visitors())
     silent, lively = Connection(), Connection()
     listener.joined(silent)
     listener.joined(lively)

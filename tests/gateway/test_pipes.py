@@ -8,20 +8,23 @@ from contextlib import asynccontextmanager, suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from structlog.testing import capture_logs
+
 from acl.api import Channel, Source
 from gateway.budget import Budget
-from gateway.config import QuotaConfig
+from gateway.config import Config, QuotaConfig
 from gateway.pipes import Pipes
 from gateway.quotas import Quotas, Share
+from gateway.unauthenticated import Unauthenticated
 from tests.gateway.test_arriving import DATA, PREFACE, frame, request
-from tests.remoting import looped, until
+from tests.remoting import TIMEOUT_S, looped, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
 CLIENT = SimpleNamespace(
-    listener=None,
+    listener=SimpleNamespace(visitors=Unauthenticated(Config(), is_guarded=True)),
     address="127.0.0.1:1",
     packed_address=b"",
     source=Source("127.0.0.1", Channel.REMOTING),
@@ -84,6 +87,7 @@ async def test_a_server_does_not_run_ahead_of_its_client(tmp_path: Path):
         writer.close()
 
     async with piped(tmp_path / "socket", flood) as (_, reader, _):
+        await until(lambda: taken)
         before = -1
         while taken != before:
             before = taken
@@ -113,9 +117,14 @@ async def test_a_pipe_to_nowhere_is_closed(tmp_path: Path):
         loop = asyncio.get_running_loop()
         front = await loop.create_server(lambda: pipes.accept(CLIENT), "127.0.0.1", 0)
         port = front.sockets[0].getsockname()[1]
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        # A reset, or an end.
-        await asyncio.gather(reader.read(), return_exceptions=True)
+        with capture_logs() as logs:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            async with asyncio.timeout(TIMEOUT_S):
+                # A reset, or an end.
+                with suppress(ConnectionResetError):
+                    assert await reader.read() == b""
+        assert [one["event"] for one in logs] == ["gRPC is not there"]
+        await until(lambda: not pipes.open)
         writer.close()
         front.close()
 

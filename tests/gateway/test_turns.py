@@ -8,6 +8,8 @@ import socket
 import threading
 from typing import TYPE_CHECKING
 
+import pytest
+
 from gateway.config import LimitsConfig, LogConfig
 from gateway.turns import Turns
 from gateway.wire.codes import RequestCode, ResponseCode
@@ -20,8 +22,6 @@ from tests.remoting import beat, connect, looped, pulling, running, sending, unt
 if TYPE_CHECKING:
     from collections.abc import Awaitable
     from pathlib import Path
-
-    import pytest
 
     from tests.remoting import Frame
 
@@ -145,9 +145,10 @@ async def test_sends_that_wait_for_too_long_are_refused_and_the_rest_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("gateway.turns._TICK_S", SHORT_TICK_S)
-    limits = LimitsConfig(send_wait_ms=1)
-    async with running(tmp_path, limits=limits) as (app, client):
+    async with running(tmp_path) as (app, client):
         await client.ask(sending("orders"), b"first")
+        turns, patient_s = app.server._turns, app.server._turns.wait_s
+        turns.wait_s = 0.001
         sends = [client.send(sending("orders"), bytes(200)) for _ in range(MANY)]
         others = [client.send(GetAllTopicList()) for _ in range(20)]
         answers = await all_of(sends)
@@ -160,10 +161,11 @@ async def test_sends_that_wait_for_too_long_are_refused_and_the_rest_is_stored(
         assert offsets == list(range(1, len(accepted) + 1))
         assert {one.code for one in await all_of(others)} == {0}
         assert app.node.topics.get("orders").partitions[0].end == len(accepted) + 1
+        turns.wait_s = patient_s
         assert (await client.ask(sending("orders"), b"calm again")).code == 0
         (connection,) = app.server.listeners[0].connections
         assert (connection.in_flight, connection.waiting) == (0, 0)
-        assert (app.server._turns.waiting, app.server._turns.waiting_bytes) == (0, 0)
+        assert (turns.waiting, turns.waiting_bytes) == (0, 0)
 
 
 @looped
@@ -193,6 +195,10 @@ async def test_a_connection_that_ends_while_it_waits_leaves_nothing_behind(
         assert (await client.ask(sending("orders"), b"x")).code == 0
 
 
+@pytest.mark.rule(
+    "README.md",
+    "A message is acknowledged only when it is as durable as the log is set up",
+)
 @looped
 async def test_while_the_disk_is_late_sends_are_refused_and_the_rest_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

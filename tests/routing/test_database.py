@@ -115,8 +115,13 @@ def test_processes_that_open_a_new_file_and_create_at_once_lose_nothing(
 ):
     path = tmp_path / "routes.db"
     processes = [creating(path, name, 25) for name in ("a", "b", "c")]
-    for one in processes:
-        one.communicate(timeout=60)
+    try:
+        for one in processes:
+            one.communicate(timeout=60)
+    finally:
+        for one in processes:
+            one.kill()
+            one.communicate()
     assert [one.returncode for one in processes] == [0, 0, 0]
     route = EmbeddedRoutes(path).topics["t"].route
     taken = [number for name in ("a", "b", "c") for number in route[name]]
@@ -142,3 +147,8 @@ def test_a_writer_that_is_killed_leaves_whole_changes_and_no_lock(tmp_path: Path
         await routes.close()
 
     asyncio.run(main())
+
+
+def test_why_a_file_cannot_be_opened_is_said_in_the_system_s_words(tmp_path: Path):
+    with pytest.raises(RouteError, match="No such file or directory"):
+        EmbeddedRoutes(tmp_path / "none" / "routes.db")

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -146,5 +147,44 @@ def test_a_store_of_one_process_keeps_its_broker_to_itself(tmp_path: Path):
         assert routes.brokers == {}
         for one in (routes, other):
             await one.close()
+
+    asyncio.run(main())
+
+
+def test_what_was_renewed_before_the_machine_started_again_does_not_count(
+    tmp_path: Path,
+):
+    clock = [1_000_000]
+
+    async def main():
+        path = tmp_path / "routes.db"
+        async with sharing(path, now_ms=lambda: clock[0]) as (first, second):
+            await first.put_broker(broker("a"))
+            await until(lambda: "a" in second.brokers)
+            # As a crash leaves it: nothing was taken back.
+            clock[0] = 1000
+            assert "a" not in second.brokers
+            await second.put_broker(broker("a", pid=1))
+
+    asyncio.run(main())
+
+
+def test_setting_the_clock_gives_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async def main():
+        async with sharing(tmp_path / "routes.db") as (first, second):
+            for store, name in ((first, "a"), (second, "b")):
+                await store.put_broker(broker(name))
+            await until(lambda: len(first.brokers) == len(second.brokers) == 2)
+            real = time.time_ns
+            for leap_ms in (86_400_000, -86_400_000):
+                monkeypatch.setattr(
+                    time, "time_ns", lambda by=leap_ms: real() + by * 1_000_000
+                )
+                renewed = first._leases._renewed_ms
+                while first._leases._renewed_ms == renewed:
+                    assert len(first.brokers) == len(second.brokers) == 2
+                    await asyncio.sleep(0.01)
 
     asyncio.run(main())

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 from typing import Self
 
-from tests import builds
+from tests import builds, jvm
 
 HERE = Path(__file__).parent / "mqadmin"
 JAVA = [
@@ -45,7 +45,7 @@ class MqAdmin:
 
     def __init__(self, directory: Path) -> None:
         self.process = subprocess.Popen(
-            program("Commands", directory),
+            jvm.command(program("Commands", directory)),
             cwd=directory,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.system.pulsar import Pulsar
 from tests.system.pulsar_cluster import Way
-from tests.system.ropeway import Ropeway, transactions
+from tests.system.ropeway import PATIENT, Ropeway, transactions
 
 SESSION_MS = 3000
 """A dead node is found out in half the time that it takes by default."""
@@ -78,6 +78,7 @@ class Cluster:
                 ),
                 replication_num="" if all(brokers) else "replication_num = 2",
             )
+            + PATIENT
             + (transactions(check_ms) if check_ms is not None else "")
         )
         self.nodes = [

@@ -2,7 +2,7 @@
 
 What must hold after any fault: each acknowledged send is stored, at the offset that was
 acknowledged and at no other; queues have no gap; consumers get all of it, in the order
-of each queue.
+of each queue; nothing is stored twice that was not sent twice.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import threading
 import time
+from collections import Counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -88,10 +89,14 @@ class Load:
         return sent
 
     def check(self, cluster: Cluster) -> list[Event]:
-        """See that nothing is lost, repeated in the log, out of order, or not consumed.
+        """See that nothing is lost, out of order or not consumed, nor stored too often.
+
+        A message is stored once more for each send whose answer was lost, as the
+        client sends it again; whatever else stands twice in the log is a fault.
 
         Returns:
-            What the consumers received that had come before.
+            What the consumers received that had come before: they may receive again
+            what they had not committed.
         """
         sent = self.acknowledged()
         stored = asyncio.run(read_all(cluster, self._topic))
@@ -106,6 +111,9 @@ class Load:
         assert len(places) == len(sent)
         again = []
         everything = [body for queue in stored for body in queue]
+        tries = Counter(one["body"] for one in self._producer.events("retried"))
+        too_often = Counter(everything) - tries - Counter(set(everything))
+        assert not too_often, f"stored though nobody sent them again: {too_often}"
         for way, consumer in self.consumers.items():
             consumer.wait_for_bodies(everything, seconds=RECOVERY_S)
             received = consumer.stop()

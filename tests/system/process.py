@@ -12,12 +12,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tests import jvm
+from tests.starts import StartEndedError, StartTimeoutError
+
 START_SECONDS = 300
 STOP_SECONDS = 60
 POLL_SECONDS = 0.01
 GET_ROUTE = 105
-PORTS = range(12_000, 32_000)
-"""Below those that Linux gives to connections, which begin at 32,768."""
+FIRST_PORT = 12_000
+PORTS = 1000
+"""How many ports each process of a run chooses from, so that no two take the same.
+
+Those of all are below what Linux gives to connections, which begins at 32,768.
+"""
+PROCESSES = 20
 
 
 class ServerProcess:
@@ -30,6 +38,9 @@ class ServerProcess:
         environment: added to this process's own.
     """
 
+    ended: type[Exception] = RuntimeError
+    late: type[Exception] = RuntimeError
+
     def __init__(
         self,
         name: str,
@@ -41,7 +52,7 @@ class ServerProcess:
         self.log = directory / f"{name}.log"
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                arguments,
+                jvm.command(arguments),
                 cwd=directory,
                 env={**os.environ, **(environment or {})},
                 stdin=subprocess.DEVNULL,
@@ -64,9 +75,12 @@ class ServerProcess:
         """
         give_up = time.monotonic() + seconds
         while not ready():
-            if self._process.poll() is not None or time.monotonic() > give_up:
+            if self._process.poll() is not None:
+                raise self.ended(f"{self.name} ended as it started:\n{self.tail()}")
+            if time.monotonic() > give_up:
                 self.kill()
-                raise RuntimeError(f"{self.name} did not start: {self.tail()}")
+                late = f"{self.name} did not start in {seconds:g} s"
+                raise self.late(f"{late}:\n{self.tail()}")
             time.sleep(POLL_SECONDS)
 
     def tail(self) -> str:
@@ -88,15 +102,31 @@ class ServerProcess:
         self._process.wait()
 
 
+class ForeignProcess(ServerProcess):
+    """A server program that is not ours; its start may be made again."""
+
+    ended = StartEndedError
+    late = StartTimeoutError
+
+
+_given: set[int] = set()
+
+
 def free_ports(count: int) -> list[int]:
     """Ports of 127.0.0.1 that nobody listens on, and no connection is given by chance.
 
-    So a server finds its own free again when it is started a second time.
+    So a server finds its own free again when it is started a second time. Nobody is
+    given one twice: some servers start long after their ports were chosen.
     """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    first = FIRST_PORT + PORTS * (worker % PROCESSES)
+    if len(_given) > PORTS // 2:
+        _given.clear()
     found: list[int] = []
     while len(found) < count:
-        port = random.choice(PORTS)
-        if port not in found and _is_free(port):
+        port = random.randrange(first, first + PORTS)
+        if port not in _given and _is_free(port):
+            _given.add(port)
             found.append(port)
     return found
 

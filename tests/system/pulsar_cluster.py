@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.system.process import ServerProcess, free_ports, listens
+from tests.starts import StartError, started_again
+from tests.system.process import ForeignProcess, free_ports, listens
 from tests.system.pulsar import (
     ANSWER_SECONDS,
     DEFAULTS,
@@ -67,7 +68,7 @@ class Server:
         self._settings = settings
         self._port = port
         self._memory = [f"-Xmx{heap_mib}m", f"-XX:MaxDirectMemorySize={heap_mib}m"]
-        self._process: ServerProcess | None = None
+        self._process: ForeignProcess | None = None
 
     @property
     def running(self) -> bool:
@@ -79,7 +80,7 @@ class Server:
         self._directory.mkdir(parents=True, exist_ok=True)
         conf = self._directory / "server.conf"
         conf.write_text("".join(f"{k}={v}\n" for k, v in self._settings.items()))
-        self._process = ServerProcess(
+        self._process = ForeignProcess(
             self._directory.name,
             [
                 *_java(self._directory, *self._memory),
@@ -91,7 +92,11 @@ class Server:
     def wait(self) -> None:
         """Return when it listens."""
         assert self._process is not None
-        self._process.wait_until(lambda: listens(self._port), START_SECONDS)
+        try:
+            self._process.wait_until(lambda: listens(self._port), START_SECONDS)
+        except StartError:
+            self._process = None
+            raise
 
     def kill(self) -> None:
         """End it without warning, where it runs."""
@@ -202,6 +207,7 @@ class PulsarCluster:
             "http://" + ",".join(one.name for one in self.brokers),
         )
 
+    @started_again
     def start(self) -> None:
         """Start what does not run, and return when topics can be made."""
         if not (self._directory / "set-up").exists():

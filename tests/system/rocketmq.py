@@ -4,12 +4,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests import builds
-from tests.system.process import ServerProcess, free_ports, listens, route_code
+from tests.starts import started_again
+from tests.system.process import ForeignProcess, free_ports, listens, route_code
 
 HERE = Path(__file__).parent
 CLUSTER = "DefaultCluster"
 SMALL = ["-Xms512m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=256m"]
 """What a broker is given that only has to be right."""
+QUICK = ["-XX:TieredStopAtLevel=1"]
+"""A server that lives for minutes starts sooner with less of it compiled."""
 NAMESRV = ["-Xms128m", "-Xmx128m", "-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=256m"]
 SMALL_FILES = {"mappedFileSizeCommitLog": str(64 * 1024 * 1024)}
 JAVA = [
@@ -84,7 +87,7 @@ class RocketMQ:
         auto_create: bool = True,
         tls: tuple[Path, Path] | None = None,  # noqa: ARG002 - it makes its own
         check_ms: int | None = None,
-        broker_java: Sequence[str] = SMALL,
+        broker_java: Sequence[str] = (*SMALL, *QUICK),
         settings: Mapping[str, str] = SMALL_FILES,
     ) -> None:
         self._directory = directory
@@ -97,7 +100,7 @@ class RocketMQ:
             **settings,
             **(transactions(check_ms) if check_ms is not None else {}),
         }
-        self._running: list[ServerProcess] = []
+        self._running: list[ForeignProcess] = []
 
     @property
     def name_server(self) -> str:
@@ -119,8 +122,11 @@ class RocketMQ:
         """The folder of the files with all messages."""
         return self._directory / "store" / "commitlog"
 
+    @started_again
     def start(self) -> None:
         """Start both, and return when a client could send."""
+        # What is left of a start that failed.
+        self.kill()
         self._directory.mkdir(parents=True, exist_ok=True)
         self._write("namesrv.conf", NAMESRV_CONF)
         self._write("broker.conf", BROKER_CONF)
@@ -149,8 +155,8 @@ class RocketMQ:
         main_class: str,
         java: Sequence[str],
         options: Sequence[str] = (),
-    ) -> ServerProcess:
-        process = ServerProcess(
+    ) -> ForeignProcess:
+        process = ForeignProcess(
             name,
             [
                 *JAVA,

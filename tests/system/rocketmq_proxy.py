@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.starts import started_again
 from tests.system.process import free_ports, listens
-from tests.system.rocketmq import CLUSTER, RocketMQ
+from tests.system.rocketmq import CLUSTER, QUICK, RocketMQ
 
 SMALL_PROXY = ["-Xms256m", "-Xmx256m", "-XX:+UseSerialGC"]
 """What a proxy is given that only has to be right."""
@@ -30,7 +31,7 @@ class RocketMQWithProxy(RocketMQ):
         self,
         directory: Path,
         *,
-        proxy_java: Sequence[str] = SMALL_PROXY,
+        proxy_java: Sequence[str] = (*SMALL_PROXY, *QUICK),
         proxy_settings: Mapping[str, Any] | None = None,
         **given: Any,
     ) -> None:
@@ -50,6 +51,7 @@ class RocketMQWithProxy(RocketMQ):
         """The process id of the running proxy."""
         return self._running[2].pid
 
+    @started_again
     def start(self) -> None:
         """Start all of them, and return when a client could call."""
         super().start()

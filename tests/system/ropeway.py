@@ -1,12 +1,19 @@
 """Ropeway as its users start it: `serve` in a process of its own."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.system.process import ServerProcess, free_ports
 
 ROOT = Path(__file__).parents[2]
+
+
+PATIENT = """\
+[limits]
+# A busy machine's disk may stand still for longer than a producer would wait.
+send_wait_ms = 60_000
+"""
 
 
 def transactions(check_ms: int) -> str:
@@ -28,7 +35,9 @@ class Ropeway:
         check_ms: when producers are asked how transactions ended, and how often.
         options: more of the command line of `serve`.
         python: what runs it, and under what.
-        machine: what it tells others that its machine is called.
+        host: the address it listens on; IPv6 in brackets.
+        machine: what it tells others that its machine is called; else `host`.
+        environment: added to this process's own.
     """
 
     name = "Ropeway"
@@ -43,10 +52,14 @@ class Ropeway:
         check_ms: int | None = None,
         options: Sequence[str] = (),
         python: Sequence[str] = (sys.executable,),
-        machine: str = "127.0.0.1",
+        host: str = "127.0.0.1",
+        machine: str | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._directory = directory
-        self._machine = machine
+        self._host = host
+        self._machine = host if machine is None else machine
+        self._environment = {"PYTHONPATH": str(ROOT), **(environment or {})}
         self._port = free_ports(1)[0]
         self._python = python
         self._options = ["--flush", "sync" if sync_flush else "async", *options]
@@ -54,17 +67,18 @@ class Ropeway:
             self._options += ["--no-auto-create"]
         if tls is not None:
             self._options += ["--tls-cert", str(tls[0]), "--tls-key", str(tls[1])]
-        if check_ms is not None:
+        if "--config" not in options:
             directory.mkdir(parents=True, exist_ok=True)
             settings = directory / "ropeway.toml"
-            settings.write_text(transactions(check_ms))
+            checks = transactions(check_ms) if check_ms is not None else ""
+            settings.write_text(PATIENT + checks)
             self._options += ["--config", str(settings)]
         self._process: ServerProcess | None = None
 
     @property
     def name_server(self) -> str:
         """Where clients ask for routes."""
-        return f"127.0.0.1:{self._port}"
+        return f"{self._host}:{self._port}"
 
     @property
     def broker_port(self) -> int:
@@ -102,7 +116,7 @@ class Ropeway:
                 *self._options,
             ],
             self._directory,
-            {"PYTHONPATH": str(ROOT)},
+            self._environment,
         )
         self._process.wait_until(ready.exists)
 

@@ -1,4 +1,4 @@
-"""Nothing is lost, repeated or out of order when a part of a cluster fails."""
+"""Nothing is lost, out of order or stored twice when a part of a cluster fails."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
-def test_nothing_is_lost_repeated_or_out_of_order(
+def test_nothing_is_lost_or_out_of_order_or_stored_twice_unless_sent_twice(
     place: Place,
     agents: Agents,
     topic: str,

@@ -17,6 +17,7 @@ from ropeway.client import (
 from ropeway.testing import Gateway, running_gateway
 from tests.clients.harness import Session, bodies, numbered
 from tests.clients.programs import JAVA_5
+from tests.ropeway.client.scenario import PATIENT_PRODUCER
 from tests.system.administration import TIMEOUT_S, MqAdmin
 
 CLUSTER = "DefaultCluster"
@@ -44,7 +45,10 @@ async def clients(
         gateway.name_server, group, consume_from=ConsumeFrom.FIRST_OFFSET
     )
     consumer.subscribe(topic, "tagA || tagB", lambda one: seen.append(one.body))
-    async with consumer, Producer(gateway.name_server, "writers") as producer:
+    async with (
+        consumer,
+        Producer(gateway.name_server, "writers", config=PATIENT_PRODUCER) as producer,
+    ):
         sent = [
             await producer.send(
                 Message(topic, b"%d" % number, "tagA", (f"key{number}",))

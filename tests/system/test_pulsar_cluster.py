@@ -67,7 +67,7 @@ def move(
 
 
 @pytest.mark.parametrize("way", ["to_brokers", "through_proxy"])
-def test_topics_move_and_a_broker_dies_and_nothing_is_lost_repeated_or_out_of_order(
+def test_topics_move_and_a_broker_dies_and_nothing_is_lost_or_stored_too_often(
     pair: PulsarCluster,
     zookeeper: ZooKeeper,
     agents: Agents,

@@ -13,7 +13,8 @@ import pyspark
 import pytest
 
 from tests.spark_session import QUICK_JVM
-from tests.system.process import ServerProcess, free_ports
+from tests.starts import started_again
+from tests.system.process import ForeignProcess, free_ports
 
 if TYPE_CHECKING:
     from tests.spark_session import Topics
@@ -31,10 +32,11 @@ builder.source({source!r}).key_by(len).count().sink({sink!r})
 pytestmark = [pytest.mark.slow, pytest.mark.jvm]
 
 
-def started(stack: ExitStack, folder: Path, name: str, *words: str) -> ServerProcess:
+@started_again
+def started(stack: ExitStack, folder: Path, name: str, *words: str) -> ForeignProcess:
     """A part of the cluster, that has said that it is there."""
     kind = "master.Master" if name == "master" else "worker.Worker"
-    process = ServerProcess(
+    process = ForeignProcess(
         name,
         [
             *("java", "-Xmx256m", *QUICK_JVM.split(), "-cp", f"{JARS}/*"),

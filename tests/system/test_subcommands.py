@@ -14,6 +14,7 @@ from gateway.processors.unsupported import REASONS
 from ropeway.client import ConsumeFrom, Message, Producer, PushConsumer
 from ropeway.testing import running_gateway
 from tests.clients.fixtures import Server
+from tests.ropeway.client.scenario import PATIENT_PRODUCER
 from tests.system import printed
 from tests.system.administration import TIMEOUT_S, MqAdmin
 from tests.system.rocketmq import RocketMQ
@@ -80,7 +81,12 @@ class Run:
             self._server.name_server, "readers", consume_from=ConsumeFrom.FIRST_OFFSET
         )
         consumer.subscribe("L2", "*", lambda one: done.append(one.body))
-        async with consumer, Producer(self._server.name_server, "writers") as producer:
+        async with (
+            consumer,
+            Producer(
+                self._server.name_server, "writers", config=PATIENT_PRODUCER
+            ) as producer,
+        ):
             for number in range(MESSAGES):
                 sent = await producer.send(Message("L2", b"%d" % number, "tagA", ()))
             self.names |= {"id": sent.offset_msg_id, "key": sent.msg_id}

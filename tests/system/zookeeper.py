@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests import builds
-from tests.system.process import ServerProcess, free_ports
+from tests.starts import StartError, started_again
+from tests.system.process import ForeignProcess, free_ports
 
 HERE = Path(__file__).parent
 JAVA = [
     "java",
-    *["-Xms32m", "-Xmx128m", "-XX:+UseSerialGC"],
+    *["-Xms32m", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
     "-Djava.net.preferIPv4Stack=true",
     "-Dzookeeper.forceSync=no",
     # Its own report on how it starts is longer than all that is ever of interest.
@@ -66,7 +67,7 @@ class ZooKeeper:
         self._number = number
         self._settings = settings
         self.port = port or free_ports(1)[0]
-        self._process: ServerProcess | None = None
+        self._process: ForeignProcess | None = None
 
     @property
     def address(self) -> str:
@@ -108,7 +109,7 @@ class ZooKeeper:
         logback = self._directory / "logback.xml"
         logback.write_text(LOGBACK)
         jars = builds.classpath(HERE / "zookeeper.xml")
-        self._process = ServerProcess(
+        self._process = ForeignProcess(
             f"zookeeper{self._number}",
             [
                 *JAVA,
@@ -121,8 +122,13 @@ class ZooKeeper:
     def wait(self) -> None:
         """Return when it answers clients."""
         assert self._process is not None
-        self._process.wait_until(lambda: self.mode is not None)
+        try:
+            self._process.wait_until(lambda: self.mode is not None)
+        except StartError:
+            self._process = None
+            raise
 
+    @started_again
     def start(self) -> None:
         """Start it, and return when it answers clients."""
         self.launch()
@@ -183,6 +189,7 @@ class Ensemble:
         """
         return next(one for one in self.servers if one.mode == "leader")
 
+    @started_again
     def start(self) -> None:
         """Start those that do not run, and return when all answer clients."""
         for one in self.servers:

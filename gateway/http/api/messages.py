@@ -11,7 +11,9 @@ from gateway.http.api import shown
 from gateway.http.api.topics import find
 from gateway.http.params import Params, RefusedError
 from gateway.http.replies import reply
-from gateway.http.state import state_of
+from gateway.http.signing_in import require
+from gateway.http.state import shows, state_of
+from gateway.processors.needs import GET, SUB, topic_needs
 from gateway.wire import host_port, trace
 from gateway.wire.errors import MessageError
 from gateway.wire.message_id import parse_offset_msg_id
@@ -33,7 +35,7 @@ _MAX_MS = 1 << 53
 async def _messages(request: web.Request) -> web.Response:
     params = Params(request.query, "topic", "key", "id", "begin", "end", "limit")
     state = state_of(request)
-    topic = find(state.app.node, params.text("topic")).name
+    topic = await _topic(state, params.text("topic"))
     limit = params.number("limit", USUAL, least=1, most=MOST)
     begin_ms = params.number("begin", 0, most=_MAX_MS)
     end_ms = params.number("end", _MAX_MS, most=_MAX_MS)
@@ -48,6 +50,16 @@ async def _messages(request: web.Request) -> web.Response:
     else:
         found = await _by_time(state, topic, begin_ms, end_ms, limit)
     return reply({"messages": [*map(shown.in_list, newest(found, limit))]})
+
+
+async def _topic(state: State, name: str) -> str:
+    """The topic of a name, for whom may know that there is one.
+
+    Raises:
+        RefusedError: It may not, or there is none.
+    """
+    await require(state, *topic_needs(state.app.node, name, (SUB, GET)))
+    return find(state.app.node, name).name
 
 
 def newest(found: Iterable[ReceivedMessage], limit: int) -> list[ReceivedMessage]:
@@ -113,7 +125,7 @@ async def _in_queue(
 async def _message(request: web.Request) -> web.Response:
     params = Params(request.query, "topic")
     state = state_of(request)
-    topic = find(state.app.node, params.text("topic")).name
+    topic = await _topic(state, params.text("topic"))
     found = await _by_id(state, topic, request.match_info["id"])
     if not found:
         raise RefusedError(f"there is no such message in topic {topic}", 404)
@@ -123,7 +135,8 @@ async def _message(request: web.Request) -> web.Response:
 
 async def _trace(state: State, message: ReceivedMessage) -> list[trace.Step]:
     """What clients wrote down that they did with it, in the order of time."""
-    if trace.TRACE_TOPIC not in state.app.node.routes.topics:
+    known = trace.TRACE_TOPIC in state.app.node.routes.topics
+    if not (known and shows(state, trace.TRACE_TOPIC)):
         return []
     found = await state.console.query(trace.TRACE_TOPIC, message.msg_id)
     steps = [

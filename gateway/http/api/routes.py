@@ -11,7 +11,7 @@ from gateway.http.params import Params
 from gateway.http.replies import reply
 from gateway.http.signing_in import require
 from gateway.http.state import state_of
-from gateway.processors.needs import GET, PUB, SUB, topic_need
+from gateway.processors.needs import GET, PUB, SUB, topic_needs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ async def _route(request: web.Request) -> web.Response:
     Params(request.query)
     state = state_of(request)
     node, name = state.app.node, request.match_info["topic"]
-    await require(state, topic_need(name, (PUB, SUB, GET)))
+    await require(state, *topic_needs(state.app.node, name, (PUB, SUB, GET)))
     topic = find(node, name)
     running = node.routes.brokers
     return reply(

@@ -11,10 +11,10 @@ from gateway.http.api.kinds import ALL, CHOICES, Kind, kinds
 from gateway.http.params import Params, RefusedError
 from gateway.http.replies import reply
 from gateway.http.signing_in import require
-from gateway.http.state import state_of
+from gateway.http.state import shows, state_of
 from gateway.node.traffic import TOPIC_PUT_NUMS
 from gateway.processors.needs import ALL as EVERY
-from gateway.processors.needs import GET, LIST, topic_need
+from gateway.processors.needs import GET, LIST, topic_need, topic_needs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +33,7 @@ async def _topics(request: web.Request) -> web.Response:
     state = state_of(request)
     await require(state, topic_need(EVERY, (GET, LIST)))
     node = state.app.node
-    found: Iterable[str] = node.routes.topics
+    found: Iterable[str] = [one for one in node.routes.topics if shows(state, one)]
     if kind != ALL:
         wanted, kind_of = Kind(kind), kinds(node)
         found = [name for name in found if kind_of(name) is wanted]
@@ -82,7 +82,7 @@ async def _topic(request: web.Request) -> web.Response:
     Params(request.query)
     state = state_of(request)
     name = request.match_info["topic"]
-    await require(state, topic_need(name, (GET,)))
+    await require(state, *topic_needs(state.app.node, name, (GET,)))
     topic = find(state.app.node, name)
     spans = await state.console.spans(topic.name, topic.route)
     return reply(

@@ -110,6 +110,7 @@ _FAMILIES = (
         "ropeway_requests_waiting_bytes", "gauge", (), "The bytes of those requests."
     ),
     Family("ropeway_connections", "gauge", ("listener",), "Open connections."),
+    Family("ropeway_tasks", "gauge", (), "Tasks of the event loop."),
     Family("ropeway_long_polls_held", "gauge", (), "Pulls that wait for messages."),
     Family(
         "ropeway_requests_forwarded_total",

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from gateway.node.node import Node
     from gateway.node.served_topic import ServedTopic
 
-SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
-
 
 async def write(page: Page, node: Node) -> None:
     """Add them to a page."""
@@ -31,7 +29,7 @@ async def write(page: Page, node: Node) -> None:
 async def _write_progress(page: Page, node: Node) -> None:
     looked_at = 0
     for group in list(node.offsets.groups()):
-        if names.is_inner(group) or group.startswith(SYSTEM_GROUP_PREFIX):
+        if names.is_inner(group) or group.startswith(names.SYSTEM_GROUP_PREFIX):
             continue
         for name in node.offsets.topics(group):
             topic = node.topics.get(name)
@@ -66,7 +64,7 @@ def _write_lag(page: Page, node: Node, group: str, topic: ServedTopic) -> None:
 
 def _add(page: Page, family: str, group: str, topic: str, value: int) -> None:
     retry = str(topic.startswith(names.RETRY_PREFIX)).lower()
-    system = group.startswith(SYSTEM_GROUP_PREFIX) or names.is_system_topic(topic)
+    system = group.startswith(names.SYSTEM_GROUP_PREFIX) or names.is_system_topic(topic)
     page.lines(family).append(
         f'{family}{{{page.common},consumer_group="{escape(group)}",'
         f'topic="{escape(topic)}",is_retry="{retry}",'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ def write(page: Page, node: Node, node_name: str, server: Server) -> None:
     )
     page.add("ropeway_leader", int(node.leadership.leads), node=node_name)
     page.add("ropeway_brokers", len(node.routes.brokers))
+    page.add("ropeway_tasks", len(asyncio.all_tasks()))
     _write_requests(page, node, server)
     page.add("ropeway_log_overdue_seconds", node.log.overdue_ms / 1000)
     if node.config.pulsar is None:

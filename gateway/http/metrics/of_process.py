@@ -17,9 +17,13 @@ _START_FIELD = 19
 
 
 def _started_s() -> float:
-    """When the process began, in seconds since 1970."""
+    """When the process began, in seconds since 1970; now, where /proc is closed."""
+    try:
+        stat = (_SELF / "stat").read_text("ascii")
+    except OSError:
+        return time.time()
     # The name may have spaces and brackets.
-    fields = (_SELF / "stat").read_text().rpartition(")")[2].split()
+    fields = stat.rpartition(")")[2].split()
     ticks = int(fields[_START_FIELD])
     up_s = time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.time() - up_s + ticks / os.sysconf("SC_CLK_TCK")
@@ -30,13 +34,17 @@ STARTED_S = _started_s()
 
 
 def write(page: Page) -> None:
-    """Add them to a page."""
-    pages, resident = map(int, (_SELF / "statm").read_text().split()[:2])
-    page_bytes = os.sysconf("SC_PAGE_SIZE")
+    """Add them to a page; without what a closed /proc does not tell."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     page.add("process_cpu_seconds_total", used.ru_utime + used.ru_stime)
+    page.add("process_start_time_seconds", round(STARTED_S, 2))
+    page.add("process_max_fds", resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    try:
+        pages, resident = map(int, (_SELF / "statm").read_text("ascii").split()[:2])
+        open_files = sum(1 for _ in (_SELF / "fd").iterdir())
+    except OSError:
+        return
+    page_bytes = os.sysconf("SC_PAGE_SIZE")
     page.add("process_resident_memory_bytes", resident * page_bytes)
     page.add("process_virtual_memory_bytes", pages * page_bytes)
-    page.add("process_start_time_seconds", round(STARTED_S, 2))
-    page.add("process_open_fds", sum(1 for _ in (_SELF / "fd").iterdir()))
-    page.add("process_max_fds", resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    page.add("process_open_fds", open_files)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from storage.api import Log, Partition
     from storage.offsets import Offsets
 
+    Allow = Callable[[str], Awaitable[None]]
+
 log = structlog.get_logger(__name__)
 
 _KNOWN_S = 10.0
@@ -49,6 +51,10 @@ _FORGET_MS = 7 * 24 * 3_600_000
 """A producer that has committed nothing for so long is forgotten, as in Kafka."""
 _READ_COUNT = 512
 _READ_BYTES = 1024 * 1024
+
+
+async def _everybody_may(_topic: str) -> None:
+    """Access is not controlled."""
 
 
 class BatchError(Exception):
@@ -233,6 +239,7 @@ class Batches:
         batch_id: int,
         staged: Mapping[str, Sequence[int]],
         owner: str = "",
+        allow: Allow = _everybody_may,
     ) -> Mapping[str, Sequence[int]]:
         """Commit a batch, once, and return when this broker's part is delivered.
 
@@ -241,6 +248,7 @@ class Batches:
             batch_id: Its number.
             staged: Broker to what it named staged messages by.
             owner: Who commits; empty where access is not controlled.
+            allow: Raises what refuses a batch with messages for a topic.
 
         Returns:
             What was committed first under this number; nothing where the producer has
@@ -259,7 +267,9 @@ class Batches:
             if last is not None:
                 _check_owner(f"producer {producer_id}", last.owner, owner)
             if last is None or last.batch_id < batch_id:
-                last = await self._decide(topic, producer_id, batch_id, staged, owner)
+                last = await self._decide(
+                    topic, producer_id, batch_id, staged, owner, allow
+                )
         running = [
             task for task in self._publishing.values() if task.get_name() == producer_id
         ]
@@ -294,13 +304,14 @@ class Batches:
         batch_id: int,
         staged: Mapping[str, Sequence[int]],
         owner: str,
+        allow: Allow,
     ) -> Decided:
         batch = Decided(
             producer_id,
             batch_id,
             self._now_ms(),
             {broker: list(offsets) for broker, offsets in staged.items()},
-            await self._ends(producer_id, staged.get(self._broker, ()), owner),
+            await self._ends(producer_id, staged.get(self._broker, ()), owner, allow),
             owner,
         )
         try:
@@ -315,7 +326,7 @@ class Batches:
         return batch
 
     async def _ends(
-        self, producer_id: str, offsets: Sequence[int], owner: str
+        self, producer_id: str, offsets: Sequence[int], owner: str, allow: Allow
     ) -> dict[str, dict[int, int]]:
         """Where the queues of staged messages end."""
         partitions: dict[tuple[str, int], Partition] = {}
@@ -332,6 +343,8 @@ class Batches:
                 raise BatchError(f"topic {staged.topic} of staged messages was deleted")
             queue = (staged.topic, staged.queue_id)
             partitions[queue] = served.partitions[staged.queue_id]
+        for name in dict.fromkeys(topic for topic, _ in partitions):
+            await allow(name)
         ends: dict[str, dict[int, int]] = {}
         for (topic, queue_id), partition in partitions.items():
             ends.setdefault(topic, {})[queue_id] = partition.end

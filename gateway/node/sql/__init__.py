@@ -5,7 +5,22 @@ of a subscription, whose `accepts` is asked with stored messages. `SqlError` say
 a text is wrong, and what would be right there.
 """
 
-from gateway.node.sql.condition import Condition, compile_condition
+from gateway.node.sql.condition import (
+    CompilerBusyError,
+    Condition,
+    NotCompiledError,
+    compile_condition,
+    compile_later,
+    compile_quickly,
+)
 from gateway.node.sql.nodes import SqlError
 
-__all__ = ["Condition", "SqlError", "compile_condition"]
+__all__ = [
+    "CompilerBusyError",
+    "Condition",
+    "NotCompiledError",
+    "SqlError",
+    "compile_condition",
+    "compile_later",
+    "compile_quickly",
+]

@@ -20,15 +20,15 @@ from gateway.node import names
 from gateway.node.transactions import half as half_messages
 from gateway.node.transactions import records
 from gateway.node.transactions.ends import End
-from gateway.wire import message
+from gateway.wire import host_port, message
 from gateway.wire.commands.transactions import CheckTransactionState
 from gateway.wire.errors import WireError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from gateway.config import TransactionsConfig
-    from gateway.node.clients import Clients, Link
+    from gateway.node.clients import Clients, Link, Member
     from gateway.node.served_topic import ServedTopic
     from gateway.node.topics import Topics
     from gateway.node.transactions.book import Book
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from storage.api import LogError
 
     Ask = Callable[[Link, CheckTransactionState, bytes], None]
+    Permitted = Callable[[Member, str], Awaitable[bool]]
 
 log = structlog.get_logger(__name__)
 
@@ -56,6 +57,8 @@ class Checks:
         topics: Where they are.
         clients: Knows the producers.
         ask: Sends a producer the question.
+        permitted: Says whether a producer may send to a topic, and so may know what
+            others send there; None: all may.
         now_ms: The clock.
     """
 
@@ -68,6 +71,7 @@ class Checks:
         topics: Topics,
         clients: Clients,
         ask: Ask,
+        permitted: Permitted | None,
         now_ms: Callable[[], int],
     ) -> None:
         self._config = config
@@ -77,6 +81,7 @@ class Checks:
         self._topics = topics
         self._clients = clients
         self._ask = ask
+        self._permitted = permitted
         self._now_ms = now_ms
         self._turn = 0
         self._unasked: Counter[str] = Counter()
@@ -127,7 +132,7 @@ class Checks:
             else:
                 stored.append(self._store_again(half, topic, asked, due=due))
         await asyncio.gather(*stored)
-        self._ask_all(topic, asked)
+        await self._ask_all(topic, asked)
 
     async def _read(self, topic: ServedTopic, offset: int) -> Half | None:
         partition = topic.partitions[0]
@@ -238,18 +243,42 @@ class Checks:
         )
         self._writer.add(half.origin, End.GIVEN_UP)
 
-    def _ask_all(self, topic: ServedTopic, asked: list[bytes]) -> None:
+    async def _ask_all(self, topic: ServedTopic, asked: list[bytes]) -> None:
+        found: dict[tuple[str, str], list[Member]] = {}
         for record in asked:
             half = half_messages.read(record)
-            producers = self._clients.producers(half.group)
+            place = half.group, half.topic
+            producers = found.get(place)
+            if producers is None:
+                producers = found[place] = await self._producers(*place)
             if not producers:
                 self._unasked[half.group] += 1
                 continue
-            self._turn += 1
-            self._ask(
-                producers[self._turn % len(producers)].link,
-                *self._question(topic, half),
-            )
+            self._ask(self._choose(producers, half).link, *self._question(topic, half))
+
+    async def _producers(self, group: str, topic: str) -> list[Member]:
+        """Those of a group that may send to a topic now."""
+        members = self._clients.producers(group)
+        if self._permitted is None:
+            return members
+        found = []
+        for number, one in enumerate(members, 1):
+            if await self._permitted(one, topic):
+                found.append(one)
+            if number % _BATCH == 0:
+                # Anybody can be a producer of any group; so others have their turn.
+                await asyncio.sleep(0)
+        return found
+
+    def _choose(self, producers: list[Member], half: Half) -> Member:
+        """Who sent the message, at first; then one after the other."""
+        if half.checks <= 1:
+            sender = host_port.join(*half.message.born_host)
+            for one in producers:
+                if one.link.address == sender:
+                    return one
+        self._turn += 1
+        return producers[self._turn % len(producers)]
 
     def _complain(self) -> None:
         """Say which groups have no producer, now and then."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gateway.node.delays import Delays
     from gateway.node.served_topic import ServedTopic
     from gateway.node.topics import Topics
-    from gateway.node.transactions.checks import Ask
+    from gateway.node.transactions.checks import Ask, Permitted
     from gateway.node.transactions.ends import End
     from gateway.node.transactions.half import Half
     from gateway.wire.frame import Buffer
@@ -65,6 +65,7 @@ class Transactions:
         host: This broker's packed address.
         now_ms: The clock.
         pause: Waits for so many seconds.
+        permitted: Says whether a producer may send to a topic; None: all may.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Transactions:
         host: Callable[[], bytes],
         now_ms: Callable[[], int],
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        permitted: Permitted | None = None,
     ) -> None:
         self._config = config
         self._broker = broker
@@ -91,6 +93,7 @@ class Transactions:
         self._ask = ask
         self._host = host
         self._now_ms = now_ms
+        self._permitted = permitted
         self._pause = pause
         self._patience = Patience("transactions wait", message_log, pause)
         self._task: asyncio.Task[None] | None = None
@@ -114,6 +117,7 @@ class Transactions:
             self._topics,
             self._clients,
             self._ask,
+            self._permitted,
             self._now_ms,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -140,6 +141,20 @@ async def test_it_opens_while_pulsar_is_down_and_lets_nobody_in_until_it_is_up(
         up.fake.answers["/admin/v2/namespaces/acme/blue"] = address
         await until(lambda: up.changes)
         assert await up.may("writer", Action.PUB)
+
+
+@looped
+async def test_what_ends_a_token_is_told_to_who_waits_with_it(tmp_path: Path):
+    key = tmp_path / "key"
+    async with opened(key) as one:
+        assert isinstance(one.who(token({"sub": "a"})), Principal)
+        assert isinstance(
+            one.who(token({"sub": "b", "exp": time.time() + 1})), Principal
+        )
+        assert not one.changes
+        await until(lambda: len(one.changes) == 1)
+        key.write_bytes(b"new" * 20)
+        await until(lambda: len(one.changes) == 2)
 
 
 @pytest.mark.parametrize(

@@ -46,3 +46,10 @@ def test_what_makes_no_sense_is_refused_under_the_name_of_the_hook(
 ):
     with pytest.raises(HookError, match=r"acl\.options\.mine"):
         read_options("mine", {"token_secret_key": "key", **options})
+
+
+def test_one_is_enough_of_what_is_remembered():
+    read = read_options(
+        "pulsar", {"token_secret_key": "key", "tokens": 1, "namespaces": 1}
+    )
+    assert (read.tokens, read.namespaces) == (1, 1)

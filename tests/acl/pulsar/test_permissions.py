@@ -274,3 +274,18 @@ async def test_closing_ends_questions_that_have_no_answer():
     await setup.hook.close()
     with pytest.raises(asyncio.CancelledError):
         await waiting
+
+
+@looped
+async def test_a_rule_says_what_a_role_holds_and_not_what_it_lacks():
+    setup = Setup()
+    for role, words in (
+        ("writer", "produce"),
+        ("reader", "consume"),
+        ("both", "consume and produce"),
+    ):
+        action = Action.SUB if role == "reader" else Action.PUB
+        found = await setup.decision(role, action, IN + "orders", TOPIC)
+        assert found.rule == f"Pulsar: {role} may {words} in acme/blue"
+    found = await setup.decision("only-orders", Action.SUB, IN + "orders", TOPIC)
+    assert found.rule == "Pulsar: only-orders may consume topics of acme/blue"

@@ -180,7 +180,9 @@ def test_times_are_kept_to_the_second():
     coming = token({"sub": "b", "nbf": NOW_S + 5})
     assert shown(tokens, expiring).name == "a"
     assert "not valid before" in refusal(tokens, coming)
-    clock.now_s += 9.9
+    clock.now_s += 5
+    assert shown(tokens, coming).name == "b"
+    clock.now_s += 4.9
     assert shown(tokens, expiring).name == "a"
     assert shown(tokens, coming).name == "b"
     clock.now_s += 0.1
@@ -263,7 +265,7 @@ def test_deep_nesting_is_refused(bracket: bytes):
     assert refusal(tokens_of(), token(deep))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=200), st.binary(max_size=200), st.binary(max_size=40))
 def test_no_bytes_let_in_without_the_key(head: bytes, claims: bytes, mac: bytes):
     made = f"ey{encoded(head)}.{encoded(claims)}.{encoded(mac)}"
@@ -271,14 +273,14 @@ def test_no_bytes_let_in_without_the_key(head: bytes, claims: bytes, mac: bytes)
     assert isinstance(answer, Refused)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=100))
 def test_no_text_breaks_the_hook(text: str):
     for access_key in (text, f"ey{text}.", f"ey.{text}.{text}"):
         assert not isinstance(shown(tokens_of(), access_key), Principal)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 255))
 def test_one_changed_character_is_one_too_many(at: int, by: int):
     whole = token({"sub": "a", "exp": NOW_S + 10})

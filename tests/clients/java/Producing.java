@@ -82,6 +82,7 @@ final class Producing {
                         failed(command, message, error);
                         break;
                     }
+                    retried(command, message, error);
                     Thread.sleep(RETRY_PAUSE_MS);
                 }
             }
@@ -132,8 +133,17 @@ final class Producing {
     }
 
     private static void failed(Command command, Message message, Throwable error) {
+        unsent("failed", command, message, error);
+    }
+
+    private static void retried(Command command, Message message, Throwable error) {
+        unsent("retried", command, message, error);
+    }
+
+    private static void unsent(
+            String event, Command command, Message message, Throwable error) {
         Map<String, Object> fields = new LinkedHashMap<>(Messages.describe(error));
         fields.put("body", Messages.body(message));
-        command.emit("failed", fields);
+        command.emit(event, fields);
     }
 }

@@ -19,6 +19,21 @@ def test_a_key_is_one_for_a_vault():
     assert vault.unseal(vault.seal("hush")) == "hush"
 
 
+def test_a_key_is_written_for_its_owner_alone_and_over_no_other(tmp_path):
+    path = tmp_path / "acl.key"
+    before = os.umask(0)
+    try:
+        assert CliRunner().invoke(acl, ["key", "--out", str(path)]).exit_code == 0
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o600
+    made = path.read_text()
+    assert FernetVault(made.split())
+    refused = CliRunner().invoke(acl, ["key", "--out", str(path)])
+    assert refused.exit_code
+    assert path.read_text() == made
+
+
 def test_where_nothing_is_guarded_that_is_said(run):
     asked = ["--principal", "a", "--action", "PUB", "--resource", "topic:orders"]
     refused = run("acl", "check", *asked, code=1)

@@ -1,6 +1,7 @@
 """What `ropeway doctor` checks on this machine."""
 
 import socket
+import tempfile
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import checks
+
+ACL = "[acl]\nhooks = ['users']\n"
 
 
 def states(config: Path, text: str) -> list[tuple[str, str]]:
@@ -26,8 +29,23 @@ def test_what_can_be_used_is_well(config):
     assert states(config, "[[listeners]]\nport = 0\n") == [
         ("configuration", "ok"),
         ("data", "ok"),
+        ("secrets", "ok"),
         ("port", "ok"),
     ]
+
+
+@pytest.mark.parametrize(("acl", "state"), [("", "warning"), (ACL, "problem")])
+def test_secrets_that_everybody_can_read_are_told(config, acl, state):
+    with tempfile.TemporaryDirectory(prefix="ropeway-open-") as name:
+        Path(name).chmod(0o755)
+        secret = Path(name, "secret")
+        secret.write_text("x" * 32)
+        secret.chmod(0o644)
+        config.write_text(f"cluster_secret_file = '{secret}'\n{acl}")
+        (found,) = (one for one in checks.examine(config) if one.check == "secrets")
+    assert found.state == state
+    assert f"{secret} has mode 0644" in found.text
+    assert "chmod 600" in found.advice
 
 
 def test_a_configuration_that_cannot_be_read_ends_it(config):

@@ -18,7 +18,7 @@ from gateway.wire.frame import encode_frame
 from gateway.wire.header import Header, row_of, to_fields
 from tests.remoting import pulling, sending
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 120.0
 COMMAND = [sys.executable, "-m", "gateway.cli.main"]
 
 Serve = Callable[..., subprocess.Popen[str]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 from typing import TYPE_CHECKING
 
 import grpc
@@ -13,8 +12,8 @@ from gateway.config import QuotaConfig
 from gateway.grpc.calls import METHODS, rpc
 from gateway.grpc.messaging import Messaging
 from gateway.grpc.protocol import SERVICE, Code, HeartbeatRequest, QueryRouteRequest
-from tests.gateway.grpc.thin import Thin, consumer, create, receives, serving
-from tests.guarded import ALICE, NOBODY, PASSWORD, acl_of, allow, populate
+from tests.gateway.grpc.thin import Thin, consumer, create, receives, serving, sign
+from tests.guarded import ALICE, NOBODY, acl_of, allow, populate
 from tests.remoting import looped
 
 if TYPE_CHECKING:
@@ -58,18 +57,6 @@ async def test_a_call_without_settings_is_refused(tmp_path: Path):
             assert answer.status.code == Code.UNRECOGNIZED_CLIENT_TYPE
         (answer,) = await client.stream("ReceiveMessage", QueryRouteRequest())
         assert answer.status.code == Code.UNRECOGNIZED_CLIENT_TYPE
-
-
-def sign(client: Thin, user: str, password: str = PASSWORD) -> Thin:
-    """Have a client say who it is, as RocketMQ's clients do."""
-    date = "20261122T050000Z"
-    signature = hmac.digest(password.encode(), date.encode(), "sha1").hex()
-    said = f"MQv2-HMAC-SHA1 Credential={user}, SignedHeaders=x-mq-date-time, "
-    client.metadata += [
-        ("authorization", f"{said}Signature={signature.upper()}"),
-        ("x-mq-date-time", date),
-    ]
-    return client
 
 
 @looped

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import zlib
 from contextlib import suppress
 
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from gateway.grpc.framing import (
     CallError,
+    Compressed,
     GrpcStatus,
     MessageReader,
     begins,
@@ -24,7 +24,6 @@ from gateway.grpc.framing import (
 )
 
 LIMIT = 1000
-BOMB = gzip.compress(bytes(LIMIT + 1), mtime=0)
 
 
 @given(st.lists(st.binary(max_size=50), max_size=5), st.data())
@@ -42,20 +41,19 @@ def compressed(data: bytes) -> bytes:
     return b"\1" + len(data).to_bytes(4, "big") + data
 
 
-def test_compressed_messages_are_inflated():
-    for encoding, compress in (("gzip", gzip.compress), ("deflate", zlib.compress)):
+def test_compressed_messages_stay_compressed_until_they_are_wanted():
+    for encoding, bits in (("gzip", 31), ("deflate", 15)):
         reader = MessageReader(LIMIT, encoding)
-        both = compressed(compress(b"hello")) + prefixed(b"plain")
-        assert reader.feed(both) == [b"hello", b"plain"]
+        both = compressed(b"squeezed") + prefixed(b"plain")
+        squeezed = Compressed(b"squeezed", bits, LIMIT)
+        assert reader.feed(both) == [squeezed, b"plain"]
+        assert len(squeezed) == 8
 
 
 @pytest.mark.parametrize(
     ("encoding", "sent", "status"),
     [
         ("identity", b"\0" + (LIMIT + 1).to_bytes(4, "big"), 8),
-        ("gzip", compressed(BOMB), 8),
-        ("gzip", compressed(b"no gzip"), 13),
-        ("gzip", compressed(gzip.compress(b"hello", mtime=0)[:-9]), 13),
         ("identity", compressed(gzip.compress(b"hello", mtime=0)), 13),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from acl.api import Principal
 from gateway.grpc import renewals
 from gateway.grpc.protocol import Code
 from gateway.grpc.receipts import handle
@@ -22,6 +23,7 @@ class Client:
 
     closed = False
     client_id = "thin"
+    principal: Principal | None = None
 
 
 class Rig:
@@ -107,3 +109,18 @@ async def test_clients_that_go_give_back_nothing_of_others(monkeypatch):
     await rig.at(1)
     assert rig.asked == [(second, renewals.GIVE_BACK_MS)]
     assert rig.renewals.end("readers", FIRST) == FIRST
+
+
+@looped
+async def test_what_one_principal_has_no_other_one_ends(monkeypatch):
+    rig = Rig(monkeypatch)
+    rig.session.principal = Principal("alice", "users")
+    for stranger in (Principal("bob", "users"), None):
+        assert rig.renewals.end("readers", FIRST, stranger) == FIRST
+        assert len(rig.renewals) == 1
+    await rig.at(INVISIBLE_MS - AHEAD_MS)
+    bob = Principal("bob", "users")
+    assert rig.renewals.end("readers", FIRST, bob) == FIRST
+    alice = Principal("alice", "users", rule="another password")
+    assert rig.renewals.end("readers", FIRST, alice).split()[1] == "2"
+    assert len(rig.renewals) == 0

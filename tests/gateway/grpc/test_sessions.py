@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from acl.api import Channel, Source
+from acl.api import Channel, Principal, Source
 from gateway.grpc.protocol import TelemetryCommand
 from gateway.grpc.sessions import Session, Sessions
 
@@ -29,15 +29,31 @@ def test_a_session_is_found_by_its_connection_and_else_by_its_client():
     one, two = session("a", 1), session("a", 2)
     sessions.add(one)
     sessions.add(two)
-    assert sessions.find("a", one.address) is one
-    assert sessions.find("a", two.address) is two
-    assert sessions.find("a", "127.0.0.1:3") is two
-    assert sessions.find("b", one.address) is None
+    assert sessions.find("a", one.address, None) is one
+    assert sessions.find("a", two.address, None) is two
+    assert sessions.find("a", "127.0.0.1:3", None) is two
+    assert sessions.find("b", one.address, None) is None
     sessions.remove(two)
-    assert sessions.find("a", two.address) is one
+    assert sessions.find("a", two.address, None) is one
     sessions.remove(one)
-    assert sessions.find("a", one.address) is None
+    assert sessions.find("a", one.address, None) is None
     assert not list(sessions)
+
+
+def test_each_principal_finds_its_own_sessions():
+    sessions = Sessions()
+    alice, bob = Principal("alice", "users"), Principal("bob", "users")
+    one, two = session("a", 1), session("a", 1)
+    one.principal, two.principal = alice, bob
+    sessions.add(one)
+    assert sessions.find("a", one.address, bob) is None
+    assert sessions.find("a", one.address, None) is None
+    sessions.add(two)
+    assert sessions.find("a", one.address, alice) is one
+    assert sessions.find("a", "127.0.0.1:3", alice) is one
+    sessions.remove(one)
+    assert sessions.find("a", one.address, alice) is None
+    assert sessions.find("a", one.address, bob) is two
 
 
 def test_a_later_session_of_the_same_connection_stays():
@@ -46,7 +62,7 @@ def test_a_later_session_of_the_same_connection_stays():
     assert sessions.add(before) is None
     assert sessions.add(after) is before
     sessions.remove(before)
-    assert sessions.find("a", before.address) is after
+    assert sessions.find("a", before.address, None) is after
 
 
 def test_a_client_that_takes_nothing_keeps_no_more_than_so_much():

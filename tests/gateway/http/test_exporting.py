@@ -1,6 +1,7 @@
 """A node sends its metrics to a real receiver, and goes on without one."""
 
 import asyncio
+import time
 
 import pytest
 from structlog.testing import capture_logs
@@ -48,18 +49,43 @@ async def test_a_node_works_while_no_receiver_is_there_and_finds_one_later(tmp_p
     assert not [one for one in logs if one["log_level"] == "error"]
 
 
-@looped
-async def test_a_node_ends_while_it_waits_for_a_receiver(tmp_path):
-    (port,) = free_ports(1)
-    otlp = OtlpConfig(f"http://127.0.0.1:{port}", every_ms=1)
-    async with running(tmp_path, otlp=otlp) as (app, client), exporting(app):
-        await send(client, "orders", 1)
+def test_a_node_ends_while_it_waits_for_a_receiver(tmp_path, monkeypatch):
+    # Longer than anybody here waits, so that only the end of sending ends it.
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", str(2 * WAIT_S))
+
+    async def main() -> float:
+        asked, ended = asyncio.Event(), asyncio.Event()
+
+        async def say_nothing(reader, writer) -> None:
+            asked.set()
+            await reader.read()
+            writer.close()
+            ended.set()
+
+        silent = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+        port = silent.sockets[0].getsockname()[1]
+        otlp = OtlpConfig(f"http://127.0.0.1:{port}", every_ms=1)
+        async with running(tmp_path, otlp=otlp) as (app, _), exporting(app):
+            async with asyncio.timeout(WAIT_S):
+                await asked.wait()
+            ends_s = time.monotonic()
+        async with asyncio.timeout(WAIT_S):
+            await ended.wait()
+        silent.close()
+        return ends_s
+
+    # Its thread, too, ends before the loop does.
+    ends_s = asyncio.run(main())
+    assert time.monotonic() - ends_s < WAIT_S
 
 
 @looped
 async def test_nothing_is_sent_unless_it_is_asked_for(tmp_path):
-    async with running(tmp_path) as (app, _), exporting(app):
+    async with running(tmp_path) as (app, _):
         assert app.node.config.otlp is None
+        before = asyncio.all_tasks()
+        async with exporting(app):
+            assert asyncio.all_tasks() == before
 
 
 @looped

@@ -1,4 +1,4 @@
-"""Sessions end: by time, and where there are too many."""
+"""Sessions end: by time, and where one principal has too many."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from acl.api import Channel, Principal, Source, Verdict
 from gateway.http import sessions as module
+from gateway.http.attempts import FREE
 from gateway.http.params import RefusedError
 from gateway.http.sessions import IDLE_S, Sessions
 from gateway.http.state import State
@@ -16,6 +17,7 @@ from tests.remoting import looped
 
 SOURCE = Source("10.0.0.7", Channel.HTTP)
 ALICE = Credentials(access_key="alice", secret_key="s")
+BOB = Credentials(access_key="bob", secret_key="s")
 
 
 class Part:
@@ -74,17 +76,64 @@ async def test_who_looks_stays_and_who_does_not_goes(sessions, clock):
 
 
 @looped
-async def test_of_too_many_the_one_that_looked_longest_ago_goes(sessions, monkeypatch):
-    monkeypatch.setattr(module, "MOST", 2)
+async def test_of_too_many_of_one_its_own_that_looked_longest_ago_goes(
+    sessions, monkeypatch
+):
+    monkeypatch.setattr(module, "MOST_OF_ONE", 2)
+    bob = await sessions.open(BOB, SOURCE)
     first, second = [await sessions.open(ALICE, SOURCE) for _ in range(2)]
     await sessions.find(first, SOURCE)
     third = await sessions.open(ALICE, SOURCE)
     assert await sessions.find(second, SOURCE) is None
-    assert await sessions.find(first, SOURCE) is not None
-    assert await sessions.find(third, SOURCE) is not None
-    assert len(sessions) == 2
+    for token in (first, third, bob):
+        assert await sessions.find(token, SOURCE) is not None
+    assert len(sessions) == 3
     await sessions.close_all()
     assert Part.running == 0
+
+
+@looped
+async def test_sign_ins_of_one_end_nobody_elses(sessions):
+    bob = await sessions.open(BOB, SOURCE)
+    for _ in range(3 * module.MOST):
+        await sessions.open(ALICE, SOURCE)
+    assert len(sessions) == module.MOST_OF_ONE + 1
+    assert await sessions.find(bob, SOURCE) is not None
+
+
+@looped
+async def test_where_all_places_are_taken_who_comes_waits_and_nobody_goes(
+    sessions, monkeypatch, clock
+):
+    monkeypatch.setattr(module, "MOST", 2)
+    bob = await sessions.open(BOB, SOURCE)
+    await sessions.open(ALICE, SOURCE)
+    with pytest.raises(RefusedError, match="2 sessions are open") as refused:
+        await sessions.open(ALICE, SOURCE)
+    assert refused.value.status == 503
+    assert await sessions.find(bob, SOURCE) is not None
+    clock.now_s += IDLE_S
+    await sessions.open(ALICE, SOURCE)
+    assert len(sessions) == 1
+
+
+@looped
+async def test_wrong_attempts_slow_down_and_a_session_is_not_one(sessions, monkeypatch):
+    token = await sessions.open(ALICE, SOURCE)
+    refused = Verdict(allowed=False, remark="no")
+    with monkeypatch.context() as patch:
+        patch.setattr(Everybody, "identify", lambda *_: refused)
+        for _ in range(FREE):
+            with pytest.raises(RefusedError) as wrong:
+                await sessions.open(ALICE, SOURCE)
+            assert wrong.value.status == 401
+    with pytest.raises(RefusedError, match="too many wrong") as slow:
+        await sessions.open(ALICE, SOURCE)
+    assert slow.value.status == 429
+    for _ in range(3 * FREE):
+        assert await sessions.find(token, SOURCE)
+    elsewhere = Source("10.0.0.8", Channel.HTTP)
+    assert await sessions.open(ALICE, elsewhere)
 
 
 @looped
@@ -105,3 +154,24 @@ async def test_who_is_no_longer_known_is_out(sessions, monkeypatch):
     with pytest.raises(RefusedError, match="no"):
         await sessions.find(token, SOURCE)
     assert len(sessions) == Part.running == 0
+
+
+@looped
+async def test_when_rules_change_who_is_no_longer_known_is_signed_out(
+    sessions, monkeypatch
+):
+    await sessions.open(ALICE, SOURCE)
+    bob = await sessions.open(BOB, SOURCE)
+    await sessions.judge()
+    assert len(sessions) == 2
+    monkeypatch.setattr(
+        Everybody,
+        "identify",
+        lambda _, credentials, source, request: Verdict(  # noqa: ARG005
+            allowed=credentials.access_key == "bob"
+        ),
+    )
+    await sessions.judge()
+    assert len(sessions) == 1
+    assert await sessions.find(bob, SOURCE)
+    assert Part.running == 2

@@ -7,10 +7,12 @@ import base64
 import pytest
 
 from gateway.config import HttpConfig
+from gateway.http.attempts import FREE
+from gateway.node import names
 from tests.gateway.http.signed import HEADERS, guarded_site, sign_in
 from tests.gateway.http.site import serving
-from tests.guarded import ALICE, NOBODY, PASSWORD, ROOT, allow
-from tests.remoting import looped
+from tests.guarded import ALICE, NOBODY, PASSWORD, ROOT, allow, ask
+from tests.remoting import looped, sending
 
 ADDRESSES = [
     "overview",
@@ -115,7 +117,7 @@ async def test_brokers_refuse_on_the_page_what_they_refuse_elsewhere(tmp_path):
         assert (await site.get("overview"))["brokers"][0]["error"] is None
         for path in ("topics/orders", "routes/orders", "topics"):
             assert "alice may not" in await site.refused(path, 403)
-        assert "alice may not Get" in await site.refused(
+        assert "alice may not Sub or Get" in await site.refused(
             "messages", 403, topic="orders"
         )
         assert "alice may not" in await site.refused("groups", 403)
@@ -184,3 +186,36 @@ async def test_metrics_are_guarded_where_that_is_configured(tmp_path):
         ):
             answer = await site.ask("/metrics", headers=headers)
             assert answer.status == status, headers
+
+
+@looped
+async def test_guessing_is_slowed_down_and_the_metrics_are_no_way_around(tmp_path):
+    http = HttpConfig(port=0, guard_metrics=True)
+    async with guarded_site(tmp_path, http=http) as site:
+        for _ in range(FREE):
+            assert (await sign_in(site, ALICE, "wrong")).status == 401
+        # Not even the right one is looked at meanwhile: it would tell.
+        answer = await sign_in(site, ALICE, PASSWORD)
+        assert answer.status == 429
+        assert "try again in" in answer.json["error"]
+        basic = base64.b64encode(f"{ALICE}:{PASSWORD}".encode()).decode()
+        headers = {"Authorization": f"Basic {basic}"}
+        assert (await site.ask("/metrics", headers=headers)).status == 429
+        assert (await sign_in(site, ROOT)).status == 200
+
+
+@looped
+async def test_the_page_shows_no_system_topic_but_to_a_superuser(tmp_path):
+    everything = (allow("Topic:*"), allow("Group:*"), allow("Cluster:*"))
+    async with guarded_site(tmp_path, *everything) as site:
+        topic = names.TRACE_TOPIC
+        sent = await ask(site.client, ROOT, sending(topic), b"secret")
+        paths = (f"topics/{topic}", f"messages?topic={topic}")
+        for who, shown in ((ALICE, []), (ROOT, [topic])):
+            await sign_in(site, who)
+            seen = await site.get("topics", kind="system")
+            listed = {one["name"] for one in seen["topics"]}
+            assert listed & {topic} == set(shown)
+            for path in (*paths, f"messages/{sent.fields['msgId']}?topic={topic}"):
+                status = (await site.ask(f"/api/{path}")).status
+                assert status == (200 if shown else 403)

@@ -30,7 +30,7 @@ from gateway.http2.stream import Stream
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-WAIT_S = 30
+WAIT_S = 60
 LIMITS = Limits(streams=10, fields_bytes=16 * 1024, keepalive_s=60)
 REQUEST = [(":method", "POST"), (":scheme", "http"), (":path", "/echo")]
 FIRST, LAST = encode([(":status", "200")]), encode([("done", "yes")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.http2 import floods
 from gateway.http2.errors import ErrorCode
 from gateway.http2.frames import (
     ACK,
@@ -28,7 +29,7 @@ from gateway.http2.frames import (
 from gateway.http2.headers import encode
 from gateway.http2.receiving import CONNECTION_WINDOW_BYTES
 from gateway.http2.stream import WINDOW_BYTES
-from tests.gateway.http2.raw import REQUEST, echoing
+from tests.gateway.http2.raw import LIMITS, REQUEST, echoing
 from tests.remoting import looped, until
 
 BLOCK = encode(REQUEST)
@@ -38,6 +39,13 @@ WORD = b"\0\0\0\1"
 PROTOCOL, FLOW = ErrorCode.PROTOCOL_ERROR, ErrorCode.FLOW_CONTROL_ERROR
 SIZE, CLOSED = ErrorCode.FRAME_SIZE_ERROR, ErrorCode.STREAM_CLOSED
 CALM = ErrorCode.ENHANCE_YOUR_CALM
+NINES, NOUGHTS = "9" * 5000, "0" * 5000
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_forgiven_with_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take long for the frames of a flood: see `test_floods`."""
+    monkeypatch.setattr(floods, "_PER_S", 0.0)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +120,9 @@ def test_what_breaks_a_rule_of_connections_ends_it(sent, code):
         ),
         (frame(HEADERS, 5, 1, BLOCK + encode([("content-length", "3")])), PROTOCOL),
         (frame(HEADERS, 5, 1, BLOCK + encode([("content-length", "x")])), PROTOCOL),
+        # Python reads no number of so many digits, and digits of other scripts.
+        (frame(HEADERS, 4, 1, BLOCK + encode([("content-length", NINES)])), PROTOCOL),
+        (frame(HEADERS, 5, 1, BLOCK + encode([("content-length", NOUGHTS)])), PROTOCOL),
     ],
 )
 def test_what_breaks_a_rule_of_streams_ends_the_stream_alone(sent, code):
@@ -218,3 +229,44 @@ async def test_before_settings_nothing_else_is_taken():
     async with echoing(begin=False) as (_, client):
         client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", frame(PING, 0, 0, bytes(8)))
         assert await client.goaway_code() == PROTOCOL
+
+
+@looped
+@pytest.mark.parametrize("stream_id", [0, 1])
+async def test_who_widens_windows_a_byte_at_a_time_is_sent_away(stream_id: int):
+    async with echoing() as (_, client):
+        client.request(1, None, "/held")
+        client.send(window_frame(stream_id, 1) * 999)
+        client.send(window_frame(stream_id, 1))
+        assert await client.goaway_code() == CALM
+
+
+@looped
+async def test_who_widens_windows_of_streams_that_have_ended_is_sent_away():
+    async with echoing() as (_, client):
+        client.request(1, b"hello")
+        await client.answer(1)
+        client.send(window_frame(1, 1 << 20) * 1000)
+        assert await client.goaway_code() == CALM
+
+
+@looped
+async def test_windows_may_be_widened_by_what_was_sent_for_ever():
+    async with echoing() as (server, client):
+        client.send(OPEN)
+        await until(lambda: server.begun)
+        server.begun[0].window = -(1 << 30)
+        client.send(window_frame(1, 1024) * 3000)
+        client.request(3, b"hello")
+        assert (await client.answer(3))[0] == b"hello"
+
+
+@looped
+async def test_settings_cost_more_where_more_streams_are_changed():
+    limits = LIMITS._replace(streams=1000)
+    async with echoing(limits) as (_, client):
+        for number in range(1, 1921, 2):
+            client.request(number, None, "/held")
+        # 960 streams: each counts as sixteen.
+        client.send(settings_frame({4: 1 << 16}) * 70)
+        assert await client.goaway_code() == CALM

@@ -42,3 +42,15 @@ async def test_settings_of_a_wrong_length_end_the_connection():
     async with echoing() as (_, client):
         client.send(frame(SETTINGS, 0, 0, bytes(5)))
         assert await client.goaway_code() == 6
+
+
+@looped
+async def test_of_one_setting_twice_the_last_counts_and_many_end_the_connection():
+    async with echoing() as (server, client):
+        await client.until(SETTINGS)
+        twice = b"".join(b"\0\4" + size.to_bytes(4, "big") for size in (7, 9))
+        client.send(frame(SETTINGS, 0, 0, twice * 16))
+        assert (await client.until(SETTINGS))[1] == 1
+        assert server.sender.first_window == 9
+        client.send(frame(SETTINGS, 0, 0, twice * 17))
+        assert await client.goaway_code() == 11

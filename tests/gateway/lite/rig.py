@@ -184,6 +184,7 @@ async def rigged(
     clock = clock or Clock()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gateway.building.now_ms", clock)
+        patch.setattr("gateway.building.monotonic_ms", clock)
         patch.setattr("gateway.processors.plain.now_ms", clock)
         async with running(config(path, **changes)) as (app, client):
             await put_topic(app, PARENT, attributes)
@@ -193,7 +194,9 @@ async def rigged(
                     attributes={"lite.bind.topic": PARENT, **(of_group or {})},
                 )
             )
-            yield Rig(app, client, clock)
+            rig = Rig(app, client, clock)
+            await until(rig.lite.is_idle)
+            yield rig
 
 
 async def put_topic(

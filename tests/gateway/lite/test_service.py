@@ -121,3 +121,11 @@ async def test_groups_have_progress_of_their_own(tmp_path: Path):
         await rig.send("a", "0")
         assert (await rig.pop()).bodies == ["0"]
         assert (await rig.pop(consumer_group="others")).bodies == ["0"]
+
+
+@looped
+async def test_nothing_is_idle_before_the_index_is_open(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        assert rig.lite.is_idle()
+        rig.lite._follower._stop()
+        assert not rig.lite.is_idle()

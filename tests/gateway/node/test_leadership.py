@@ -129,6 +129,7 @@ async def test_a_duty_that_fails_puts_the_take_over_off(monkeypatch):
     assert contest.book[-4:] == ["+a", "+b", "-b", "-a"]
 
 
+@pytest.mark.rule("node.md", "In doubt it serves nobody.")
 @looped
 async def test_nobody_leads_in_doubt_and_leads_on_after_it():
     contest = Contest("us")

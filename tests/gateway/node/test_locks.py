@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from gateway.node.locks import LOCK_MS, QueueLocks
 from tests.remoting import looped
 
@@ -13,6 +15,10 @@ if TYPE_CHECKING:
 A, B = ("orders", 0), ("orders", 1)
 
 
+@pytest.mark.rule(
+    "node.md",
+    "One client of a group at a time holds a queue's lock, for 60 s from the last time",
+)
 def test_a_lock_that_is_not_renewed_passes_to_another():
     now = 0
     locks = QueueLocks(lambda: now)
@@ -31,6 +37,16 @@ def test_groups_do_not_share_locks():
     assert locks.lock("h", "two", [A]) == [A]
     locks.unlock("g", "two", [A])
     assert locks.lock("g", "two", [A]) == []
+
+
+def test_a_group_is_ordered_for_as_long_as_a_lock_holds():
+    now = 0
+    locks = QueueLocks(lambda: now)
+    locks.lock("g", "one", [A])
+    now = LOCK_MS - 1
+    assert locks.is_ordered("g")
+    now = LOCK_MS
+    assert not locks.is_ordered("g")
 
 
 def test_expired_locks_are_forgotten():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gateway.lite.store import Store as LiteStore
+from gateway.node import rocks
 from gateway.node.timer.index import Index
 from gateway.pop.store import Store
 
@@ -44,3 +46,22 @@ def test_a_place_that_cannot_be_a_directory_is_named(tmp_path: Path, opener):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
         opener(tmp_path / "file" / "index")
+
+
+@pytest.mark.parametrize("opener", OPENERS)
+@pytest.mark.parametrize("machine", ["runs on", "was started anew"])
+def test_one_that_was_open_when_the_machine_went_down_is_made_anew(
+    tmp_path: Path, opener, machine: str, monkeypatch: pytest.MonkeyPatch
+):
+    directory, killed = tmp_path / "index", tmp_path / "killed"
+    first = opener(directory)
+    first._db[b"key"] = b"value"
+    shutil.copytree(directory, killed)
+    first.close()
+    (killed / "LOCK").unlink()
+    if machine != "runs on":
+        monkeypatch.setattr(rocks, "boot_id", lambda: "another")
+    for left, kept in ((directory, True), (killed, machine == "runs on")):
+        again = opener(left)
+        assert (again._get(b"key") == b"value") is kept
+        again.close()

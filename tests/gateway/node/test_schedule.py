@@ -34,6 +34,10 @@ def test_levels_are_numbers_with_units():
             parse_levels(text)
 
 
+@pytest.mark.rule(
+    "node.md",
+    "A delivery is one append to the real queue, and the offset moves after it.",
+)
 @looped
 async def test_a_delayed_message_comes_once_in_order_and_never_early(tmp_path: Path):
     async with running(tmp_path, delay_levels="1s 1h") as (app, client):
@@ -106,6 +110,10 @@ async def test_messages_of_a_deleted_topic_hold_nobody_up(tmp_path: Path):
         assert found.body == b"y"
 
 
+@pytest.mark.rule(
+    "node.md",
+    "A delivery is one append to the real queue, and the offset moves after it.",
+)
 @looped
 async def test_a_refusal_of_the_log_delays_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

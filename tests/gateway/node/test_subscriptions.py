@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from gateway.node.subscriptions import SubscriptionError, build, build_anyhow
+from gateway.bounds import RequestsConfig
+from gateway.node import sql
+from gateway.node.subscriptions import SubscriptionError, build, read, unread
 from gateway.wire import message, properties
+from gateway.wire.bodies import SubscriptionData
 from storage.api import MAX_LOOKS, Filter
 
 
@@ -69,10 +74,10 @@ def test_a_condition_is_asked_about_stored_messages():
 
 
 def test_what_takes_long_to_ask_is_asked_of_fewer_messages():
-    looks = [
-        build(" OR ".join(["a = '1'"] * terms), "SQL92", 1).filter.looks
-        for terms in (1, 3, 30, 1000)
-    ]
+    texts = [" OR ".join(["a = '1'"] * terms) for terms in (1, 3, 30, 1000)]
+    for text in texts:
+        sql.compile_condition(text)
+    looks = [build(text, "SQL92", 1).filter.looks for text in texts]
     assert looks[:2] == [MAX_LOOKS, MAX_LOOKS]
     assert MAX_LOOKS > looks[2] > looks[3] > 0
     assert build("1 = 1", "SQL92", 1).filter.looks == MAX_LOOKS
@@ -95,12 +100,47 @@ def test_what_cannot_be_used_is_refused(text: str | None, kind: str):
 
 @pytest.mark.parametrize(("text", "kind"), UNUSABLE)
 def test_what_a_heartbeat_brings_is_kept_and_wants_nothing(text: str | None, kind: str):
-    kept = build_anyhow(text, kind, 3)
+    said = unread(
+        SubscriptionData("t", text or "", sub_version=3, expression_type=kind)
+    )
+    assert not said.is_read
+    kept = read(said)
     assert (kept.expression, kept.expression_type, kept.version) == (
         text or "",
         kind,
         3,
     )
     assert kept.problem
+    assert kept.is_read
     assert kept.filter == Filter(tag_hashes=frozenset())
-    assert build_anyhow("a", "TAG", 3).problem is None
+    assert read(unread(SubscriptionData("t", "a"))).problem is None
+
+
+def test_what_a_heartbeat_brings_is_read_when_it_is_used_and_not_before():
+    long = " OR ".join(["a = 'b'"] * 40)
+    said = unread(SubscriptionData("t", long, expression_type="SQL92"))
+    assert said.filter == Filter(tag_hashes=frozenset())
+    with pytest.raises(sql.NotCompiledError) as missing:
+        read(said)
+    assert missing.value.text == long
+    asyncio.run(sql.compile_later(long))
+    assert read(said).filter.accept is not None
+    assert unread(SubscriptionData("t", " * ")).filter is None
+
+
+LIMITS = RequestsConfig(expression_characters=60, expression_terms=3)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "complaint"),
+    [
+        ("a" * 61, "TAG", "61 characters; allowed: 60"),
+        ("a = 1" + " " * 60, "SQL92", "65 characters; allowed: 60"),
+        ("a||b||c||d", "TAG", "4 tags; allowed: 3"),
+        ("a=1 OR b=1 OR c=1 OR d=1", "SQL92", "4 properties; allowed: 3"),
+    ],
+)
+def test_an_expression_that_is_too_long_is_refused(text, kind, complaint):
+    with pytest.raises(SubscriptionError, match=complaint):
+        build(text, kind, 1, LIMITS)
+    assert build("a||b||c", "TAG", 1, LIMITS).tags == {"a", "b", "c"}

@@ -27,6 +27,7 @@ def topic(name: str, read: int, write: int | None = None, **more) -> Topic:
     )
 
 
+@pytest.mark.rule("node.md", "Queues keep their partitions.")
 @looped
 async def test_queues_keep_their_partitions_when_there_are_more_or_fewer(
     tmp_path: Path,

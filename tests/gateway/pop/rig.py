@@ -268,6 +268,7 @@ async def rigged(
     settings = PopConfig(stay_ms=STAY_MS, **changes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gateway.building.now_ms", clock)
+        patch.setattr("gateway.building.monotonic_ms", clock)
         async with running(config(path, pop=settings)) as (app, client):
             await app.node.topics.ensure_derived(TOPIC, queues)
             rig = Rig(app, client, clock)

@@ -364,3 +364,19 @@ async def test_a_batch_in_order_is_done_in_order(tmp_path: Path):
         assert rig.committed() == 1
         assert await rig.consumer.batch(of_batch(first, [1])) == 0
         assert rig.committed() == 3
+
+
+@looped
+async def test_progress_in_order_stands_still_while_its_own_queue_is_moved(
+    tmp_path: Path,
+):
+    async with rigged(tmp_path) as rig:
+        await rig.consumer.send(4)
+        first = await in_order(rig, 3)
+        resets = rig.app.node.resets
+        resets.put(GROUP, "others", {0: 7})
+        assert await rig.consumer.ack(first, 0) == 0
+        assert rig.committed() == 1
+        resets.put(GROUP, TOPIC, {0: 0})
+        assert await rig.consumer.ack(first, 1) == 0
+        assert rig.committed() == 0

@@ -10,7 +10,8 @@ import pytest
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.group_admin import ResetOffset
 from gateway.wire.commands.offsets import UpdateConsumerOffset
-from storage.api import LogDamagedError
+from gateway.wire.commands.pop import PeekMessage
+from storage.api import MAX_LOOKED_BYTES, LogDamagedError
 from tests.gateway.pop.rig import (
     GROUP,
     RETRY_V1,
@@ -21,7 +22,7 @@ from tests.gateway.pop.rig import (
     popped,
     rigged,
 )
-from tests.remoting import looped, until
+from tests.remoting import looped, sending, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,6 +123,23 @@ async def test_a_queue_stops_at_its_limit_until_something_is_done(tmp_path: Path
         async with another(rig) as other:
             assert await other.ack(first, 0) == 0
         assert popped(await waiting).offsets[0] == 10
+
+
+@looped
+@pytest.mark.parametrize("old", [False, True], ids=["in memory", "in the ledger"])
+async def test_room_in_a_retry_topic_wakes_who_waits_at_any_queue(tmp_path: Path, old):
+    async with rigged(tmp_path, queues=3, in_flight=2) as rig:
+        await rig.retried(RETRY_V1, 3)
+        first = await rig.consumer.take(2, queue_id=1)
+        if old:
+            await rig.to_ledger()
+        waiting = rig.consumer.client.send(
+            rig.consumer.header(queue_id=2, poll_time=60_000)
+        )
+        await until(lambda: len(rig.pop.lines) == 1)
+        async with another(rig) as other:
+            assert await other.ack(first, 0, retry=1) == 0
+        assert popped(await waiting).offsets == [2]
 
 
 @looped
@@ -263,3 +281,57 @@ async def test_a_fault_of_the_disk_takes_nothing(tmp_path: Path, monkeypatch):
             refused = await rig.consumer.client.ask(rig.consumer.header())
             assert refused.code == ResponseCode.SYSTEM_ERROR
         assert (await rig.consumer.take(3)).offsets == [0, 1, 2]
+
+
+@looped
+@pytest.mark.parametrize("cold", [False, True], ids=["from memory", "from the disk"])
+async def test_a_pop_gets_no_more_than_it_asked_for_of_all_queues_together(
+    tmp_path: Path, monkeypatch, cold
+):
+    async with rigged(tmp_path, queues=3) as rig:
+        for queue_id in range(3):
+            await rig.consumer.send(3, queue_id=queue_id)
+        if cold:
+            await rig.app.node.log.flush()
+            (partition, *_) = rig.app.node.topics.get(TOPIC).partitions
+            monkeypatch.setattr(type(partition), "read_now", lambda *_: None)
+        first = await rig.consumer.take(5, queue_id=-1)
+        assert first.reply.rest_num == 4
+        second = await rig.consumer.take(4, queue_id=-1)
+        places = {
+            (one.queue_id, one.queue_offset)
+            for one in [*first.messages, *second.messages]
+        }
+        assert len(places) == 9
+
+
+@looped
+async def test_a_peek_shows_no_more_than_it_asked_for_of_all_queues_together(
+    tmp_path: Path,
+):
+    async with rigged(tmp_path, queues=3) as rig:
+        for queue_id in range(3):
+            await rig.consumer.send(3, queue_id=queue_id)
+        for count in (1, 3, 5, 9):
+            header = PeekMessage(
+                consumer_group=GROUP, topic=TOPIC, queue_id=-1, max_msg_nums=count
+            )
+            answer = popped(await rig.consumer.client.ask(header))
+            assert len(answer.messages) == count
+            assert answer.reply.rest_num == 9
+
+
+@looped
+async def test_a_filter_that_keeps_much_out_does_not_make_a_pop_wait(tmp_path: Path):
+    """One look ends after MAX_LOOKED_BYTES; the pop goes on behind it by itself."""
+    async with rigged(tmp_path) as rig:
+        client = rig.consumer.client
+        body = bytes(1 << 20)
+        for _ in range(2 * MAX_LOOKED_BYTES // len(body) + 1):
+            assert (await client.ask(sending(TOPIC), body)).code == 0
+        dear = sending(TOPIC, pairs={"price": "9"})
+        assert (await client.ask(dear, b"wanted")).code == 0
+        header = rig.consumer.header(
+            exp="price > 5", exp_type="SQL92", poll_time=60_000
+        )
+        assert popped(await client.ask(header)).bodies == [b"wanted"]

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from gateway.node import names
 from gateway.pop import store
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 HOST = message.pack_host("127.0.0.1", 1)
 PLACE = ("readers", "orders", 0)
-DAY_MS = 86_400_000
 
 
 class Kept:
@@ -39,7 +39,6 @@ class Kept:
             app.node.topics,
             app.node.log,
             path / "journal",
-            DAY_MS,
             lambda: HOST,
             clock,
             lambda changes: self.applied.extend(key for key, _ in changes),
@@ -166,3 +165,50 @@ async def test_a_store_that_is_not_there_is_said(tmp_path: Path, monkeypatch):
         await one.journal.close()
         with pytest.raises(LogUnavailableError, match="being read"):
             await one.journal.get(key)
+
+
+MADE_AGAIN = "index of pops does not fit the log: it is made again"
+
+
+@looped
+async def test_a_store_that_fits_its_log_is_kept_and_another_is_made_again(
+    tmp_path: Path,
+):
+    clock = Clock()
+    async with kept(tmp_path, clock) as (_, one):
+        # Several records of one append: the last one is what the store goes by.
+        await one.journal.put([change(start, clock) for start in range(9000)])
+        await until(lambda: not one.journal.is_writing())
+        with capture_logs() as logs:
+            await one.open()
+        assert not [line for line in logs if line["event"] == MADE_AGAIN]
+        read_to, crc = await one.journal.run(Store.read_to)
+        assert read_to > 1
+        for wrong in ((read_to, crc ^ 1), (read_to + 1, crc), (0, crc), (1, crc)):
+            stale = [change(9999, clock)]
+            await one.journal.run(Store.apply, stale, wrong)
+            with capture_logs() as logs:
+                await one.open()
+            assert [line for line in logs if line["event"] == MADE_AGAIN], wrong
+            assert await one.all() == [*range(9000)]
+            assert await one.journal.run(Store.read_to) == (read_to, crc)
+
+
+@looped
+async def test_records_know_their_own_places(tmp_path: Path):
+    clock = Clock()
+    async with kept(tmp_path, clock) as (app, one):
+        await one.journal.put([change(0, clock)])
+        putting = asyncio.ensure_future(
+            one.journal.put([change(start, clock) for start in range(9000)])
+        )
+        await asyncio.sleep(0)
+        assert one.journal.is_writing() is True
+        await putting
+        (partition,) = app.node.topics.get(names.POP_TOPIC).partitions
+        places = []
+        while len(places) < partition.end:
+            chunk = await partition.read(len(places), 1, 1)
+            places.append(message.decode(chunk.data[0]).queue_offset)
+        assert places == [*range(partition.end)]
+        assert len(places) > 2

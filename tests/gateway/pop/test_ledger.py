@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from gateway.pop.handouts import Batch
 from gateway.pop.ledger import change_of
 from gateway.wire.receipt import Receipt
+from storage.api import LogUnavailableError
 from tests.gateway.pop.rig import rigged
 from tests.remoting import looped, until
 
@@ -86,3 +89,55 @@ async def test_a_queue_is_dropped_alone(tmp_path: Path):
         assert await rig.pop.ledger.close_message(PLACE, given, 0)
         await rig.pop.ledger.drop(PLACE)
         await rig.until_empty()
+
+
+@looped
+async def test_what_is_put_behind_the_last_look_is_due_as_well(tmp_path: Path):
+    """It was popped before that look, and came to the ledger after it."""
+    async with rigged(tmp_path) as rig:
+        ledger = rig.pop.ledger
+        now_ms = rig.clock()
+        assert await ledger.take_due(now_ms + 90_000, 10) == []
+        await put(rig, 0, 60_000)
+        await put(rig, 2, 70_000)
+        assert ledger.look_ms <= now_ms + 60_000
+        due = await ledger.take_due(now_ms + 90_001, 10)
+        assert [one.start for one in due] == [0, 2]
+
+
+@looped
+async def test_what_came_of_a_batch_and_could_not_be_noted_comes_of_it_again(
+    tmp_path: Path, monkeypatch
+):
+    async with rigged(tmp_path) as rig:
+        ledger = rig.pop.ledger
+        now_ms = rig.clock()
+        given = await put(rig, 0, 60_000)
+        due = await ledger.take_due(now_ms + 70_000, 10)
+
+        async def refuse(_):
+            raise LogUnavailableError("not now")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(ledger._journal, "put", refuse)
+            with pytest.raises(LogUnavailableError):
+                await ledger.settle([(one, 0, 0) for one in due])
+        assert ledger.look_ms == now_ms + 1000
+        assert await ledger.take_due(now_ms + 80_000, 10) == due
+        await ledger.settle([(one, 0, 0) for one in due])
+        assert not await ledger.close_message(PLACE, given, 0)
+        await rig.until_empty()
+
+
+@looped
+async def test_who_looks_again_is_told_when_the_next_batch_is_due(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        ledger = rig.pop.ledger
+        now_ms = rig.clock()
+        await put(rig, 0, 60_000)
+        await put(rig, 2, 80_000)
+        (first,) = await ledger.take_due(now_ms + 60_000, 10)
+        await ledger.settle([(first, 0, 0)])
+        ledger.look_ms = now_ms + 500_000
+        await ledger.plan()
+        assert ledger.look_ms <= now_ms + 80_000

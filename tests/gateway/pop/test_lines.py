@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from gateway.pop import lines as waiting_lines
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.pop import Notification, NotificationReply
+from gateway.wire.commands.send import SendBatchMessage
 from tests.gateway.pop.rig import GROUP, TOPIC, Consumer, another, popped, rigged
-from tests.remoting import looped, until
+from tests.remoting import batch_of, looped, sending, until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-POLL = {"poll_time": 60_000}
+POLL_S = 60
+POLL = {"poll_time": POLL_S * 1000}
 
 
 @looped
@@ -42,13 +45,19 @@ async def test_many_messages_wake_as_many_as_it_takes(tmp_path: Path):
     async with rigged(tmp_path) as rig, another(rig) as sender:
         waiting = [
             rig.consumer.client.send(rig.consumer.header(max_msg_nums=2, **POLL))
-            for _ in range(4)
+            for _ in range(5)
         ]
-        await until(lambda: len(rig.pop.lines) == 4)
-        await sender.send(8)
-        offsets = [offset for one in waiting for offset in popped(await one).offsets]
-        assert len(set(offsets)) == len(offsets)
-        assert set(offsets) <= set(range(8))
+        await until(lambda: len(rig.pop.lines) == 5)
+        plain = sending(TOPIC)
+        fields = {name: getattr(plain, name) for name in plain.__struct_fields__}
+        eight = SendBatchMessage(**{**fields, "batch": True})
+        bodies = [b"%d" % number for number in range(8)]
+        assert (await sender.client.ask(eight, batch_of(*bodies))).code == 0
+        async with asyncio.timeout(POLL_S / 2):
+            offsets = [popped(await one).offsets for one in waiting[:4]]
+        assert offsets == [[0, 1], [2, 3], [4, 5], [6, 7]]
+        assert len(rig.pop.lines) == 1
+        assert not waiting[4].done()
 
 
 @looped
@@ -143,3 +152,20 @@ async def test_a_notification_takes_nothing(tmp_path: Path):
         await sender.send(1)
         assert (await watching).read(NotificationReply).has_msg
         assert popped(await waiting).offsets == [0]
+
+
+@looped
+async def test_who_was_answered_does_not_hear_that_the_time_is_up(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        waiting, expired = waiting_lines.Lines(10), []
+        topic = rig.app.node.topics.get(TOPIC)
+        assert waiting.count(GROUP, TOPIC, 0) == 0
+        for at, look in enumerate((lambda: True, lambda: False)):
+            waiter = waiting_lines.Waiter(at, 0, look, lambda at=at: expired.append(at))
+            assert waiting.add(GROUP, topic, waiter, 30)
+        assert waiting.count(GROUP, TOPIC, 0) == 2
+        waiting.wake(GROUP, TOPIC, 0)
+        assert len(waiting) == 1
+        await until(lambda: not waiting)
+        await asyncio.sleep(0.05)
+        assert expired == [1]

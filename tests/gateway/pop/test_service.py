@@ -86,6 +86,10 @@ async def test_receipts_outlive_a_restart_in_order(tmp_path: Path):
         assert sorted(await pop_all(rig)) == [b"2", b"3", b"6", b"7"]
 
 
+@pytest.mark.rule(
+    "pop.md",
+    "A message that was handed out and is not done is at or above",
+)
 @looped
 @pytest.mark.parametrize("store", ["kept", "lost", "damaged", "old"])
 async def test_nothing_is_lost_by_a_kill_and_what_was_young_comes_again(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from gateway.node import names
 from gateway.pop import upkeep
 from storage.api import LogBusyError
@@ -32,6 +34,10 @@ async def test_more_than_fits_into_one_turn_comes_back_whole(
         await rig.until_empty()
 
 
+@pytest.mark.rule(
+    "pop.md",
+    "A message that was handed out and is not done is at or above",
+)
 @looped
 async def test_what_cannot_be_written_down_stays_and_holds_progress(
     tmp_path: Path, monkeypatch

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 import gateway.processors.all  # noqa: F401 - registers every processor
+from gateway.config import Config
 from gateway.processors import dispatch
 from gateway.processors.context import LATER, Answer
 from gateway.processors.needs import KNOWN
@@ -44,6 +45,7 @@ class Node:
         self.leadership = SimpleNamespace(leads=True)
         self.forwarder = SimpleNamespace(others={})
         self.guard = None
+        self.config = Config()
 
     def spawn(self, work):
         self.tasks.append(asyncio.get_running_loop().create_task(work))
@@ -54,6 +56,9 @@ def test_every_declared_request_is_handled_or_listed_with_a_reason():
     assert not set(dispatch.PROCESSORS) & set(REASONS)
 
 
+@pytest.mark.rule(
+    "processors.md", "Declaring or handling a code twice fails at import."
+)
 def test_a_second_processor_of_a_command_is_a_mistake():
     with pytest.raises(ValueError, match="GET_MAX_OFFSET has two processors"):
         dispatch.handles(GetMaxOffset, KNOWN)(lambda *_: Answer())
@@ -70,6 +75,9 @@ def raising(error: Exception):
     raise error
 
 
+@pytest.mark.rule(
+    "README.md", "A request gets exactly one answer, unless it is one-way."
+)
 @looped
 @pytest.mark.parametrize(
     ("processor", "codes"),

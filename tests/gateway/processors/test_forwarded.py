@@ -133,6 +133,7 @@ async def test_a_node_that_goes_while_it_works_is_an_answer(tmp_path: Path):
         assert answer.code == 0
 
 
+@pytest.mark.rule("node.md", "It travels once")
 @looped
 async def test_what_was_sent_on_once_is_not_sent_on_again(tmp_path: Path):
     async with two(tmp_path) as (near, far, client):
@@ -196,7 +197,3 @@ async def test_a_request_that_was_sent_on_is_not_taken_again(tmp_path: Path):
             for one in (client, other):
                 again = await one.ask(request, frame)
                 assert again.code == ResponseCode.NO_PERMISSION
-
-
-def test_its_code_is_none_of_rocketmqs():
-    assert RequestCode.ROPEWAY_FORWARD == 20_001

@@ -131,3 +131,25 @@ async def test_topics_of_a_group_are_those_it_has_offsets_in(tmp_path):
         answer = await client.ask(QueryTopicsByConsumer(group="readers"))
         found = bodies.decode(bodies.TopicList, answer.body)
         assert found.topic_list == ["a", "b"]
+
+
+@looped
+@pytest.mark.parametrize("other", [False, True], ids=["as usual", "otherwise"])
+async def test_every_setting_of_a_group_is_kept_and_shown(tmp_path, other):
+    changes = {
+        "broker_id": 1,
+        "consume_broadcast_enable": False,
+        "consume_enable": False,
+        "consume_from_min_enable": False,
+        "consume_message_orderly": True,
+        "consume_timeout_minute": 7,
+        "group_sys_flag": 4,
+        "notify_consumer_ids_changed_enable": False,
+        "retry_max_times": 5,
+        "retry_queue_nums": 3,
+        "which_broker_when_consume_slowly": 2,
+    }
+    async with running(tmp_path) as (_, client):
+        wanted = group(**changes) if other else group()
+        assert (await client.ask(CreateGroup(), wanted)).code == 0
+        assert (await client.ask(GetGroupConfig(group="readers"))).body == wanted

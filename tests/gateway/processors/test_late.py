@@ -46,6 +46,10 @@ def test_a_one_way_send_is_refused_without_an_answer():
     assert refuse_sends(frames(asked), 231, 200) == ([], b"")
 
 
+@pytest.mark.rule(
+    "server.md",
+    "Heartbeats, pulls and all other requests are never refused",
+)
 def test_what_is_no_send_waits_on_in_its_order():
     kept = frames(
         encode_frame(RequestCode.HEART_BEAT, 1),

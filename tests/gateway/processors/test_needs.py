@@ -27,7 +27,11 @@ from gateway.processors.needs import (
 from gateway.wire.codes import RequestCode
 
 CONTEXT = SimpleNamespace(
-    node=SimpleNamespace(config=SimpleNamespace(cluster="DefaultCluster"))
+    node=SimpleNamespace(
+        config=SimpleNamespace(cluster="DefaultCluster"),
+        groups=SimpleNamespace(get={}.get),
+        offsets=SimpleNamespace(get=lambda *_: None),
+    )
 )
 
 
@@ -46,6 +50,9 @@ def test_every_code_with_a_processor_declares_what_it_needs():
     assert NEEDS.keys() == PROCESSORS.keys()
 
 
+@pytest.mark.rule(
+    "acl.md", "`KNOWN` and `NODES` are the two that need nobody's permission"
+)
 def test_only_these_need_nobodys_permission():
     assert {code for code, needs in NEEDS.items() if needs is KNOWN} == {
         RequestCode.CHECK_CLIENT_CONFIG,
@@ -81,7 +88,7 @@ def test_a_retry_topic_is_its_groups():
         ("%RETRY%g+orders", [("Topic:orders", (SUB,))]),
         ("%RETRY%g_orders", [("Topic:orders", (SUB,))]),
         ("%RETRY%other", [("Group:other", (SUB,))]),
-        ("%RETRY%other+orders", [("Group:other+orders", (SUB,))]),
+        ("%RETRY%other+orders", [("Group:other", (SUB,)), ("Topic:orders", (SUB,))]),
         ("", [("Topic:*", (SUB,))]),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -127,4 +128,6 @@ async def test_the_short_way_lets_in_whom_the_long_way_does(
 
 def test_both_ways_need_the_same():
     declared = NEEDS[RequestCode.SEND_MESSAGE_V2]
-    assert plain._needs("orders") == declared(SEND, None)
+    # For a plain topic nobody looks at the node.
+    context = SimpleNamespace(node=None)
+    assert plain._needs("orders") == tuple(declared(SEND, context))

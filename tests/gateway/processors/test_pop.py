@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.config import PopConfig, TopicsConfig
+from gateway.config import TopicsConfig
 from gateway.wire import properties, receipt
 from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.pop import PopMessage
 from gateway.wire.frame import ROCKETMQ
 from gateway.wire.header import to_fields
 from routing.api import PERM_WRITE, Group, Topic
@@ -148,8 +147,3 @@ async def test_a_topic_that_was_changed_ends_the_waiting(tmp_path: Path):
         assert (await waiting).code == ResponseCode.POLLING_TIMEOUT
         again = await rig.consumer.client.ask(rig.consumer.header(poll_time=60_000))
         assert again.code == ResponseCode.NO_PERMISSION
-
-
-def test_the_limits_are_settings():
-    assert PopConfig(in_flight=1, stay_ms=1, retry_topic_v2=True)
-    assert PopMessage.__struct_fields__[-1] == "bname"

@@ -161,12 +161,57 @@ async def test_no_pull_waits_longer_than_the_node_allows(
 
 
 @looped
-@pytest.mark.parametrize("timeout_ms", [0, -1])
-async def test_a_pull_without_time_does_not_wait(tmp_path: Path, timeout_ms: int):
-    async with running(tmp_path) as (_, client):
+@pytest.mark.parametrize(("timeout_ms", "waits"), [(0, False), (-1, False), (1, True)])
+async def test_a_pull_without_time_does_not_wait(
+    tmp_path: Path, timeout_ms: int, waits: bool
+):
+    async with running(tmp_path) as (app, client):
         await fill(client, 1)
+        waited = []
+        add = app.node.holds.add
+        app.node.holds.add = lambda *given: waited.append(given[2]) or add(*given)
         header = waiting("orders", 1, suspend_timeout_millis=timeout_ms)
         assert (await client.ask(header)).code == ResponseCode.PULL_NOT_FOUND
+        assert waited == ([timeout_ms] if waits else [])
+
+
+class Silent:
+    """A partition that does not tell of what comes."""
+
+    def __init__(self, partition) -> None:
+        self._partition = partition
+
+    def __getattr__(self, name: str):
+        return getattr(self._partition, name)
+
+    def watch(self, _) -> None:
+        pass
+
+    def unwatch(self, _) -> None:
+        pass
+
+
+@looped
+@pytest.mark.parametrize("changed", [False, True])
+async def test_when_its_time_is_up_a_pull_has_what_came_unless_its_group_wants_another(
+    tmp_path: Path, changed: bool
+):
+    async with running(tmp_path) as (app, client):
+        await fill(client, 1)
+        topic = app.node.topics.get("orders")
+        topic.partitions[0] = Silent(topic.partitions[0])
+        await beat(client, "c1", "readers", expression="a", version=1)
+        held = client.send(waiting("orders", 1, sys_flag=SUSPEND_FLAG, sub_version=1))
+        await until(lambda: len(app.node.holds) == 1)
+        if changed:
+            await beat(client, "c1", "readers", expression="b", version=2)
+        await fill(client, 1, tag="a")
+        assert not held.done()
+        app.node.holds.release(topic.partitions[0])
+        answer = await held
+        assert offsets_of(answer) == ([] if changed else [1])
+        if changed:
+            assert answer.read(PullReply).next_begin_offset == 1
 
 
 @looped

@@ -125,6 +125,29 @@ async def test_an_automatic_topic_has_no_more_queues_than_its_template(
 
 
 @looped
+@pytest.mark.parametrize("times", [None, 0, 3])
+async def test_a_message_keeps_how_often_it_was_consumed_before(
+    tmp_path: Path, times: int | None
+):
+    async with running(tmp_path) as (_, client):
+        for v2 in (False, True):
+            asked = sending("orders", v2=v2, reconsume_times=times)
+            assert (await client.ask(asked, b"x")).code == 0
+        found = await stored(client, "orders")
+        assert [one.reconsume_times for one in found] == [times or 0] * 2
+
+
+@looped
+async def test_without_automatic_creation_consumers_can_still_send_back(tmp_path: Path):
+    switch = TopicsConfig(auto_create=False)
+    async with running(tmp_path, topics=switch) as (app, client):
+        assert (await client.ask(sending("%RETRY%g"), b"x")).code == 0
+        (found,) = await stored(client, "%RETRY%g")
+        assert found.body == b"x"
+        assert app.node.topics.get("%RETRY%g").setup.write_queue_nums == 1
+
+
+@looped
 async def test_without_automatic_creation_unknown_topics_are_refused(tmp_path: Path):
     switch = TopicsConfig(auto_create=False)
     async with running(tmp_path, topics=switch) as (app, client):

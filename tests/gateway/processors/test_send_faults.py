@@ -45,6 +45,10 @@ class Refusing:
         asyncio.get_running_loop().call_soon(done, -1, self._error)
 
 
+@pytest.mark.rule(
+    "README.md",
+    "A message is acknowledged only when it is as durable as the log is set up",
+)
 @looped
 @pytest.mark.parametrize("later", [False, True])
 @pytest.mark.parametrize(

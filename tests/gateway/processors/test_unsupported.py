@@ -14,6 +14,9 @@ assert gateway.processors.all
 assert gateway.wire.commands
 
 
+@pytest.mark.rule(
+    "processors.md", "each code that RocketMQ knows is handled or in that list"
+)
 def test_every_code_is_handled_or_listed_with_a_reason():
     assert set(RequestCode) == set(PROCESSORS) | set(REASONS)
 
@@ -42,6 +45,9 @@ async def test_every_listed_command_is_refused_with_its_reason(tmp_path):
             )
 
 
+@pytest.mark.rule(
+    "README.md", "A request gets exactly one answer, unless it is one-way."
+)
 @looped
 @pytest.mark.parametrize("body", [b"", b"{}", b"\0"], ids=["none", "json", "other"])
 async def test_every_code_is_answered_even_where_the_request_says_nothing(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.wire import properties
-from gateway.wire.batch import BatchEntry, decode_batch, encode_batch
+from gateway.wire.batch import BatchEntry, decode_batch, encode_batch, has_more_than
 from gateway.wire.codes import RequestCode
 from gateway.wire.errors import MessageError
 from tests import captures
@@ -126,3 +126,17 @@ def test_properties_that_are_not_utf_8_are_refused() -> None:
 def test_a_member_that_does_not_fit_is_refused(entry: BatchEntry) -> None:
     with pytest.raises(MessageError, match="batch entry 1: "):
         encode_batch([GOLDEN_ENTRIES[0], entry])
+
+
+@given(st.lists(entries, max_size=6), st.integers(1, 7))
+def test_messages_are_counted_before_they_are_read(
+    batch: list[BatchEntry], allowed: int
+) -> None:
+    assert has_more_than(allowed, encode_batch(batch)) is (len(batch) > allowed)
+
+
+@given(st.binary(max_size=200), st.integers(1, 7))
+def test_what_is_no_batch_is_counted_as_far_as_it_goes(
+    data: bytes, allowed: int
+) -> None:
+    assert has_more_than(allowed, data) in {True, False}

@@ -10,7 +10,6 @@ import pytest
 
 from gateway.wire import bodies
 from gateway.wire.bodies import (
-    BROADCASTING,
     BrokerData,
     ClusterInfo,
     ConsumerData,
@@ -191,5 +190,31 @@ def test_what_is_no_body_is_refused(data: bytes, said: str) -> None:
         bodies.decode(HeartbeatData, data)
 
 
-def test_a_broadcasting_model_is_the_one_that_the_protocol_names() -> None:
-    assert BROADCASTING == "BROADCASTING"
+def test_what_is_not_said_of_a_group_is_what_a_broker_assumes() -> None:
+    # SubscriptionGroupConfig.java, RocketMQ 5.3.3.
+    made = json.loads(bodies.encode(GroupConfig(group_name="g")))
+    assert made.pop("groupRetryPolicy")["type"] == "CUSTOMIZED"
+    assert made == {
+        "attributes": {},
+        "brokerId": 0,
+        "consumeBroadcastEnable": True,
+        "consumeEnable": True,
+        "consumeFromMinEnable": True,
+        "consumeMessageOrderly": False,
+        "consumeTimeoutMinute": 15,
+        "groupName": "g",
+        "groupSysFlag": 0,
+        "notifyConsumerIdsChangedEnable": True,
+        "retryMaxTimes": 16,
+        "retryQueueNums": 1,
+        "whichBrokerWhenConsumeSlowly": 1,
+    }
+    beat = bodies.decode(HeartbeatData, b'{"clientID":"c"}')
+    assert (beat.heartbeat_fingerprint, beat.without_sub) == (0, False)
+
+
+def test_a_number_that_names_nothing_has_no_name() -> None:
+    names = ("FIRST", "SECOND")
+    assert [bodies.named(one, names) for one in (0, 1, 2, -1, "X", None)] == [
+        *("FIRST", "SECOND", None, None, "X", None)
+    ]

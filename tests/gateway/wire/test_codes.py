@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 from gateway.wire.codes import (
     ONE_WAY_FLAG,
     RESPONSE_FLAG,
@@ -44,6 +47,14 @@ def test_captured_answers_have_the_answer_flag_and_requests_have_not() -> None:
             assert not capture.request.header["flag"] & ONE_WAY_FLAG
 
 
+def test_our_own_requests_have_numbers_that_rocketmq_leaves_free() -> None:
+    free = range(20_000, 21_000)
+    ours = {code for code in RequestCode if code.name.startswith("ROPEWAY_")}
+    assert ours == {code for code in RequestCode if code in free}
+    assert ours
+    assert not ours & set(captures.codes())
+
+
 def test_no_code_has_two_names() -> None:
     for codes in (RequestCode, ResponseCode, Language):
         assert len(codes.__members__) == len(list(codes))
@@ -54,3 +65,59 @@ def test_a_language_is_a_number_or_a_name_of_bounded_length() -> None:
     assert language_name(99) == "99"
     assert language_name("ZIG") == "ZIG"
     assert language_name("x" * 99) == "x" * 32
+
+
+OF_ROCKETMQ = json.loads(Path(__file__).with_name("codes_of_rocketmq.json").read_text())
+"""The constants of RocketMQ's classes, taken from their bytecode."""
+OLDER = {
+    "UPDATE_AND_CREATE_ACL_CONFIG": 50,
+    "DELETE_ACL_CONFIG": 51,
+    "GET_BROKER_CLUSTER_ACL_INFO": 52,
+    "UPDATE_GLOBAL_WHITE_ADDRS_CONFIG": 53,
+    "GET_BROKER_CLUSTER_ACL_CONFIG": 54,
+    "BROKER_CLOSE_CHANNEL_REQUEST": 1014,
+    "CHECK_NOT_ACTIVE_BROKER_REQUEST": 1015,
+    "GET_BROKER_LIVE_INFO_REQUEST": 1016,
+    "GET_SYNC_STATE_DATA_REQUEST": 1017,
+    "RAFT_BROKER_HEART_BEAT_EVENT_REQUEST": 1018,
+}
+"""Of RocketMQ 4.9 and 5.0, which later versions do not have."""
+
+
+def test_codes_are_those_of_rocketmq() -> None:
+    for ours, theirs in (
+        (RequestCode, OF_ROCKETMQ["requests"] | OLDER),
+        (ResponseCode, OF_ROCKETMQ["responses"]),
+    ):
+        foreign = {n: int(v) for n, v in ours.__members__.items() if "ROPEWAY" not in n}
+        assert foreign == {name: theirs[name] for name in foreign}
+
+
+def test_our_own_requests_are_where_rocketmq_has_none() -> None:
+    own = {n: int(v) for n, v in RequestCode.__members__.items() if "ROPEWAY" in n}
+    assert own == {
+        "ROPEWAY_FORWARD": 20001,
+        "ROPEWAY_RELAY": 20002,
+        "ROPEWAY_ASK": 20003,
+        "ROPEWAY_LIST_TIMERS": 20004,
+        "ROPEWAY_STAGE": 20005,
+        "ROPEWAY_COMMIT_BATCH": 20006,
+        "ROPEWAY_LAST_BATCH": 20007,
+        "ROPEWAY_NODE_STATUS": 20010,
+        "ROPEWAY_STEP_BACK": 20011,
+        "ROPEWAY_TOPIC_PLACES": 20012,
+        "ROPEWAY_FIND_HALF": 20013,
+        "ROPEWAY_EXPLAIN_ACCESS": 20014,
+        "ROPEWAY_GET_LATEST": 20020,
+        "ROPEWAY_COMPACT_TOPIC": 20021,
+    }
+    assert not set(own.values()) & set(OF_ROCKETMQ["requests"].values())
+
+
+def test_languages_have_the_numbers_of_rocketmq() -> None:
+    # LanguageCode.java, RocketMQ 5.5.0.
+    assert [one.name for one in sorted(Language)] == [
+        *("JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER"),
+        *("HTTP", "GO", "PHP", "OMS", "RUST", "NODE_JS"),
+    ]
+    assert [int(one) for one in sorted(Language)] == list(range(14))

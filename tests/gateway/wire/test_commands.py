@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gateway.wire.commands
+from gateway.wire import message
 from gateway.wire.codes import RequestCode, ResponseCode
+from gateway.wire.commands import pop, pull, transactions
 from gateway.wire.frame import (
     I32,
     I64,
@@ -233,7 +235,7 @@ def test_fields_that_belong_to_no_command_are_declared_by_none() -> None:
 
 
 @pytest.mark.parametrize("row", all_rows())
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(data=st.data(), serialize_type=st.sampled_from([JSON, ROCKETMQ]))
 def test_any_header_survives_the_wire(
     row: Row, data: st.DataObject, serialize_type: int
@@ -249,7 +251,7 @@ def test_any_header_survives_the_wire(
 
 
 @pytest.mark.parametrize("name", REPLIES)
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_any_answer_survives_the_wire(name: str, data: st.DataObject) -> None:
     reply = REPLIES[name]
@@ -263,3 +265,72 @@ def test_any_answer_survives_the_wire(name: str, data: st.DataObject) -> None:
 def test_the_package_lists_every_module_that_declares_commands() -> None:
     modules = {row.header.__module__.rpartition(".")[2] for row in ROWS.values()}
     assert modules == set(gateway.wire.commands.__all__)
+
+
+def test_flags_and_choices_are_those_of_rocketmq() -> None:
+    # PullSysFlag.java, ConsumeInitMode.java, MessageSysFlag.java, 5.3.4.
+    assert (pull.CLASS_FILTER_FLAG, pull.LITE_PULL_FLAG) == (1 << 3, 1 << 4)
+    assert pop.FROM_LATEST == 1
+    assert transactions.NOT_DECIDED == 0
+    assert message.COMMITTED_FLAG == 2 << 2
+
+
+@pytest.mark.parametrize(
+    ("code", "assumed"),
+    [
+        (RequestCode.QUERY_CONSUME_QUEUE, {"count": 0}),
+        (RequestCode.UPDATE_AND_CREATE_TOPIC, {"order": False}),
+        (RequestCode.END_TRANSACTION, {"from_transaction_check": False}),
+        (RequestCode.SEND_MESSAGE, {"unit_mode": False, "batch": False}),
+        (RequestCode.CHANGE_MESSAGE_INVISIBLETIME, {"suspend": False}),
+    ],
+)
+def test_what_a_client_leaves_out_is_what_its_class_assumes(code, assumed):
+    header = ROWS[code].header
+    fields = {one.name: one.default for one in msgspec.structs.fields(header)}
+    assert {name: fields[name] for name in assumed} == assumed
+
+
+REPLY_OF = {
+    "SEND_MESSAGE": "SendReply",
+    "PULL_MESSAGE": "PullReply",
+    "QUERY_MESSAGE": "QueryReply",
+    "QUERY_CONSUMER_OFFSET": "Offset",
+    "GET_ALL_TOPIC_CONFIG": "AllTopicConfigReply",
+    "GET_BROKER_CONFIG": "BrokerConfigReply",
+    "SEARCH_OFFSET_BY_TIMESTAMP": "Offset",
+    "GET_MAX_OFFSET": "Offset",
+    "GET_MIN_OFFSET": "Offset",
+    "GET_EARLIEST_MSG_STORETIME": "StoreTime",
+    "HEART_BEAT": "HeartBeatReply",
+    "GET_KV_CONFIG": "KvValue",
+    "REGISTER_BROKER": "RegisterBrokerReply",
+    "GET_ALL_SUBSCRIPTIONGROUP_CONFIG": "AllGroupConfigReply",
+    "WIPE_WRITE_PERM_OF_BROKER": "WipeWritePermReply",
+    "SEND_MESSAGE_V2": "SendReply",
+    "SEND_BATCH_MESSAGE": "SendReply",
+    "QUERY_DATA_VERSION": "DataVersionReply",
+    "SEND_REPLY_MESSAGE": "SendReply",
+    "SEND_REPLY_MESSAGE_V2": "SendReply",
+    "ADD_WRITE_PERM_OF_BROKER": "AddWritePermReply",
+    "LITE_PULL_MESSAGE": "PullReply",
+    "RECALL_MESSAGE": "RecallReply",
+    "ROPEWAY_STAGE": "StageReply",
+    "ROPEWAY_LAST_BATCH": "LastBatchReply",
+    "POP_MESSAGE": "PopReply",
+    "PEEK_MESSAGE": "PopReply",
+    "CHANGE_MESSAGE_INVISIBLETIME": "InvisibleReply",
+    "NOTIFICATION": "NotificationReply",
+    "POLLING_INFO": "PollingInfoReply",
+    "POP_LITE_MESSAGE": "PopLiteReply",
+}
+"""Requests whose answers have fields, and the class that has them."""
+
+
+def test_each_request_is_answered_by_the_header_of_its_class() -> None:
+    declared = {
+        RequestCode(code).name: row.reply.__name__
+        for code, row in ROWS.items()
+        if row.reply.__name__ != "Empty"
+    }
+    assert declared == REPLY_OF

@@ -18,7 +18,11 @@ from ropeway.client import (
 
 LIMIT_S = 280
 
+PATIENCE = {"connect_timeout_s": 60.0, "request_timeout_s": 60.0}
+"""For machines on which much else runs."""
+
 CONSUMER = ConsumerConfig(
+    **PATIENCE,
     heartbeat_interval_s=1,
     route_interval_s=0.5,
     rebalance_interval_s=1,
@@ -30,13 +34,11 @@ CONSUMER = ConsumerConfig(
 )
 """Short intervals, so that tests need not wait."""
 
-PRODUCER = ProducerConfig(heartbeat_interval_s=1, route_interval_s=0.5)
+PRODUCER = ProducerConfig(**PATIENCE, heartbeat_interval_s=1, route_interval_s=0.5)
 
-PATIENT = ClientConfig(connect_timeout_s=60, request_timeout_s=60)
-"""For machines on which much else runs."""
-
-PATIENT_PRODUCER = ProducerConfig(connect_timeout_s=60, request_timeout_s=60)
-"""Likewise."""
+PATIENT = ClientConfig(**PATIENCE)
+PATIENT_PRODUCER = ProducerConfig(**PATIENCE)
+PATIENT_CONSUMER = ConsumerConfig(**PATIENCE)
 
 
 def scenario(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:

@@ -10,6 +10,7 @@ from ropeway.client import (
     TopicNotFoundError,
 )
 from tests.ropeway.client.scenario import (
+    PATIENT,
     PRODUCER,
     Inbox,
     consumer,
@@ -22,7 +23,7 @@ from tests.ropeway.client.scenario import (
 
 @scenario
 async def test_a_topic_is_created_listed_and_described(name_server, topic):
-    async with Admin(name_server) as admin:
+    async with Admin(name_server, config=PATIENT) as admin:
         await admin.create_topic(topic, 3)
         await eventually(admin.topics, lambda topics: topic in topics)
         spans = await admin.describe_topic(topic)
@@ -36,7 +37,7 @@ async def test_a_topic_is_created_listed_and_described(name_server, topic):
 @scenario
 async def test_a_deleted_topic_is_gone(ropeway_gateway, topic):
     """Only with ours: the real broker of these tests has no timers, and fails there."""
-    async with Admin(ropeway_gateway.name_server) as admin:
+    async with Admin(ropeway_gateway.name_server, config=PATIENT) as admin:
         await admin.create_topic(topic, 3)
         await admin.delete_topic(topic)
         await eventually(admin.topics, lambda topics: topic not in topics)
@@ -49,7 +50,7 @@ async def test_a_message_is_found_by_its_id_and_its_keys(name_server, topic):
     async with Producer(name_server, "p", config=PRODUCER) as sender:
         result = await sender.send(Message(topic, b"this", keys=("order-7", "blue")))
         await sender.send(Message(topic, b"that", keys=("order-8",)))
-    async with Admin(name_server) as admin:
+    async with Admin(name_server, config=PATIENT) as admin:
         assert (await admin.view(result.offset_msg_id)).body == b"this"
         found = await eventually(lambda: admin.query(topic, "order-7"), bool)
         assert [message.body for message in found] == [b"this"]
@@ -65,7 +66,7 @@ async def test_a_message_that_is_not_there_is_an_error(name_server, topic):
     await send_all(name_server, topic, [b"x"])
     async with Producer(name_server, "p", config=PRODUCER) as sender:
         result = await sender.send(Message(topic, b"x"))
-    async with Admin(name_server) as admin:
+    async with Admin(name_server, config=PATIENT) as admin:
         with pytest.raises(ResponseError):
             await admin.view(result.offset_msg_id[:16] + "0000FFFFFFFFFFFF")
         with pytest.raises(ValueError, match="offsetMsgId"):
@@ -78,7 +79,7 @@ async def test_a_groups_members_and_lag_are_told(name_server, topic, group):
     inbox = Inbox()
     reader = consumer(name_server, group)
     reader.subscribe(topic, "*", inbox)
-    async with Admin(name_server) as admin:
+    async with Admin(name_server, config=PATIENT) as admin:
         async with reader:
             await inbox.wait_for(*numbered(8))
             assert await admin.consumers(group) == [reader.client_id]

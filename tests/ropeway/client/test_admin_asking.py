@@ -6,13 +6,13 @@ from gateway.wire.commands.namesrv import GetAllTopicList
 from gateway.wire.commands.offsets import GetMaxOffset, Offset
 from ropeway.client import Admin, ConnectionFailedError
 from ropeway.client.errors import AdminError
-from tests.ropeway.client.scenario import scenario, send_all
+from tests.ropeway.client.scenario import PATIENT, scenario, send_all
 
 
 @scenario
 async def test_a_broker_is_asked_by_its_name(ropeway_gateway, topic):
     await send_all(ropeway_gateway.name_server, topic, [b"x"] * 8)
-    async with Admin(ropeway_gateway.name_server) as admin:
+    async with Admin(ropeway_gateway.name_server, config=PATIENT) as admin:
         ends = [
             (
                 await admin.ask_broker(
@@ -32,13 +32,13 @@ async def test_a_broker_is_asked_by_its_name(ropeway_gateway, topic):
 async def test_a_broker_that_is_not_there_is_an_error_that_names_those_that_are(
     ropeway_gateway,
 ):
-    async with Admin(ropeway_gateway.name_server) as admin:
+    async with Admin(ropeway_gateway.name_server, config=PATIENT) as admin:
         with pytest.raises(AdminError, match=r"no broker b9; there are broker-0$"):
             await admin.ask_broker("b9", GetAllTopicList())
 
 
 @scenario
 async def test_a_server_that_is_not_there_is_another_error(ropeway_gateway):
-    async with Admin(ropeway_gateway.name_server) as admin:
+    async with Admin(ropeway_gateway.name_server, config=PATIENT) as admin:
         with pytest.raises(ConnectionFailedError, match=r"127\.0\.0\.1:1"):
             await admin.ask("127.0.0.1:1", GetAllTopicList(), timeout_s=5)

@@ -5,6 +5,7 @@ import pytest
 from ropeway.client import RETRY, Admin, Producer, admin_dlq
 from ropeway.client.errors import AdminError
 from tests.ropeway.client.scenario import (
+    PATIENT,
     PRODUCER,
     Inbox,
     consumer,
@@ -26,7 +27,7 @@ async def killed(name_server: str, topic: str, group: str, bodies: list[bytes]) 
 
     reader = consumer(name_server, group, max_reconsume_times=0)
     reader.subscribe(topic, "*", handler)
-    async with reader, Admin(name_server) as admin:
+    async with reader, Admin(name_server, config=PATIENT) as admin:
         await inbox.wait_for(*bodies)
         await eventually(
             lambda: admin_dlq.count(admin, group), lambda count: count == len(bodies)
@@ -46,7 +47,7 @@ async def test_a_replayed_letter_comes_back_to_its_group_alone(
     bodies = numbered(3)
     await killed(name_server, topic, group, bodies)
     async with (
-        Admin(name_server) as admin,
+        Admin(name_server, config=PATIENT) as admin,
         Producer(name_server, "p", config=PRODUCER) as sender,
     ):
         found = [one async for one in admin_dlq.dead_letters(admin, group)]
@@ -80,7 +81,7 @@ async def test_letters_may_go_to_a_topic_for_everybody(ropeway_gateway, topic, g
     name_server = ropeway_gateway.name_server
     await killed(name_server, topic, group, [b"x"])
     async with (
-        Admin(name_server) as admin,
+        Admin(name_server, config=PATIENT) as admin,
         Producer(name_server, "p", config=PRODUCER) as sender,
     ):
         replayed = admin_dlq.replay(admin, sender, group, to_topic=f"{topic}-again")
@@ -92,7 +93,7 @@ async def test_letters_may_go_to_a_topic_for_everybody(ropeway_gateway, topic, g
 
 @scenario
 async def test_a_group_without_dead_letters_has_none(ropeway_gateway, group):
-    async with Admin(ropeway_gateway.name_server) as admin:
+    async with Admin(ropeway_gateway.name_server, config=PATIENT) as admin:
         assert await letters(admin, group) == []
         assert await admin_dlq.count(admin, group) == 0
 
@@ -105,7 +106,7 @@ async def test_a_retry_that_is_dead_again_is_told_and_not_repeated(
     await killed(name_server, topic, group, numbered(2))
     monkeypatch.setattr(admin_dlq.Keeper, "is_dead_again", lambda *_: True)
     async with (
-        Admin(name_server) as admin,
+        Admin(name_server, config=PATIENT) as admin,
         Producer(name_server, "p", config=PRODUCER) as sender,
     ):
         with pytest.raises(AdminError, match="consumes in order"):

@@ -5,7 +5,7 @@ import pytest
 
 from ropeway.client import Admin, admin_doctor
 from ropeway.client.admin_nodes import Node
-from tests.ropeway.client.scenario import scenario
+from tests.ropeway.client.scenario import PATIENT, scenario
 from tests.ropeway.client.test_admin_nodes import stands
 
 WELL = Node(
@@ -32,7 +32,7 @@ def states(node: Node) -> dict[str, str]:
 
 @scenario
 async def test_a_running_node_is_well(ropeway_gateway):
-    async with Admin(ropeway_gateway.name_server) as admin:
+    async with Admin(ropeway_gateway.name_server, config=PATIENT) as admin:
         found = await admin_doctor.examine(admin)
     wrong = [one for one in found if one.state == "problem" and one.check != "disk"]
     assert wrong == []

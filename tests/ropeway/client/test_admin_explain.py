@@ -22,6 +22,7 @@ from ropeway.client import (
 from ropeway.client.errors import AdminError
 from tests.ropeway.client.scenario import (
     CONSUMER,
+    PATIENT,
     PRODUCER,
     consumer,
     eventually,
@@ -42,7 +43,7 @@ async def codes(admin: Admin, msg_id: str, group: str, topic: str) -> list[str]:
 
 @scenario
 async def test_what_is_nowhere_says_so(ropeway_gateway, topic, group):
-    async with Admin(ropeway_gateway.name_server) as admin:
+    async with Admin(ropeway_gateway.name_server, config=PATIENT) as admin:
         assert await codes(admin, "A" * 32, group, topic) == ["no-topic"]
         await sent(ropeway_gateway.name_server, Message(topic, b"x"))
         assert await codes(admin, "A" * 32, group, topic) == ["not-stored"]
@@ -53,7 +54,7 @@ async def test_what_is_nowhere_says_so(ropeway_gateway, topic, group):
 @scenario
 async def test_what_waits_for_its_time_says_until_when(ropeway_gateway, topic, group):
     name_server = ropeway_gateway.name_server
-    async with Admin(name_server) as admin:
+    async with Admin(name_server, config=PATIENT) as admin:
         await admin.create_topic(topic, 1)
         level = await sent(name_server, Message(topic, b"x", delay_level=18))
         timed = await sent(name_server, Message(topic, b"x", delay_ms=3_600_000))
@@ -68,7 +69,7 @@ async def test_what_waits_for_its_time_says_until_when(ropeway_gateway, topic, g
 
 @scenario
 async def test_a_half_message_names_its_producer_group(ropeway_gateway, topic, group):
-    async with Admin(ropeway_gateway.name_server) as admin:
+    async with Admin(ropeway_gateway.name_server, config=PATIENT) as admin:
         await admin.create_topic(topic, 1)
         key = uuid.uuid4().hex.upper()
         pairs = {
@@ -99,7 +100,7 @@ async def test_a_half_message_names_its_producer_group(ropeway_gateway, topic, g
 @scenario
 async def test_a_group_that_has_not_come_to_it(ropeway_gateway, topic, group):
     name_server = ropeway_gateway.name_server
-    async with Admin(name_server) as admin:
+    async with Admin(name_server, config=PATIENT) as admin:
         await admin.create_topic(topic, 1)
         first = await sent(name_server, Message(topic, b"x"))
         second = await sent(name_server, Message(topic, b"y", tags="a"))
@@ -134,7 +135,7 @@ async def test_consumers_that_want_something_else(ropeway_gateway, topic, group)
         name = f"{group}-{code}"
         reader = PullConsumer(name_server, name, config=CONSUMER)
         reader.subscribe(wanted, expression)
-        async with Admin(name_server) as admin, reader:
+        async with Admin(name_server, config=PATIENT) as admin, reader:
 
             async def look(admin=admin, name=name) -> list[str]:
                 return await codes(admin, tagged.msg_id, name, topic)
@@ -154,7 +155,7 @@ async def test_what_a_consumer_has_and_has_not_done(ropeway_gateway, topic, grou
 
     reader = consumer(name_server, group)
     reader.subscribe(topic, "*", handler)
-    async with Admin(name_server) as admin, reader:
+    async with Admin(name_server, config=PATIENT) as admin, reader:
         await entered.wait()
         assert await codes(admin, one.msg_id, group, topic) == ["with-a-consumer"]
         leave.set()
@@ -179,7 +180,7 @@ async def test_what_could_not_be_handled_is_in_retry_or_dead(
 
         reader = consumer(name_server, name, max_reconsume_times=times)
         reader.subscribe(topic, "*", handler)
-        async with Admin(name_server) as admin, reader:
+        async with Admin(name_server, config=PATIENT) as admin, reader:
 
             async def look(admin=admin, name=name) -> list[str]:
                 return await codes(admin, one.msg_id, name, topic)

@@ -5,6 +5,7 @@ import pytest
 from ropeway.client import Admin, admin_groups
 from ropeway.client.errors import AdminError
 from tests.ropeway.client.scenario import (
+    PATIENT,
     Inbox,
     consumer,
     eventually,
@@ -15,7 +16,7 @@ from tests.ropeway.client.scenario import (
 
 @scenario
 async def test_a_group_is_made_once_and_changed_in_part(ropeway_gateway, group):
-    async with Admin(ropeway_gateway.name_server) as admin:
+    async with Admin(ropeway_gateway.name_server, config=PATIENT) as admin:
         with pytest.raises(AdminError, match=f"there is no group {group}"):
             await admin_groups.update(admin, group, {"retry_max_times": 2})
         await admin_groups.create(admin, group, {"retry_max_times": 3})
@@ -31,7 +32,7 @@ async def test_a_group_is_made_once_and_changed_in_part(ropeway_gateway, group):
 async def test_members_are_told_with_what_they_want(ropeway_gateway, topic, group):
     name_server = ropeway_gateway.name_server
     await send_all(name_server, topic, [b"x"])
-    async with Admin(name_server) as admin:
+    async with Admin(name_server, config=PATIENT) as admin:
         assert (await admin_groups.membership(admin, group)).members == []
         inbox = Inbox()
         reader = consumer(name_server, group)

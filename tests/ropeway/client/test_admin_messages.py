@@ -14,7 +14,13 @@ from ropeway.client import (
 )
 from ropeway.client.admin import MAX_TIME_MS
 from ropeway.client.errors import AdminError
-from tests.ropeway.client.scenario import PRODUCER, numbered, scenario, send_all
+from tests.ropeway.client.scenario import (
+    PATIENT,
+    PRODUCER,
+    numbered,
+    scenario,
+    send_all,
+)
 
 
 @scenario
@@ -22,7 +28,7 @@ async def test_a_message_is_found_by_either_of_its_ids(ropeway_gateway, topic):
     name_server = ropeway_gateway.name_server
     async with Producer(name_server, "p", config=PRODUCER) as sender:
         sent = await sender.send(Message(topic, b"this"))
-    async with Admin(name_server) as admin:
+    async with Admin(name_server, config=PATIENT) as admin:
         for found in (
             await admin_messages.find(admin, sent.offset_msg_id),
             await admin_messages.find(admin, sent.offset_msg_id, topic),
@@ -43,7 +49,7 @@ async def test_messages_of_a_time_come_oldest_first_over_all_queues(
 ):
     name_server = ropeway_gateway.name_server
     await send_all(name_server, topic, numbered(40, "before"))
-    async with Admin(name_server) as admin:
+    async with Admin(name_server, config=PATIENT) as admin:
         await asyncio.sleep(0.01)
         middle_ms = time.time_ns() // 1_000_000
         await asyncio.sleep(0.01)
@@ -73,7 +79,7 @@ async def test_a_copy_has_what_the_sender_meant_and_nothing_of_its_first_life(
     )
     async with Producer(name_server, "p", config=PRODUCER) as sender:
         first = await sender.send(message)
-        async with Admin(name_server) as admin:
+        async with Admin(name_server, config=PATIENT) as admin:
             found = await admin_messages.find(admin, first.offset_msg_id)
         copy = admin_messages.copy_of(found)
         assert copy == message
@@ -86,7 +92,7 @@ async def test_a_copy_has_what_the_sender_meant_and_nothing_of_its_first_life(
 async def test_only_a_connected_consumer_is_handed_a_message(ropeway_gateway, topic):
     name_server = ropeway_gateway.name_server
     await send_all(name_server, topic, [b"x"])
-    async with Admin(name_server) as admin:
+    async with Admin(name_server, config=PATIENT) as admin:
         found = admin_messages.by_time(admin, topic, 0, MAX_TIME_MS)
         message = await anext(found)
         await found.aclose()

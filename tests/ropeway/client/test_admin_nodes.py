@@ -8,12 +8,12 @@ from gateway.wire.commands.nodes import NodeStatus
 from ropeway.client import Admin, ResponseError, admin_nodes
 from ropeway.client.admin_nodes import Node
 from ropeway.client.errors import AdminError
-from tests.ropeway.client.scenario import scenario
+from tests.ropeway.client.scenario import PATIENT, scenario
 
 
 @scenario
 async def test_a_node_tells_how_it_stands(ropeway_gateway):
-    async with Admin(ropeway_gateway.name_server) as admin:
+    async with Admin(ropeway_gateway.name_server, config=PATIENT) as admin:
         (node,) = await admin_nodes.nodes(admin)
         assert (node.broker, node.rank, node.leads) == ("broker-0", 0, True)
         assert node.address == ropeway_gateway.address
@@ -29,14 +29,14 @@ async def test_a_node_tells_how_it_stands(ropeway_gateway):
 
 @scenario
 async def test_a_broker_that_is_not_there_is_an_error(ropeway_gateway):
-    async with Admin(ropeway_gateway.name_server) as admin:
+    async with Admin(ropeway_gateway.name_server, config=PATIENT) as admin:
         with pytest.raises(AdminError, match="no broker b9; there are broker-0"):
             await admin_nodes.nodes(admin, "b9")
 
 
 @scenario
 async def test_the_node_of_an_embedded_log_stays_the_master(ropeway_gateway):
-    async with Admin(ropeway_gateway.name_server) as admin:
+    async with Admin(ropeway_gateway.name_server, config=PATIENT) as admin:
         with pytest.raises(ResponseError, match="embedded log, which no other node"):
             await admin_nodes.move(admin, "broker-0", "other")
         with pytest.raises(ResponseError, match="embedded log, which no other node"):

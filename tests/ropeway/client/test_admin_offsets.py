@@ -7,15 +7,21 @@ import pytest
 from ropeway.client import Admin, PullConsumer, ResponseError, admin_offsets
 from ropeway.client.admin_offsets import LATEST_MS
 from ropeway.client.errors import AdminError
-from tests.ropeway.client.scenario import numbered, scenario, send_all
+from tests.ropeway.client.scenario import (
+    PATIENT,
+    PATIENT_CONSUMER,
+    numbered,
+    scenario,
+    send_all,
+)
 
 
 async def consumed(name_server: str, topic: str, group: str, count: int) -> None:
     """A group that has read so many of the topic's messages."""
-    async with Admin(name_server) as admin:
+    async with Admin(name_server, config=PATIENT) as admin:
         await admin.create_topic(topic, 1)
     await send_all(name_server, topic, numbered(5))
-    async with PullConsumer(name_server, group) as reader:
+    async with PullConsumer(name_server, group, config=PATIENT_CONSUMER) as reader:
         (queue,) = await reader.queues(topic)
         await reader.assign([queue])
         await reader.seek(queue, 0)
@@ -30,7 +36,7 @@ async def test_a_group_is_moved_to_both_ends_a_time_and_an_offset(
 ):
     name_server = ropeway_gateway.name_server
     await consumed(name_server, topic, group, 2)
-    async with Admin(name_server) as admin:
+    async with Admin(name_server, config=PATIENT) as admin:
         (lag,) = await admin_offsets.progress(admin, group, topic)
         assert (lag.committed, lag.end, lag.lag) == (2, 5, 3)
         assert lag.pulled >= 2
@@ -54,7 +60,7 @@ async def test_a_group_is_moved_to_both_ends_a_time_and_an_offset(
 async def test_what_cannot_be_moved_is_refused(ropeway_gateway, topic, group):
     name_server = ropeway_gateway.name_server
     await consumed(name_server, topic, group, 1)
-    async with Admin(name_server) as admin:
+    async with Admin(name_server, config=PATIENT) as admin:
         with pytest.raises(AdminError, match="offset 3 without a queue"):
             await admin_offsets.reset(admin, group, topic, offset=3)
         with pytest.raises(ResponseError, match="Group nobody does not exist"):

@@ -4,13 +4,13 @@ import pytest
 
 from ropeway.client import Admin, ResponseError, admin_topics
 from ropeway.client.errors import AdminError, TopicNotFoundError
-from tests.ropeway.client.scenario import scenario, send_all
+from tests.ropeway.client.scenario import PATIENT, scenario, send_all
 
 
 @scenario
 async def test_what_queues_hold_and_how_much_is_sent_are_told(ropeway_gateway, topic):
     await send_all(ropeway_gateway.name_server, topic, [b"x"] * 8)
-    async with Admin(ropeway_gateway.name_server) as admin:
+    async with Admin(ropeway_gateway.name_server, config=PATIENT) as admin:
         spans = await admin_topics.stats(admin, topic)
         assert sum(span.end - span.begin for span in spans) == 8
         assert all(bool(span.newest_ms) == (span.end > 0) for span in spans)
@@ -23,7 +23,7 @@ async def test_what_queues_hold_and_how_much_is_sent_are_told(ropeway_gateway, t
 
 @scenario
 async def test_a_topic_grows_and_never_shrinks(ropeway_gateway, topic):
-    async with Admin(ropeway_gateway.name_server) as admin:
+    async with Admin(ropeway_gateway.name_server, config=PATIENT) as admin:
         await admin_topics.create_on(admin, topic, "broker-0", 2)
         before = await admin_topics.places(admin, topic)
         with pytest.raises(AdminError, match="on broker broker-0 already"):
@@ -44,7 +44,7 @@ async def test_a_topic_grows_and_never_shrinks(ropeway_gateway, topic):
 
 @scenario
 async def test_a_topic_that_is_not_there_is_an_error(ropeway_gateway, topic):
-    async with Admin(ropeway_gateway.name_server) as admin:
+    async with Admin(ropeway_gateway.name_server, config=PATIENT) as admin:
         with pytest.raises(TopicNotFoundError):
             await admin_topics.stats(admin, topic)
         with pytest.raises(ResponseError, match="No topic in the route store"):

@@ -17,6 +17,7 @@ from ropeway.client import (
     ResponseError,
 )
 from ropeway.testing import Gateway
+from tests.ropeway.client.scenario import PATIENCE, PATIENT, PATIENT_PRODUCER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +41,7 @@ def gateway(tmp_path: Path) -> Iterator[Gateway]:
 async def bodies(server: str, count: int) -> list[bytes]:
     """All that a topic has, when it has so many messages, or more."""
     found: list[bytes] = []
-    config = ConsumerConfig(pull_wait_s=0.2)
+    config = ConsumerConfig(**PATIENCE, pull_wait_s=0.2)
     async with PullConsumer(
         server,
         "readers",
@@ -73,9 +74,11 @@ def test_a_batch_appears_in_all_its_queues_once_however_often_it_is_committed(
     gateway: Gateway,
 ) -> None:
     async def scenario() -> None:
-        async with Admin(gateway.name_server) as admin:
+        async with Admin(gateway.name_server, config=PATIENT) as admin:
             await admin.create_topic(TOPIC, QUEUES)
-        async with BatchProducer(gateway.name_server, "sink") as producer:
+        async with BatchProducer(
+            gateway.name_server, "sink", config=PATIENT_PRODUCER
+        ) as producer:
             assert await producer.last() is None
             await stage(producer, "never", "committed")
             assert await producer.commit(0, await stage(producer, *"abcdef"))
@@ -93,19 +96,23 @@ def test_a_batch_appears_in_all_its_queues_once_however_often_it_is_committed(
 @pytest.mark.slow
 def test_what_was_committed_survives_kills_and_is_known(gateway: Gateway) -> None:
     async def scenario() -> None:
-        async with Admin(gateway.name_server) as admin:
+        async with Admin(gateway.name_server, config=PATIENT) as admin:
             await admin.create_topic(TOPIC, QUEUES)
         sent: list[str] = []
         for batch in range(4):
             words = [f"{batch}-{at}" for at in range(10)]
-            async with BatchProducer(gateway.name_server, "sink") as producer:
+            async with BatchProducer(
+                gateway.name_server, "sink", config=PATIENT_PRODUCER
+            ) as producer:
                 staged = await stage(producer, *words)
                 committing = asyncio.create_task(producer.commit(batch, staged))
                 await asyncio.sleep(0.002 * batch)
                 gateway.kill()
                 await asyncio.gather(committing, return_exceptions=True)
             gateway.start()
-            async with BatchProducer(gateway.name_server, "sink") as producer:
+            async with BatchProducer(
+                gateway.name_server, "sink", config=PATIENT_PRODUCER
+            ) as producer:
                 await producer.commit(batch, await stage(producer, *words))
                 assert await producer.last() == batch
             sent += words
@@ -117,11 +124,13 @@ def test_what_was_committed_survives_kills_and_is_known(gateway: Gateway) -> Non
 
 def test_a_commit_names_only_what_its_producer_staged(gateway: Gateway) -> None:
     async def scenario() -> None:
-        async with Admin(gateway.name_server) as admin:
+        async with Admin(gateway.name_server, config=PATIENT) as admin:
             await admin.create_topic(TOPIC, QUEUES)
         async with (
-            BatchProducer(gateway.name_server, "one") as one,
-            BatchProducer(gateway.name_server, "other") as other,
+            BatchProducer(gateway.name_server, "one", config=PATIENT_PRODUCER) as one,
+            BatchProducer(
+                gateway.name_server, "other", config=PATIENT_PRODUCER
+            ) as other,
         ):
             ((broker, offset),) = await stage(one, "a")
             with pytest.raises(ResponseError, match="was staged by producer one"):

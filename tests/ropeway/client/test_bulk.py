@@ -13,6 +13,7 @@ from ropeway.client import (
     MessagesGoneError,
     Producer,
 )
+from tests.ropeway.client.scenario import PATIENT, PATIENT_PRODUCER
 
 COUNT = 50
 
@@ -21,11 +22,11 @@ def test_a_range_is_read_whole_and_what_is_not_there_is_told(
     name_server: str, topic: str, group: str
 ) -> None:
     async def scenario() -> None:
-        async with Admin(name_server) as admin:
+        async with Admin(name_server, config=PATIENT) as admin:
             await admin.create_topic(topic, 1)
         async with (
-            Producer(name_server, group) as producer,
-            BulkReader(name_server, group) as reader,
+            Producer(name_server, group, config=PATIENT_PRODUCER) as producer,
+            BulkReader(name_server, group, config=PATIENT) as reader,
         ):
             (queue,) = await reader.queues(topic)
             for number in range(COUNT):

@@ -5,7 +5,7 @@ import pytest
 from ropeway.client import Message, Producer, PushConsumer, ResponseError, Sql
 from ropeway.client.message import ConsumeFrom
 from ropeway.testing import Gateway
-from tests.ropeway.client.scenario import CONSUMER, Inbox, scenario
+from tests.ropeway.client.scenario import CONSUMER, PATIENT_PRODUCER, Inbox, scenario
 
 
 @pytest.fixture
@@ -25,7 +25,9 @@ def consumer(gateway: Gateway) -> PushConsumer:
 
 @scenario
 async def test_only_what_a_condition_wants_is_received(gateway):
-    async with Producer(gateway.name_server, "writers") as producer:
+    async with Producer(
+        gateway.name_server, "writers", config=PATIENT_PRODUCER
+    ) as producer:
         for price in ("3", "12", "7", "30"):
             sent = Message("books", price.encode(), properties={"price": price})
             await producer.send(sent)
@@ -39,7 +41,9 @@ async def test_only_what_a_condition_wants_is_received(gateway):
 
 @scenario
 async def test_a_malformed_condition_is_refused_at_the_start(gateway):
-    async with Producer(gateway.name_server, "writers") as producer:
+    async with Producer(
+        gateway.name_server, "writers", config=PATIENT_PRODUCER
+    ) as producer:
         await producer.send(Message("books", b"x"))
     reader = consumer(gateway)
     reader.subscribe("books", Sql("price >"), Inbox())

@@ -15,7 +15,14 @@ from ropeway.client import (
     PushConsumer,
 )
 from tests.ropeway.client.fake_server import Answer, FakeServer
-from tests.ropeway.client.scenario import CONSUMER, PRODUCER, Inbox, scenario, until
+from tests.ropeway.client.scenario import (
+    CONSUMER,
+    PATIENCE,
+    PRODUCER,
+    Inbox,
+    scenario,
+    until,
+)
 
 
 @scenario
@@ -69,7 +76,7 @@ async def test_farewell_to_a_silent_broker_takes_no_longer_than_allowed():
         sender = Producer(server.address, "g", config=config)
         await sender.start()
         await sender.send(Message("t", b"x"))
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(PATIENCE["request_timeout_s"] / 2):
             await sender.close()
 
 

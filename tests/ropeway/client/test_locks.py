@@ -1,10 +1,9 @@
 """Locks of orderly queues."""
 
 from ropeway.client import MessageQueue
-from ropeway.client.config import ClientConfig
 from ropeway.client.instance import Instance
 from ropeway.client.locks import QueueLocks, by_broker
-from tests.ropeway.client.scenario import scenario, send_all
+from tests.ropeway.client.scenario import PATIENT, scenario, send_all
 
 
 @scenario
@@ -12,7 +11,7 @@ async def test_a_queue_is_locked_by_one_client_until_it_unlocks(
     name_server, topic, group
 ):
     await send_all(name_server, topic, [b"create"])
-    clients = [Instance(name_server, ClientConfig()) for _ in range(2)]
+    clients = [Instance(name_server, PATIENT) for _ in range(2)]
     mine, yours = (QueueLocks(client, group) for client in clients)
     for client in clients:
         client.start()

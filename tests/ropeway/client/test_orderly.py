@@ -4,6 +4,7 @@ import asyncio
 
 from ropeway.client import RETRY, Admin, Message, Producer
 from tests.ropeway.client.scenario import (
+    PATIENT,
     PRODUCER,
     Inbox,
     consumer,
@@ -110,7 +111,7 @@ async def test_two_consumers_never_handle_one_queue_at_the_same_time(
 @scenario
 async def test_a_closed_consumers_queues_are_free_at_once(name_server, topic, group):
     await send_in_order(name_server, topic, 3)
-    async with Admin(name_server) as admin:
+    async with Admin(name_server, config=PATIENT) as admin:
         queues = {span.queue for span in await admin.describe_topic(topic)}
     # A lock that was not given back would last for a minute.
     for _ in range(3):

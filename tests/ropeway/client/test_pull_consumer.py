@@ -8,6 +8,7 @@ import pytest
 from ropeway.client import ClientClosedError, ConsumeFrom, MessageQueue, PullConsumer
 from tests.ropeway.client.scenario import (
     CONSUMER,
+    PATIENT_PRODUCER,
     eventually,
     numbered,
     scenario,
@@ -95,7 +96,7 @@ async def test_a_consumer_of_one_queue_can_seek_and_look(name_server, topic, gro
 async def send_to(name_server: str, queue: MessageQueue, bodies: list[bytes]) -> None:
     from ropeway.client import Message, Producer
 
-    async with Producer(name_server, "p") as producer:
+    async with Producer(name_server, "p", config=PATIENT_PRODUCER) as producer:
         for body in bodies:
             sent = await producer.send(Message(queue.topic, body), queue=queue)
     async with puller(name_server, "looking") as consumer:

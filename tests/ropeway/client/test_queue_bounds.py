@@ -3,7 +3,6 @@
 import time
 
 from ropeway.client import ConsumeFrom
-from ropeway.client.config import ClientConfig
 from ropeway.client.instance import Instance
 from ropeway.client.queue_bounds import (
     begin_offset,
@@ -11,12 +10,18 @@ from ropeway.client.queue_bounds import (
     offset_for_timestamp,
     start_offset,
 )
-from tests.ropeway.client.scenario import eventually, numbered, scenario, send_all
+from tests.ropeway.client.scenario import (
+    PATIENT,
+    eventually,
+    numbered,
+    scenario,
+    send_all,
+)
 
 
 @scenario
 async def test_bounds_follow_what_is_sent(name_server, topic):
-    client = Instance(name_server, ClientConfig())
+    client = Instance(name_server, PATIENT)
     client.start()
     before_ms = int(time.time() * 1000) - 60_000
     await send_all(name_server, topic, numbered(8))

@@ -9,6 +9,7 @@ from gateway.wire.codes import ONE_WAY_FLAG, RequestCode
 from ropeway.client import Admin, PushConsumer
 from tests.ropeway.client.fake_server import Answer, FakeServer
 from tests.ropeway.client.scenario import (
+    PATIENT,
     Inbox,
     consumer,
     numbered,
@@ -48,7 +49,7 @@ async def test_members_share_the_queues_and_take_over_from_who_leaves(
     name_server, topic, group
 ):
     await send_all(name_server, topic, numbered(8))
-    async with Admin(name_server) as admin:
+    async with Admin(name_server, config=PATIENT) as admin:
         everything = {span.queue for span in await admin.describe_topic(topic)}
     inboxes = [Inbox(), Inbox()]
     members = [consumer(name_server, group) for _ in inboxes]

@@ -6,11 +6,11 @@ import pytest
 
 from ropeway.client import ClientClosedError, ConsumeFrom, Message
 from ropeway.client.sync import SyncProducer, SyncPullConsumer, SyncPushConsumer
-from tests.ropeway.client.scenario import CONSUMER, numbered
+from tests.ropeway.client.scenario import CONSUMER, PATIENT_PRODUCER, numbered
 
 
 def test_a_synchronous_producer_and_consumers_work(name_server, topic, group):
-    with SyncProducer(name_server, "p") as sender:
+    with SyncProducer(name_server, "p", config=PATIENT_PRODUCER) as sender:
         sender.send(Message(topic, b"m0"))
         sender.send_batch([Message(topic, b"m1"), Message(topic, b"m2")])
         sender.send_one_way(Message(topic, b"m3"))
@@ -46,7 +46,7 @@ def test_a_synchronous_producer_and_consumers_work(name_server, topic, group):
 
 def test_a_closed_client_has_no_thread_left(name_server, topic):
     before = threading.active_count()
-    sender = SyncProducer(name_server, "p")
+    sender = SyncProducer(name_server, "p", config=PATIENT_PRODUCER)
     sender.start()
     assert threading.active_count() == before + 1
     sender.close()
@@ -58,7 +58,7 @@ def test_a_closed_client_has_no_thread_left(name_server, topic):
 
 def test_threads_share_a_producer(name_server, topic):
     results = []
-    with SyncProducer(name_server, "p") as sender:
+    with SyncProducer(name_server, "p", config=PATIENT_PRODUCER) as sender:
         sender.send(Message(topic, b"first"))
 
         def send():

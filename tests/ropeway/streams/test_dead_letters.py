@@ -10,6 +10,7 @@ from ropeway.client import BulkReader
 from ropeway.spark.options import read_options
 from ropeway.streams.dead_letters import ERROR, LATE, DeadLetters, LateLetters
 from ropeway.streams.records import StepError
+from tests.ropeway.client.scenario import PATIENT
 
 if TYPE_CHECKING:
     from tests.spark_session import Topics
@@ -25,7 +26,9 @@ def test_letters_have_the_body_as_it_came_and_say_why(ropeway_topics: Topics) ->
     DeadLetters(options, topic)(failed)
 
     async def read() -> list[tuple[bytes, str | None]]:
-        async with BulkReader(ropeway_topics.name_server, "tests") as reader:
+        async with BulkReader(
+            ropeway_topics.name_server, "tests", config=PATIENT
+        ) as reader:
             (queue,) = await reader.queues(topic)
             return [
                 (body, parse(properties.decode()).get(ERROR))

@@ -12,6 +12,7 @@ from ropeway.spark.options import read_options
 from ropeway.streams import StreamBuilder, TopologyError
 from ropeway.streams.preparing import prepare
 from ropeway.testing import Gateway
+from tests.ropeway.client.scenario import PATIENT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +36,9 @@ def test_the_topic_of_a_shuffle_is_made_with_eight_queues(
         prepare(counting(source, sink), options, None)
 
     async def queues(topic: str) -> int:
-        async with BulkReader(ropeway_topics.name_server, "tests") as reader:
+        async with BulkReader(
+            ropeway_topics.name_server, "tests", config=PATIENT
+        ) as reader:
             return len(await reader.queues(topic))
 
     shuffled = f"job-{source}-ROPEWAY-COUNT-1-shuffleTopic"

@@ -74,6 +74,11 @@ def test_a_connection_that_comes_back_in_time_changes_nothing(
             await until(lambda: "broker-1" in second.brokers)
             assert first.brokers["broker-0"] == second.brokers["broker-0"] == (A, B)
             assert set(told) == {"broker-1"}
+            # What others announce from now on is seen as before.
+            await second.put_broker(node("d", "broker-2"))
+            await second.put_broker(node("e", "broker-0"))
+            await until(lambda: "broker-2" in first.brokers)
+            await until(lambda: first.brokers["broker-0"][2:] != ())
 
     asyncio.run(main())
 

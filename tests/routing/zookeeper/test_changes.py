@@ -97,7 +97,7 @@ def test_the_list_of_changes_stays_short(chroot: str, monkeypatch):
 
 def test_a_server_that_is_silent_makes_a_change_fail_in_time(chroot: str, zookeeper):
     async def main():
-        settings = ZooKeeperSettings(session_s=2, wait_s=0.5)
+        settings = ZooKeeperSettings(session_s=20, wait_s=0.5)
         async with opened(chroot, 1, settings) as (routes,):
             await put_topic(routes, ORDERS)
             with zookeeper.paused(), capture_logs():

@@ -33,6 +33,17 @@ def test_a_name_is_read_or_refused(name: str):
     assert codec.node_name(*parts) == name
 
 
+@pytest.mark.parametrize(
+    ("node", "is_one"),
+    [
+        *[("orders", True), ("%25RETRY%25g", True), ("%", True)],
+        *[("a,b", False), ("a,b,c", False), ("b%2", False), ("a b", False)],
+    ],
+)
+def test_a_topic_group_or_broker_is_named_by_one_part(node: str, is_one: bool):
+    assert codec.is_name(node) is is_one
+
+
 def test_names_of_rocketmq_stay_readable():
     assert codec.node_name("orders-1_x") == "orders-1_x"
     assert codec.node_name("%RETRY%g") == "%25RETRY%25g"

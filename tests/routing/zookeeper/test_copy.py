@@ -183,3 +183,26 @@ def test_a_watcher_that_fails_does_not_keep_others_from_hearing(chroot: str):
             assert [one["name"] for one in logs] == ["orders"]
 
     asyncio.run(main())
+
+
+def test_each_change_is_read_once_and_nothing_else(chroot: str):
+    async def main():
+        async with opened(chroot, 2) as (first, second):
+            read = []
+            get = second._copy.read
+
+            async def counted(kind, node) -> None:
+                read.append(node)
+                await get(kind, node)
+
+            async def everything() -> None:
+                read.append("all of it")
+
+            second._copy.read = counted
+            second._copy._read_all = everything
+            for name in ("a", "b", "c"):
+                await put_topic(first, topic(name))
+                await until(lambda: name in second.topics)  # noqa: B023
+            assert read == ["a", "b", "c"]
+
+    asyncio.run(main())

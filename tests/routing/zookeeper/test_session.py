@@ -129,3 +129,26 @@ def test_an_answer_that_nobody_understands_ends_the_session_and_not_the_store(
             assert first.topics == {"orders": ORDERS}
 
     asyncio.run(main())
+
+
+def test_a_session_whose_connection_was_lost_is_held_until_its_time_is_up(chroot: str):
+    async def main():
+        async with opened(chroot) as (routes,):
+            held = []
+            lost = routes._session._told_disconnected
+
+            def heard(is_over: bool) -> None:
+                lost(is_over)
+                held.append((is_over, routes._session.held_until_s))
+
+            routes._session._told_disconnected = heard
+            before = routes._session.id, routes._session.held_until_s
+            routes._session._client._connection._socket.shutdown(2)
+            await until(lambda: held)
+            await until(lambda: routes._session.is_connected)
+            ((is_over, until_s),) = held
+            assert not is_over
+            assert routes._session.id == before[0]
+            assert before[1] <= until_s < math.inf
+
+    asyncio.run(main())

@@ -46,3 +46,4 @@ def test_a_password_in_a_url_is_refused_and_not_repeated():
     with pytest.raises(RouteError) as refused:
         parse_url("zookeeper://me:secret@a/r")
     assert "secret" not in str(refused.value)
+    assert "route store 'zookeeper://***@a/r'" in str(refused.value)

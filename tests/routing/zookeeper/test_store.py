@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from routing.api import RouteStoreUnavailableError
 from routing.zookeeper import ZooKeeperSettings
 from routing.zookeeper import open_routes as open_at
 from routing.zookeeper.copy import RouteCopy
-from tests.contracts.routes import ORDERS, SeveralNodesContract, put_topic
+from tests.contracts.routes import ORDERS, SeveralNodesContract, put_topic, until
 from tests.routing.zookeeper.helpers import opened
 
 if TYPE_CHECKING:
@@ -59,3 +60,39 @@ def test_a_start_gives_up_when_the_servers_go_meanwhile(
     with ExitStack() as stopped:
         monkeypatch.setattr(RouteCopy, "_read_all", interrupted_read)
         asyncio.run(main())
+
+
+@pytest.mark.parametrize("session_s", [None, 3.0])
+def test_a_store_is_opened_as_its_settings_say(chroot: str, session_s: float | None):
+    given = None if session_s is None else ZooKeeperSettings(session_s=session_s)
+
+    async def main():
+        routes = await open_at(chroot, given)
+        try:
+            expected = session_s or ZooKeeperSettings().session_s
+            assert routes._session.timeout_s == pytest.approx(expected, abs=0.01)
+        finally:
+            await routes.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("away", ["closed", "no server"])
+def test_who_has_no_connection_answers_at_once_from_what_is_known(
+    chroot: str, zookeeper: ZooKeeper, away: str
+):
+    async def main():
+        async with opened(chroot) as (routes,), AsyncExitStack() as stack:
+            await put_topic(routes, ORDERS)
+            if away == "closed":
+                await routes.close()
+            else:
+                stack.enter_context(zookeeper.paused())
+                await until(lambda: not routes._session.is_connected)
+            with capture_logs() as logs:
+                assert await routes.find_topic("orders") == ORDERS
+                assert await routes.find_topic("other") is None
+            assert not routes._finding
+            assert not logs
+
+    asyncio.run(main())

@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.api import LogError, Record
-from storage.file.block import ADD_UPS, ENTRY, HEADER, LAY_OUTS, Run, decode, encode
+from storage.file.block import (
+    ADD_UPS,
+    ENTRY,
+    HEADER,
+    LAY_OUTS,
+    Run,
+    decode,
+    encode,
+    intact_after,
+)
 from tests.compiler import needs_compiled_forms
 
 RECORDS = st.lists(
@@ -118,3 +127,26 @@ def test_the_compiled_form_adds_records_up_alike(records, true_ones, most):
 def test_the_compiled_form_adds_nothing_else_up(given):
     with pytest.raises(TypeError):
         ADD_UPS[1](*given)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [ADD_UPS[0], pytest.param(ADD_UPS[1], marks=needs_compiled_forms)],
+    ids=["python", "compiled"],
+)
+def test_records_add_up_where_each_says_its_size_and_fits(form) -> None:
+    def sized(size: int, says: int | None = None) -> Record:
+        head = struct.pack(">i", size if says is None else says)
+        return Record(head.ljust(size, b"x"), 0, ())
+
+    assert form([], 100) == 0
+    assert form([sized(4), sized(100), sized(99)], 100) == 203
+    for wrong in (sized(101), sized(50, 51), sized(50, 49)):
+        assert form([sized(4), wrong], 100) == -1
+
+
+def test_whole_blocks_are_found_wherever_they_begin() -> None:
+    for place in (0, 1, 100):
+        view = memoryview(bytes(place) + block(place))
+        found = list(intact_after(view, view.obj.find, 0, 5000, 8))  # type: ignore[union-attr]
+        assert [at for at, _ in found] == [place]

@@ -68,3 +68,29 @@ def test_a_damaged_line_is_refused_or_skipped(tmp_path: Path) -> None:
     path.write_bytes(b"what is this\n")
     with pytest.raises(LogDamagedError, match="line 1: not the header"):
         opened(tmp_path)
+
+
+def test_what_the_disk_did_not_take_is_tried_again_and_what_it_has_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = opened(tmp_path)
+    catalog.sync()
+    synced: list[int] = []
+    failing = [OSError("the disk")]
+
+    def fdatasync(descriptor: int) -> None:
+        synced.append(descriptor)
+        if failing:
+            raise failing.pop()
+
+    monkeypatch.setattr("storage.file.catalog.os.fdatasync", fdatasync)
+    catalog.sync()
+    assert synced == []
+    catalog.create("a", [0])
+    with pytest.raises(OSError, match="the disk"):
+        catalog.sync()
+    catalog.sync()
+    assert len(synced) == 2
+    catalog.sync()
+    assert len(synced) == 2
+    catalog.close()

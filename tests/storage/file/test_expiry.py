@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from storage.file import FileLogSettings, open_log
+from storage.file.segment import bases
 from tests.contracts.log import TOPIC, begin, read_all, record
 
 if TYPE_CHECKING:
@@ -71,6 +72,34 @@ def test_an_active_segment_that_is_too_old_goes_too(tmp_path: Path) -> None:
         partition = log.partition(TOPIC, 0)
         assert (partition.first, partition.end) == (2, 3)
         assert await read_all(partition) == ["c"]
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_a_segment_without_records_is_not_ended_however_old_it_is(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        settings = FileLogSettings(segment_bytes=1 << 16, retention_ms=1000)
+        log = open_log(tmp_path, settings)
+        await log.create(TOPIC, [0])
+        for _ in range(2):
+            assert (await log.expire(1 << 50)).segments == 0
+            assert bases(tmp_path) == [0]
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_without_an_age_limit_no_segment_is_too_old(tmp_path: Path) -> None:
+    async def main() -> None:
+        settings = FileLogSettings(segment_bytes=1 << 16, retention_ms=None)
+        log = open_log(tmp_path, settings)
+        await log.create(TOPIC, [0])
+        await begin(log.partition(TOPIC, 0), record("a"))
+        assert (await log.expire(1 << 50)).segments == 0
+        assert bases(tmp_path) == [0]
         await log.close()
 
     asyncio.run(main())

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage.api import LogDamagedError
-from storage.file import FileLogSettings, open_log
-from storage.following import ENTRY
+from storage.file import FileLogSettings, follower, open_log
+from storage.following import ENTRY, Stretch
 from tests.contracts.log import TOPIC, begin, record
 
 if TYPE_CHECKING:
@@ -149,6 +149,22 @@ def test_damage_is_not_copied(tmp_path: Path) -> None:
             file.write(b"!")
         with pytest.raises(LogDamagedError, match=r"place 0: no whole block there"):
             await log.follow(0, 1 << 20)
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_an_identity_is_the_lower_half_of_the_logs_id_and_the_ordinal() -> None:
+    assert follower.identity(5, 7) == 5 << 32 | 7
+    assert follower.identity(9 << 32 | 5, 7) == 5 << 32 | 7
+    assert follower.identity(6, 7) != follower.identity(5, 7)
+
+
+def test_where_nothing_is_durable_yet_a_stretch_is_empty(tmp_path: Path) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path, SMALL)
+        for position in (0, 1 << 40):
+            assert await log.follow(position, 1000) == Stretch(position, 0, [])
         await log.close()
 
     asyncio.run(main())

@@ -82,6 +82,9 @@ def test_keys_are_found_in_full_runs_and_in_the_tail(
         expected = [v & 0xFFFFFFFF for v in values if v >> 32 == key_hash]
         assert sorted(index.places(key_hash)) == expected
     data = dumped(index)
+    sealed = load(data[: HEADER.size], b"")
+    assert sealed is not None
+    assert (sealed.keys, sealed.file_bytes) == (len(values), len(data))
     with memoryview(data)[HEADER.size :].cast("Q") as keys:
         found = [
             place

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import LogLimitError, LogUnavailableError
+from storage.api import LogError, LogLimitError, LogUnavailableError
 from storage.file import FileLog, FileLogSettings, open_log, verify
+from storage.file.log import now_ms
 from tests.contracts.log import TOPIC, LogContract, begin, read_all, record
 
 if TYPE_CHECKING:
@@ -77,3 +79,16 @@ def test_a_block_larger_than_a_segment_gets_one_of_its_size(tmp_path: Path) -> N
         assert verify(tmp_path).problems == []
 
     asyncio.run(main())
+
+
+def test_records_are_stored_at_the_systems_time() -> None:
+    assert abs(now_ms() - time.time() * 1000) < 60_000
+
+
+def test_a_log_that_cannot_be_opened_is_not_held(tmp_path: Path) -> None:
+    (tmp_path / "partitions").mkdir()
+    for _ in range(2):
+        with pytest.raises(LogError, match="cannot open the log"):
+            open_log(tmp_path)
+    (tmp_path / "partitions").rmdir()
+    asyncio.run(open_log(tmp_path).close())

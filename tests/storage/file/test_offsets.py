@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -63,10 +64,12 @@ def test_kill_9_takes_back_no_more_than_one_interval(
         text=True,
     )
     assert child.stdout is not None
-    assert child.stdout.readline() == "kept\n"
-    child.kill()
-    child.wait()
-    child.stdout.close()
+    try:
+        assert child.stdout.readline() == "kept\n"
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
 
     async def main() -> None:
         offsets = open_offsets(tmp_path)
@@ -111,5 +114,23 @@ def test_a_failed_flush_says_so_and_is_tried_again(tmp_path: Path) -> None:
             again.commit("g", "t", 0, 6)
         with pytest.raises(LogUnavailableError, match="is closed"):
             again.forget(group="g")
+
+    asyncio.run(main())
+
+
+def test_a_close_ends_the_thread_and_leaves_no_timer(tmp_path: Path) -> None:
+    async def main() -> None:
+        failed: list[dict[str, object]] = []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: failed.append(context)
+        )
+        before = set(threading.enumerate())
+        offsets = open_offsets(tmp_path, flush_interval_ms=10)
+        offsets.commit("g", "t", 0, 41)
+        offsets.forget(group="others")
+        await offsets.close()
+        assert set(threading.enumerate()) <= before
+        await asyncio.sleep(0.05)
+        assert failed == []
 
     asyncio.run(main())

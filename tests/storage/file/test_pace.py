@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from storage.file import pace
 from storage.file.pace import AWAY_S, SLOW_WRITE_S, Pace
 
 
@@ -36,7 +35,3 @@ def test_a_block_that_is_on_its_way_for_too_long_is_told_once() -> None:
         assert not told.is_set()
 
     asyncio.run(main())
-
-
-def test_a_write_to_memory_is_far_below_what_counts_as_slow() -> None:
-    assert pace.SLOW_WRITE_S >= 0.01

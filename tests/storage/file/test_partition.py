@@ -6,10 +6,11 @@ import asyncio
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.api import Filter
+from storage.api import Filter, NoSuchPartitionError
 from storage.file import FileLogSettings, open_log, verify
 from tests.contracts.log import TOPIC, begin, read_all, record, texts
 
@@ -34,7 +35,7 @@ step = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(step, max_size=25), st.sampled_from(["async", "sync"]))
 def test_a_log_is_a_list_for_each_partition(steps, flush) -> None:
     async def main(directory: Path) -> None:
@@ -105,3 +106,39 @@ def test_a_log_is_a_list_for_each_partition(steps, flush) -> None:
 
     with tempfile.TemporaryDirectory() as directory:
         asyncio.run(main(Path(directory)))
+
+
+def test_behind_the_last_record_nothing_is_located(tmp_path) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path)
+        await log.create(TOPIC, [0])
+        await log.ready(TOPIC)
+        partition = log.partition(TOPIC, 0)
+        assert partition.locate(0) is None
+        await begin(partition, record("0"), record("1"))
+        await log.flush()
+        assert partition.locate(1)[0] == 1
+        assert partition.locate(2) is None
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_what_was_deleted_says_so_whatever_is_asked(tmp_path) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path)
+        await log.create(TOPIC, [0])
+        await log.ready(TOPIC)
+        partition = log.partition(TOPIC, 0)
+        await begin(partition, record("0"))
+        await log.delete(TOPIC)
+        for asked in (partition.offset_at(0), partition.store_time(0)):
+            with pytest.raises(NoSuchPartitionError):
+                await asked
+        with pytest.raises(NoSuchPartitionError):
+            partition.watch(lambda: None)
+        with pytest.raises(NoSuchPartitionError):
+            await log.ready("never made")
+        await log.close()
+
+    asyncio.run(main())

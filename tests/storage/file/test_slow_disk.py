@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import Flush, LogBusyError
+from storage.api import Flush, LogBusyError, LogUnavailableError
 from storage.file import FileLogSettings, open_log, pace
 from storage.file import segment as files
+from storage.file.segment import bases
 from tests.contracts.log import TOPIC, begin, read_all, record
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from storage.file.log import FileLog
     from storage.file.segment import Segment
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 class Disk:
@@ -60,7 +61,11 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     return Disk(monkeypatch)
 
 
-async def opened(directory: Path, flush: Flush, wait_ms: int = 20) -> FileLog:
+WAIT_MS = 250
+"""What may pass between two lines of a test before the log is overdue."""
+
+
+async def opened(directory: Path, flush: Flush, wait_ms: int = WAIT_MS) -> FileLog:
     log = open_log(
         directory, FileLogSettings(segment_bytes=1 << 16, flush=flush, wait_ms=wait_ms)
     )
@@ -72,6 +77,44 @@ async def until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(TIMEOUT_S):
         while not condition():  # noqa: ASYNC110 - whatever the condition is
             await asyncio.sleep(0.001)
+
+
+@pytest.mark.rule(
+    "README.md",
+    "A message is acknowledged only when it is as durable as the log is set up to make "
+    "it, and only then can anybody read it.",
+)
+@pytest.mark.rule("storage.md", "All state belongs to the event loop's thread.")
+def test_nothing_is_done_told_or_read_before_the_disk_has_it(
+    tmp_path: Path, disk: Disk
+) -> None:
+    async def main() -> None:
+        log = await opened(tmp_path, "sync", wait_ms=TIMEOUT_S * 1000)
+        partition = log.partition(TOPIC, 0)
+        await begin(partition, record("before"))
+        disk.goes_on.clear()
+        disk.writers.clear()
+        told: list[int] = []
+
+        def tell(*_: object) -> None:
+            told.append(threading.get_ident())
+
+        partition.watch(tell)
+        partition.append([record("waits", keys=["key"])], 1000, tell)
+        # It is written by now, and not synced.
+        await until(lambda: disk.writers)
+        for _ in range(3):
+            await asyncio.sleep(0.005)
+            assert not told
+            assert partition.end == 1
+            assert await read_all(partition) == ["before"]
+        disk.goes_on.set()
+        await until(lambda: len(told) == 2)
+        assert set(told) == {threading.get_ident()}
+        assert await read_all(partition) == ["before", "waits"]
+        await log.close()
+
+    asyncio.run(main())
 
 
 def test_appends_are_refused_while_the_disk_takes_too_long_and_not_after(
@@ -86,10 +129,10 @@ def test_appends_are_refused_while_the_disk_takes_too_long_and_not_after(
         await asyncio.sleep(0)
         behind = begin(partition, record("waits behind"))
         assert log.overdue_ms == 0
-        await until(lambda: log.overdue_ms >= 20)
+        await until(lambda: log.overdue_ms >= WAIT_MS)
         refusals = []
         for _ in range(2):
-            with pytest.raises(LogBusyError, match=r"busy: .* than 20 ms") as it:
+            with pytest.raises(LogBusyError, match=f"busy: .* than {WAIT_MS} ms") as it:
                 begin(partition, record("refused"))
             refusals.append(it.value)
         assert refusals[0] is not refusals[1]
@@ -128,7 +171,7 @@ def test_the_loop_waits_for_one_slow_write_and_a_thread_for_the_next(
     tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pace, "SLOW_WRITE_S", 0.2)
-    monkeypatch.setattr(pace, "AWAY_S", 0.5)
+    monkeypatch.setattr(pace, "AWAY_S", 60.0)
 
     async def main() -> None:
         log = await opened(tmp_path, "async", wait_ms=10_000)
@@ -140,6 +183,8 @@ def test_the_loop_waits_for_one_slow_write_and_a_thread_for_the_next(
         assert disk.writers[0] == me
         assert disk.writers[1] != me
         disk.write_s = 0.0
+        # As if so long had passed.
+        log._writer._pace._away_until = 0.0
         async with asyncio.timeout(TIMEOUT_S):
             while disk.writers[-1] != me:
                 await begin(partition, record("again"))
@@ -178,6 +223,49 @@ def test_a_full_segment_waits_for_the_next_one_and_the_loop_goes_on(
             gate.set()
             assert await waiting == 2
         assert await begin(partition, record("after")) == 3
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_retention_does_not_end_a_segment_that_a_block_is_on_its_way_to(
+    tmp_path: Path, disk: Disk
+) -> None:
+    """The segment would be sealed without the block."""
+
+    async def main() -> None:
+        log = await opened(tmp_path, "sync")
+        partition = log.partition(TOPIC, 0)
+        await begin(partition, record("before"))
+        disk.goes_on.clear()
+        waiting = begin(partition, record("waits"))
+        await until(lambda: log.overdue_ms)
+        assert (await log.expire(1 << 50)).segments == 0
+        assert bases(tmp_path) == [0]
+        disk.goes_on.set()
+        assert await waiting == 1
+        await log.close()
+        log = open_log(tmp_path)
+        assert await read_all(log.partition(TOPIC, 0)) == ["before", "waits"]
+        await log.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("flush", ["async", "sync"])
+def test_closing_keeps_what_was_appended_before_and_refuses_what_comes_after(
+    tmp_path: Path, flush: Flush
+) -> None:
+    async def main() -> None:
+        log = await opened(tmp_path, flush)
+        partition = log.partition(TOPIC, 0)
+        waiting = begin(partition, record("before"))
+        await log.close()
+        assert await waiting == 0
+        with pytest.raises(LogUnavailableError, match="is closed"):
+            begin(partition, record("after"))
+        log = open_log(tmp_path)
+        assert await read_all(log.partition(TOPIC, 0)) == ["before"]
         await log.close()
 
     asyncio.run(main())

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from storage.pulsar.errors import PulsarError
     from storage.pulsar.producer import Producer
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 class Sending:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -314,6 +315,24 @@ def test_a_callback_that_raises_does_not_reach_others() -> None:
         await tick()
         way.broker.acknowledge()
         assert way.told == [("b", 1, None)]
+
+    run(main)
+
+
+def test_the_oldest_pack_in_flight_says_since_when_pulsar_has_not_answered() -> None:
+    async def main() -> None:
+        way = Way(packs_in_flight=2)
+        times = [time.monotonic()]
+        for name in ("a", "b"):
+            way.append(name, b"x")
+            await tick()
+            times.append(time.monotonic())
+            await asyncio.sleep(0.001)
+        assert times[0] <= way.appender.oldest_at <= times[1]
+        way.broker.acknowledge()
+        assert times[1] < way.appender.oldest_at <= times[2]
+        assert way.traffic.heard_at > times[2]
+        way.broker.acknowledge()
 
     run(main)
 

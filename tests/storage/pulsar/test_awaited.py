@@ -123,3 +123,21 @@ def test_who_waits_hears_that_it_will_never_come(way: Way) -> None:
             await waiting
 
     asyncio.run(test())
+
+
+def test_what_comes_behind_what_was_given_up_is_done(way: Way) -> None:
+    way.add(0, 1)
+    way.pending.give_up("late")
+    way.add(2, 3)
+    way.pending.came(3, 9)
+    assert [one[:2] for one in way.told[2:]] == [(2, -1), (3, 9)]
+    assert not way.pending
+    assert way.traffic.waiting_bytes == 0
+    assert not way.traffic.appenders
+
+
+def test_pulsar_is_heard_of_when_something_comes(way: Way) -> None:
+    way.add(0, 1)
+    sent_at = way.traffic.heard_at
+    way.pending.came(0, 1)
+    assert way.traffic.heard_at > sent_at

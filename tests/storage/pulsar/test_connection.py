@@ -40,7 +40,7 @@ from tests.storage.pulsar.broker import TOPIC, FakeBroker, running
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 class Log:
@@ -81,6 +81,7 @@ async def test_the_handshake_says_who_we_are_and_learns_the_limit():
         (connect,) = broker.of(Connect)
         assert (connect.auth_method, connect.auth_data) == ("token", b"secret")
         assert connect.feature_flags.broker_entry_metadata
+        assert connect.feature_flags.auth_refresh
         assert one.max_message_bytes == 1000
 
 

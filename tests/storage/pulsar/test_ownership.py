@@ -1,174 +1,397 @@
-"""A partition has one owner: who opens it takes it, and who lost it serves no more."""
+"""What ownership does with each outcome of an opening, and with each kind of loss.
+
+How a partition is opened on Pulsar is a fake here, so that every fault is exact; what
+real brokers do is in test_ownership_pulsar.py.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storage.api import (
-    LogError,
-    LogUnavailableError,
-    NotReadyError,
-    OutcomeUnknownError,
-)
-from tests.contracts.log import TOPIC, begin, opened, read_all, record
-from tests.storage.pulsar.logs import log_of, settings_for, until
+from storage.api import LogUnavailableError, NoSuchPartitionError, NotReadyError
+from storage.pulsar import ownership
+from storage.pulsar.entry import Position
+from storage.pulsar.errors import FencedError, PulsarError, TopicNotFoundError
+from storage.pulsar.following import Followed, Follower
+from storage.pulsar.names import PulsarName
+from storage.pulsar.opening import ContestedError, Opened
+from storage.pulsar.ownership import Ownership
+from storage.pulsar.pack import encode, peel
+from storage.pulsar.partition import PulsarPartition
+from storage.pulsar.probing import Found
+from storage.pulsar.settings import PulsarLogSettings
+from storage.pulsar.tail import Tail
+from storage.pulsar.terms import after
+from tests.contracts.log import begin, record
+from tests.remoting import looped, until
+from tests.storage.pulsar.test_appender import Broker
 
 if TYPE_CHECKING:
-    from storage.pulsar import PulsarLog
-    from tests.system.pulsar import Pulsar
+    from collections.abc import Callable
 
-pytestmark = [pytest.mark.jvm, pytest.mark.server]
-
-TAKEOVERS = 4
+TERM = 5
+NOTHING: Any = None
 
 
-def test_a_second_node_takes_over_while_the_first_appends(
-    pulsar: Pulsar, pulsar_namespace: str
-) -> None:
-    """Nothing acknowledged is lost or moved, and who was fenced stores nothing more."""
-    settings = settings_for(pulsar, pulsar_namespace)
-    acknowledged: dict[int, str] = {}
-    lost: list[tuple[str, int]] = []
+class Producer(Broker):
+    """A producer that notes whether it was closed, and confirms or not."""
 
-    async def flood(log: PulsarLog, name: str) -> None:
-        partition = log.partition(TOPIC, 0)
-        for number in range(1_000_000):
-            text = f"{name}.{number}"
-            try:
-                offset = await begin(partition, record(text), record(text + "+"))
-            except OutcomeUnknownError:
-                continue
-            except NotReadyError:
-                return
-            assert offset not in acknowledged
-            acknowledged[offset] = text
+    max_message_bytes = 1 << 20
 
-    async def main() -> None:
-        async with log_of(settings, lambda *which: lost.append(which)) as first:
-            await first.create(TOPIC, [0])
-            await opened(first, 0)
-            logs = [first]
-            old = asyncio.ensure_future(flood(first, "0"))
-            contexts = []
-            for number in range(1, TAKEOVERS + 1):
-                seen = len(acknowledged)
-                await until(lambda seen=seen: len(acknowledged) > seen + 20)  # type: ignore[misc]
-                context = log_of(settings, lambda *which: lost.append(which))
-                contexts.append(context)
-                log = await context.__aenter__()
-                await opened(log, 0)
-                logs.append(log)
-                new = asyncio.ensure_future(flood(log, str(number)))
-                await old
-                old = new
-            seen = len(acknowledged)
-            await until(lambda: len(acknowledged) > seen + 20)
-            assert lost == [(TOPIC, 0)] * TAKEOVERS
-            for log in logs[:-1]:
-                with pytest.raises(NotReadyError):
-                    log.partition(TOPIC, 0).read_now(0, 1, 1)
-            for context in reversed(contexts):
-                await context.__aexit__(None, None, None)
-            await old_ended(old)
-        async with log_of(settings) as log:
-            texts = await read_all(await opened(log, 0))
-        for offset, text in acknowledged.items():
-            assert texts[offset : offset + 2] == [text, text + "+"]
-        assert len(set(texts)) == len(texts)
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed = False
+        self.unconfirmed: PulsarError | None = None
 
-    asyncio.run(main())
+    async def confirm(self) -> None:
+        if self.unconfirmed is not None:
+            raise self.unconfirmed
+
+    async def close(self) -> None:
+        self.closed = True
 
 
-async def old_ended(flood: asyncio.Task[None]) -> None:
-    """Wait for a flood whose log was closed."""
-    try:
-        await flood
-    except LogError:
-        assert flood.done()
+class Unread(Follower):
+    """One that follows nothing."""
+
+    closed = False
+
+    async def close(self) -> None:
+        self.closed = True
 
 
-def test_many_partitions_open_side_by_side(
-    pulsar: Pulsar, pulsar_namespace: str
-) -> None:
-    async def main() -> None:
-        async with log_of(settings_for(pulsar, pulsar_namespace)) as log:
-            await log.create(TOPIC, [63])
-            partitions = [log.partition(TOPIC, number) for number in range(64)]
-            began = time.monotonic()
-            await log.ready(TOPIC)
-            assert time.monotonic() - began < 60
-            offsets = await asyncio.gather(
-                *[begin(one, record(str(one.number))) for one in partitions]
-            )
-            assert offsets == [0] * 64
+@dataclass
+class Rig:
+    """An ownership, what it told, and how openings end."""
 
-    asyncio.run(main())
+    taken: list[PulsarPartition] = field(default_factory=list)
+    deleted: list[PulsarPartition] = field(default_factory=list)
+    forgotten: list[PulsarPartition] = field(default_factory=list)
+    asked: list[PulsarPartition] = field(default_factory=list)
+    producers: list[Producer] = field(default_factory=list)
+    followers: list[Unread] = field(default_factory=list)
+    losses: list[Callable[[PulsarError], None]] = field(default_factory=list)
+    end: int = 7
+    newest: Found | None = None
+    meanwhile: Callable[[PulsarPartition, int], None] = lambda *_: None
+    """Called while a partition is being opened, with how many were before."""
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
 
+    def __post_init__(self) -> None:
+        self.gate.set()
+        self.own = Ownership(
+            NOTHING,
+            NOTHING,
+            SimpleNamespace(forget=self.forgotten.append),  # type: ignore[arg-type]
+            PulsarLogSettings(),
+            self.taken.append,
+            self.deleted.append,
+        )
 
-def test_who_was_fenced_can_take_it_back_when_told_to(
-    pulsar: Pulsar, pulsar_namespace: str
-) -> None:
-    async def main() -> None:
-        settings = settings_for(pulsar, pulsar_namespace)
-        async with log_of(settings) as one, log_of(settings) as two:
-            await one.create(TOPIC, [0])
-            await two.create(TOPIC, [0])
-            ours = await opened(one, 0)
-            assert await begin(ours, record("0")) == 0
-            theirs = await opened(two, 0)
-            assert await begin(theirs, record("1")) == 1
-            with pytest.raises(OutcomeUnknownError, match=r"Fenced|fenced"):
-                await begin(ours, record("never stored"))
-            with pytest.raises(NotReadyError):
-                begin(ours, record("never sent"))
-            await one.ready(TOPIC)
-            assert one.partition(TOPIC, 0) is ours
-            assert await read_all(ours) == ["0", "1"]
-            assert await begin(ours, record("2")) == 2
+    async def open_partition(
+        self, _client: Any, _admin: Any, partition: PulsarPartition, _: Any, lost: Any
+    ) -> Opened:
+        before = len(self.asked)
+        self.asked.append(partition)
+        await self.gate.wait()
+        self.losses.append(lost)
+        producer: Any = Producer()
+        self.producers.append(producer)
+        self.meanwhile(partition, before)
+        return Opened(producer, TERM, 2, self.end, 40, self.newest)
 
-    asyncio.run(main())
-
-
-def test_who_was_fenced_does_not_begin_another_term(
-    pulsar: Pulsar, pulsar_namespace: str
-) -> None:
-    """It has not heard of it, for it only listens."""
-
-    async def main() -> None:
-        settings = settings_for(pulsar, pulsar_namespace)
-        async with log_of(settings) as one, log_of(settings) as two:
-            await one.create(TOPIC, [0])
-            await two.create(TOPIC, [0])
-            ours = await opened(one, 0)
-            await one._ownership.reopen(one.partition(TOPIC, 0))
-            assert await begin(ours, record("0")) == 0
-            theirs = await opened(two, 0)
-            with pytest.raises(LogUnavailableError, match=r"Fenced|fenced"):
-                await one._ownership.reopen(one.partition(TOPIC, 0))
-            await one._ownership.reopen(one.partition(TOPIC, 0))
-            with pytest.raises(NotReadyError):
-                begin(ours, record("never sent"))
-            assert await begin(theirs, record("1")) == 1
-
-    asyncio.run(main())
+    async def open_followed(
+        self, _client: Any, _admin: Any, partition: PulsarPartition, lost: Any
+    ) -> Followed:
+        self.asked.append(partition)
+        self.losses.append(lost)
+        self.meanwhile(partition, len(self.asked) - 1)
+        follower = Unread(partition, TERM, lost)
+        self.followers.append(follower)
+        return Followed(follower, 2, self.end, 40)
 
 
-def test_closing_while_partitions_open_ends_all_of_it(
-    pulsar: Pulsar, pulsar_namespace: str
-) -> None:
-    async def main() -> None:
-        async with log_of(settings_for(pulsar, pulsar_namespace)) as log:
-            await log.create(TOPIC, [30])
-            for number in range(31):
-                log.partition(TOPIC, number)
-            opening = asyncio.ensure_future(log.ready(TOPIC))
-            await asyncio.sleep(0.01)
-            await log.close()
-            with pytest.raises(LogUnavailableError):
-                await opening
+@pytest.fixture
+def patched(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Rig]:
+    def make() -> Rig:
+        rig = Rig()
+        monkeypatch.setattr(ownership, "open_partition", rig.open_partition)
+        monkeypatch.setattr(ownership, "open_followed", rig.open_followed)
+        return rig
 
-    asyncio.run(main())
+    return make
+
+
+def partition_of(number: int = 0) -> PulsarPartition:
+    name = PulsarName("public", "default", "orders")
+    return PulsarPartition("orders", number, name, Tail(1 << 20), NOTHING, NOTHING, 64)
+
+
+def is_open(partition: PulsarPartition) -> bool:
+    return partition.appender is not None
+
+
+@looped
+async def test_a_partition_is_opened_once_whoever_asks(patched):
+    rig = patched()
+    one, other = partition_of(0), partition_of(1)
+    await asyncio.gather(rig.own.open([one, other]), rig.own.open([one]))
+    assert rig.asked == [one, other]
+    await rig.own.open([one])
+    assert rig.asked == [one, other]
+    one.shut("told to")
+    await rig.own.open([one])
+    assert rig.asked == [one, other, one]
+
+
+@looped
+async def test_an_opened_partition_goes_on_in_its_term_where_it_ended(patched):
+    rig = patched()
+    pack = encode([([record("6")], 9, None, 1)], 6)
+    rig.newest = Found(peel(pack), Position(40, 3), after(TERM - 1, 7))
+    partition = partition_of()
+    await rig.own.open([partition])
+    assert (partition.first, partition.end, partition.oldest_ledger) == (2, 7, 40)
+    assert partition.positions.floor(6) == rig.newest.spot
+    stored = begin(partition, record("7"), record("8"))
+    await asyncio.sleep(0)
+    (producer,) = rig.producers
+    ((_, sequence_id, count),) = producer.sent
+    assert (sequence_id, count) == (after(TERM, 9), 2)
+    producer.acknowledge()
+    assert await stored == 7
+    assert partition.end == 9
+
+
+@looped
+async def test_one_that_cannot_be_opened_does_not_keep_the_others_closed(patched):
+    rig = patched()
+    bad, good = partition_of(0), partition_of(1)
+
+    def refuse(partition: PulsarPartition, _: int) -> None:
+        if partition is bad:
+            raise LogUnavailableError("not now")
+
+    rig.meanwhile = refuse
+    with pytest.raises(LogUnavailableError, match="not now"):
+        await rig.own.open([bad, good])
+    assert (is_open(bad), is_open(good)) == (False, True)
+    rig.meanwhile = lambda *_: None
+    await rig.own.open([bad])
+    assert is_open(bad)
+
+
+@looped
+async def test_a_term_that_somebody_else_began_is_tried_again_five_times(patched):
+    rig = patched()
+
+    def contest(_: PulsarPartition, before: int) -> None:
+        if before < 4:
+            raise ContestedError("theirs")
+
+    rig.meanwhile = contest
+    partition = partition_of()
+    await rig.own.open([partition])
+    assert is_open(partition)
+    assert len(rig.asked) == 5
+    partition.shut("told to")
+    rig.asked.clear()
+
+    def always(_: PulsarPartition, _before: int) -> None:
+        raise ContestedError("theirs")
+
+    rig.meanwhile = always
+    with pytest.raises(ContestedError):
+        await rig.own.open([partition])
+    assert len(rig.asked) == 5
+
+
+@looped
+async def test_who_is_fenced_while_it_opens_tries_again(patched):
+    rig = patched()
+
+    def fence(_: PulsarPartition, before: int) -> None:
+        if not before:
+            rig.losses[0](FencedError("theirs"))
+
+    rig.meanwhile = fence
+    partition = partition_of()
+    await rig.own.open([partition])
+    assert [one.closed for one in rig.producers] == [True, False]
+    assert is_open(partition)
+    assert rig.taken == []
+
+
+@looped
+@pytest.mark.parametrize("state", ["gone", "closed", "lost"])
+async def test_one_that_is_lost_while_it_opens_stays_closed(patched, state):
+    rig = patched()
+
+    def lose(partition: PulsarPartition, _: int) -> None:
+        if state == "lost":
+            rig.losses[0](PulsarError("went away"))
+        else:
+            setattr(partition, state, True)
+
+    rig.meanwhile = lose
+    partition = partition_of()
+    with pytest.raises(LogUnavailableError, match="was lost while it opened"):
+        await rig.own.open([partition])
+    assert [one.closed for one in rig.producers] == [True]
+    assert not is_open(partition)
+    assert (rig.taken, rig.deleted) == ([], [])
+
+
+@looped
+@pytest.mark.parametrize("follows", [False, True])
+async def test_one_that_ends_earlier_than_it_did_was_made_again(patched, follows):
+    rig = patched()
+    rig.own.follows = follows
+    partition = partition_of()
+    partition.end_offset = 7
+    await rig.own.open([partition])
+    partition.shut("told to")
+    partition.end_offset = 8
+    with pytest.raises(NoSuchPartitionError, match="ended at 8 and now ends at 7"):
+        await rig.own.open([partition])
+    assert rig.deleted == [partition]
+    assert not is_open(partition)
+    opened = rig.followers if follows else rig.producers
+    assert [one.closed for one in opened] == [False, True]
+
+
+@looped
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (FencedError("theirs"), "taken"),
+        (TopicNotFoundError("none"), "deleted"),
+        (PulsarError("went away"), ""),
+    ],
+    ids=["fenced", "deleted", "else"],
+)
+@pytest.mark.parametrize("follows", [False, True])
+async def test_a_lost_partition_serves_no_more_and_whoever_minds_hears_why(
+    patched, error, told, follows
+):
+    rig = patched()
+    rig.own.follows = follows
+    partition = partition_of()
+    await rig.own.open([partition])
+    rig.losses[0](error)
+    with pytest.raises(NotReadyError):
+        partition.append([record("x")], 1, lambda *_: None)
+    assert rig.forgotten == [partition]
+    assert rig.taken == [partition] * (told == "taken")
+    assert rig.deleted == [partition] * (told == "deleted")
+    await rig.own.close()
+    assert all(one.closed for one in [*rig.producers, *rig.followers])
+
+
+@looped
+@pytest.mark.parametrize("state", ["gone", "closed"])
+async def test_the_loss_of_what_is_over_is_told_to_nobody(patched, state):
+    rig = patched()
+    partition = partition_of()
+    await rig.own.open([partition])
+    setattr(partition, state, True)
+    rig.losses[0](FencedError("theirs"))
+    rig.losses[0](TopicNotFoundError("none"))
+    assert (rig.taken, rig.deleted) == ([], [])
+
+
+@looped
+async def test_no_more_than_32_are_opened_at_a_time_and_16_before_they_are_asked_for(
+    patched,
+):
+    rig = patched()
+    rig.gate.clear()
+    early = [partition_of(number) for number in range(20)]
+    await rig.own.open([])
+    rig.own.open_early(early)
+    await until(lambda: len(rig.asked) == 16)
+    wanted = [partition_of(number) for number in range(20, 60)]
+    asking = asyncio.ensure_future(rig.own.open(wanted))
+    await until(lambda: len(rig.asked) == 32)
+    await asyncio.sleep(0.01)
+    assert rig.asked == early[:16] + wanted[:16]
+    rig.gate.set()
+    await asking
+    await until(lambda: all(is_open(one) for one in early))
+    assert len(rig.asked) == 60
+
+
+@looped
+async def test_opening_early_passes_over_what_is_gone_or_fails(patched):
+    rig = patched()
+    gone, bad, good = (partition_of(number) for number in range(3))
+    gone.gone = True
+
+    def refuse(partition: PulsarPartition, _: int) -> None:
+        if partition is bad:
+            raise LogUnavailableError("not now")
+
+    rig.meanwhile = refuse
+    rig.own.open_early([gone, bad, good])
+    await until(lambda: is_open(good))
+    assert rig.asked == [bad, good]
+    await rig.own.close()
+
+
+@looped
+async def test_who_waits_for_an_opening_that_is_given_up_is_told_so(patched):
+    rig = patched()
+    rig.gate.clear()
+    early, asked = partition_of(0), partition_of(1)
+    rig.own.open_early([early])
+    waiting = asyncio.ensure_future(rig.own.open([early, asked]))
+    await until(lambda: len(rig.asked) == 2)
+    await rig.own.stop_opening()
+    with pytest.raises(LogUnavailableError, match="not opened any more"):
+        await waiting
+    rig.gate.set()
+    await asyncio.sleep(0.01)
+    assert not is_open(early)
+    assert not is_open(asked)
+
+
+@looped
+async def test_another_term_begins_only_where_the_owner_is_confirmed(patched):
+    rig = patched()
+    partition = partition_of()
+    await rig.own.reopen(partition)
+    assert rig.asked == []
+    await rig.own.open([partition])
+    await rig.own.reopen(partition)
+    assert [one.closed for one in rig.producers] == [True, False]
+    assert is_open(partition)
+    rig.producers[1].unconfirmed = FencedError("theirs")
+    with pytest.raises(LogUnavailableError, match="theirs"):
+        await rig.own.reopen(partition)
+    assert len(rig.asked) == 2
+
+
+@looped
+async def test_what_is_followed_and_not_read_is_closed_and_what_is_owned_never(patched):
+    rig = patched()
+    owned, read, watched, idle = (partition_of(number) for number in range(4))
+    await rig.own.open([owned])
+    rig.own.close_unused([owned])
+    assert is_open(owned)
+    rig.own.follows = True
+    await rig.own.open([read, watched, idle])
+    read.read_now(2, 1, 1)
+    watched.watch(lambda: None)
+    rig.own.close_unused([read, watched, idle])
+    assert [is_open(one) for one in (read, watched, idle)] == [True, True, False]
+    rig.own.close_unused([read, watched])
+    assert [is_open(one) for one in (read, watched)] == [False, True]
+    rig.own.stop_following([owned, watched])
+    assert [is_open(one) for one in (owned, watched)] == [True, False]
+    await rig.own.close()
+    assert [one.closed for one in rig.followers] == [True, True, True]

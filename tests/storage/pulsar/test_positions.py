@@ -62,3 +62,15 @@ def test_what_retention_deletes_is_forgotten() -> None:
     positions.trim(10)
     assert positions.floor(9) is None
     assert positions.floor(15) == spot(10)
+
+
+def test_what_is_known_or_close_to_it_is_not_added_again() -> None:
+    positions = Positions(10)
+    for offset in (0, 50, 100):
+        positions.add(*spot(offset))
+    for offset in (0, 50, 100, 51, 69):
+        positions.add(*spot(offset))
+        assert len(positions) == 3
+    positions.add(*spot(70))
+    assert len(positions) == 4
+    assert positions.floor(75) == spot(70)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from storage.pulsar.reader import Reader, Start
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 LEDGER = 4
 
 

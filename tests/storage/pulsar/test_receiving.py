@@ -27,7 +27,7 @@ from tests.storage.pulsar.golden import FRAMES
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 class Sitting:

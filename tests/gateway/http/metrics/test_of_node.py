@@ -1,5 +1,7 @@
 """Metrics of the node itself."""
 
+import asyncio
+
 from gateway.http.metrics import of_node
 from gateway.http.metrics.text import Page
 from gateway.wire.codes import RequestCode
@@ -20,6 +22,7 @@ async def test_connections_waiting_pulls_and_latencies_are_told(tmp_path):
         waits = client.send(waiting("orders", 1))
         await until(lambda: len(app.node.holds) == 1)
         found = text(app)
+        tasks = len(asyncio.all_tasks())
         await client.ask(sending("orders"), b"wakes it")
         await waits
     listener = app.server.listeners[0]
@@ -27,6 +30,7 @@ async def test_connections_waiting_pulls_and_latencies_are_told(tmp_path):
         f'ropeway_connections{{node_id="b",listener="127.0.0.1:{listener.port}"}} 1',
         'ropeway_long_polls_held{node_id="b"} 1',
         'ropeway_leader{node_id="b",node="node-1"} 1',
+        f'ropeway_tasks{{node_id="b"}} {tasks}',
         'ropeway_timer_unread_messages{node_id="b"} 0',
         'rocketmq_half_messages{node_id="b"} 0',
         'rocketmq_broker_permission{node_id="b"} 6',

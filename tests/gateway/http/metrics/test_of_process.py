@@ -26,3 +26,12 @@ def test_they_are_what_prometheus_own_client_says():
     assert ours.keys() == theirs.keys()
     for name, value in theirs.items():
         assert ours[name] == pytest.approx(value, rel=0.25, abs=3), name
+
+
+def test_what_a_closed_proc_does_not_tell_is_left_out(monkeypatch, tmp_path):
+    monkeypatch.setattr(of_process, "_SELF", tmp_path / "closed")
+    page = Page({})
+    of_process.write(page)
+    text = page.text().decode()
+    assert "process_cpu_seconds_total" in text
+    assert "process_open_fds" not in text

@@ -47,6 +47,7 @@ class Uncertain:
             asyncio.get_running_loop().call_soon(done, -1, error)
 
 
+@pytest.mark.rule("batches.md", "Of what is decided, nothing is delivered twice.")
 @pytest.mark.parametrize("stores", [True, False])
 @looped
 async def test_an_append_of_unknown_outcome_is_looked_for(

@@ -64,6 +64,7 @@ async def test_a_batch_is_committed_once_and_the_next_leader_knows(
         assert [one.body for one in found] == [b"a", b"b"]
 
 
+@pytest.mark.rule("batches.md", "What is decided is delivered")
 @looped
 async def test_a_decision_without_its_messages_is_carried_out_by_the_next_leader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -7,14 +7,14 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests import builds
+from tests import builds, jvm
 from tests.clients.programs import JAVA
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HERE = Path(__file__).parent / "java"
-STOP_SECONDS = 20
+STOP_SECONDS = 60
 
 
 class RocketMqFilter:
@@ -24,7 +24,7 @@ class RocketMqFilter:
         jars = builds.classpath(HERE / "pom.xml")
         classes = builds.java_classes(HERE, jars)
         self._process = subprocess.Popen(
-            [*JAVA, "-cp", f"{classes}:{jars}", "Evaluate"],
+            jvm.command([*JAVA, "-cp", f"{classes}:{jars}", "Evaluate"]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -50,5 +50,8 @@ class RocketMqFilter:
     def stop(self) -> None:
         """End it."""
         self._process.stdin.close()
-        self._process.wait(STOP_SECONDS)
-        self._process.stdout.close()
+        try:
+            self._process.wait(STOP_SECONDS)
+        finally:
+            self._process.kill()
+            self._process.stdout.close()

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from gateway.node.sql import SqlError, compile_condition
-from gateway.node.sql.condition import MAX_CHARACTERS
+from gateway.node.sql import (
+    CompilerBusyError,
+    NotCompiledError,
+    SqlError,
+    compile_condition,
+    compile_later,
+    compile_quickly,
+)
+from gateway.node.sql.condition import MAX_CHARACTERS, QUICK_CHARACTERS
 from gateway.wire import message, properties
 from tests.gateway.node.sql.cases import PROPERTIES, SEMANTICS
+from tests.remoting import looped
 
 RECORD = message.encode(
     message.Message(
@@ -59,3 +69,41 @@ def test_so_long_an_expression_is_compiled_and_a_longer_one_refused():
     assert compile_condition(longest).evaluate(b"\x02a\x011\x02") is True
     with pytest.raises(SqlError, match=f"allowed: {MAX_CHARACTERS}"):
         compile_condition(longest.ljust(MAX_CHARACTERS + 1))
+
+
+def test_a_long_expression_is_compiled_on_a_thread_and_then_known():
+    text = " OR ".join(f"later{number} = 1" for number in range(50))
+    assert len(text) > QUICK_CHARACTERS
+    with pytest.raises(NotCompiledError):
+        compile_quickly(text)
+    asyncio.run(compile_later(text))
+    assert compile_quickly(text).terms == 50
+
+
+def test_an_expression_that_is_wrong_is_told_from_the_thread_as_well():
+    text = "a > " + " " * QUICK_CHARACTERS
+    asyncio.run(compile_later(text))
+    with pytest.raises(SqlError):
+        compile_quickly(text)
+
+
+@looped
+async def test_no_more_expressions_wait_for_the_thread_than_it_can_soon_compile():
+    texts = [
+        " OR ".join(f"busy{number}x{term} = 1" for term in range(20))
+        for number in range(300)
+    ]
+    done = await asyncio.gather(*map(compile_later, texts), return_exceptions=True)
+    busy = [one for one in done if isinstance(one, CompilerBusyError)]
+    # While they come it compiles some.
+    assert 0 < len(busy) <= 300 - 256
+    assert all(one is None for one in done if one not in busy)
+
+
+def test_what_is_kept_compiled_is_bounded_by_its_characters():
+    text = " OR ".join(f"old{number} = 1" for number in range(50))
+    asyncio.run(compile_later(text))
+    for number in range(20):
+        compile_condition((f"a = {number}").ljust(MAX_CHARACTERS))
+    with pytest.raises(NotCompiledError):
+        compile_quickly(text)

@@ -6,16 +6,18 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from gateway.wire import message, properties
-from storage.api import LogUnavailableError, NotReadyError
+from storage.api import LogUnavailableError, NoSuchPartitionError, NotReadyError
 from tests.gateway.node.timer.rig import rigged
-from tests.remoting import looped
+from tests.remoting import TIMEOUT_S, looped
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gateway.node.timer.delivery import Due
+    from storage.api import LogError
 
 
 def due(body: bytes, topic: str = "orders", queue_id: int = 0, **more: str) -> Due:
@@ -99,3 +101,62 @@ async def test_what_is_too_long_to_be_put_off_stays_where_it_is(
         await rig.at(rig.clock() + 1000)
         assert await rig.delivery.deliver([due(b"a"), long]) == [None, None]
         assert await rig.bodies() == ["a", "long"]
+
+
+class Watched:
+    """A partition that counts what an append has, or refuses it."""
+
+    def __init__(self, true: object) -> None:
+        self._true = true
+        self.refusal: LogError | None = None
+        self.sizes: list[int] = []
+
+    def append(self, records, store_ms, done) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.sizes.append(sum(len(one[0]) for one in records))
+        self._true.append(records, store_ms, done)  # type: ignore[attr-defined]
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._true, name)
+
+
+@looped
+async def test_an_append_holds_no_more_than_a_megabyte(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        partitions = rig.topics.get("orders").partitions
+        partitions[0] = watched = Watched(partitions[0])
+        given = [due(bytes(400_000)) for _ in range(7)]
+        assert set(await rig.delivery.deliver(given)) == {None}
+        assert [round(size / 400_000) for size in watched.sizes] == [2, 2, 2, 1]
+
+
+@looped
+async def test_what_can_never_be_stored_is_dropped_and_said(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        partitions = rig.topics.get("orders").partitions
+        partitions[0] = watched = Watched(partitions[0])
+        watched.refusal = NoSuchPartitionError("it was deleted")
+        with capture_logs() as logs:
+            async with asyncio.timeout(TIMEOUT_S):
+                outcomes = await rig.delivery.deliver([due(b"a"), due(b"b")])
+        assert outcomes == [None, None]
+        dropped = [one for one in logs if one["event"] == "delayed message dropped"]
+        assert [one["reason"] for one in dropped] == ["it was deleted"] * 2
+
+
+@looped
+async def test_a_topic_that_was_stored_to_again_is_put_off_briefly_the_next_time(
+    tmp_path: Path,
+):
+    async with rigged(tmp_path) as rig:
+        partitions = rig.topics.get("orders").partitions
+        partitions[0] = watched = Watched(partitions[0])
+        for _ in range(3):
+            watched.refusal = LogUnavailableError("not now")
+            with capture_logs() as logs:
+                assert await rig.delivery.deliver([due(b"a")]) == [None]
+            (line,) = (one for one in logs if "put off" in one["event"])
+            assert line["for_ms"] == 1000
+            watched.refusal = None
+            await rig.at(rig.clock() + 1000)

@@ -108,3 +108,10 @@ def test_a_directory_that_cannot_be_made_is_an_error(tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
         Index.open(tmp_path / "file" / "timer")
+
+
+def test_a_look_is_filled_to_its_last_byte_and_the_next_moment_counts(index: Index):
+    index.add([entry(5, 0), entry(6, 1), entry(7, 2)], [], (1, 0))
+    assert [one.offset for one in index.due(0, 9, 10, 200)[0]] == [0, 1]
+    assert [one.offset for one in index.due(0, 9, 10, 199)[0]] == [0]
+    assert [index.next_ms(after) for after in (0, 4, 5, 6, 7)] == [5, 5, 6, 7, None]

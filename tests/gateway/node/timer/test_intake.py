@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from gateway.node.timer.index import Index
 from gateway.node.timer.intake import Intake
@@ -46,3 +47,28 @@ async def test_what_was_visited_is_left_out_and_what_comes_late_is_due(
             rig.send(f"{number}", START_MS + after_ms)
         await rig.settled()
         assert await indexed(rig, done_ms, done_offset) == expected
+
+
+@looped
+@pytest.mark.parametrize("whole", [True, False], ids=["all of it", "a part"])
+async def test_an_index_that_fits_the_log_is_gone_on_with(tmp_path: Path, whole: bool):
+    async with rigged(tmp_path) as rig:
+        rig.send("a", START_MS + 10)
+        rig.send("b", START_MS + 20)
+        await rig.settled()
+        partition = rig.timer.topic.partitions[0]
+        thread = IndexThread("timers", Index.open, rig.directory / "other")
+        await thread.open(anew=True)
+        first = Intake(partition, thread, WINDOW_MS)
+        await first.begin(START_MS - 1, 0)
+        await first.catch_up(START_MS - 1)
+        read_to = first.next_offset
+        if not whole:
+            rig.send("c", START_MS + 30)
+            await rig.settled()
+        again = Intake(partition, thread, WINDOW_MS)
+        with capture_logs() as logs:
+            await again.begin(START_MS - 1, 0)
+        assert again.next_offset == read_to == partition.end - (not whole)
+        assert not logs
+        await thread.close()

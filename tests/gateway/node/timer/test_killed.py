@@ -70,6 +70,10 @@ async def send(client: Remoting) -> dict[str, int]:
     return due
 
 
+@pytest.mark.rule(
+    "timer.md",
+    "Noted and not delivered cannot be, because the log has it before it is noted.",
+)
 @looped
 @pytest.mark.parametrize("step", STEPS)
 async def test_what_was_acknowledged_comes_after_a_kill(tmp_path: Path, step: str):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.node import names
+from gateway.node.timer import timer
 from gateway.wire import properties
 from storage.api import LogBusyError, LogUnavailableError
 from tests.gateway.node.timer.rig import START_MS, WINDOW_MS, Clock, Rig, rigged
@@ -23,6 +24,9 @@ DAY_MS = 86_400_000
 YEAR_MS = 365 * DAY_MS
 
 
+@pytest.mark.rule(
+    "timer.md", "A round reads what is new, takes up to 1,024 messages that are due"
+)
 @looped
 async def test_a_message_comes_at_its_time_and_not_a_millisecond_earlier(
     tmp_path: Path,
@@ -55,6 +59,29 @@ async def test_messages_come_by_time_and_those_of_one_time_as_they_were_sent(
         await rig.at(START_MS + 9999)
         assert await rig.bodies() == ["soon", *(f"{one}" for one in range(1200))]
         assert await rig.bodies(queue_id=1) == ["other queue"]
+
+
+@looped
+async def test_more_than_one_batch_goes_on_at_once_and_after_it_there_is_a_pause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    paused_s: list[tuple[int, float]] = []
+    async with rigged(tmp_path) as rig:
+        partition = rig.topics.get("orders").partitions[0]
+        sleep = rig.timer._sleep
+
+        async def noted(sleep_s: float) -> None:
+            paused_s.append((partition.next_offset, sleep_s))
+            await sleep(sleep_s)
+
+        for number in range(timer._BATCH + 1):
+            rig.send(f"{number}", START_MS + 50)
+        await rig.settled()
+        monkeypatch.setattr(rig.timer, "_sleep", noted)
+        await rig.at(START_MS + 50)
+        after = dict(reversed(paused_s))
+        assert after[timer._BATCH] == 0.0
+        assert after[timer._BATCH + 1] == timer._PAUSE_S
 
 
 @looped

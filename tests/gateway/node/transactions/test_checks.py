@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from structlog.testing import capture_logs
 
 from gateway.node.transactions.ends import End
 from gateway.wire import message, properties
 from gateway.wire.commands.clients import UnregisterClient
+from storage.api import LogUnavailableError
 from tests.gateway.node.transactions.place import GIVEN_UP, GROUP, HALF, place
 from tests.remoting import beat, connect, looped, pulling
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from storage.api import LogError
 
 
 @looped
@@ -125,6 +131,58 @@ async def test_producers_are_asked_in_turn(tmp_path: Path):
         assert len(one.links) == 6
         assert len(set(one.links)) == 2
         assert one.links[:2] * 3 == one.links
+
+
+@looped
+async def test_groups_without_producer_are_told_of_now_and_then(tmp_path: Path):
+    async with place(tmp_path, check_interval_ms=8000) as one:
+        await one.client.ask(UnregisterClient(client_id="me", producer_group=GROUP))
+        told: list[int] = []
+        for number in range(2):
+            await one.send_half(b"%d" % number)
+        for pause_ms in (7000, 10_000, 10_000, 10_000, 10_000):
+            with capture_logs() as logs:
+                await one.clock.advance(pause_ms)
+            lines = [each for each in logs if "no producer" in each["event"]]
+            assert {each["group"] for each in lines} <= {GROUP}
+            told.append(sum(each["questions"] for each in lines))
+        # Each time there are two to ask; it is told at first, and after half a minute.
+        assert told == [2, 0, 0, 6, 0]
+
+
+class Slow:
+    """A partition that answers appends when it is told to."""
+
+    def __init__(self, true: Any) -> None:
+        self._true = true
+        self.waiting: list[Callable[[int, LogError | None], None]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._true, name)
+
+    def append(self, _records: Any, _store_ms: int, done: Any) -> None:
+        self.waiting.append(done)
+
+
+@looped
+async def test_one_whose_end_failed_after_the_look_is_asked_about(tmp_path: Path):
+    async with place(tmp_path) as one:
+        half = await one.service.find(await one.send_half(b"x"))
+        partitions = one.app.node.topics.get("orders").partitions
+        true = partitions[0]
+        partitions[0] = slow = Slow(true)
+        one.service.end(half, End.COMMITTED, 1, lambda _: None)
+        await one.clock.advance(7000)
+        assert one.asked == []
+        (done,) = slow.waiting
+        done(-1, LogUnavailableError("no"))
+        partitions[0] = true
+        await one.clock.advance(29_000)
+        assert one.asked == []
+        await one.clock.advance(2000)
+        (question,) = one.asked
+        assert await one.end(question.tran_state_table_offset, End.COMMITTED)
+        assert await one.bodies() == [b"first", b"x"]
 
 
 @looped

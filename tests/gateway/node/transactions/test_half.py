@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from gateway.node.transactions import half as half_messages
 from gateway.wire import message, properties
 from gateway.wire.errors import MessageError
 from gateway.wire.message import Message
+from tests.gateway.node.transactions.place import HALF, place
+from tests.remoting import looped
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from storage.api import Chunk
 
 
 def read(pairs: dict[str, str], **changes) -> half_messages.Half:
@@ -69,6 +78,29 @@ def test_what_a_half_message_says_is_at_hand():
     bare = read({})
     assert (bare.offset, bare.origin, bare.checks) == (5, 5, 0)
     assert (bare.topic, bare.queue_id, bare.immunity_ms) == ("", 0, None)
+
+
+class Counting:
+    """A partition that counts its reads."""
+
+    def __init__(self, true: Any) -> None:
+        self._true = true
+        self.reads = 0
+
+    async def read(self, *arguments: Any) -> Chunk:
+        self.reads += 1
+        return await self._true.read(*arguments)
+
+
+@looped
+async def test_a_start_reads_many_half_messages_at_a_time(tmp_path: Path):
+    async with place(tmp_path) as one:
+        for number in range(100):
+            await one.send_half(b"%d" % number)
+        partition = Counting(one.partition(HALF))
+        found = [each async for each in half_messages.read_range(partition, 10, 90)]
+        assert [each.offset for each in found] == list(range(10, 90))
+        assert partition.reads == 1
 
 
 def test_properties_that_are_no_text_are_no_half_message():

@@ -55,6 +55,9 @@ async def test_it_is_the_same_message_all_the_way(tmp_path: Path):
 
         copy = half.read(records.copy(first, half_topic, 5, checks=3).data)
         assert (copy.offset, copy.origin, copy.checks) == (1, 0, 3)
+        # Nobody finds a half message, by a tag or a key of the message that it is.
+        stored = records.copy(first, half_topic, 5, checks=3)
+        assert (stored.tag_hash, stored.keys) == (0, ())
         later = half.read(records.copy(copy, half_topic, 6, checks=4).data)
         assert (later.origin, later.checks) == (0, 4)
         again = half.read(records.begun_again(later, half_topic, 7).data)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from gateway.node.transactions import TransactionError
 from gateway.node.transactions.ends import End
@@ -45,6 +47,7 @@ async def test_a_kill_after_the_half_message_leaves_it_open(tmp_path: Path):
         assert await one.bodies() == [b"first", b"x"]
 
 
+@pytest.mark.rule("transactions.md", "what was committed is never lost")
 @looped
 async def test_a_kill_while_it_is_committed_may_repeat_it_and_not_lose_it(
     tmp_path: Path,
@@ -252,3 +255,19 @@ async def test_an_end_waits_until_it_is_known_what_is_open(
         assert one.service.find_now(offset) is None
         with pytest.raises(NotReadyError):
             await one.service.find(offset)
+
+
+@looped
+async def test_a_start_says_what_it_found_and_how_long_that_took(tmp_path: Path):
+    async with place(tmp_path) as one:
+        for number in range(3):
+            offset = await one.send_half(b"%d" % number)
+        assert await one.end(offset, End.COMMITTED)
+        await one.written(1)
+        one.kill()
+        began_s = time.monotonic()
+        with capture_logs() as logs:
+            await one.begin()
+        (line,) = (each for each in logs if each["event"] == "transactions known")
+        assert (line["open"], line["read"]) == (2, 3)
+        assert 0 <= line["took_ms"] <= (time.monotonic() - began_s) * 1000 + 1

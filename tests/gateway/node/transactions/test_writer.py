@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from gateway.node.transactions import TransactionError, ends
 from gateway.node.transactions.ends import End
 from gateway.wire import message
-from tests.gateway.node.transactions.place import ENDS, place
+from storage.api import LogUnavailableError
+from tests.gateway.node.transactions.place import ENDS, HALF, place
 from tests.remoting import looped, until
 
 if TYPE_CHECKING:
@@ -46,12 +49,16 @@ async def test_what_ends_at_once_is_written_together(tmp_path: Path):
 
 
 @looped
-async def test_what_the_log_refuses_is_written_later(tmp_path: Path):
+@pytest.mark.parametrize("missing", [HALF, ENDS])
+async def test_what_the_log_refuses_is_written_later(tmp_path: Path, missing: str):
     async with place(tmp_path) as one:
         offset = await one.send_half(b"x")
-        one.reach.hidden = ENDS
-        assert await one.end(offset, End.COMMITTED)
-        assert not await one.end(offset, End.COMMITTED)
+        half = await one.service.find(offset)
+        with capture_logs() as logs:
+            one.reach.hidden = missing
+            assert one.service.end(half, End.COMMITTED, 1, lambda _: None)
+            await until(lambda: any("not written" in each["event"] for each in logs))
+        assert not one.service.end(half, End.COMMITTED, 1, lambda _: None)
         one.reach.hidden = ""
         await one.written(1)
         await until(lambda: len(one.service) == 0)
@@ -69,3 +76,50 @@ async def test_who_gives_up_writes_first(tmp_path: Path):
         await one.begin()
         with pytest.raises(TransactionError, match="has ended"):
             await one.end(offset, End.ROLLED_BACK)
+
+
+class Holding:
+    """A partition that keeps appends, and fails them when it is told to."""
+
+    def __init__(self, true: Any) -> None:
+        self._true = true
+        self.kept: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._true, name)
+
+    def append(self, _records: Any, _store_ms: int, done: Any) -> None:
+        self.kept.append(done)
+
+
+def at_work() -> set[asyncio.Task[Any]]:
+    """The tasks of transactions; other parts of the node have theirs."""
+    return {
+        one
+        for one in asyncio.all_tasks()
+        if "/transactions/" in one.get_coro().cr_code.co_filename
+    }
+
+
+@looped
+async def test_who_has_given_up_tries_nothing_again(tmp_path: Path):
+    async with place(tmp_path) as one:
+        offsets = [await one.send_half(b"%d" % number) for number in range(2)]
+        partitions = one.app.node.topics.get(ENDS).partitions
+        true = partitions[0]
+        partitions[0] = holding = Holding(true)
+        try:
+            before = at_work()
+            for count, offset in enumerate(offsets, 1):
+                assert await one.end(offset, End.ROLLED_BACK)
+                await until(lambda: len(holding.kept) == count)  # noqa: B023
+            for done in holding.kept:
+                done(-1, LogUnavailableError("no"))
+            assert len(at_work() - before) == 1
+            giving_up = asyncio.ensure_future(one.service.give_up())
+            await until(lambda: len(holding.kept) == 3)
+            holding.kept[-1](-1, LogUnavailableError("no"))
+            await until(giving_up.done)
+            assert at_work() <= before
+        finally:
+            partitions[0] = true

@@ -1,27 +1,37 @@
-"""A test with foreign servers or clients that fails is run once more, with new ones.
+"""Shows with a test that failed what servers answered it, and what they logged.
 
-A JVM or a disk that stands still for half a minute is not what such a test looks for,
-and a server that no longer answers must not fail the tests behind it, too. Tests of our
-own processes alone have no second chance. What was run again is listed at the end of a
-run with its first failure, and what Pulsar's threads were doing.
+A server that no longer answers must not fail the tests behind it, too: when a test with
+foreign servers or clients has failed, they are stopped, and started for the next one.
 """
 
 from __future__ import annotations
 
+import gc
 import re
 import subprocess
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ropeway.testing import Gateway
+from tests import answers
+from tests.clients.harness import Agent
 from tests.distribution import end_servers
+from tests.system.process import ForeignProcess, ServerProcess
 from tests.system.pulsar import Pulsar
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from pathlib import Path
 
 FOREIGN = ("jvm", "go", "cpp", "server")
-"""Marks of tests that are run again."""
+"""Marks of tests whose servers and clients end when they fail."""
+LOGGED = (Agent, ForeignProcess, Gateway, ServerProcess)
+LOG_CHARACTERS = 4000
+TICK_S = 0.05
+"""A file's time is that of the kernel's last tick: it may lie before the clock's."""
+_BEGAN = pytest.StashKey[float]()
 _FAILED = pytest.StashKey[bool]()
 _BUSY_WITH_NOTHING = re.compile(
     r"epollWait|Unsafe\.park.*\n.*ThreadPoolExecutor|sleep", re.IGNORECASE
@@ -30,10 +40,9 @@ _FRAMES = 14
 _THREADS = 30
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if any(item.get_closest_marker(name) for name in FOREIGN):
-            item.add_marker(pytest.mark.flaky(reruns=1))
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[_BEGAN] = time.time()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -41,12 +50,15 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if call.when == "setup":
-        item.stash[_FAILED] = False
-    if report.failed and item.get_closest_marker("flaky"):
-        item.stash[_FAILED] = True
-        for pulsar in _running(item):
-            report.sections.append(("threads of Pulsar", threads(pulsar)))
+    if report.failed:
+        began = item.stash.get(_BEGAN, call.start)
+        if lines := answers.since(began):
+            report.sections.append(("what servers answered", "\n".join(lines)))
+        report.sections += logs(began)
+        if any(item.get_closest_marker(name) for name in FOREIGN):
+            item.stash[_FAILED] = True
+            for pulsar in _running(item):
+                report.sections.append(("threads of Pulsar", threads(pulsar)))
     return report
 
 
@@ -60,6 +72,24 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
             if one.scope == "module" and one.baseid:
                 one.finish(item._request)
     end_servers(item)
+
+
+def logs(began: float) -> list[tuple[str, str]]:
+    """The ends of the logs that programs wrote to since a time.
+
+    Those of all programs that this process knows, whichever fixture or test started
+    them.
+    """
+    paths: set[Path] = set()
+    for one in gc.get_objects():
+        if type(one) in LOGGED:
+            paths.add(one._printed if type(one) is Gateway else one.log)
+    return [
+        (f"log of {path.parent.name}/{path.name}", text)
+        for path in sorted(paths)
+        if path.exists() and path.stat().st_mtime >= began - TICK_S
+        if (text := path.read_text(errors="replace")[-LOG_CHARACTERS:].rstrip())
+    ]
 
 
 def _running(item: pytest.Item) -> list[Pulsar]:

@@ -1,0 +1,55 @@
+"""How much work one request may ask for, and what unknown clients may take."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class RequestsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much work one request may ask for; one that asks for more is refused.
+
+    All requests are worked on by one thread: what one asks for, all others wait for.
+    """
+
+    header_bytes: Positive = 256 * 1024
+    """Longest header; above, the connection is closed. The longest properties that a
+    message may have, 32 KiB, can be six times as long in JSON."""
+    partial_bytes: Positive = 256 * 1024 * 1024
+    """Of requests that are not whole, of all known connections; above, the one is
+    closed whose request has been coming for longest."""
+    body_bytes: Positive = 1024 * 1024
+    """Longest body of a request that brings no messages: some 10 ms of reading JSON."""
+    batch_messages: Positive = 16_384
+    """Messages of one batch; clients send some hundreds."""
+    heartbeat_groups: Positive = 1024
+    """Producers and consumers of one client; RocketMQ has no limit."""
+    heartbeat_subscriptions: Positive = 4096
+    """Topics that the consumers of one client want, together."""
+    queues: Positive = 8192
+    """Queues that a request locks or unlocks."""
+    expression_characters: Positive = 16_384
+    """Of one SQL92 expression, or of one list of tags."""
+    expression_terms: Positive = 1024
+    """Properties that one SQL92 expression looks up, or tags of one list."""
+
+
+class UnauthenticatedConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a client may take before access control has known one of its requests.
+
+    Without access control, everybody is known.
+    """
+
+    timeout_ms: Positive = 10_000
+    """A connection that nobody is known on for so long is closed; clients begin with a
+    signed request at once."""
+    connections: Positive = 1024
+    """Of one more, the one is closed that has been there for longest."""
+    header_bytes: Positive = 64 * 1024
+    """Longest header of a request; a request's body may be as long as a message."""
+    partial_bytes: Positive = 32 * 1024 * 1024
+    """Of requests that are not whole, of all such connections together: some seven of
+    the longest messages."""

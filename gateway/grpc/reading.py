@@ -1,0 +1,162 @@
+"""A request as it came: inflated and decoded once it is known who has sent it.
+
+Both can take a thousand times what came, in memory and in time. So a request is looked
+through before it is decoded, and what is long is inflated on a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Protocol
+
+from google.protobuf.message import DecodeError
+
+from gateway.grpc.framing import CallError, Compressed, GrpcStatus, too_long
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+    from gateway.bounds import RequestsConfig
+
+_AT_ONCE_BYTES = 64 * 1024
+"""So much is inflated on the loop: a few hundred microseconds."""
+_SMALL_BYTES = 16 * 1024
+"""A request of so many bytes has not enough parts to be looked through."""
+_PARTS = 32_768
+"""Fields of one request, those within others included: 20 ms of looking."""
+_MAY_BE_LONG = {"SendMessageRequest", "TelemetryCommand"}
+"""They bring messages, and stack traces."""
+_VARINT, _I64, _BYTES, _I32 = 0, 1, 2, 5
+_FIXED_BYTES = {_I64: 8, _I32: 4}
+_THREADS = ThreadPoolExecutor(2, "inflate")
+"""Each may hold one request of the greatest length."""
+
+
+class Received(Protocol):
+    """A request that came."""
+
+    async def message(self) -> Any:
+        """It, decoded.
+
+        Raises:
+            CallError: It cannot be.
+        """
+
+
+class Request:
+    """A request that came.
+
+    Args:
+        kind: What it is to be decoded as.
+        data: Its bytes.
+        limits: How large it may be.
+    """
+
+    __slots__ = ("_data", "_kind", "_limits")
+
+    def __init__(
+        self, kind: type[Message], data: bytes | Compressed, limits: RequestsConfig
+    ) -> None:
+        self._kind = kind
+        self._data: bytes | Compressed = data
+        self._limits = limits
+
+    async def message(self) -> Any:
+        """It, decoded; once alone.
+
+        Raises:
+            CallError: It cannot be.
+        """
+        data, self._data = self._data, b""
+        if isinstance(data, Compressed):
+            data = await _inflated(data)
+        kind = self._kind.DESCRIPTOR
+        limit = self._limits.body_bytes
+        if len(data) > limit and kind.name not in _MAY_BE_LONG:
+            raise too_long(len(data), limit)
+        if len(data) > _SMALL_BYTES and not has_few_parts(data, kind, _PARTS):
+            raise CallError(
+                GrpcStatus.RESOURCE_EXHAUSTED,
+                f"{kind.name} with too many fields; allowed: {_PARTS}",
+            )
+        try:
+            return self._kind.FromString(data)
+        except DecodeError as error:
+            raise CallError(GrpcStatus.INTERNAL, f"no {kind.name}") from error
+
+
+async def _inflated(compressed: Compressed) -> bytes:
+    """What was compressed; on a thread where it is long.
+
+    Raises:
+        CallError: It is too long, or is none.
+    """
+    inflating = zlib.decompressobj(compressed.window_bits)
+    try:
+        message = inflating.decompress(compressed.data, _AT_ONCE_BYTES)
+        if rest := inflating.unconsumed_tail:
+            more = compressed.limit_bytes + 1 - len(message)
+            message += await asyncio.get_running_loop().run_in_executor(
+                _THREADS, inflating.decompress, rest, more
+            )
+    except zlib.error as error:
+        raise CallError(
+            GrpcStatus.INTERNAL, "a message is not compressed as it says"
+        ) from error
+    if len(message) > compressed.limit_bytes:
+        raise too_long(len(message), compressed.limit_bytes)
+    if not inflating.eof:
+        raise CallError(GrpcStatus.INTERNAL, "a compressed message ends too early")
+    return message
+
+
+def has_few_parts(data: bytes, kind: Any, most: int) -> bool:
+    """Whether a message has no more fields than that, fields of fields included.
+
+    What is no message has few: decoding says what is wrong with it.
+
+    Args:
+        data: The message.
+        kind: Its descriptor.
+        most: So many are few.
+    """
+    left = [(0, len(data), kind)]
+    try:
+        while left:
+            at, end, kind = left.pop()
+            known = kind.fields_by_number
+            while at < end:
+                most -= 1
+                if most < 0:
+                    return False
+                tag, at = _varint(data, at)
+                wire = tag & 7
+                if wire == _BYTES:
+                    size, at = _varint(data, at)
+                    field = known.get(tag >> 3)
+                    if field is not None and field.message_type is not None:
+                        left.append((at, min(at + size, end), field.message_type))
+                    at += size
+                elif wire == _VARINT:
+                    _, at = _varint(data, at)
+                else:
+                    # Groups are none of ours; what they hold counts as fields.
+                    at += _FIXED_BYTES.get(wire, 0)
+    except IndexError:
+        return True
+    return True
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    byte = data[at]
+    at += 1
+    value = byte & 0x7F
+    shift = 7
+    while byte > 0x7F and shift < 70:  # noqa: PLR2004 - ten bytes of seven bits
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    return value, at

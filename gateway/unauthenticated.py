@@ -1,0 +1,169 @@
+"""What connections hold of unfinished requests, and for how long one may stay unknown.
+
+With access control, a connection is unknown until somebody was known by one of its
+requests, be it a user or an address that needs no name. Until then it may send less,
+has little time, and shares little memory with all that are unknown, so that no number
+of them keeps out who is known.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from gateway.budget import Budget
+from gateway.wire.frame import FrameReader
+
+if TYPE_CHECKING:
+    from gateway.bounds import RequestsConfig, UnauthenticatedConfig
+    from gateway.config import Config
+
+log = structlog.get_logger(__name__)
+
+_COUNTED_BYTES = 4096
+"""Less of a request is not counted: nearly every read ends within a small one."""
+
+
+class Visitor(Protocol):
+    """A client's connection, of whichever protocol."""
+
+    address: str
+    known: bool
+    """Whether it is not unknown; set here."""
+
+    def abort(self) -> None:
+        """Close it at once."""
+
+
+class Unauthenticated:
+    """Knows which connections of a server are unknown, and bounds what they hold.
+
+    Args:
+        config: The bounds.
+        is_guarded: Whether access control is on; else everybody is known.
+    """
+
+    def __init__(self, config: Config, *, is_guarded: bool) -> None:
+        self.limits: UnauthenticatedConfig = config.unauthenticated
+        self.requests: RequestsConfig = config.requests
+        self.frame_bytes = config.limits.frame_bytes
+        self.message_bytes = config.limits.message_bytes
+        self._is_guarded = is_guarded
+        self._since: dict[Visitor, float] = {}
+        """The one that has been unknown for longest comes first."""
+        self.partial = Budget(self.requests.partial_bytes)
+        """Unfinished requests of known connections."""
+        self.unknown_partial = Budget(self.limits.partial_bytes)
+
+    def __len__(self) -> int:
+        return len(self._since)
+
+    def joined(self, visitor: Visitor) -> None:
+        """A client has connected; of too many unknown ones the oldest has to go."""
+        visitor.known = not self._is_guarded
+        if visitor.known:
+            return
+        self._since[visitor] = time.monotonic()
+        if len(self._since) > self.limits.connections:
+            self._cut_off(next(iter(self._since)), "not authenticated, of too many")
+
+    def became_known(self, visitor: Visitor) -> None:
+        """Somebody is: it may send as much as all who are known."""
+        visitor.known = True
+        self._since.pop(visitor, None)
+
+    def left(self, visitor: Visitor) -> None:
+        """A connection has ended."""
+        self._since.pop(visitor, None)
+        self.unknown_partial.leave(visitor)
+        self.partial.leave(visitor)
+
+    def close_late(self) -> None:
+        """Close connections that have been unknown for too long."""
+        limit = time.monotonic() - self.limits.timeout_ms / 1000
+        while self._since:
+            oldest, since = next(iter(self._since.items()))
+            if since > limit:
+                return
+            self._cut_off(oldest, "not authenticated in time")
+
+    def _cut_off(self, visitor: Visitor, reason: str) -> None:
+        log.info("connection closed", client=visitor.address, reason=reason)
+        self.left(visitor)
+        visitor.abort()
+
+
+class Partial:
+    """Counts what one connection holds of unfinished requests.
+
+    Args:
+        visitors: All connections.
+        visitor: This one.
+    """
+
+    __slots__ = ("_budget", "_held_bytes", "_visitor", "_visitors")
+
+    def __init__(self, visitors: Unauthenticated, visitor: Visitor) -> None:
+        self._visitors = visitors
+        self._visitor = visitor
+        self._held_bytes = 0
+        self._budget = visitors.partial if visitor.known else visitors.unknown_partial
+
+    def holds(self, size: int) -> None:
+        """It holds so much now."""
+        change, self._held_bytes = size - self._held_bytes, size
+        if change > 0:
+            self._budget.hold(self._visitor, change)
+        elif change:
+            self._budget.let_go(self._visitor, -change)
+
+    def changed(self, change: int) -> None:
+        """It holds so much more, or less."""
+        self.holds(self._held_bytes + change)
+
+    def became_known(self) -> None:
+        """Count it among those who are known."""
+        held, self._held_bytes = self._held_bytes, 0
+        self._budget.leave(self._visitor)
+        self._visitors.became_known(self._visitor)
+        self._budget = self._visitors.partial
+        self.holds(held)
+
+
+class Reader(FrameReader):
+    """Cuts the frames of one remoting connection, which may send what it is allowed to.
+
+    Args:
+        visitors: All connections; the connection joins them.
+        visitor: Whose frames.
+    """
+
+    __slots__ = ("_counted", "_partial", "_visitors")
+
+    def __init__(self, visitors: Unauthenticated, visitor: Visitor) -> None:
+        self._visitors = visitors
+        visitors.joined(visitor)
+        self._partial = Partial(visitors, visitor)
+        self._counted = False
+        frame_bytes, header_bytes = visitors.frame_bytes, visitors.requests.header_bytes
+        if not visitor.known:
+            header_bytes = min(visitors.limits.header_bytes, header_bytes)
+            # A producer may begin with its longest message.
+            frame_bytes = min(visitors.message_bytes + header_bytes, frame_bytes)
+        super().__init__(frame_bytes, header_bytes)
+
+    def _holds(self, size: int) -> None:
+        if size > _COUNTED_BYTES:
+            self._counted = True
+            self._partial.holds(size)
+        elif self._counted:
+            self._counted = False
+            self._partial.holds(0)
+
+    def became_known(self) -> None:
+        """Take what a known client may send."""
+        self._partial.became_known()
+        self.max_frame_bytes = self._visitors.frame_bytes
+        self.max_header_bytes = self._visitors.requests.header_bytes

@@ -1,0 +1,1 @@
+"""Mutation testing: small changes to the sources, each of which a test must notice."""

@@ -1,0 +1,113 @@
+"""The cores that are mutated, and which tests look at a file of theirs first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Core:
+    """A part of the sources, and the tests that are to notice a change of it.
+
+    Args:
+        sources: Files and folders.
+        tests: Test folders and files of its own, by the path law.
+        wider: Those that are asked after them.
+        server: The fixture of a foreign server that `--servers` starts once for all.
+    """
+
+    sources: list[str]
+    tests: list[str]
+    wider: list[str] = field(default_factory=list)
+    server: str | None = None
+
+    def files(self, root: Path) -> list[str]:
+        """The source files, relative to the tree."""
+        found: set[Path] = set()
+        for source in self.sources:
+            path = root / source
+            found |= {path} if path.is_file() else set(path.rglob("*.py"))
+        return sorted(str(one.relative_to(root)) for one in found)
+
+
+PROCESSORS = "tests/gateway/processors"
+CORES = {
+    "wire": Core(
+        ["gateway/wire"],
+        ["tests/gateway/wire"],
+        [
+            "tests/gateway/test_arriving.py",
+            "tests/gateway/test_connection.py",
+            f"{PROCESSORS}/test_send.py",
+            f"{PROCESSORS}/test_pull.py",
+            f"{PROCESSORS}/test_pop.py",
+            f"{PROCESSORS}/test_plain.py",
+            f"{PROCESSORS}/test_unsupported.py",
+        ],
+    ),
+    "storage/file": Core(
+        ["storage/file"],
+        ["tests/storage/file"],
+        ["tests/storage/test_forms.py", f"{PROCESSORS}/test_pull.py"],
+    ),
+    "storage/pulsar": Core(
+        ["storage/pulsar"], ["tests/storage/pulsar"], server="pulsar"
+    ),
+    "pop": Core(
+        ["gateway/pop"],
+        ["tests/gateway/pop"],
+        [
+            f"{PROCESSORS}/test_pop.py",
+            f"{PROCESSORS}/test_pop_acks.py",
+            f"{PROCESSORS}/test_pop_looks.py",
+        ],
+    ),
+    "acl": Core(
+        ["acl"],
+        ["tests/acl"],
+        [
+            "tests/gateway/test_guarding.py",
+            f"{PROCESSORS}/test_access_rules.py",
+            f"{PROCESSORS}/test_access_users.py",
+            f"{PROCESSORS}/test_admission.py",
+        ],
+    ),
+    "locks": Core(["gateway/node/locks.py"], ["tests/gateway/node/test_locks.py"]),
+    "transactions": Core(
+        ["gateway/node/transactions"],
+        ["tests/gateway/node/transactions"],
+        [
+            f"{PROCESSORS}/test_half.py",
+            f"{PROCESSORS}/test_transactions.py",
+            f"{PROCESSORS}/test_transactions_found.py",
+            f"{PROCESSORS}/test_transactions_timed.py",
+        ],
+    ),
+    "timer": Core(
+        ["gateway/node/timer"],
+        ["tests/gateway/node/timer"],
+        [f"{PROCESSORS}/test_timed.py", f"{PROCESSORS}/test_plain_timed.py"],
+    ),
+    "processors": Core(
+        ["gateway/processors"],
+        [PROCESSORS],
+        ["tests/gateway/test_connection.py", "tests/gateway/test_server.py"],
+    ),
+    "zookeeper": Core(
+        ["routing/zookeeper"], ["tests/routing/zookeeper"], server="zookeeper"
+    ),
+}
+
+
+def test_file(source: str) -> str:
+    """The test file of a source file, by the path law."""
+    path = Path(source)
+    return str(Path("tests", path.parent, f"test_{path.name}"))
+
+
+def distance(source: str, test: str) -> int:
+    """How far a test file is from a source file: 0 by law, 1 its folder, 2 wider."""
+    if test == test_file(source):
+        return 0
+    return 1 if Path(test).parent == Path("tests", source).parent else 2

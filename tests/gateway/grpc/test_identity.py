@@ -1,0 +1,91 @@
+"""Streams of answers end soon after their caller is no longer who it was."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+import grpc
+import pytest
+
+from gateway.grpc.protocol import Code
+from tests.gateway.grpc.test_calls import sign
+from tests.gateway.grpc.thin import Thin, consumer, create, receives, serving
+from tests.guarded import ALICE, acl_of, allow, populate
+from tests.remoting import looped, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RULES = (allow("Topic:orders", "Pub", "Sub"), allow("Group:readers", "Sub"))
+SOON_S = 1.0
+
+
+async def be_disabled(users) -> None:
+    await users.update_user(ALICE, enabled=False)
+
+
+async def be_super(users) -> None:
+    await users.update_user(ALICE, super=True)
+
+
+async def lose_rules(users) -> None:
+    await users.delete_rules(f"User:{ALICE}")
+
+
+@looped
+@pytest.mark.parametrize(
+    ("change", "code", "telemetry_ends"),
+    [
+        (be_disabled, Code.UNAUTHORIZED, True),
+        (be_super, Code.UNAUTHORIZED, True),
+        (lose_rules, Code.FORBIDDEN, False),
+    ],
+)
+@pytest.mark.parametrize("server", ["ropeway", "grpcio"])
+async def test_who_may_no_longer_is_refused_while_it_waits(
+    tmp_path: Path, change, code, telemetry_ends, server
+):
+    acl = acl_of(tmp_path)
+    async with serving(tmp_path, acl=acl, grpc_server=server) as (app, _):
+        await populate(app, *RULES)
+        await create(app, "orders")
+        alice = sign(Thin(app.server.listeners[0].advertised, "alice"), ALICE)
+        stream, _ = await alice.telemetry(consumer("orders"))
+        receiving = asyncio.ensure_future(
+            alice.stream("ReceiveMessage", receives("orders", wait_s=20))
+        )
+        await until(lambda: len(app.node.pop.lines) == 1)
+        begun_s = time.monotonic()
+        await change(app.node.guard.administration)
+        answers = await receiving
+        assert time.monotonic() - begun_s < SOON_S
+        # Of a pop and its call either may be judged first.
+        assert answers[0].status.code in {code, Code.FORBIDDEN, Code.UNAUTHORIZED}
+        assert not any(one.HasField("message") for one in answers)
+        if telemetry_ends:
+            async with asyncio.timeout(SOON_S):
+                assert await stream.code() is grpc.StatusCode.INVALID_ARGUMENT
+        else:
+            assert not stream.done()
+        stream.cancel()
+        await alice.close()
+
+
+@looped
+async def test_who_is_who_it_was_goes_on(tmp_path: Path):
+    async with serving(tmp_path, acl=acl_of(tmp_path)) as (app, _):
+        await populate(app, *RULES)
+        await create(app, "orders")
+        alice = sign(Thin(app.server.listeners[0].advertised, "alice"), ALICE)
+        stream, _ = await alice.telemetry(consumer("orders"))
+        receiving = asyncio.ensure_future(alice.receive("orders", wait_s=20))
+        await until(lambda: len(app.node.pop.lines) == 1)
+        await app.node.guard.administration.update_user("nobody", enabled=False)
+        await until(lambda: app.node.reauthorization._task is None)
+        assert not stream.done()
+        await alice.send("orders", b"for alice")
+        assert [one.body for one in await receiving] == [b"for alice"]
+        stream.cancel()
+        await alice.close()

@@ -1,0 +1,97 @@
+"""Requests are inflated and decoded late, and no bomb of either kind goes off."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import gzip
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.bounds import RequestsConfig
+from gateway.grpc.framing import CallError, Compressed, GrpcStatus
+from gateway.grpc.protocol import QueryRouteRequest, Resource, SendMessageRequest
+from gateway.grpc.reading import Request, has_few_parts
+
+LIMIT = 1 << 20
+LIMITS = RequestsConfig(body_bytes=100_000)
+squeeze = functools.partial(gzip.compress, mtime=0)
+ASKED = QueryRouteRequest(topic=Resource(name="orders"))
+
+
+def read(data, kind=QueryRouteRequest):
+    return asyncio.run(Request(kind, data, LIMITS).message())
+
+
+@pytest.mark.parametrize(
+    ("bits", "compress"), [(31, gzip.compress), (15, zlib.compress)]
+)
+def test_a_compressed_request_is_inflated_and_decoded(bits, compress):
+    squeezed = Compressed(compress(ASKED.SerializeToString()), bits, LIMIT)
+    assert read(squeezed) == ASKED
+    assert read(ASKED.SerializeToString()) == ASKED
+
+
+def test_a_long_one_is_inflated_on_a_thread_and_comes_out_whole():
+    sent = SendMessageRequest()
+    sent.messages.add().body = b"x" * 900_000
+    squeezed = Compressed(squeeze(sent.SerializeToString()), 31, LIMIT)
+    assert read(squeezed, SendMessageRequest) == sent
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (squeeze(bytes(LIMIT + 1)), GrpcStatus.RESOURCE_EXHAUSTED),
+        (squeeze(bytes(LIMIT * 40)), GrpcStatus.RESOURCE_EXHAUSTED),
+        (b"no gzip", GrpcStatus.INTERNAL),
+        (squeeze(b"hello" * 9)[:-9], GrpcStatus.INTERNAL),
+        (squeeze(bytes(LIMIT))[:-20], GrpcStatus.INTERNAL),
+        (squeeze(b"\xff"), GrpcStatus.INTERNAL),
+    ],
+)
+def test_what_cannot_be_inflated_or_decoded_is_refused(data, status):
+    with pytest.raises(CallError) as error:
+        read(Compressed(data, 31, LIMIT))
+    assert error.value.status is status
+
+
+def test_a_request_without_messages_is_short():
+    long = QueryRouteRequest(topic=Resource(name="x" * 100_001)).SerializeToString()
+    with pytest.raises(CallError, match="allowed: 100000"):
+        read(long)
+
+
+def test_a_request_of_very_many_parts_is_refused_before_it_is_decoded():
+    with pytest.raises(CallError, match="too many fields"):
+        read(b"\x0a\x00" * 40_000, SendMessageRequest)
+    nested = SendMessageRequest()
+    for _ in range(20_000):
+        nested.messages.add().topic.name = ""
+    data = nested.SerializeToString()
+    assert not has_few_parts(data, SendMessageRequest.DESCRIPTOR, 39_999)
+    assert has_few_parts(data, SendMessageRequest.DESCRIPTOR, 60_000)
+
+
+@given(st.binary(max_size=400))
+def test_garbage_is_no_reason_to_fail_nor_to_go_on_for_ever(data):
+    assert has_few_parts(data, SendMessageRequest.DESCRIPTOR, 500)
+
+
+@given(st.lists(st.binary(max_size=20), max_size=30))
+def test_every_message_and_property_counts_as_a_part(bodies):
+    sent = SendMessageRequest()
+    for body in bodies:
+        message = sent.messages.add()
+        message.body = body
+        message.user_properties["k"] = "v"
+    data = sent.SerializeToString()
+    # Each message, its property, and that one's name and value.
+    parts = sum(4 + bool(body) for body in bodies)
+    assert has_few_parts(data, SendMessageRequest.DESCRIPTOR, parts)
+    assert not parts or not has_few_parts(
+        data, SendMessageRequest.DESCRIPTOR, parts - 1
+    )

@@ -1,0 +1,168 @@
+"""System topics hold what other topics do; whoever may use all others sees none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from gateway.node import names
+from gateway.wire import properties
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.admin import (
+    GetAllTopicConfig,
+    GetConsumeStats,
+    GetTopicConfig,
+    GetTopicStats,
+)
+from gateway.wire.commands.broker_admin import QueryConsumeQueue
+from gateway.wire.commands.clients import HeartBeat
+from gateway.wire.commands.namesrv import GetAllTopicList, GetRouteInfo
+from gateway.wire.commands.offsets import (
+    GetEarliestMsgStoreTime,
+    GetMaxOffset,
+    GetMinOffset,
+    QueryConsumerOffset,
+    SearchOffset,
+    UpdateConsumerOffset,
+)
+from gateway.wire.commands.pop import Notification, PeekMessage, PopMessage
+from gateway.wire.commands.query import QueryMessage, ViewMessage
+from gateway.wire.commands.send import SendReply
+from gateway.wire.message_id import parse_offset_msg_id
+from tests.guarded import ALICE, ROOT, allow, ask, guarded
+from tests.remoting import heartbeat, looped, pulling, sending
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.remoting import Remoting
+
+DENIED = ResponseCode.NO_PERMISSION
+REPLY_TOPIC = names.reply_topic("DefaultCluster")
+ALL_KINDS = (
+    names.SCHEDULE_TOPIC,
+    names.TIMER_TOPIC,
+    names.GIVEN_UP_TOPIC,
+    names.HALF_TOPIC,
+    names.HALF_ENDS_TOPIC,
+    names.POP_TOPIC,
+    names.STAGED_TOPIC,
+    names.BATCHES_TOPIC,
+    names.TRACE_TOPIC,
+    "rmq_sys_REVIVE_LOG_DefaultCluster",
+    "OFFSET_MOVED_EVENT",
+    REPLY_TOPIC,
+)
+ALMIGHTY = (allow("Topic:*"), allow("Group:*"), allow("Cluster:*"))
+
+
+def looks(topic: str):
+    """Every request that shows what a topic holds, or where it begins and ends."""
+    popped = {"consumer_group": "mine", "topic": topic, "queue_id": -1}
+    return {
+        "pull": pulling(topic, group="mine"),
+        "pop": PopMessage(
+            **popped,
+            max_msg_nums=1,
+            invisible_time=10_000,
+            poll_time=0,
+            born_time=0,
+            init_mode=1,
+        ),
+        "peek": PeekMessage(**popped, max_msg_nums=1),
+        "notification": Notification(**popped, poll_time=0, born_time=0),
+        "query": QueryMessage(
+            topic=topic, key="k", max_num=9, begin_timestamp=0, end_timestamp=2**60
+        ),
+        "end": GetMaxOffset(topic, 0),
+        "first": GetMinOffset(topic, 0),
+        "search": SearchOffset(topic=topic, queue_id=0, timestamp=0),
+        "earliest": GetEarliestMsgStoreTime(topic, 0),
+        "entries": QueryConsumeQueue(topic=topic, queue_id=0, index=0, count=9),
+        "ends": GetTopicStats(topic=topic),
+        "config": GetTopicConfig(topic=topic),
+        "progress": GetConsumeStats(consumer_group="mine", topic=topic),
+        "offset": QueryConsumerOffset("mine", topic, 0),
+        "commit": UpdateConsumerOffset("mine", topic, 0, 0),
+    }
+
+
+async def _fill(client: Remoting) -> SendReply:
+    """Have a message wait in the schedule, and one that is traced."""
+    delayed = sending("bank", pairs={properties.DELAY: "18"})
+    await ask(client, ROOT, delayed, b"secret")
+    traced = await ask(client, ROOT, sending(names.TRACE_TOPIC), b"secret")
+    return traced.read(SendReply)
+
+
+@looped
+async def test_who_may_use_all_topics_reads_no_system_topic(tmp_path: Path):
+    async with guarded(tmp_path, *ALMIGHTY) as (_, client):
+        await _fill(client)
+        for topic in ALL_KINDS:
+            for name, header in looks(topic).items():
+                answer = await ask(client, ALICE, header)
+                assert (topic, name, answer.code) == (topic, name, DENIED)
+                assert answer.body == b""
+            beat = heartbeat("c", "mine", topic=topic)
+            assert (await ask(client, ALICE, HeartBeat(), beat)).code == DENIED
+
+
+@looped
+async def test_a_superuser_reads_what_waits_and_what_is_traced(tmp_path: Path):
+    async with guarded(tmp_path) as (_, client):
+        await _fill(client)
+        pulled = await ask(client, ROOT, pulling(names.TRACE_TOPIC))
+        assert [one.body for one in pulled.messages()] == [b"secret"]
+        stats = await ask(client, ROOT, GetTopicStats(topic=names.SCHEDULE_TOPIC))
+        assert stats.code == 0
+
+
+@looped
+async def test_a_rule_for_a_system_topic_lets_nobody_read_it(tmp_path: Path):
+    rule = allow(f"Topic:{names.TRACE_TOPIC}"), allow("Group:mine")
+    async with guarded(tmp_path, *rule) as (_, client):
+        traced = await _fill(client)
+        assert (await ask(client, ALICE, pulling(names.TRACE_TOPIC))).code == DENIED
+        place = parse_offset_msg_id(traced.msg_id)
+        for claimed in (None, names.TRACE_TOPIC, "mine"):
+            look = ViewMessage(offset=place.message_id, topic=claimed)
+            assert (await ask(client, ALICE, look)).code != 0
+
+
+@looped
+@pytest.mark.parametrize("topic", [names.TRACE_TOPIC, REPLY_TOPIC])
+async def test_producers_send_their_traces_and_replies_by_rules(tmp_path, topic):
+    rule = allow(f"Topic:{topic}", "Pub")
+    async with guarded(tmp_path, rule) as (app, client):
+        await ask(client, ROOT, sending(topic), b"makes it")
+        sent = await ask(client, ALICE, sending(topic), b"trace")
+        assert sent.code == 0
+        assert (await ask(client, ALICE, GetRouteInfo(topic=topic))).code == 0
+        assert (await ask(client, "nobody", sending(topic), b"x")).code == DENIED
+        assert app.node.topics.get(topic).partitions[0].end == 2
+
+
+@looped
+async def test_lists_show_no_system_topic_but_to_a_superuser(tmp_path: Path):
+    async with guarded(tmp_path, *ALMIGHTY) as (_, client):
+        await _fill(client)
+        for header in (GetAllTopicList(), GetAllTopicConfig()):
+            seen = await ask(client, ALICE, header)
+            assert b"bank" in seen.body
+            assert b"SCHEDULE" not in seen.body
+            assert b"TRACE" not in seen.body
+            all_ = await ask(client, ROOT, header)
+            assert b"SCHEDULE" in all_.body
+            assert b"TRACE" in all_.body
+            assert msgspec.json.decode(all_.body)
+
+
+@looped
+async def test_system_groups_are_for_superusers(tmp_path: Path):
+    async with guarded(tmp_path, *ALMIGHTY) as (_, client):
+        header = GetConsumeStats(consumer_group=names.SCHEDULE_GROUP)
+        assert (await ask(client, ALICE, header)).code == DENIED
+        assert (await ask(client, ROOT, header)).code == 0

@@ -1,0 +1,167 @@
+"""Who is not known takes little, and who is known is not kept out by it."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gateway.bounds import RequestsConfig, UnauthenticatedConfig
+from gateway.config import Config
+from gateway.unauthenticated import Reader, Unauthenticated
+from gateway.wire.codes import ResponseCode
+from gateway.wire.errors import FrameError
+from gateway.wire.frame import PREFIX
+from tests.guarded import ALICE, allow, ask, guarded
+from tests.remoting import connect, looped, running, sending, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MIB = 1 << 20
+CONFIG = Config(
+    requests=RequestsConfig(partial_bytes=100_000),
+    unauthenticated=UnauthenticatedConfig(connections=3, partial_bytes=20_000),
+)
+SEND = allow("Topic:*", "Pub")
+
+
+class Visitor:
+    """A connection that remembers that it was closed."""
+
+    def __init__(self, address: str = "127.0.0.1:1") -> None:
+        self.address, self.known, self.is_closed = address, False, False
+
+    def abort(self) -> None:
+        self.is_closed = True
+
+
+def frame(header: int, body: int) -> bytes:
+    return PREFIX.pack(4 + header + body, header) + bytes(header + body)
+
+
+def begin(visitors: Unauthenticated, size: int) -> tuple[Visitor, Reader]:
+    """A connection that has sent so much of a request."""
+    visitor = Visitor()
+    reader = Reader(visitors, visitor)
+    assert reader.feed(frame(0, MIB)[:size]) == []
+    return visitor, reader
+
+
+def test_of_too_many_strangers_the_oldest_goes():
+    visitors = Unauthenticated(CONFIG, is_guarded=True)
+    all_of_them = [begin(visitors, 10)[0] for _ in range(4)]
+    assert [one.is_closed for one in all_of_them] == [True, False, False, False]
+    visitors.left(all_of_them[2])
+    assert not begin(visitors, 10)[0].is_closed
+    assert [one.is_closed for one in all_of_them] == [True, False, False, False]
+
+
+def test_halves_of_requests_of_strangers_share_a_budget_of_their_own():
+    visitors = Unauthenticated(CONFIG, is_guarded=True)
+    known, reader = begin(visitors, 19_000)
+    reader.became_known()
+    slow, _ = begin(visitors, 12_000)
+    other, _ = begin(visitors, 12_000)
+    assert (known.is_closed, slow.is_closed, other.is_closed) == (False, True, False)
+    assert visitors.partial.used_bytes == 19_000
+    assert visitors.unknown_partial.used_bytes == 12_000
+
+
+def test_a_request_that_is_whole_is_not_counted_and_small_parts_neither():
+    visitors = Unauthenticated(CONFIG, is_guarded=True)
+    visitor = Visitor()
+    reader = Reader(visitors, visitor)
+    data = frame(10, 9000)
+    assert reader.feed(data[:5000]) == []
+    assert visitors.unknown_partial.used_bytes == 5000
+    assert len(reader.feed(data[5000:] + data[:100])) == 1
+    assert visitors.unknown_partial.used_bytes == 0
+    assert reader.feed(data[100:6000]) == []
+    assert visitors.unknown_partial.used_bytes == 6000
+    visitors.left(visitor)
+    assert visitors.unknown_partial.used_bytes == 0
+
+
+def test_a_stranger_begins_with_a_whole_message_but_with_no_long_header():
+    visitors = Unauthenticated(Config(), is_guarded=True)
+    assert len(Reader(visitors, Visitor()).feed(frame(1000, 4 * MIB))) == 1
+    with pytest.raises(FrameError, match="allowed: 65536"):
+        Reader(visitors, Visitor()).feed(frame(65_537, 0))
+    with pytest.raises(FrameError, match="frame of 5242884 bytes; allowed: 4 to 42598"):
+        Reader(visitors, Visitor()).feed(frame(0, 5 * MIB)[:8])
+    known = Reader(visitors, Visitor())
+    known.became_known()
+    assert len(known.feed(frame(250_000, 5 * MIB))) == 1
+    with pytest.raises(FrameError, match="header of 262145 bytes; allowed: 262144"):
+        known.feed(frame(262_145, 0)[:8])
+
+
+def test_without_access_control_nobody_is_a_stranger():
+    visitors = Unauthenticated(CONFIG, is_guarded=False)
+    all_of_them = [begin(visitors, 15_000)[0] for _ in range(6)]
+    assert not any(one.is_closed for one in all_of_them)
+    assert all(one.known for one in all_of_them)
+    assert len(visitors) == 0
+
+
+@looped
+async def test_who_stays_unknown_is_closed_in_time_and_who_is_known_stays(
+    tmp_path: Path,
+):
+    async with guarded(tmp_path, SEND) as (app, client):
+        visitors = app.server.visitors
+        async with AsyncExitStack() as stack:
+            listener = app.server.listeners[0]
+            silent, wrong = [
+                await stack.enter_async_context(connect(listener)) for _ in range(2)
+            ]
+            assert (await ask(client, ALICE, sending("t"), b"x")).code == 0
+            refused = await ask(wrong, ALICE, sending("t"), b"x", password="wrong-one")
+            assert refused.code == ResponseCode.NO_PERMISSION
+            assert len(visitors) == 2
+            # As if so much time had passed; the sweep comes each second.
+            visitors.limits = UnauthenticatedConfig(timeout_ms=1)
+            await silent.closed()
+            await wrong.closed()
+            assert client.is_open
+            assert (await ask(client, ALICE, sending("t"), b"x")).code == 0
+
+
+@looped
+async def test_a_connection_may_begin_with_the_longest_message(tmp_path: Path):
+    async with guarded(tmp_path, SEND) as (app, _):
+        assert app.node.config.limits.message_bytes == 4 * MIB
+        async with connect(app.server.listeners[0]) as client:
+            sent = await ask(client, ALICE, sending("t"), bytes(4 * MIB))
+            assert sent.code == 0
+            assert len(app.server.visitors) == 1
+
+
+@looped
+async def test_halves_of_requests_of_strangers_stop_nobody_who_is_known(
+    tmp_path: Path,
+):
+    async with guarded(tmp_path, SEND) as (app, client):
+        assert (await ask(client, ALICE, sending("t"), b"x")).code == 0
+        listener, budget = app.server.listeners[0], app.server.visitors.unknown_partial
+        async with AsyncExitStack() as stack:
+            halves = [
+                await stack.enter_async_context(connect(listener)) for _ in range(12)
+            ]
+            for one in halves:
+                one.writer.write(frame(100, 4 * MIB)[:-1])
+            await until(lambda: sum(not one.is_open for one in halves) >= 4)
+            assert budget.used_bytes <= 32 * MIB
+            assert (await ask(client, ALICE, sending("t"), b"x")).code == 0
+        await until(lambda: budget.used_bytes == 0)
+
+
+@looped
+async def test_a_header_that_is_too_long_ends_its_connection_alone(tmp_path: Path):
+    async with running(tmp_path) as (app, client):
+        async with connect(app.server.listeners[0]) as other:
+            other.writer.write(PREFIX.pack(300_000, 262_145))
+            await other.closed()
+        assert (await client.ask(sending("t"), b"x")).code == 0

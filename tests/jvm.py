@@ -1,0 +1,24 @@
+"""What every JVM that a test starts is told, so that it leaves no file behind."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def options() -> list[str]:
+    """Options of any JVM.
+
+    It does not look at TMPDIR. Libraries unpack themselves into its folder, and
+    certificates are made there; one that is killed leaves them.
+    """
+    return [f"-Djava.io.tmpdir={tempfile.gettempdir()}", "-XX:-UsePerfData"]
+
+
+def command(arguments: Sequence[str]) -> list[str]:
+    """A command line as it is, or with these options where it starts a JVM."""
+    program, *rest = arguments
+    return [program, *(options() if program == "java" else []), *rest]

@@ -1,0 +1,72 @@
+"""Ends what a run of the tests would leave behind: its processes, and its files.
+
+A run that ends in good order stops what it started. One that is cut off (a second
+Ctrl-C, SIGTERM, a crash, a worker of pytest-xdist that dies) does not come to that. So
+beside each process of pytest runs another, `reaper_process`, which outlives it.
+Whatever was started carries the run's name in its environment, children of children
+too: so the reaper finds it, and ends it.
+
+What tests and their servers call temporary is in a folder of the run, which the reaper
+removes; that of pytest it removes where the run was cut off.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import uuid
+from pathlib import Path
+
+import pytest
+
+from tests.reaper_process import DONE
+
+VARIABLES = ("ROPEWAY_TEST_RUN", "ROPEWAY_TEST_WORKER")
+"""Name a run in the environment of all that it starts, and a worker of a run."""
+PROGRAM = Path(__file__).with_name("reaper_process.py")
+_running: list[subprocess.Popen[bytes]] = []
+_cut_off = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Start a reaper for this process of pytest."""
+    is_worker = hasattr(config, "workerinput")
+    variable, name = VARIABLES[is_worker], uuid.uuid4().hex
+    reaper = [sys.executable, str(PROGRAM), variable, name]
+    # Its own session gets no Ctrl-C, and what has no name is not ended.
+    mine = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+    if not is_worker:
+        folder = config._tmp_path_factory.getbasetemp()
+        # Not in pytest's own folders, which other users cannot enter: tests are some.
+        temporary = tempfile.mkdtemp(prefix="ropeway-tests-")
+        Path(temporary).chmod(0o711)
+        os.environ["TMPDIR"] = tempfile.tempdir = temporary
+        os.environ["SPARK_LOCAL_DIRS"] = tempfile.tempdir
+        given = config.option.basetemp is not None
+        reaper += [temporary, *([] if given else [str(folder)])]
+    _running.append(
+        subprocess.Popen(
+            reaper,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            env=mine,
+            start_new_session=True,
+        )
+    )
+    os.environ[variable] = name
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Note whether there is something to look at in the run's folder."""
+    interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
+    session.config.stash[_cut_off] = interrupted and not session.testsfailed
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Say that this process ends in good order; what still runs is ended, too."""
+    said = b"" if config.stash.get(_cut_off, False) else DONE
+    while _running:
+        _running.pop().communicate(said)

@@ -1,0 +1,76 @@
+"""Children give what they found, and leave nothing when they do not end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+
+from scripts.mutants import children
+from tests.remoting import TIMEOUT_S
+
+
+def nothing() -> None:
+    pass
+
+
+def test_what_a_child_found_is_given_back():
+    found: list[int] = []
+    outcome = children.run(
+        lambda: found.append(os.getpid()), nothing, TIMEOUT_S, TIMEOUT_S, lambda: found
+    )
+    assert outcome.status == "done"
+    assert outcome.value[0] != os.getpid()
+    assert found == []
+
+
+def test_a_child_that_dies_is_known():
+    outcome = children.run(lambda: os._exit(3), nothing, TIMEOUT_S, TIMEOUT_S)
+    assert outcome == children.Outcome("crashed")
+
+
+def test_a_child_that_waits_for_ever_is_ended_with_what_it_started(tmp_path: Path):
+    file = tmp_path / "pid"
+
+    def hang() -> None:
+        process = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+        file.write_text(str(process.pid))
+        time.sleep(1000)
+
+    began = time.monotonic()
+    outcome = children.run(hang, nothing, 1000, 0.2)
+    assert outcome == children.Outcome("timeout")
+    assert time.monotonic() - began < TIMEOUT_S
+    started = int(file.read_text())
+    psutil.wait_procs(
+        [psutil.Process(started)] if psutil.pid_exists(started) else [], TIMEOUT_S
+    )
+    assert not psutil.pid_exists(started)
+
+
+def test_a_child_that_computes_for_ever_is_ended_when_its_time_is_up():
+    def spin() -> None:
+        while True:
+            pass
+
+    assert children.run(spin, nothing, 0.3, 0.2) == children.Outcome("timeout")
+
+
+def test_temporary_files_of_a_child_are_in_a_folder_that_is_empty(tmp_path: Path):
+    scratch = tmp_path / "s"
+    scratch.mkdir()
+    (scratch / "left").touch()
+
+    def look() -> None:
+        children.use_scratch(str(scratch))
+
+    def give() -> list[str]:
+        made = subprocess.run(["mktemp"], check=True, capture_output=True, text=True)
+        return [made.stdout.strip(), *[one.name for one in scratch.iterdir()]]
+
+    path, *names = children.run(look, nothing, TIMEOUT_S, TIMEOUT_S, give).value
+    assert Path(path).parent == scratch / "t"
+    assert names == ["t"]

@@ -1,0 +1,118 @@
+"""What a node keeps nobody but its user can read, whatever the umask is."""
+
+import asyncio
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from ropeway.client import Admin, ConsumeFrom, Message, Producer, PullConsumer
+from tests.system.ropeway import Ropeway
+
+NOBODY = 65534
+OPEN = ("sh", "-c", f'umask 0; exec {sys.executable} "$@"', "sh")
+"""A shell that lets everybody read what is made."""
+
+
+@pytest.fixture
+def place():
+    """A directory that everybody may enter."""
+    with tempfile.TemporaryDirectory(prefix="ropeway-open-") as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        yield directory
+
+
+def settings(place: Path) -> Path:
+    path = place / "ropeway.toml"
+    path.write_text(
+        f"[tier]\nurl = '{(place / 'data' / 'objects').as_uri()}'\ncommit_ms = 50\n"
+        "[log]\nsegment_bytes = 1048576\n[pop]\n[acl]\nhooks = ['users']\n"
+        f"audit_file = '{place / 'data' / 'audit.log'}'\ndry_run = true\n"
+    )
+    return path
+
+
+async def use(address: str) -> None:
+    """Send and receive, so that everything that is made has been made."""
+    async with Producer(address, "producer") as producer:
+        for _ in range(3):
+            await producer.send(Message("orders", b"x"))
+        await producer.send(Message("orders", b"later", delay_ms=3_600_000))
+    consumer = PullConsumer(address, "group", consume_from=ConsumeFrom.FIRST_OFFSET)
+    consumer.subscribe("orders")
+    async with consumer:
+        assert await consumer.poll(10)
+        await consumer.commit()
+    async with Admin(address) as admin:
+        assert await admin.topics()
+
+
+def kept(place: Path) -> list[Path]:
+    found = [place / "data", *(place / "data").rglob("*")]
+    return [one for one in found if one.exists()]
+
+
+def readable_by_nobody(paths: list[Path]) -> list[str]:
+    """What a process with nobody's rights can read, of some files and directories."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+        found = []
+        for path in paths:
+            try:
+                os.close(os.open(path, os.O_RDONLY))
+            except OSError:
+                continue
+            found.append(str(path))
+        os.write(writing, "\n".join(found).encode()[:60_000])
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        text = pipe.read()
+    os.waitpid(child, 0)
+    return text.splitlines()
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")])
+def test_what_a_node_keeps_nobody_else_can_read(place, workers):
+    options = ["--config", str(settings(place)), *workers]
+    node = Ropeway(place, python=OPEN, options=options)
+    node.start()
+    try:
+        asyncio.run(use(node.name_server))
+        paths = kept(place)
+        names = {one.name for one in paths}
+        assert {"log", "offsets.db", "offsets.db-wal", "routes.db", "timer"} <= names
+        wrong = {
+            f"{one} {stat.filemode(one.stat().st_mode)}"
+            for one in paths
+            if one.stat().st_mode & 0o077
+        }
+        assert not wrong
+        if os.geteuid() == 0:
+            assert readable_by_nobody(paths) == []
+    finally:
+        node.stop()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_what_an_older_node_left_for_all_is_taken_from_them(place):
+    node = Ropeway(place)
+    node.start()
+    node.stop()
+    for one in kept(place):
+        one.chmod(0o755 if one.is_dir() else 0o644)
+    data = place / "data"
+    assert readable_by_nobody([data / "routes.db", data / "offsets.db"])
+    node.start()
+    try:
+        assert set(readable_by_nobody(kept(place))) <= {str(data)}
+    finally:
+        node.stop()

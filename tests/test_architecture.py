@@ -1,0 +1,145 @@
+"""Laws of docs/architecture that the source itself can break."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.test_laws import ROOT, sources, tree
+
+OPENS_SOCKETS = {
+    *("listen", "create_server", "start_server", "create_unix_server"),
+    *("start_unix_server", "TCPSite", "UnixSite", "TCPServer", "HTTPServer"),
+    *("add_insecure_port", "add_secure_port"),
+}
+"""Functions and classes that begin to listen: of sockets, asyncio, aiohttp, gRPC."""
+
+DATA = {
+    *("__future__", "base64", "binascii", "collections", "dataclasses", "enum"),
+    *("functools", "hashlib", "hmac", "importlib", "ipaddress", "itertools", "json"),
+    *("math", "msgspec", "operator", "re", "struct", "types", "typing", "zlib"),
+}
+"""Modules that compute; `gateway/wire/compiled.py` imports what was built."""
+
+DOES_IO = {"open", "print", "input", "exec", "eval"}
+
+WITH_THREADS = {
+    "acl/bootstrap.py": "reads a file",
+    "acl/plain.py": "reads a file",
+    "gateway/cli/produce.py": "reads the standard input",
+    "gateway/grpc/reading.py": "inflates large messages",
+    "gateway/http/exporting.py": "sends a page of metrics",
+    "gateway/http/metrics/of_workers.py": "adds up pages of metrics",
+    "gateway/lite/views.py": "sorts copies of numbers",
+    "gateway/node/sql/condition.py": "compiles long expressions",
+    "gateway/node/timer/thread.py": "waits for RocksDB",
+    "routing/zookeeper/session.py": "has kazoo wait for ZooKeeper",
+    "storage/*": "waits for disks",
+}
+"""Which files start threads, and what these do."""
+
+STARTS_THREADS = {
+    *("ThreadPoolExecutor", "ProcessPoolExecutor", "to_thread", "run_in_executor"),
+    *("Thread", "start_new_thread"),
+}
+
+CONTRACTS = {
+    "ropeway.logs": "LogContract",
+    "ropeway.routes": "SeveralNodesContract",
+    "ropeway.tier": "ProviderContract",
+}
+"""What holds for whatever is found by an entry point of a group."""
+
+
+def modules(name: str) -> set[str]:
+    """Every module that a file imports, or imports something from."""
+    found = set()
+    for node in ast.walk(tree(name)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def called(name: str, *, plain: bool = False) -> set[str]:
+    """The names of the functions that a file calls, and of methods unless plain."""
+    functions = [n.func for n in ast.walk(tree(name)) if isinstance(n, ast.Call)]
+    found = {one.id for one in functions if isinstance(one, ast.Name)}
+    if not plain:
+        found |= {one.attr for one in functions if isinstance(one, ast.Attribute)}
+    return found
+
+
+@pytest.mark.rule("README.md", "every implementation passes the tests in")
+def test_every_backend_is_held_to_its_contract() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    missing = []
+    for group, contract in CONTRACTS.items():
+        for target in project["entry-points"][group].values():
+            path = Path("tests", *target.partition(":")[0].split("."))
+            tests = [*(ROOT / path).glob("test_*.py")]
+            tests += [ROOT / path.parent / f"test_{path.name}.py"]
+            if not any(
+                f"({contract})" in test.read_text() for test in tests if test.exists()
+            ):
+                missing.append(f"{target}: no test below {path} is a {contract}")
+    assert not missing, "\n".join(missing)
+
+
+@pytest.mark.rule("README.md", "`gateway/wire` does no I/O and imports nothing of ours")
+def test_the_wire_computes_and_does_nothing_else() -> None:
+    strays = []
+    for name in sources():
+        if not name.startswith("gateway/wire/"):
+            continue
+        allowed = DATA | ({"os"} if name == "gateway/wire/compiled.py" else set())
+        strays += [
+            f"{name} imports {one}"
+            for one in sorted(modules(name))
+            if not f"{one}.".startswith("gateway.wire.")
+            if one.split(".")[0] not in allowed
+        ]
+        strays += [
+            f"{name} calls {one}" for one in sorted(DOES_IO & called(name, plain=True))
+        ]
+    assert not strays, "\n".join(strays)
+
+
+@pytest.mark.rule("README.md", "`ropeway` imports nothing else of the gateway")
+def test_what_users_import_knows_the_wire_alone() -> None:
+    strays = [
+        f"{name} imports {one}"
+        for name in sources()
+        if name.startswith("ropeway/")
+        for one in sorted(modules(name))
+        if f"{one}.".startswith("gateway.")
+        if not f"{one}.".startswith("gateway.wire.")
+    ]
+    assert not strays, "\n".join(strays)
+
+
+@pytest.mark.rule(
+    "README.md", "`gateway/server.py` is the only file that opens listening sockets"
+)
+def test_only_the_server_opens_listening_sockets() -> None:
+    openers = {name for name in sources() if OPENS_SOCKETS & called(name)}
+    # gRPC's own library listens on a Unix socket, for the server alone.
+    assert openers - {"gateway/grpc/grpcio.py"} == {"gateway/server.py"}
+    assert 'add_insecure_port(f"unix:' in (ROOT / "gateway/grpc/grpcio.py").read_text()
+
+
+@pytest.mark.rule(
+    "README.md", "All state of a node belongs to the thread of its event loop."
+)
+def test_threads_are_few_and_known() -> None:
+    users = {
+        "storage/*" if name.startswith("storage/") else name
+        for name in sources()
+        if not name.startswith("ropeway/")
+        if STARTS_THREADS & called(name)
+    }
+    assert users == set(WITH_THREADS)
