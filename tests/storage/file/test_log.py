@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 class TestFileLog(LogContract):
     @pytest.fixture
     def open_log(
-        self, tmp_path: Path, flush: Flush, tail_bytes: int
+        self, disk_path: Path, flush: Flush, tail_bytes: int
     ) -> Callable[[], Awaitable[FileLog]]:
         settings = FileLogSettings(
             flush=flush, segment_bytes=1 << 16, tail_bytes=tail_bytes
         )
 
         async def again() -> FileLog:
-            return open_log(tmp_path, settings)
+            return open_log(disk_path, settings)
 
         return again
 
