@@ -103,6 +103,7 @@ FORBIDDEN = re.compile(
 
 
 @cache
+@cache
 def files(pattern: str = "*") -> list[str]:
     """Every file of the project that git keeps or would keep."""
     listed = subprocess.run(
@@ -126,6 +127,7 @@ def tree(name: str) -> ast.Module:
     return ast.parse((ROOT / name).read_text(), name)
 
 
+@cache
 def imported(name: str) -> set[str]:
     """The top-level names that a file imports."""
     found = set()
