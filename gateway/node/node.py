@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gateway.node.locks import QueueLocks
     from gateway.node.pulled import Pulled
     from gateway.node.reauthorization import Reauthorization
+    from gateway.node.reply_to import ReplyAddresses
     from gateway.node.resets import Resets
     from gateway.node.schedule import Schedule
     from gateway.node.timer.timer import Timer
@@ -66,6 +67,8 @@ class Node:
     guard: Guard | None
     """Who may do what; None where everybody may do everything."""
     reauthorization: Reauthorization
+    reply_to: ReplyAddresses | None
+    """Signs who waits for replies; None where nobody is refused."""
     log: Log
     compaction: Compaction
     offsets: Offsets

@@ -188,7 +188,7 @@ def _send_with_care(
         unique_key = pairs[properties.UNIQ_KEY] = node.unique_keys.make()
         text = properties.dump(pairs)
     if properties.REPLY_TO_CLIENT in pairs:
-        _note_asker(request, context, pairs[properties.REPLY_TO_CLIENT])
+        text = _request_text(request, context, text, pairs)
     if pairs.pop(properties.POP_CK, None):
         text = properties.dump(pairs)
     store_ms = now_ms()
@@ -224,15 +224,30 @@ def _send_with_care(
     partition.append([record], store_ms, done)
 
 
-def _note_asker(request: SendMessage, context: Context, client_id: str) -> None:
-    """Know the client that waits for a reply, before its next heartbeat names it."""
+def _request_text(
+    request: SendMessage, context: Context, text: str, pairs: dict[str, str]
+) -> str:
+    """The properties of a request, with an address that replies are believed by.
+
+    The client that waits is known from then on, before its next heartbeat names it.
+    """
     # What is sent back is still the request of who sent it first.
-    if context.peer.forwarded or request.topic.startswith(names.RETRY_PREFIX):
-        return
-    with suppress(TakenError):
-        context.node.clients.register_producer(
-            context.peer, client_id, request.producer_group, context.principal
-        )
+    if request.topic.startswith(names.RETRY_PREFIX):
+        return text
+    client_id = pairs[properties.REPLY_TO_CLIENT]
+    if not context.peer.forwarded:
+        with suppress(TakenError):
+            context.node.clients.register_producer(
+                context.peer, client_id, request.producer_group, context.principal
+            )
+    addresses, principal = context.node.reply_to, context.principal
+    if addresses is None or principal is None:
+        return text
+    correlation_id = pairs.get(properties.CORRELATION_ID, "")
+    pairs[properties.REPLY_TO_CLIENT] = addresses.sign(
+        client_id, correlation_id, principal
+    )
+    return properties.dump(pairs)
 
 
 def _send_batch(
