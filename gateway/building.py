@@ -17,6 +17,7 @@ from gateway.lite.service import Lite
 from gateway.node.batches import Batches
 from gateway.node.calls import Calls
 from gateway.node.clients import Clients
+from gateway.node.creations import Creations
 from gateway.node.delays import Delays
 from gateway.node.forwarder import Forwarder
 from gateway.node.groups import Groups
@@ -115,7 +116,12 @@ class Builder:
         delays = Delays(schedule, timer)
         dry_run = config.acl is not None and config.acl.dry_run
         owners = Owners(dry_run=dry_run)
-        clients = Clients(monotonic_ms, notify_consumer_ids_changed, owners)
+        clients = Clients(
+            monotonic_ms,
+            notify_consumer_ids_changed,
+            owners,
+            config.creations,
+        )
         guard = await guarding.open_guard(config, routes, stack, os.environ)
         transactions = self._transactions(topics, delays, clients, guard)
         batches = self._batches(topics, suffix)
@@ -150,6 +156,7 @@ class Builder:
             topics=topics,
             groups=groups,
             clients=clients,
+            creations=Creations(config.creations, time.monotonic),
             calls=Calls(),
             locks=QueueLocks(monotonic_ms, storage.state),
             holds=holds,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gateway.node.batches import Batches
     from gateway.node.calls import Calls
     from gateway.node.clients import Clients
+    from gateway.node.creations import Creations
     from gateway.node.delays import Delays
     from gateway.node.forwarder import Forwarder
     from gateway.node.groups import Groups
@@ -76,6 +77,7 @@ class Node:
     topics: Topics
     groups: Groups
     clients: Clients
+    creations: Creations
     calls: Calls
     locks: QueueLocks
     holds: Holds

@@ -15,6 +15,7 @@ from gateway.node import names, storing
 from gateway.node.calls import NoAnswerError
 from gateway.node.node import now_ms
 from gateway.node.reply_to import ReplyTo, ReplyToError
+from gateway.processors import creating
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
 from gateway.processors.needs import PUB, on_topic
@@ -97,8 +98,8 @@ async def _place(request: SendMessage, context: Context) -> tuple[ServedTopic, i
             ResponseCode.NO_PERMISSION,
             f"Sending message to topic[{request.topic}] is forbidden.",
         )
-    topic = await context.node.topics.auto_create(
-        request.topic, request.default_topic, request.default_topic_queue_nums
+    topic = await creating.auto_create(
+        context, request.topic, request.default_topic, request.default_topic_queue_nums
     )
     if topic is None:
         raise Refusal(

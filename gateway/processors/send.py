@@ -7,11 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.node import message_keys, message_types, names, storing
+from gateway.node.creations import TooLongError, TooManyError
 from gateway.node.delays import DELAYING
 from gateway.node.node import now_ms
 from gateway.node.owners import TakenError
 from gateway.node.timer.waiting import ASKED
-from gateway.processors import retry, timed
+from gateway.processors import creating, retry, timed
 from gateway.processors.context import LATER, Context, Later, Refusal, check_batch
 from gateway.processors.dispatch import handles
 from gateway.processors.half import is_half, store_half
@@ -111,12 +112,12 @@ async def _create_and_send(request: SendMessage, context: Context) -> Later:
         raise Refusal(ResponseCode.INVALID_PARAMETER, complaint)
     if request.topic in names.NOT_FOR_SENDING:
         raise _forbidden(request)
-    topics = context.node.topics
-    topic = await topics.auto_create(
-        request.topic, request.default_topic, request.default_topic_queue_nums
+    topic = await creating.auto_create(
+        context, request.topic, request.default_topic, request.default_topic_queue_nums
     )
     if topic is None and request.topic.startswith(names.RETRY_PREFIX):
-        topic = await topics.ensure_derived(request.topic, 1)
+        with creating.topic(context, request.topic):
+            topic = await context.node.topics.ensure_derived(request.topic, 1)
     if topic is None:
         raise Refusal(
             ResponseCode.TOPIC_NOT_EXIST,
@@ -236,7 +237,7 @@ def _request_text(
         return text
     client_id = pairs[properties.REPLY_TO_CLIENT]
     if not context.peer.forwarded:
-        with suppress(TakenError):
+        with suppress(TakenError, TooManyError, TooLongError):
             context.node.clients.register_producer(
                 context.peer, client_id, request.producer_group, context.principal
             )
