@@ -37,6 +37,30 @@ class RequestsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Properties that one SQL92 expression looks up, or tags of one list."""
 
 
+class CreationsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What clients may make, each user or, without access control, each address.
+
+    Superusers may make any number of topics and groups.
+    """
+
+    topics_per_hour: Positive = 10_000
+    """New topics of one user or address, those by a first send included; an hour's
+    may come at once. A program that makes them by mistake is told within seconds."""
+    groups_per_hour: Positive = 10_000
+    """New groups, those by a first heartbeat, pull or pop included; likewise."""
+    topics: Positive = 100_000
+    """Topics of everybody, those of retries and dead letters included: each costs
+    memory on all nodes, and time at each start."""
+    groups: Positive = 100_000
+    """Groups of everybody, likewise."""
+    registrations: Positive = 100_000
+    """Producers and consumers that connections of one user or address have on a node
+    at a time; a client has one for each of its groups."""
+    client_id_characters: Positive = 255
+    """Longest client id, and longest name of a producer group; clients make ids of an
+    address and an instance name."""
+
+
 class UnauthenticatedConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a client may take before access control has known one of its requests.
 

@@ -17,6 +17,7 @@ from gateway.lite.service import Lite
 from gateway.node.batches import Batches
 from gateway.node.calls import Calls
 from gateway.node.clients import Clients
+from gateway.node.creations import Creations
 from gateway.node.delays import Delays
 from gateway.node.forwarder import Forwarder
 from gateway.node.groups import Groups
@@ -30,6 +31,7 @@ from gateway.node.owners import Owners
 from gateway.node.progress import TakenBack
 from gateway.node.pulled import Pulled
 from gateway.node.reauthorization import Reauthorization
+from gateway.node.reply_to import ReplyAddresses
 from gateway.node.resets import Resets
 from gateway.node.schedule import Schedule, parse_levels
 from gateway.node.seal import Seal
@@ -112,8 +114,14 @@ class Builder:
         schedule = Schedule(levels_ms, topics, storage.offsets, storage.log, delivery)
         timer = self._timer(topics, delivery)
         delays = Delays(schedule, timer)
-        owners = Owners(dry_run=config.acl is not None and config.acl.dry_run)
-        clients = Clients(monotonic_ms, notify_consumer_ids_changed, owners)
+        dry_run = config.acl is not None and config.acl.dry_run
+        owners = Owners(dry_run=dry_run)
+        clients = Clients(
+            monotonic_ms,
+            notify_consumer_ids_changed,
+            owners,
+            config.creations,
+        )
         guard = await guarding.open_guard(config, routes, stack, os.environ)
         transactions = self._transactions(topics, delays, clients, guard)
         batches = self._batches(topics, suffix)
@@ -127,7 +135,9 @@ class Builder:
         ]
         proofs = await _share(duties, storage, topics, holds, clients, routes)
         leadership = Leadership(config.broker, self._node_name, routes, duties, proofs)
-        forwarder = await _forwarder(config, routes, stack)
+        secret = await guarding.cluster_secret(config, routes, os.environ)
+        forwarder = await _forwarder(config, secret, routes, stack)
+        signed = guard is not None and not dry_run
         reauthorization = Reauthorization()
         stack.callback(reauthorization.close)
         if guard is not None:
@@ -138,6 +148,7 @@ class Builder:
             forwarder=forwarder,
             guard=guard,
             reauthorization=reauthorization,
+            reply_to=ReplyAddresses(secret, now_ms) if signed else None,
             log=storage.log,
             compaction=storage.compaction,
             offsets=storage.offsets,
@@ -145,6 +156,7 @@ class Builder:
             topics=topics,
             groups=groups,
             clients=clients,
+            creations=Creations(config.creations, time.monotonic),
             calls=Calls(),
             locks=QueueLocks(monotonic_ms, storage.state),
             holds=holds,
@@ -313,14 +325,13 @@ def property_suffix(config: Config) -> str:
 
 
 async def _forwarder(
-    config: Config, routes: RouteStore, stack: AsyncExitStack
+    config: Config, secret: str, routes: RouteStore, stack: AsyncExitStack
 ) -> Forwarder:
-    seal = Seal(await guarding.cluster_secret(config, routes, os.environ))
     try:
         tls = node_context(config.tls)
     except OSError as error:
         raise ConfigError(f"tls.nodes_ca cannot be used: {error}") from error
-    forwarder = Forwarder(config.limits.frame_bytes, tls, seal)
+    forwarder = Forwarder(config.limits.frame_bytes, tls, Seal(secret))
     stack.push_async_callback(forwarder.close)
     if config.routes is not None:
         watching = asyncio.get_running_loop().create_task(

@@ -7,7 +7,12 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from gateway.bounds import Positive, RequestsConfig, UnauthenticatedConfig
+from gateway.bounds import (
+    CreationsConfig,
+    Positive,
+    RequestsConfig,
+    UnauthenticatedConfig,
+)
 
 Name = Annotated[str, msgspec.Meta(pattern=r"^[%|a-zA-Z0-9_-]{1,127}$")]
 """What can also be a topic's name: there are topics named like cluster and broker."""
@@ -350,6 +355,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: LimitsConfig = LimitsConfig()
     requests: RequestsConfig = RequestsConfig()
     unauthenticated: UnauthenticatedConfig = UnauthenticatedConfig()
+    creations: CreationsConfig = CreationsConfig()
     quotas: tuple[QuotaConfig, ...] = ()
     """The first that means a client is its quota; who is not meant has none."""
     log: LogConfig = LogConfig()

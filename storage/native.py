@@ -7,7 +7,7 @@ gives it a `Converter`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -45,5 +45,5 @@ class Converter(Protocol):
     def record(self, message: NativeMessage, place: Place) -> RecordParts:
         """The record that a native message is for RocketMQ's clients."""
 
-    def native(self, record: bytes) -> NativeMessage:
-        """What native clients see of a record that was appended."""
+    def native(self, records: Sequence[bytes]) -> list[NativeMessage]:
+        """What native clients see of records that are appended as one entry."""

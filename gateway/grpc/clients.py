@@ -87,6 +87,7 @@ async def _settle(wanted: Settings, call: Call, session: Session) -> None:
     group = None
     if wanted.HasField("subscription"):
         group = checking.group(wanted.subscription.group)
+        await call.require(group_need(group, (SUB,)))
         settings.check_group(call.node, wanted, group)
         for entry in wanted.subscription.subscriptions:
             checking.topic(entry.topic)

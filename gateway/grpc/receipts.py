@@ -19,6 +19,7 @@ from gateway.grpc.protocol import (
     ForwardMessageToDeadLetterQueueResponse,
 )
 from gateway.grpc.statuses import OK, RefusedError, status, together
+from gateway.processors.needs import SUB, popped_needs
 from gateway.wire import receipt
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.pop import AckMessage, ChangeInvisibleTime, InvisibleReply
@@ -228,8 +229,15 @@ async def bury(
     Raises:
         RefusedError: It is not in hand by that receipt, or cannot be stored now.
     """
+    try:
+        offset = _message_id(of, topic, group, call)
+    except RefusedError:
+        # Who may not have it does not learn whether there is such a queue.
+        needs = popped_needs(call.node, group, of.topic(group, topic), (SUB,))
+        await call.require(*needs)
+        raise
     header = ConsumerSendMsgBack(
-        offset=_message_id(of, topic, group, call),
+        offset=offset,
         group=group,
         delay_level=_TO_DEAD_LETTERS,
         origin_msg_id=message_id,

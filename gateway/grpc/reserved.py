@@ -43,7 +43,7 @@ RESERVED = frozenset(
         "DUP_INFO",
         "EXTEND_UNIQ_INFO",
         "INSTANCE_ID",
-        "CORRELATION_ID",
+        properties.CORRELATION_ID,
         properties.REPLY_TO_CLIENT,
         "TTL",
         "ARRIVE_TIME",

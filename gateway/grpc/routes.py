@@ -29,6 +29,7 @@ from gateway.grpc.protocol import (
 from gateway.grpc.statuses import OK, RefusedError
 from gateway.lite import settings as lite_settings
 from gateway.node import message_types
+from gateway.processors.needs import SUB, group_need
 from gateway.wire import bodies, host_port
 from gateway.wire.commands.namesrv import GetRouteInfo
 from routing.api import PERM_READ, PERM_WRITE
@@ -130,7 +131,9 @@ async def query_assignment(
     request: QueryAssignmentRequest, call: Call
 ) -> QueryAssignmentResponse:
     """What a consumer is to ask for: of each broker any queue, or in order each one."""
-    group = call.node.groups.get(checking.group(request.group))
+    name = checking.group(request.group)
+    await call.require(group_need(name, (SUB,)))
+    group = call.node.groups.get(name)
     in_order = (
         group is not None
         and group.consume_message_orderly

@@ -19,6 +19,7 @@ from gateway.grpc.protocol import (
 from gateway.grpc.statuses import OK, RefusedError
 from gateway.lite import names as lite_names
 from gateway.node import message_types, names
+from gateway.processors.needs import PUB, topic_needs
 from gateway.wire.batch import BatchEntry, encode_batch
 from gateway.wire.commands.send import (
     RecallMessage,
@@ -49,8 +50,13 @@ async def send_message(request: SendMessageRequest, call: Call) -> SendMessageRe
         raise RefusedError(Code.MESSAGE_CORRUPTED, "topic in message is not same")
     topic = checking.topic(first)
     messages = [outgoing(call.node, topic, one) for one in request.messages]
-    for one in messages:
-        _check_type(call.node, topic, one)
+    try:
+        for one in messages:
+            _check_type(call.node, topic, one)
+    except RefusedError:
+        # Who may not send there does not learn that the topic is there.
+        await call.require(*topic_needs(call.node, topic, (PUB,)))
+        raise
     if len(messages) == 1:
         reply = await _send_one(topic, messages[0], call)
     else:

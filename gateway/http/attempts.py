@@ -8,12 +8,12 @@ What is not looked at tells nothing: not even the right password gets in meanwhi
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.http.params import RefusedError
+from gateway.wire import host_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +30,6 @@ MOST = 20_000
 """Names and addresses that are remembered, of some 300 bytes each; the one whose last
 attempt is longest ago is forgotten."""
 _MOST_NAME = 255
-_IPV6_PREFIX = 64
-"""Whoever has one address of IPv6 has as many."""
 
 
 class _Wrong(NamedTuple):
@@ -106,14 +104,5 @@ class Attempts:
 
 
 def _keys(name: str, address: str) -> tuple[tuple[tuple[str, ...], int], ...]:
-    network = _network(address)
+    network = host_port.network(address)
     return ((network, name[:_MOST_NAME]), FREE), ((network,), FREE_OF_ADDRESS)
-
-
-def _network(address: str) -> str:
-    try:
-        if ipaddress.ip_address(address).version == 4:  # noqa: PLR2004 - IP's
-            return address
-        return str(ipaddress.ip_network((address, _IPV6_PREFIX), strict=False))
-    except ValueError:
-        return address[:_MOST_NAME]

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from gateway.bounds import CreationsConfig
 from gateway.node import subscriptions
+from gateway.node.creations import Registrations, TooManyError, check_name, maker_of
 from gateway.node.owners import Owners
 
 if TYPE_CHECKING:
@@ -125,6 +127,7 @@ class Clients:
         now_ms: The clock.
         notify: Called with the links and the name of a consumer group that changed.
         owners: Whose the client ids are.
+        bounds: How much one user or address may register.
     """
 
     def __init__(
@@ -132,6 +135,7 @@ class Clients:
         now_ms: Callable[[], int],
         notify: Callable[[list[Link], str], None],
         owners: Owners | None = None,
+        bounds: CreationsConfig | None = None,
     ) -> None:
         self._now_ms = now_ms
         self._notify = notify
@@ -142,6 +146,9 @@ class Clients:
         self._elsewhere: dict[str, str] = {}
         self._tells = True
         self.owners = owners or Owners()
+        bounds = bounds or CreationsConfig()
+        self._registrations = Registrations(bounds.registrations)
+        self._characters = bounds.client_id_characters
 
     async def take_over(self) -> None:
         """Tell of changes, and of those that nobody may have told of meanwhile."""
@@ -203,12 +210,16 @@ class Clients:
 
         Raises:
             TakenError: The client id is another principal's.
+            TooManyError: The principal, or the address, has too many.
+            TooLongError: A name is too long.
         """
+        check_name("client id", client_id, self._characters)
+        check_name("producer group", group, self._characters)
         self.owners.claim(link, client_id, principal)
+        self._join(link, (False, group), principal)
         members = self._producers.setdefault(group, {})
         before = members.get(link)
         self._see(members, link, client_id, principal)
-        self._groups_of_link.setdefault(link, set()).add((False, group))
         self._producer_links[client_id] = link
         if before is not None and before.client_id != client_id:
             self._forget_producer(link, before.client_id)
@@ -233,15 +244,18 @@ class Clients:
 
         Raises:
             TakenError: The client id is another principal's.
+            TooManyError: The principal, or the address, has too many.
+            TooLongError: A name is too long.
         """
+        check_name("client id", client_id, self._characters)
         self.owners.claim(link, client_id, principal)
         name = data.group_name
+        self._join(link, (True, name), principal)
         group = self._consumers.get(name) or ConsumerGroup(name, data)
         changed = group.update(data)
         group.notify = notify
         self._consumers[name] = group
         joined = self._see(group.members, link, client_id, principal)
-        self._groups_of_link.setdefault(link, set()).add((True, name))
         if joined or changed:
             self._tell(group)
         return joined or changed
@@ -303,17 +317,37 @@ class Clients:
         else:
             del self._consumers[name]
 
-    def _leave(self, link: Link, group: tuple[bool, str]) -> None:
-        groups = self._groups_of_link.get(link)
-        if groups is not None:
-            groups.discard(group)
+    def _join(
+        self, link: Link, group: tuple[bool, str], principal: Principal | None
+    ) -> None:
+        groups = self._groups_of_link.get(link, ())
+        if group in groups:
+            return
+        try:
+            self._registrations.add(link, maker_of(principal, link.source))
+        except TooManyError:
             if not groups:
                 self.owners.release(link)
+            raise
+        self._groups_of_link.setdefault(link, set()).add(group)
+
+    def _leave(self, link: Link, group: tuple[bool, str]) -> None:
+        groups = self._groups_of_link.get(link)
+        if groups is None or group not in groups:
+            return
+        groups.remove(group)
+        self._registrations.remove(link)
+        if not groups:
+            del self._groups_of_link[link]
+            self.owners.release(link)
 
     def disconnected(self, link: Link) -> None:
         """A connection ended, and all that was on it."""
         self.owners.release(link)
-        for is_consumer, group in self._groups_of_link.pop(link, ()):
+        groups = self._groups_of_link.pop(link, set())
+        if groups:
+            self._registrations.remove(link, len(groups))
+        for is_consumer, group in groups:
             if is_consumer:
                 self.unregister_consumer(link, group)
             else:

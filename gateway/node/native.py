@@ -24,7 +24,7 @@ from storage.api import Record
 from storage.native import NativeMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from routing.api import RouteStore
     from storage.api import RecordParts
@@ -35,7 +35,8 @@ COMPRESSION = "ROCKETMQ_COMPRESSION"
 """The compression of a body that stays compressed: 1 LZ4, 2 Zstandard, 3 zlib."""
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
-"""A body that would be longer stays compressed, or Pulsar would not take it."""
+"""So long may the bodies of one entry become together when they are inflated: 10 ms.
+One that would be longer stays compressed, or Pulsar would not take it."""
 
 _ZLIB = frozenset({0, 3})
 """Source: CompressionType.findByValue, RocketMQ 5.3.4; 0 is from before 5.0."""
@@ -118,8 +119,17 @@ class Native:
         room = message.MAX_PROPERTIES_BYTES - len(self._suffix.encode())
         return _fitting(pairs, room) + self._suffix.encode()
 
-    def native(self, record: bytes) -> NativeMessage:
-        """What native clients see of a record that was appended."""
+    def native(self, records: Sequence[bytes]) -> list[NativeMessage]:
+        """What native clients see of records that are appended as one entry."""
+        room = MAX_BODY_BYTES
+        made = []
+        for record in records:
+            one = self._native(record, room)
+            room = max(room - len(one.body), 0)
+            made.append(one)
+        return made
+
+    def _native(self, record: bytes, room: int) -> NativeMessage:
         one = message.decode(record)
         pairs = properties.parse(one.properties.removesuffix(self._suffix))
         words = pairs.get(properties.KEYS, "").split()
@@ -133,7 +143,7 @@ class Native:
         body = one.body
         if one.sys_flag & message.COMPRESSED_FLAG:
             kind = (one.sys_flag & message.COMPRESSION_TYPE_MASK) >> _COMPRESSION_SHIFT
-            inflated = _inflated(body) if kind in _ZLIB else None
+            inflated = _inflated(body, room) if kind in _ZLIB and room else None
             if inflated is None:
                 pairs[COMPRESSION] = str(kind)
             else:
@@ -207,11 +217,11 @@ def _compressed(text: str) -> int:
     return 0 if kind is None else message.COMPRESSED_FLAG | kind << _COMPRESSION_SHIFT
 
 
-def _inflated(body: bytes) -> bytes | None:
+def _inflated(body: bytes, room: int) -> bytes | None:
     """A body of zlib as it was before; None where it is none, or becomes too long."""
     inflating = zlib.decompressobj()
     try:
-        inflated = inflating.decompress(body, MAX_BODY_BYTES)
+        inflated = inflating.decompress(body, room)
     except zlib.error:
         return None
     return inflated if inflating.eof else None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gateway.node.batches import Batches
     from gateway.node.calls import Calls
     from gateway.node.clients import Clients
+    from gateway.node.creations import Creations
     from gateway.node.delays import Delays
     from gateway.node.forwarder import Forwarder
     from gateway.node.groups import Groups
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from gateway.node.locks import QueueLocks
     from gateway.node.pulled import Pulled
     from gateway.node.reauthorization import Reauthorization
+    from gateway.node.reply_to import ReplyAddresses
     from gateway.node.resets import Resets
     from gateway.node.schedule import Schedule
     from gateway.node.timer.timer import Timer
@@ -66,6 +68,8 @@ class Node:
     guard: Guard | None
     """Who may do what; None where everybody may do everything."""
     reauthorization: Reauthorization
+    reply_to: ReplyAddresses | None
+    """Signs who waits for replies; None where nobody is refused."""
     log: Log
     compaction: Compaction
     offsets: Offsets
@@ -73,6 +77,7 @@ class Node:
     topics: Topics
     groups: Groups
     clients: Clients
+    creations: Creations
     calls: Calls
     locks: QueueLocks
     holds: Holds

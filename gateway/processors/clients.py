@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gateway.node import names, subscriptions
+from gateway.node.creations import TooManyError, check_name
+from gateway.processors import creating
 from gateway.processors.context import Answer, Context, Refusal, check_count
 from gateway.processors.dispatch import handles
 from gateway.processors.needs import (
@@ -84,11 +86,11 @@ async def heart_beat(_: HeartBeat, context: Context) -> Answer:
         # topics is not in it.
         node.clients.touch(context.peer)
         return _WHOLE_NEXT_TIME
-    refused: Refusal | None = None
+    refused: Refusal | TooManyError | None = None
     for consumer in data.consumer_data_set or ():
         try:
             await _register(consumer, data.client_id, context)
-        except Refusal as error:
+        except (Refusal, TooManyError) as error:
             # The client's other consumers and producers go on.
             refused = error
     if not context.peer.closed:
@@ -105,7 +107,7 @@ async def _register(
     consumer: bodies.ConsumerData, client_id: str, context: Context
 ) -> None:
     node = context.node
-    group = await node.groups.ensure(consumer.group_name)
+    group = await creating.ensure_group(context, consumer.group_name)
     if group is None:
         raise Refusal(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
@@ -175,10 +177,13 @@ def _queues(context: Context) -> bodies.LockBatchBody:
     Raises:
         HeaderError: It names none.
         Refusal: It names too many.
+        TooLongError: Its client id is too long.
     """
     asked = bodies.decode(bodies.LockBatchBody, context.body)
     limit = context.node.config.requests.queues
     check_count("queues to lock or unlock", len(asked.mq_set), limit)
+    characters = context.node.config.creations.client_id_characters
+    check_name("client id", asked.client_id, characters)
     return asked
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _MAX_REMARK = 1000
+_ALLOWED = Verdict(allowed=True)
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a fault
@@ -190,16 +191,26 @@ class Context(msgspec.Struct, gc=False):
         Raises:
             Refusal: The sender may not.
         """
+        verdict = await self._judge(needs)
+        if not verdict.allowed:
+            raise Refusal(ResponseCode.NO_PERMISSION, verdict.remark)
+
+    async def may(self, *needs: Need) -> bool:
+        """Whether the request's sender may do all this, too.
+
+        For what is found by a number: who may not see it is answered as if it were not
+        there, so that nobody learns what it belongs to.
+        """
+        return (await self._judge(needs)).allowed
+
+    async def _judge(self, needs: tuple[Need, ...]) -> Verdict:
         guard = self.node.guard
         if guard is None:
-            return
+            return _ALLOWED
         verdict = guard.permit(
             self.principal, needs, self.peer.source, request_name(self.code)
         )
-        if not isinstance(verdict, Verdict):
-            verdict = await verdict
-        if not verdict.allowed:
-            raise Refusal(ResponseCode.NO_PERMISSION, verdict.remark)
+        return verdict if isinstance(verdict, Verdict) else await verdict
 
     def respond(self, *data: Buffer) -> None:
         """Answer the request, once, with a whole frame in pieces."""

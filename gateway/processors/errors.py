@@ -9,6 +9,7 @@ from __future__ import annotations
 from gateway.lite.service import SubscriptionQuotaError
 from gateway.node.attributes import BadAttributeError
 from gateway.node.batches import BatchError, ForeignBatchError
+from gateway.node.creations import TooLongError, TooManyError
 from gateway.node.forwarder import ForwardingError
 from gateway.node.leadership import HandOverError, NoLeaderError
 from gateway.node.message_keys import MissingKeyError
@@ -50,6 +51,8 @@ CODES: dict[type[Exception], ResponseCode] = {
     SubscriptionQuotaError: ResponseCode.LITE_SUBSCRIPTION_QUOTA_EXCEEDED,
     ForeignBatchError: ResponseCode.NO_PERMISSION,
     TakenError: ResponseCode.NO_PERMISSION,
+    TooManyError: ResponseCode.SYSTEM_BUSY,
+    TooLongError: ResponseCode.INVALID_PARAMETER,
     NoLeaderError: ResponseCode.SERVICE_NOT_AVAILABLE,
     HandOverError: ResponseCode.ILLEGAL_OPERATION,
     # The other node may have done it, like a log that does not answer.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from gateway.node import attributes, names
-from gateway.processors import retry_policies
+from gateway.processors import creating, retry_policies
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
 from gateway.processors.needs import (
@@ -102,7 +102,8 @@ def _checked(config: bodies.GroupConfig, context: Context) -> Group:
 
 
 async def _put(group: Group, context: Context) -> None:
-    await context.node.groups.put(group)
+    with creating.group(context, group.name):
+        await context.node.groups.put(group)
     log.info("group set up", group=group.name, client=context.peer.address)
 
 

@@ -54,14 +54,21 @@ async def permitted(
     *,
     group: str | None = None,
 ) -> bytes:
-    """As `stored`, for a client that may do one of the actions on the message's topic.
+    """As `stored`, of the messages on whose topic a client may do one of the actions.
+
+    What it says of the topic counts for nothing, and of other messages it does not
+    learn whether they are there.
 
     Raises:
-        Refusal: It may not, too; what it says of the topic counts for nothing.
+        Refusal: There is no such message for it, or without a topic there are several.
     """
-    name, data = await _found(context.node, identity, topic, group)
-    await context.require(*topic_needs(context.node, name, actions))
-    return data
+    node = context.node
+    found = [
+        (name, data)
+        for name, data in await _found(node, identity, topic, group)
+        if await context.may(*topic_needs(node, name, actions))
+    ]
+    return _only(identity, found)
 
 
 async def stored(
@@ -81,12 +88,13 @@ async def stored(
         MessageError: The id is not one.
         Refusal: There is no such message, or without a topic there are several.
     """
-    return (await _found(node, identity, topic, group))[1]
+    return _only(identity, await _found(node, identity, topic, group))
 
 
 async def _found(
     node: Node, identity: int, topic: str | None, group: str | None
-) -> tuple[str, bytes]:
+) -> list[tuple[str, bytes]]:
+    """The messages that an id may mean, each with its topic."""
     retry, partition, offset = message_id.unpack(identity)
     if retry and group is not None:
         topic = names.retry_topic(group)
@@ -98,21 +106,29 @@ async def _found(
         candidates = node.topics.with_partition(partition, retry=retry)
         if group is not None:
             candidates = _consumed(node, group, candidates) or candidates
-    found = [
+    return [
         (one.name, data)
         for one in candidates
         if (data := await _read(one, partition, offset)) is not None
     ]
+
+
+def _only(identity: int, found: list[tuple[str, bytes]]) -> bytes:
     if len(found) == 1:
-        return found[0]
+        return found[0][1]
     if not found:
-        raise Refusal(
-            ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {identity}"
-        )
+        raise missing(identity)
     raise Refusal(
         ResponseCode.SYSTEM_ERROR,
         f"message id {identity} is in {len(found)} topics, {found[0][0]} and "
         f"{found[1][0]} among them; ask with the topic",
+    )
+
+
+def missing(identity: int) -> Refusal:
+    """What is answered where there is no message with an id, or none for the client."""
+    return Refusal(
+        ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {identity}"
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from gateway.node.holds import Hold
 from gateway.node.resets import Step
-from gateway.processors import reading
+from gateway.processors import creating, reading
 from gateway.processors.context import (
     LATER,
     Answer,
@@ -87,7 +87,7 @@ def pull_message(
 async def _ensure_group_and_pull(
     request: PullMessage, context: Context
 ) -> Answer | Later:
-    if await context.node.groups.ensure(request.consumer_group) is None:
+    if await creating.ensure_group(context, request.consumer_group) is None:
         raise Refusal(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
             f"subscription group [{request.consumer_group:.200}] does not exist",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from gateway.node.calls import ClientAnswer, NoAnswerError
 from gateway.node.forwarder import ForwardingError
+from gateway.node.reply_to import ReplyTo
 from gateway.processors.callbacks import ask, request_frame
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
@@ -29,6 +30,7 @@ from gateway.wire.header import to_fields
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gateway.node.clients import Link
     from gateway.wire.header import Header
 
 _ASKED_AT_A_TIME = 32
@@ -43,13 +45,13 @@ class NotConnectedError(Exception):
 
 
 async def ask_producer(
-    context: Context, client_id: str, request: Header, body: bytes
+    context: Context, to: ReplyTo, request: Header, body: bytes
 ) -> ClientAnswer:
     """Ask a client something, wherever it is connected.
 
     Args:
         context: The request on whose behalf.
-        client_id: The client.
+        to: The client.
         request: What is asked.
         body: What follows the header.
 
@@ -58,31 +60,42 @@ async def ask_producer(
         NoAnswerError: It is, or was, and did not answer.
     """
     clients = context.node.clients
-    if link := clients.find_producer(client_id):
+    if link := _find(context, to):
         return await ask(context.node.calls, link, request, body)
     frame = request_frame(request, body, 0)
-    if address := clients.find_elsewhere(client_id):
+    if address := clients.find_elsewhere(to.client_id):
         with suppress(NoAnswerError):
-            if answer := await _relay(context, address, client_id, frame):
+            if answer := await _relay(context, address, to, frame):
                 return answer
-        clients.found_elsewhere(client_id, None)
-    address = await _locate(context, client_id)
+        clients.found_elsewhere(to.client_id, None)
+    address = await _locate(context, to)
     if address is None:
         raise NotConnectedError
-    answer = await _relay(context, address, client_id, frame)
+    answer = await _relay(context, address, to, frame)
     if answer is None:
         raise NotConnectedError
-    clients.found_elsewhere(client_id, address)
+    clients.found_elsewhere(to.client_id, address)
     return answer
 
 
-async def _locate(context: Context, client_id: str) -> str | None:
+def _find(context: Context, to: ReplyTo) -> Link | None:
+    """The client's connection to this node, if it is the owner's."""
+    clients = context.node.clients
+    addresses = context.node.reply_to
+    if addresses is not None and to.owner is not None:
+        principal = clients.owners.of(to.client_id)
+        if principal is None or addresses.owner(principal) != to.owner:
+            return None
+    return clients.find_producer(to.client_id)
+
+
+async def _locate(context: Context, to: ReplyTo) -> str | None:
     """Which other node has the client."""
 
     async def has_it(address: str) -> bool:
         try:
             async with asyncio.timeout(_LOCATE_S):
-                answer = await _relay(context, address, client_id, b"")
+                answer = await _relay(context, address, to, b"")
         except (NoAnswerError, TimeoutError):
             return False
         return answer is not None
@@ -106,13 +119,13 @@ def _others(context: Context) -> Iterator[str]:
 
 
 async def _relay(
-    context: Context, address: str, client_id: str, frame: bytes
+    context: Context, address: str, to: ReplyTo, frame: bytes
 ) -> ClientAnswer | None:
     """Ask by way of another node; None where it does not have the client."""
     question = encode_frame(
         RequestCode.ROPEWAY_RELAY,
         0,
-        fields=to_fields(Relay(client_id=client_id)),
+        fields=to_fields(Relay(client_id=to.client_id, owner=to.owner)),
         body=frame,
     )
     try:
@@ -137,7 +150,7 @@ async def relay(request: Relay, context: Context) -> Answer:
             f"{context.peer.address} asks for itself; allowed: nodes of this cluster",
         )
     node = context.node
-    link = node.clients.find_producer(request.client_id)
+    link = _find(context, ReplyTo(request.client_id, request.owner))
     if link is None:
         raise Refusal(
             ResponseCode.QUERY_NOT_FOUND, f"no client {request.client_id:.200} here"

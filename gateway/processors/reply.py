@@ -14,6 +14,8 @@ import structlog
 from gateway.node import names, storing
 from gateway.node.calls import NoAnswerError
 from gateway.node.node import now_ms
+from gateway.node.reply_to import ReplyTo, ReplyToError
+from gateway.processors import creating
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
 from gateway.processors.needs import PUB, on_topic
@@ -42,11 +44,12 @@ _NOT_STORED = "0"
 @handles(SendReplyMessageV2, on_topic(PUB))
 async def send_reply(request: SendMessage, context: Context) -> Answer:
     """Give a reply to the client that waits for it, and keep it where that is set."""
-    topic, queue_id = await _place(request, context)
     pairs = properties.parse(request.properties)
+    to = _asker(context, pairs)
+    topic, queue_id = await _place(request, context)
     pairs[properties.MSG_REGION] = context.node.config.region
     pairs[properties.TRACE_ON] = "true"
-    failure = await _push(request, context, pairs)
+    failure = await _push(request, context, to, pairs)
     stored = None
     # Go's client loses a reply's body where the application does not set it again.
     if context.node.config.store_replies and context.body and topic.writable:
@@ -66,6 +69,26 @@ async def send_reply(request: SendMessage, context: Context) -> Answer:
     )
 
 
+def _asker(context: Context, pairs: dict[str, str]) -> ReplyTo | None:
+    """Who waits for a reply, whose properties name nobody but the client afterwards.
+
+    Raises:
+        Refusal: No request with this correlation id was sent by it.
+    """
+    address = pairs.get(properties.REPLY_TO_CLIENT)
+    if address is None:
+        return None
+    addresses = context.node.reply_to
+    if addresses is None:
+        return ReplyTo(address)
+    try:
+        to = addresses.verify(address, pairs.get(properties.CORRELATION_ID, ""))
+    except ReplyToError as error:
+        raise Refusal(ResponseCode.NO_PERMISSION, str(error)) from error
+    pairs[properties.REPLY_TO_CLIENT] = to.client_id
+    return to
+
+
 async def _place(request: SendMessage, context: Context) -> tuple[ServedTopic, int]:
     """The topic and queue that a reply names."""
     if complaint := names.topic_complaint(request.topic):
@@ -75,8 +98,8 @@ async def _place(request: SendMessage, context: Context) -> tuple[ServedTopic, i
             ResponseCode.NO_PERMISSION,
             f"Sending message to topic[{request.topic}] is forbidden.",
         )
-    topic = await context.node.topics.auto_create(
-        request.topic, request.default_topic, request.default_topic_queue_nums
+    topic = await creating.auto_create(
+        context, request.topic, request.default_topic, request.default_topic_queue_nums
     )
     if topic is None:
         raise Refusal(
@@ -93,11 +116,10 @@ async def _place(request: SendMessage, context: Context) -> tuple[ServedTopic, i
 
 
 async def _push(
-    request: SendMessage, context: Context, pairs: dict[str, str]
+    request: SendMessage, context: Context, to: ReplyTo | None, pairs: dict[str, str]
 ) -> str | None:
     """Give a reply to who asked; why that failed, or None where it has it."""
-    client_id = pairs.get(properties.REPLY_TO_CLIENT)
-    if client_id is None:
+    if to is None:
         return f"reply message properties[{properties.REPLY_TO_CLIENT}] is null"
     pushed_ms = now_ms()
     push = PushReplyMessage(
@@ -119,13 +141,13 @@ async def _push(
         unit_mode=request.unit_mode,
     )
     try:
-        answer = await ask_producer(context, client_id, push, context.body)
+        answer = await ask_producer(context, to, push, context.body)
     except NotConnectedError:
-        return f"push reply message fail, channel of <{client_id}> not found."
+        return f"push reply message fail, channel of <{to.client_id}> not found."
     except NoAnswerError as error:
-        return f"push reply message to {client_id} fail: {error}"
+        return f"push reply message to {to.client_id} fail: {error}"
     if answer.code:
-        return f"push reply message to {client_id} fail: {answer.remark}"
+        return f"push reply message to {to.client_id} fail: {answer.remark}"
     return None
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.processors import callbacks
+from gateway.processors import callbacks, creating
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
 from gateway.processors.needs import GET, UPDATE, on_group, on_topic, on_topic_if_given
@@ -131,7 +131,7 @@ async def clone_offsets(request: CloneGroupOffset, context: Context) -> Answer:
     """Have one group go on where another one is."""
     node = context.node
     source, target = request.src_group, request.dest_group
-    if await node.groups.ensure(target) is None:
+    if await creating.ensure_group(context, target) is None:
         raise Refusal(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
             f"Group {target:.200} does not exist",

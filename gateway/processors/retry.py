@@ -11,7 +11,7 @@ import random
 from typing import TYPE_CHECKING
 
 from gateway.node import names, storing
-from gateway.processors import lookup
+from gateway.processors import creating, lookup
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
 from gateway.processors.errors import code_of
@@ -121,7 +121,7 @@ async def dead_letters_if_exhausted(
 
 
 async def _group(context: Context, name: str) -> Group:
-    group = await context.node.groups.ensure(name)
+    group = await creating.ensure_group(context, name)
     if group is None:
         raise Refusal(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,

@@ -7,11 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.node import message_keys, message_types, names, storing
+from gateway.node.creations import TooLongError, TooManyError
 from gateway.node.delays import DELAYING
 from gateway.node.node import now_ms
 from gateway.node.owners import TakenError
 from gateway.node.timer.waiting import ASKED
-from gateway.processors import retry, timed
+from gateway.processors import creating, retry, timed
 from gateway.processors.context import LATER, Context, Later, Refusal, check_batch
 from gateway.processors.dispatch import handles
 from gateway.processors.half import is_half, store_half
@@ -111,12 +112,12 @@ async def _create_and_send(request: SendMessage, context: Context) -> Later:
         raise Refusal(ResponseCode.INVALID_PARAMETER, complaint)
     if request.topic in names.NOT_FOR_SENDING:
         raise _forbidden(request)
-    topics = context.node.topics
-    topic = await topics.auto_create(
-        request.topic, request.default_topic, request.default_topic_queue_nums
+    topic = await creating.auto_create(
+        context, request.topic, request.default_topic, request.default_topic_queue_nums
     )
     if topic is None and request.topic.startswith(names.RETRY_PREFIX):
-        topic = await topics.ensure_derived(request.topic, 1)
+        with creating.topic(context, request.topic):
+            topic = await context.node.topics.ensure_derived(request.topic, 1)
     if topic is None:
         raise Refusal(
             ResponseCode.TOPIC_NOT_EXIST,
@@ -188,7 +189,7 @@ def _send_with_care(
         unique_key = pairs[properties.UNIQ_KEY] = node.unique_keys.make()
         text = properties.dump(pairs)
     if properties.REPLY_TO_CLIENT in pairs:
-        _note_asker(request, context, pairs[properties.REPLY_TO_CLIENT])
+        text = _request_text(request, context, text, pairs)
     if pairs.pop(properties.POP_CK, None):
         text = properties.dump(pairs)
     store_ms = now_ms()
@@ -224,15 +225,30 @@ def _send_with_care(
     partition.append([record], store_ms, done)
 
 
-def _note_asker(request: SendMessage, context: Context, client_id: str) -> None:
-    """Know the client that waits for a reply, before its next heartbeat names it."""
+def _request_text(
+    request: SendMessage, context: Context, text: str, pairs: dict[str, str]
+) -> str:
+    """The properties of a request, with an address that replies are believed by.
+
+    The client that waits is known from then on, before its next heartbeat names it.
+    """
     # What is sent back is still the request of who sent it first.
-    if context.peer.forwarded or request.topic.startswith(names.RETRY_PREFIX):
-        return
-    with suppress(TakenError):
-        context.node.clients.register_producer(
-            context.peer, client_id, request.producer_group, context.principal
-        )
+    if request.topic.startswith(names.RETRY_PREFIX):
+        return text
+    client_id = pairs[properties.REPLY_TO_CLIENT]
+    if not context.peer.forwarded:
+        with suppress(TakenError, TooManyError, TooLongError):
+            context.node.clients.register_producer(
+                context.peer, client_id, request.producer_group, context.principal
+            )
+    addresses, principal = context.node.reply_to, context.principal
+    if addresses is None or principal is None:
+        return text
+    correlation_id = pairs.get(properties.CORRELATION_ID, "")
+    pairs[properties.REPLY_TO_CLIENT] = addresses.sign(
+        client_id, correlation_id, principal
+    )
+    return properties.dump(pairs)
 
 
 def _send_batch(

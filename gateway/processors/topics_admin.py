@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from gateway.node import attributes, message_types, names
-from gateway.processors import lookup
+from gateway.processors import creating, lookup
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
 from gateway.processors.needs import (
@@ -132,7 +132,8 @@ def _attributes(
 
 
 async def _put(topic: Topic, context: Context, *, everywhere: bool = False) -> None:
-    await context.node.topics.put(topic, everywhere=everywhere)
+    with creating.topic(context, topic.name):
+        await context.node.topics.put(topic, everywhere=everywhere)
     log.info(
         "topic set up",
         topic=topic.name,

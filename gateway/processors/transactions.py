@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gateway.node import names
 from gateway.node.node import now_ms
 from gateway.node.transactions import half as half_messages
+from gateway.node.transactions import not_found
 from gateway.node.transactions.ends import End
 from gateway.processors import lookup
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
@@ -100,7 +101,8 @@ async def _end_if_permitted(
     request: EndTransaction, context: Context, half: Half
 ) -> Answer | Later:
     # What the client says of the topic, if anything, counts for nothing.
-    await context.require(topic_need(half.topic, (PUB,)))
+    if not await context.may(topic_need(half.topic, (PUB,))):
+        raise not_found(request.tran_state_table_offset)
     return _end(request, context, half)
 
 
@@ -149,7 +151,8 @@ async def resume_check(request: ResumeCheckHalfMessage, context: Context) -> Ans
     identity = message_id.parse_offset_msg_id(request.msg_id or "").message_id
     record = await lookup.stored(context.node, identity, names.GIVEN_UP_TOPIC)
     half = half_messages.read(record)
-    await context.require(topic_need(half.topic, (UPDATE,)))
+    if not await context.may(topic_need(half.topic, (UPDATE,))):
+        raise lookup.missing(identity)
     await context.node.transactions.resume(half)
     return Answer()
 

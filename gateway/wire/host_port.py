@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import ipaddress
 
+_IPV4 = 4
+_IPV6_PREFIX = 64
+_MOST_NAME = 255
+
 
 def join(host: str, port: int) -> str:
     """The text of an address.
@@ -26,6 +30,19 @@ def split(address: str) -> tuple[str, int]:
     """
     host, _, port = address.rpartition(":")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def network(address: str) -> str:
+    """What one client has of addresses: the address, of IPv6 the network of 64 bits.
+
+    Whoever has one address of IPv6 has as many.
+    """
+    try:
+        if ipaddress.ip_address(address).version == _IPV4:
+            return address
+        return str(ipaddress.ip_network((address, _IPV6_PREFIX), strict=False))
+    except ValueError:
+        return address[:_MOST_NAME]
 
 
 def plain_ip(host: str) -> str:

@@ -34,8 +34,9 @@ from gateway.wire.message_id import parse_offset_msg_id
 from ropeway.client import compacted, queue_bounds
 from ropeway.client.admin_asking import AskingClient
 from ropeway.client.errors import BadResponseError
+from ropeway.client.inflating import MAX_ANSWER_BYTES
 from ropeway.client.lags import QueueLag, QueueSpan, read_lags
-from ropeway.client.received import read_all
+from ropeway.client.received import read_answer
 from ropeway.client.routes import DEFAULT_TOPIC
 from ropeway.client.sending import RETRY_PREFIX
 
@@ -289,7 +290,7 @@ class Admin(AskingClient):
             host_port.join(place.host, place.port),
             ViewMessage(offset=place.message_id, topic=topic),
         )
-        (message,) = read_all(response.body, "")
+        (message,) = await read_answer(response.body, "")
         return message
 
     async def query(
@@ -334,7 +335,7 @@ class Admin(AskingClient):
                 expect=(ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND),
             )
             if response.code == ResponseCode.SUCCESS:
-                found += read_all(response.body, name)
+                found += await read_answer(response.body, name, MAX_ANSWER_BYTES)
         # Brokers look up by a hash of the key.
         return [m for m in found if key == m.msg_id or key in m.keys]
 

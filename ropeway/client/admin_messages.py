@@ -17,8 +17,9 @@ from gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage, PullReply
 from gateway.wire.errors import MessageError
 from gateway.wire.message_id import parse_offset_msg_id
 from ropeway.client.errors import AdminError, ResponseError
+from ropeway.client.inflating import MAX_ANSWER_BYTES, MAX_BODY_BYTES
 from ropeway.client.message import Message
-from ropeway.client.received import read_all
+from ropeway.client.received import read_answer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -187,7 +188,8 @@ async def pull(
     after = answer.header(PullReply).next_begin_offset
     if answer.code != ResponseCode.SUCCESS:
         return [], after
-    return read_all(answer.body, queue.broker_name), after
+    found = await read_answer(answer.body, queue.broker_name, MAX_ANSWER_BYTES)
+    return found, after
 
 
 async def _offset_at(admin: Admin, queue: MessageQueue, time_ms: int) -> int:
@@ -210,7 +212,8 @@ def copy_of(message: ReceivedMessage, topic: str | None = None) -> Message:
     if message.compression is not None:
         raise AdminError(
             f"message {message.msg_id} is compressed by {message.compression}, which "
-            "cannot be undone here; allowed: none, or zlib"
+            "cannot be undone here; allowed: none, or zlib of a body of up to "
+            f"{MAX_BODY_BYTES} bytes"
         )
     own = message.properties
     return Message(

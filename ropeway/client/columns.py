@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import struct
-import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.wire import message as stored
 from gateway.wire.errors import MessageError
 from gateway.wire.message import head
 from ropeway.client.errors import BadResponseError
+from ropeway.client.inflating import inflate
 
 if TYPE_CHECKING:
     from gateway.wire.frame import Buffer
@@ -29,7 +29,7 @@ class Columns(NamedTuple):
     store_ms: list[int]
     born_ms: list[int]
     bodies: list[bytes]
-    """Decompressed, where this client can."""
+    """Decompressed, where this client can, and they become no longer than 16 MiB."""
     properties: list[bytes]
     """In wire form: see `gateway.wire.properties`."""
 
@@ -103,7 +103,5 @@ def decompressed(body: bytes, sys_flag: int) -> bytes:
     """A body as it was before its sender compressed it, where this client can."""
     if (sys_flag & stored.COMPRESSION_TYPE_MASK) >> 8 not in _ZLIB_TYPES:
         return body
-    try:
-        return zlib.decompress(body)
-    except zlib.error:
-        return body
+    inflated = inflate(body)
+    return body if inflated is None else inflated

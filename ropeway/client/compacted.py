@@ -10,7 +10,8 @@ from gateway.wire.commands.compaction import (
     GetLatest,
     TopicCompaction,
 )
-from ropeway.client.received import read_all
+from ropeway.client.inflating import MAX_ANSWER_BYTES
+from ropeway.client.received import read_answer
 
 if TYPE_CHECKING:
     from ropeway.client.instance import Instance
@@ -32,7 +33,7 @@ async def latest(instance: Instance, topic: str, key: str) -> ReceivedMessage | 
             expect=(ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND),
         )
         if response.code == ResponseCode.SUCCESS:
-            found += read_all(response.body, name)
+            found += await read_answer(response.body, name, MAX_ANSWER_BYTES)
     newest = max(found, key=lambda message: message.store_ms, default=None)
     return newest if newest is not None and newest.body else None
 

@@ -92,7 +92,8 @@ class ReceivedMessage(Struct, frozen=True, kw_only=True):
     """When it was stored, in milliseconds since 1970, by the broker's clock."""
     store_host: tuple[str, int]
     compression: str | None = None
-    """Set where `body` is still compressed, in a way that this client cannot undo."""
+    """Set where `body` is still compressed: in a way that this client cannot undo, or
+    it would become longer than 16 MiB."""
 
 
 class ConsumeResult(Enum):

@@ -15,7 +15,7 @@ from gateway.wire.commands.pull import (
     PullMessage,
     PullReply,
 )
-from ropeway.client.received import read_all
+from ropeway.client.received import read_answer
 from ropeway.client.routes import MASTER_ID
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Puller:
         self._suggested[queue] = reply.suggest_which_broker_id
         found: list[ReceivedMessage] = []
         if response.code == ResponseCode.SUCCESS:
-            found = read_all(response.body, queue.broker_name)
+            found = await read_answer(response.body, queue.broker_name)
         return Pulled(
             [message for message in found if subscription.wants(message.tags)],
             reply.next_begin_offset,

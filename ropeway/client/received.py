@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zlib
+import asyncio
 from typing import TYPE_CHECKING
 
 from gateway.wire import message as stored
@@ -10,6 +10,7 @@ from gateway.wire import properties as names
 from gateway.wire.errors import MessageError
 from gateway.wire.message_id import format_offset_msg_id
 from ropeway.client.errors import BadResponseError
+from ropeway.client.inflating import MAX_BODY_BYTES, inflate
 from ropeway.client.message import MessageQueue, ReceivedMessage
 from ropeway.client.sending import RETRY_PREFIX
 
@@ -30,19 +31,59 @@ def read_all(data: Buffer, broker_name: str) -> list[ReceivedMessage]:
     Raises:
         BadResponseError: The bytes are not stored messages.
     """
+    return [read_one(one, broker_name) for one in _decoded(data, broker_name)]
+
+
+async def read_answer(
+    data: Buffer, broker_name: str, most_bytes: int | None = None
+) -> list[ReceivedMessage]:
+    """As `read_all`, where what is compressed is undone on a thread.
+
+    Args:
+        data: Likewise.
+        broker_name: Likewise.
+        most_bytes: How long all bodies may become together; those beyond it stay
+            compressed. None: each alone is bounded.
+
+    Raises:
+        BadResponseError: Likewise.
+    """
+    messages = _decoded(data, broker_name)
+    if not any(one.sys_flag & stored.COMPRESSED_FLAG for one in messages):
+        return [read_one(one, broker_name) for one in messages]
+
+    def read() -> list[ReceivedMessage]:
+        left = MAX_BODY_BYTES * len(messages) if most_bytes is None else most_bytes
+        found = []
+        for one in messages:
+            found.append(read_one(one, broker_name, min(left, MAX_BODY_BYTES)))
+            if found[-1].compression is None:
+                left -= len(found[-1].body)
+        return found
+
+    return await asyncio.to_thread(read)
+
+
+def _decoded(data: Buffer, broker_name: str) -> list[stored.Message]:
     try:
-        return [
-            read_one(stored.decode(part), broker_name) for part in stored.split(data)
-        ]
+        return [stored.decode(part) for part in stored.split(data)]
     except MessageError as error:
         raise BadResponseError(f"broker {broker_name!r} sent {error}") from error
 
 
-def read_one(message: stored.Message, broker_name: str) -> ReceivedMessage:
-    """Give a stored message the shape that handlers get."""
+def read_one(
+    message: stored.Message, broker_name: str, most_bytes: int = MAX_BODY_BYTES
+) -> ReceivedMessage:
+    """Give a stored message the shape that handlers get.
+
+    Args:
+        message: The message.
+        broker_name: The broker that gave it.
+        most_bytes: A body that becomes longer stays compressed.
+    """
     properties = names.parse(message.properties)
     offset_msg_id = format_offset_msg_id(*message.store_host, message.message_id)
-    body, compression = _decompressed(message)
+    body, compression = _decompressed(message, most_bytes)
     topic = message.topic
     if topic.startswith(RETRY_PREFIX):
         topic = properties.get(names.RETRY_TOPIC, topic)
@@ -68,16 +109,16 @@ def read_one(message: stored.Message, broker_name: str) -> ReceivedMessage:
     )
 
 
-def _decompressed(message: stored.Message) -> tuple[bytes, str | None]:
+def _decompressed(message: stored.Message, most_bytes: int) -> tuple[bytes, str | None]:
     if not message.sys_flag & stored.COMPRESSED_FLAG:
         return message.body, None
     number = (message.sys_flag & stored.COMPRESSION_TYPE_MASK) >> 8
     name = _COMPRESSIONS.get(number, f"type {number}")
     if name != "zlib":
         return message.body, name
-    try:
-        return zlib.decompress(message.body), None
-    except zlib.error:
+    inflated = inflate(message.body, most_bytes) if most_bytes > 0 else None
+    if inflated is None:
         # A handler that sees `compression` can tell; an error here would block
         # the queue behind one bad message.
         return message.body, name
+    return inflated, None

@@ -5,32 +5,33 @@ from collections.abc import Callable
 
 import cramjam
 
-LARGEST_BYTES = 128 * 1024 * 1024
-"""No entry says that it is longer: Pulsar's own limit is 5 MiB unless configured."""
+LARGEST_BYTES = 16 * 1024 * 1024
+"""Of what an entry holds: RocketMQ's clients take no longer frame, and Pulsar's own
+producers end a batch at 128 KiB and an entry at 5 MiB, unless configured."""
 
 
-def _zlib(data: memoryview, size_bytes: int) -> bytes:
+def _zlib(data: memoryview, size_bytes: int) -> memoryview:
     # One byte more than allowed tells a longer payload from a whole one.
-    return zlib.decompressobj().decompress(data, size_bytes + 1)
+    return memoryview(zlib.decompressobj().decompress(data, size_bytes + 1))
 
 
-def _lz4(data: memoryview, size_bytes: int) -> bytes:
+def _lz4(data: memoryview, size_bytes: int) -> memoryview:
     out = bytearray(size_bytes)
     written = cramjam.lz4.decompress_block_into(data, out, output_len=size_bytes)
-    return bytes(out[:written])
+    return memoryview(out)[:written]
 
 
-def _zstd(data: memoryview, size_bytes: int) -> bytes:
+def _zstd(data: memoryview, size_bytes: int) -> memoryview:
     out = bytearray(size_bytes)
-    return bytes(out[: cramjam.zstd.decompress_into(data, out)])
+    return memoryview(out)[: cramjam.zstd.decompress_into(data, out)]
 
 
-def _snappy(data: memoryview, size_bytes: int) -> bytes:
+def _snappy(data: memoryview, size_bytes: int) -> memoryview:
     out = bytearray(size_bytes)
-    return bytes(out[: cramjam.snappy.decompress_raw_into(data, out)])
+    return memoryview(out)[: cramjam.snappy.decompress_raw_into(data, out)]
 
 
-COMPRESSIONS: dict[int, tuple[str, Callable[[memoryview, int], bytes]]] = {
+COMPRESSIONS: dict[int, tuple[str, Callable[[memoryview, int], memoryview]]] = {
     1: ("LZ4", _lz4),
     2: ("ZLIB", _zlib),
     3: ("ZSTD", _zstd),
@@ -62,4 +63,4 @@ def decompress(kind: int, data: memoryview, size_bytes: int) -> memoryview:
         raise ValueError(f"{name} that cannot be undone") from error
     if len(whole) != size_bytes:
         raise ValueError(f"{len(whole)} bytes or more of {name}; allowed: {size_bytes}")
-    return memoryview(whole)
+    return whole.toreadonly()

@@ -10,6 +10,9 @@ from storage.pulsar.errors import EntryError, WireError
 from storage.pulsar.frames import SIZE, decode_rest
 from storage.pulsar.protobuf import Message
 
+_SHORT_BYTES = 64 * 1024
+"""So much is inflated on the loop: a few hundred microseconds."""
+
 
 class Position(NamedTuple):
     """Where an entry is stored; positions of a topic grow."""
@@ -153,16 +156,30 @@ class Entry:
         """The properties that its producer gave it."""
         return properties_of(self.metadata)
 
-    @cached_property
+    @property
+    def takes_long(self) -> bool:
+        """Whether its payload should first be asked for on a thread."""
+        metadata = self.metadata
+        return metadata.compression != 0 and metadata.uncompressed_bytes > _SHORT_BYTES
+
+    @property
     def payload(self) -> memoryview:
         """What was sent, decompressed.
 
         Raises:
             EntryError: it is damaged, or a kind of entry that is not understood.
         """
+        payload = self._payload
+        if isinstance(payload, EntryError):
+            raise payload
+        return payload
+
+    @cached_property
+    def _payload(self) -> memoryview | EntryError:
+        # What is wrong is found once, too.
         reason = self._unreadable()
         if reason is not None:
-            raise EntryError(f"the entry at {self.position} {reason}")
+            return EntryError(f"the entry at {self.position} {reason}")
         stored = memoryview(self._frame)[self._rest.payload_at :]
         if self.metadata.compression == 0:
             return stored
@@ -171,7 +188,11 @@ class Entry:
                 self.metadata.compression, stored, self.metadata.uncompressed_bytes
             )
         except ValueError as error:
-            raise EntryError(f"the entry at {self.position}: {error}") from error
+            return EntryError(f"the entry at {self.position}: {error}")
+
+    def inflate(self) -> None:
+        """Find `payload`, on a thread; what is wrong is said when it is asked for."""
+        self._payload  # noqa: B018 - it stays
 
     def messages(self) -> Iterator[tuple[Metadata | BatchedMetadata, memoryview]]:
         """The messages in it: one, or those of a batch that compaction left.

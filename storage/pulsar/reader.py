@@ -1,12 +1,13 @@
 """A reader: gives the entries of a topic in order, over any number of connections.
 
 Law: where it goes on after a lost connection is known here alone, and is right after
-the last entry that it gave. So no entry is given twice, and none is left out but those
+the last entry that it took. So no entry is given twice, and none is left out but those
 that the topic has dropped.
 """
 
 import asyncio
 import uuid
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
@@ -60,6 +61,9 @@ class Reader:
         self._seated = asyncio.Event()
         """Set while there is a seat, and when there will be none again."""
         self._error: PulsarError | None = None
+        self._waiting: deque[Entry] = deque()
+        """Entries that were taken, of which the first is being inflated."""
+        self._inflating: asyncio.Task[None] | None = None
         self._reopener = Reopener(self._open_once, self._lose)
 
     async def open(self, start: Start, *, inclusive: bool, permits: int) -> None:
@@ -90,16 +94,20 @@ class Reader:
         """
         if self._error is not None:
             raise self._error
+        self._waiting.clear()
         await self._reopener.stop()
         await self._unseat()
+        self._waiting.clear()
         await self._begin(to, inclusive=inclusive)
 
     async def close(self) -> None:
         """Give no more entries."""
         if self._error is None:
             self._error = PulsarUnavailableError(f"{self._topic}: the reader is closed")
+        self._waiting.clear()
         await self._reopener.stop()
         await self._unseat()
+        self._waiting.clear()
         self._seated.set()
         self._client.forget(self)
 
@@ -167,7 +175,28 @@ class Reader:
         self._after = entry.position
         self._wanted -= 1
         self._refill()
-        self._received(entry)
+        if not self._waiting and not entry.takes_long:
+            self._received(entry)
+            return
+        self._waiting.append(entry)
+        if self._inflating is None:
+            loop = asyncio.get_running_loop()
+            self._inflating = loop.create_task(self._give_waiting())
+
+    async def _give_waiting(self) -> None:
+        """Give what waits in its order, each once it is inflated: one at a time."""
+        waiting = self._waiting
+        try:
+            while waiting:
+                entry = waiting[0]
+                if entry.takes_long:
+                    await asyncio.to_thread(entry.inflate)
+                # Meanwhile they may be wanted no more, or from elsewhere.
+                if waiting and waiting[0] is entry:
+                    waiting.popleft()
+                    self._received(entry)
+        finally:
+            self._inflating = None
 
     def _refill(self) -> None:
         """Let the broker have as many permits as entries are wanted.
@@ -194,6 +223,7 @@ class Reader:
     def _lose(self, error: PulsarError) -> None:
         if self._error is None:
             self._error = error
+            self._waiting.clear()
             self._seated.set()
             self._lost(error)
 

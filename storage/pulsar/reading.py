@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from storage.api import LogDamagedError, LogError, LogUnavailableError
+from storage.pulsar.compression import LARGEST_BYTES
 from storage.pulsar.entry import Position
 from storage.pulsar.errors import PulsarError
 from storage.pulsar.pack import peel
@@ -41,6 +43,10 @@ FIRST_PERMITS = 2
 MAX_PERMITS = 256
 
 
+class _TooFarAheadError(LogError):
+    """More has come than a session may hold; a new one asks for less at a time."""
+
+
 class Session:
     """One reader of a partition, and the packs that it has brought.
 
@@ -60,7 +66,8 @@ class Session:
         self._ahead_bytes = ahead_bytes
         self._packs: deque[Pack] = deque()
         self._bytes = 0
-        self._largest = 1
+        self.largest = 1
+        """How long a pack may be, as far as is known."""
         self._granted = FIRST_PERMITS
         """Packs that were asked for and have not come."""
         self._reached = offset
@@ -107,7 +114,7 @@ class Session:
     def _ask(self) -> None:
         """Have as much on its way as there is room for."""
         room = self._ahead_bytes - self._bytes
-        wanted = min(max(room // self._largest, 0), MAX_PERMITS)
+        wanted = min(max(room // self.largest, 0), MAX_PERMITS)
         if not self._packs:
             wanted = max(wanted, 1)
         # In larger steps than one, for each is a frame.
@@ -132,10 +139,13 @@ class Session:
         self.partition.positions.add(pack.base_offset, pack.times[0], *entry.position)
         self._packs.append(pack)
         self._bytes += pack.length
-        self._largest = max(self._largest, pack.length)
+        self.largest = max(self.largest, pack.length)
         self._next = pack.end
         self._reached = max(self._reached, pack.end)
         self._came.set()
+        if self._bytes > self._ahead_bytes + LARGEST_BYTES:
+            # Small entries came first, and so very many were asked for.
+            self._fail(_TooFarAheadError(f"{self._bytes} bytes ahead"))
 
     def _check(self, entry: Entry, pack: Pack) -> None:
         """See that an entry may follow the one before."""
@@ -198,6 +208,11 @@ class Readers:
 
     async def read(self, partition: PulsarPartition, gathering: Gathering) -> Chunk:
         """Gather one read's answer, as soon as there is something."""
+        while True:
+            with suppress(_TooFarAheadError):
+                return await self._read(partition, gathering)
+
+    async def _read(self, partition: PulsarPartition, gathering: Gathering) -> Chunk:
         async with self._turns:
             session = await self._session(partition, gathering.offset)
             try:
@@ -225,6 +240,11 @@ class Readers:
         cached = partition.cached_pack(offset)
         if cached is not None:
             return peel(cached)
+        while True:
+            with suppress(_TooFarAheadError):
+                return await self._read_pack(partition, offset)
+
+    async def _read_pack(self, partition: PulsarPartition, offset: int) -> Pack | None:
         async with self._turns:
             session = await self._session(partition, offset)
             try:
@@ -270,6 +290,8 @@ class Readers:
         if self._count >= self._settings.readers:
             self._drop_oldest([one for each in self._sessions.values() for one in each])
         session = Session(partition, offset, self._settings.read_ahead_bytes)
+        others = self._sessions.get(partition, ())
+        session.largest = max((one.largest for one in others), default=1)
         try:
             session.reader = await self._client.reader(
                 partition.full_name,

@@ -122,7 +122,7 @@ class SharedAppender:
         if self._refusal is not None:
             raise LogUnavailableError(self._refusal)
         self._refuse_when_busy()
-        entry = outgoing([self._converter.native(one[0]) for one in records])
+        entry = outgoing(self._converter.native([one[0] for one in records]))
         try:
             self._producer.send(
                 entry.payload,

@@ -14,6 +14,10 @@ LEVEL = 3
 """zstd's own default: 300 MB/s on one core, and most of what higher levels save."""
 
 
+LARGEST_BYTES = 16 * 1024 * 1024
+"""Of a block: it has 1 MiB, or one record, of which the log takes 16 MiB at most."""
+
+
 def complaint(compression: Compression) -> str | None:
     """Why a compression cannot be had here; None where it can."""
     if compression == "none":
@@ -41,6 +45,10 @@ def decompress(code: int, stored: bytes | memoryview, raw_bytes: int) -> bytes:
     if code == CODES["none"]:
         raw = bytes(stored)
     elif code == CODES["zstd"]:
+        if raw_bytes > LARGEST_BYTES:
+            raise ValueError(
+                f"block of {raw_bytes} bytes, says its index; allowed: {LARGEST_BYTES}"
+            )
         try:
             # Into memory of the promised size: a bomb fails instead of growing.
             buffer = bytearray(raw_bytes)

@@ -182,6 +182,7 @@ class Fetcher:
             value = await self._checked(
                 segment, "keys", lambda: segments.decode_keys(data, index.about)
             )
+            self._keep((segment.name, what), value, len(data))
         else:
             place, size = index.places[what], index.blocks[what].stored_bytes
             async with self._requests:
@@ -189,7 +190,8 @@ class Fetcher:
             value = await self._checked(
                 segment, "data", lambda: opened(index, what, data)
             )
-        self._keep((segment.name, what), value, len(data))
+            # What it takes in memory, which may be a thousand times what was fetched.
+            self._keep((segment.name, what), value, len(value.data))
         return value
 
     async def _checked(

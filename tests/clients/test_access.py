@@ -46,7 +46,8 @@ accounts:
     secretKey: {secret}
     defaultTopicPerm: DENY
     defaultGroupPerm: SUB
-    topicPerms: [orders=PUB|SUB, shown=SUB]
+    topicPerms:
+      [orders=PUB|SUB, asked=PUB|SUB, shown=SUB, DefaultCluster_REPLY_TOPIC=PUB]
     groupPerms: [others=DENY]
 """
 numbers = itertools.count()
@@ -76,7 +77,7 @@ def guarded(folder: Path) -> Iterator[Ropeway]:
         root = Credentials(access_key=ROOT, secret_key=SECRET)
         config = ClientConfig(credentials=root, request_timeout_s=60)
         async with Admin(server.name_server, config=config) as admin:
-            for topic in ("orders", "shown", "hidden"):
+            for topic in ("orders", "asked", "shown", "hidden"):
                 await admin.create_topic(topic, 1)
 
     try:
@@ -145,3 +146,24 @@ def test_who_may_sends_and_receives_and_who_may_not_is_told_so(
         )
     )
     assert consumer.stop() == []
+
+
+@each(JAVA_5, JAVA_4, GO)
+def test_a_request_is_answered_by_who_received_it(
+    client: Client, signing: Callable[[Client], Session]
+) -> None:
+    session = signing(client)
+    who = {"access_key": USER, "secret_key": SECRET}
+    number = next(numbers)
+    answering = session.start(
+        "answer", topic="asked", group=f"repliers-{number}", **who
+    )
+    asked = session.call(
+        "request", topic="asked", messages=[{"body": f"ask {number}"}], **who
+    )
+    (replied,) = asked.wait_for(1, "replied")
+    assert replied["reply"] == f"re: ask {number}"
+    # The signature is the cluster's business: who asked reads its own client id.
+    assert "!" not in replied["properties"]["REPLY_TO_CLIENT"]
+    answering.wait_for(1, "sent")
+    answering.stop()

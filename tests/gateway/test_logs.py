@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import logging, pathlib, structlog
 from gateway import logs
@@ -20,9 +22,48 @@ logging.getLogger("asyncio").warning("slow %s", "callback")
 """
 
 
-def lines(level: str, form: str) -> list[str]:
+HOSTILE = "x\r\ntime=2026 level=info event=forged \x1b[2J\x9b2J\u202e\u2028\x00\ud800"
+QUOTING = """
+import logging, structlog
+from gateway import logs
+logs.configure("info", {form!r})
+hostile = {hostile!r}
+log = structlog.get_logger()
+log.warning("refused", topic=hostile, reason=ValueError(hostile), settings=[hostile])
+log.warning("refused: " + hostile)
+logging.getLogger("grpc").warning("refused %s", hostile)
+try:
+    raise ValueError(hostile)
+except ValueError as error:
+    log.error("request failed", exc_info=error)
+"""
+REPEATING = """
+import logging, structlog, time
+from gateway import logs
+logs.configure("info", "json")
+time.monotonic = lambda: 1.0
+log = structlog.get_logger()
+for number in range(150):
+    log.warning("connection closed", client=number)
+    logging.getLogger("asyncio").warning("slow %s", number)
+log.info("another kind")
+time.monotonic = lambda: 1.15
+log.warning("connection closed", client="later")
+log.warning("connection closed", client="too soon")
+logging.getLogger("grpc").warning("no flood")
+log.warning("refused", left_out=7)
+for number in range(100):
+    log.warning("refused", left_out=1)
+time.monotonic = lambda: 2.0
+log.warning("refused", left_out=7)
+for number in range(2000):
+    log.warning("kind " + str(number))
+"""
+
+
+def lines(level: str, form: str, program: str | None = None) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(level=level, form=form)],
+        [sys.executable, "-c", program or PROGRAM.format(level=level, form=form)],
         check=True,
         capture_output=True,
         text=True,
@@ -42,8 +83,8 @@ def test_text_is_key_value_with_time_level_and_event_first():
         first,
     )
     assert re.fullmatch(f'{time} level=error event="request failed"', second)
-    assert traceback[0] == "Traceback (most recent call last):"
-    assert traceback[-1] == "ValueError: no"
+    assert traceback[0] == "  Traceback (most recent call last):"
+    assert traceback[-1] == "  ValueError: no"
     assert re.fullmatch(f'{time} level=warning event="slow callback"', last)
 
 
@@ -60,3 +101,34 @@ def test_less_important_lines_are_left_out():
     assert "request failed" in shown[0]
     assert not any("slow" in line or "topic" in line for line in shown)
     assert any("not wanted" in line for line in lines("debug", "text"))
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_nothing_that_is_quoted_forges_a_line_or_commands_a_terminal(form: str):
+    program = QUOTING.format(form=form, hostile=HOSTILE)
+    shown = lines("info", form, program)
+    own = [one for one in shown if not one.startswith("  ")]
+    assert len(own) == 4
+    assert all(one.isprintable() for one in shown)
+    assert all(one.startswith("  ") for one in shown if one not in own)
+    if form == "json":
+        first = json.loads(own[0])
+        assert first["topic"] == first["settings"][0]
+        assert first["topic"].startswith("x\r\ntime=2026 level=info")
+        assert HOSTILE in json.loads(own[3])["exception"]
+
+
+def test_lines_of_one_kind_are_limited_and_those_left_out_counted():
+    said = [json.loads(one) for one in lines("info", "json", REPEATING)]
+    by_kind: dict[str, list[dict]] = {}
+    for one in said:
+        by_kind.setdefault(one["event"].split()[0], []).append(one)
+    closed = by_kind["connection"]
+    assert [one["client"] for one in closed] == [*range(100), "later"]
+    assert closed[-1]["left_out"] == 50
+    assert all("left_out" not in one for one in closed[:-1])
+    assert len(by_kind["slow"]) == 100
+    assert len(by_kind["another"]) == len(by_kind["no"]) == 1
+    # The audit log's own count is added to.
+    assert [one["left_out"] for one in by_kind["refused"]] == [7, *[1] * 99, 8]
+    assert len(by_kind["kind"]) == 2000

@@ -6,6 +6,6 @@ transactions ended; `checks` asks producers; `Transactions` joins them.
 """
 
 from gateway.node.transactions.ending import TransactionError
-from gateway.node.transactions.service import Transactions
+from gateway.node.transactions.service import Transactions, not_found
 
-__all__ = ["TransactionError", "Transactions"]
+__all__ = ["TransactionError", "Transactions", "not_found"]

@@ -282,20 +282,20 @@ class Transactions:
     def _place(self, offset: int) -> tuple[Partition, int]:
         topic = self._topics.get(names.HALF_TOPIC)
         if topic is None:
-            raise _not_found(offset)
+            raise not_found(offset)
         partition = topic.partitions[0]
         current = self._book.current(offset)
         offset = offset if current is None else current
         if not partition.first <= offset < partition.end:
-            raise _not_found(offset)
+            raise not_found(offset)
         return partition, offset
 
     def _read(self, offset: int, data: Sequence[Buffer]) -> Half:
         if not data:
-            raise _not_found(offset)
+            raise not_found(offset)
         half = half_messages.read(data[0])
         if half.offset != offset:
-            raise _not_found(offset)
+            raise not_found(offset)
         return half
 
     async def resume(self, half: Half) -> None:
@@ -323,7 +323,8 @@ class Transactions:
         self.opened(half_messages.read(record.data))
 
 
-def _not_found(offset: int) -> TransactionError:
+def not_found(offset: int) -> TransactionError:
+    """What is answered where there is no half message, or none for the client."""
     return TransactionError(
         f"Find prepared transaction message failed: there is none at offset {offset}"
     )

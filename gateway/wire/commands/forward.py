@@ -34,6 +34,8 @@ class Relay(Header, frozen=True):
     """
 
     client_id: str
+    owner: str | None = None
+    """`ReplyTo.owner`: whose the client has to be; None: anybody's."""
 
 
 @request(RequestCode.ROPEWAY_ASK)

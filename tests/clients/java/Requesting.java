@@ -6,6 +6,7 @@ import java.util.Map;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.utils.MessageUtil;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
@@ -46,7 +47,9 @@ final class Requesting {
     /** Consumes a topic and replies to each message with its body behind "re: ". */
     static void answer(Command command) throws Exception {
         DefaultMQProducer producer = Producing.open(command);
-        var consumer = new DefaultMQPushConsumer(command.text("group"));
+        var consumer = new DefaultMQPushConsumer(
+            command.text("group"), Options.hook(command),
+            new AllocateMessageQueueAveragely());
         Options.apply(command, consumer);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(command.text("topic"), "*");

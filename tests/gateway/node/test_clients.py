@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from acl.api import Channel, Source
 from gateway.node.clients import EXPIRY_MS, MAX_ELSEWHERE, Clients
 from gateway.wire.bodies import ConsumerData, SubscriptionData
 from tests.remoting import looped
@@ -13,6 +14,7 @@ class Link:
     language = "JAVA"
     version = 1
     address = "127.0.0.1:1"
+    source = Source("127.0.0.1", Channel.REMOTING)
 
     def push(self, *_data):
         raise AssertionError("the test notes notifications itself")

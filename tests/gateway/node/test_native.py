@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import zlib
 from types import SimpleNamespace
 from typing import Any
@@ -123,7 +124,7 @@ def test_a_flag_that_is_none_is_0(text, flag):
 def test_what_rocketmq_sends_comes_back_as_it_was():
     pairs = {"TAGS": "T", "KEYS": "a b", "UNIQ_KEY": "u", "__SHARDINGKEY": "s"}
     sent = stored(pairs, flag=-5, born_host=("::1", 77))
-    native = converter().native(sent)
+    (native,) = converter().native([sent])
     assert (native.body, native.key, native.event_ms) == (b"body", "s", 1000)
     assert "CLUSTER" not in native.properties, "what brokers add is no news"
     one, seen, _, _ = read(dict(native.properties), key=native.key)
@@ -135,14 +136,14 @@ def test_what_rocketmq_sends_comes_back_as_it_was():
     ("pairs", "key"), [({}, None), ({"KEYS": "a b"}, "a"), ({"KEYS": " "}, None)]
 )
 def test_the_first_word_of_keys_is_the_native_key(pairs, key):
-    assert converter().native(stored(pairs)).key == key
+    assert converter().native([stored(pairs)])[0].key == key
 
 
 @pytest.mark.parametrize("kind", [0, 3])
 def test_native_clients_get_bodies_inflated(kind):
     flags = message.COMPRESSED_FLAG | kind << 8
     sent = stored({}, body=zlib.compress(b"long" * 100), sys_flag=flags)
-    assert converter().native(sent).body == b"long" * 100
+    assert converter().native([sent])[0].body == b"long" * 100
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ def test_native_clients_get_bodies_inflated(kind):
 )
 def test_a_body_that_is_not_inflated_says_so_and_is_compressed_for_rocketmq(kind, body):
     flags = message.COMPRESSED_FLAG | kind << 8
-    native = converter().native(stored({}, body=body, sys_flag=flags))
+    (native,) = converter().native([stored({}, body=body, sys_flag=flags)])
     assert native.body == body
     assert native.properties["ROCKETMQ_COMPRESSION"] == str(kind)
     one, pairs, _, _ = read(dict(native.properties))
@@ -167,6 +168,23 @@ def test_a_body_that_is_not_inflated_says_so_and_is_compressed_for_rocketmq(kind
     assert pairs == {"UNIQ_KEY": UNIQUE}
 
 
+def test_a_batch_of_bombs_becomes_no_longer_than_one_body_may():
+    bomb = zlib.compress(bytes(MAX_BODY_BYTES // 2))
+    sent = stored({}, body=bomb, sys_flag=message.COMPRESSED_FLAG)
+    plain = stored({}, body=b"plain")
+    tracemalloc.start()
+    try:
+        made = converter().native([sent] * 1000 + [plain])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [len(one.body) for one in made[:2]] == [MAX_BODY_BYTES // 2] * 2
+    assert {one.body for one in made[2:-1]} == {bomb}
+    assert {one.properties["ROCKETMQ_COMPRESSION"] for one in made[2:-1]} == {"0"}
+    assert made[-1].body == b"plain"
+    assert peak < 6 * MAX_BODY_BYTES
+
+
 @pytest.mark.parametrize("text", ["", "zlib", "-1", "4"])
 def test_a_compression_that_is_none_is_none(text):
     assert read({"ROCKETMQ_COMPRESSION": text})[0].sys_flag == 0
@@ -174,7 +192,7 @@ def test_a_compression_that_is_none_is_none(text):
 
 def test_a_compacted_topics_messages_have_all_of_their_keys_for_a_key():
     pairs = {"KEYS": "a b", properties.SHARDING_KEY: "s"}
-    native = converter({"cleanup.policy": "COMPACTION"}).native(stored(pairs))
+    (native,) = converter({"cleanup.policy": "COMPACTION"}).native([stored(pairs)])
     assert native.key == "a b"
     assert native.properties[properties.SHARDING_KEY] == "s"
     _, again, _, _ = read({"KEYS": "a b"}, key="a b")

@@ -19,6 +19,18 @@ def test_addresses_go_to_text_and_back(host: str, port: int, text: str) -> None:
     assert host_port.split(text) == (host, port)
 
 
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
+        ("no address " * 30, ("no address " * 30)[:255]),
+    ],
+)
+def test_one_client_has_a_whole_network_of_ipv6(address: str, network: str) -> None:
+    assert host_port.network(address) == network
+
+
 @pytest.mark.parametrize("text", ["", "localhost", "localhost:", "[::1]", "h:p"])
 def test_an_address_without_a_port_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="invalid literal"):

@@ -1,5 +1,6 @@
 """Stored messages as their readers see them."""
 
+import threading
 import zlib
 
 import msgspec
@@ -7,8 +8,12 @@ import pytest
 
 from gateway.wire import message as stored
 from gateway.wire import properties as names
-from ropeway.client import BadResponseError
-from ropeway.client.received import read_all, read_one
+from ropeway.client import BadResponseError, received
+from ropeway.client.columns import read_columns
+from ropeway.client.inflating import MAX_BODY_BYTES
+from ropeway.client.received import read_all, read_answer, read_one
+from tests.ropeway.client.scenario import scenario
+from tests.ropeway.client.test_inflating import bomb
 
 PLAIN = stored.Message(
     topic="t",
@@ -63,3 +68,46 @@ def test_a_pulls_body_is_cut_into_messages():
 def test_bytes_that_are_no_messages_are_an_error_of_the_broker(cut):
     with pytest.raises(BadResponseError, match="broker 'b' sent"):
         read_all(stored.encode(PLAIN)[:cut], "b")
+
+
+def test_a_bomb_stays_compressed_and_is_named():
+    body = bomb(MAX_BODY_BYTES + (1 << 20))
+    message = read_one(changed(body=body, sys_flag=1), "b")
+    assert (message.body, message.compression) == (body, "zlib")
+    data = stored.encode(changed(body=body, sys_flag=1))
+    assert read_columns(data, 0, 100).bodies == [body]
+
+
+@scenario
+async def test_what_is_compressed_is_undone_on_a_thread(monkeypatch):
+    threads = []
+    inflate = received.inflate
+
+    def noting(*given):
+        threads.append(threading.current_thread())
+        return inflate(*given)
+
+    monkeypatch.setattr(received, "inflate", noting)
+    data = stored.encode(changed(body=zlib.compress(b"long"), sys_flag=1))
+    (found,) = await read_answer(data, "b")
+    assert found.body == b"long"
+    assert threading.main_thread() not in threads
+    assert len(threads) == 1
+    plain = stored.encode(PLAIN)
+    assert [one.body for one in await read_answer(plain, "b")] == [b"body"]
+    assert len(threads) == 1
+    with pytest.raises(BadResponseError):
+        await read_answer(plain[:9], "b")
+
+
+@scenario
+async def test_all_bodies_of_a_look_up_are_bounded_together():
+    body = bomb(1 << 20)
+    packed = [changed(body=body, sys_flag=1, queue_offset=at) for at in range(5)]
+    data = b"".join(map(stored.encode, [*packed, PLAIN]))
+    found = await read_answer(data, "b", 3 << 20)
+    assert [one.compression for one in found] == [None] * 3 + ["zlib"] * 2 + [None]
+    assert found[3].body == body
+    assert found[5].body == b"body"
+    whole = await read_answer(data, "b")
+    assert {one.compression for one in whole} == {None}

@@ -29,8 +29,8 @@ class Verbatim:
         assert len(place.unique) == 32
         return self.known.get(body) or Record(body, 0, ())
 
-    def native(self, record: bytes) -> NativeMessage:
-        return NativeMessage(record, {})
+    def native(self, records: Sequence[bytes]) -> list[NativeMessage]:
+        return [NativeMessage(one, {}) for one in records]
 
 
 class SharedPartition:
@@ -95,5 +95,5 @@ class Noting:
         self.seen.append((message, place))
         return Record(b"%d %s" % (place.offset, bytes(message.body)), 0, ())
 
-    def native(self, record: bytes) -> NativeMessage:
-        return NativeMessage(record, {})
+    def native(self, records: Sequence[bytes]) -> list[NativeMessage]:
+        return [NativeMessage(one, {}) for one in records]

@@ -18,7 +18,7 @@ from tests.storage.pulsar.logs import settings_for
 from tests.system.pulsar import Pulsar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
     from storage.api import RecordParts
     from storage.native import Place
@@ -31,9 +31,9 @@ pytestmark = [pytest.mark.jvm, pytest.mark.server]
 class Keyed:
     """Records `key=value` are messages with that key, whose payload is the value."""
 
-    def native(self, data: bytes) -> NativeMessage:
-        key, _, value = bytes(data[4:]).partition(b"=")
-        return NativeMessage(value, {}, key.decode())
+    def native(self, records: Sequence[bytes]) -> list[NativeMessage]:
+        pairs = [bytes(data[4:]).partition(b"=") for data in records]
+        return [NativeMessage(value, {}, key.decode()) for key, _, value in pairs]
 
     def record(self, message: NativeMessage, place: Place) -> RecordParts:
         del place

@@ -1,5 +1,6 @@
 """Payloads that native producers compressed; those they say are something else."""
 
+import tracemalloc
 import zlib
 
 import cramjam
@@ -14,6 +15,13 @@ BY_KIND = {
     3: bytes(cramjam.zstd.compress(TEXT)),
     4: bytes(cramjam.snappy.compress_raw(TEXT)),
 }
+BOMB_OF = {
+    1: lambda data: bytes(cramjam.lz4.compress_block(data, store_size=False)),
+    2: zlib.compress,
+    3: lambda data: bytes(cramjam.zstd.compress(data)),
+    4: lambda data: bytes(cramjam.snappy.compress_raw(data)),
+}
+BOMBS = {kind: make(bytes(4 * LARGEST_BYTES)) for kind, make in BOMB_OF.items()}
 
 
 @pytest.mark.parametrize("kind", BY_KIND)
@@ -43,3 +51,31 @@ def test_an_unknown_compression_is_named_with_those_that_are_known():
 def test_no_memory_is_taken_for_a_size_that_nothing_has(size):
     with pytest.raises(ValueError, match=rf"{size} bytes of ZSTD; allowed: 0 to"):
         decompress(3, memoryview(BY_KIND[3]), size)
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_a_bomb_takes_no_more_memory_than_its_entry_may_have(kind):
+    tracemalloc.start()
+    try:
+        for said in (1 << 10, LARGEST_BYTES):
+            with pytest.raises(ValueError, match=r"that cannot be undone|; allowed: "):
+                decompress(kind, memoryview(BOMBS[kind]), said)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # zlib grows what it makes by doubling.
+    assert peak < 2.5 * LARGEST_BYTES
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_the_largest_payload_is_whole_and_not_copied(kind):
+    whole = bytes(LARGEST_BYTES)
+    packed = BOMB_OF[kind](whole)
+    tracemalloc.start()
+    try:
+        assert len(decompress(kind, memoryview(packed), LARGEST_BYTES)) == LARGEST_BYTES
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # zlib grows what it makes by doubling.
+    assert peak < 2.5 * LARGEST_BYTES

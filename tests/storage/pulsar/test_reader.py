@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
+import zlib
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from storage.pulsar.client import PulsarClient
@@ -21,8 +24,10 @@ from storage.pulsar.commands import (
     Success,
     encode_command,
 )
+from storage.pulsar.compression import COMPRESSIONS, LARGEST_BYTES
 from storage.pulsar.entry import Entry, Metadata, Position
 from storage.pulsar.errors import (
+    EntryError,
     NotAllowedError,
     PulsarError,
     PulsarUnavailableError,
@@ -31,6 +36,7 @@ from storage.pulsar.errors import (
 from storage.pulsar.frames import payload_frame
 from tests.remoting import looped
 from tests.storage.pulsar.broker import TOPIC, FakeBroker, Peer, running
+from tests.storage.pulsar.test_entry import made
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -39,6 +45,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 60
 LEDGER = 4
+LONG = b"long" * 100_000
 
 
 class Reading:
@@ -52,6 +59,9 @@ class Reading:
         self.came: list[int] = []
         self.lost: list[PulsarError] = []
         self.reader: Reader
+        self.long: set[int] = set()
+        """Entries whose payload is compressed, and long."""
+        self.payloads: list[bytes] = []
         self._next = 0
         self._permits = 0
         self._changed = asyncio.Event()
@@ -76,6 +86,7 @@ class Reading:
 
     def receive(self, entry: Entry) -> None:
         self.came.append(entry.position.entry)
+        self.payloads.append(bytes(entry.payload))
         self._changed.set()
 
     def lose(self, error: PulsarError) -> None:
@@ -106,7 +117,13 @@ class Reading:
         size = self.sizes[number]
         delivery = Delivery(consumer_id, MessageId(LEDGER, number))
         metadata = Metadata("w", number, 1, num_messages=size if size > 1 else None)
-        frame = payload_frame(encode_command(delivery), metadata.encode(), [b"x"])
+        payload = b"x"
+        if number in self.long:
+            said = msgspec.structs.replace(
+                metadata, compression=2, uncompressed_bytes=len(LONG)
+            )
+            metadata, payload = said, zlib.compress(LONG, 1)
+        frame = payload_frame(encode_command(delivery), metadata.encode(), [payload])
         return b"".join(frame)
 
 
@@ -285,3 +302,86 @@ async def test_a_closed_reader_gives_nothing():
             await reader.last_position()
         assert one.came == [0]
         assert one.lost == []
+
+
+@looped
+async def test_what_is_long_is_inflated_on_a_thread_and_nothing_overtakes_it(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    threads = []
+    undo = COMPRESSIONS[2][1]
+
+    def noting(data: memoryview, size_bytes: int) -> memoryview:
+        threads.append(threading.current_thread())
+        return undo(data, size_bytes)
+
+    monkeypatch.setitem(COMPRESSIONS, 2, ("ZLIB", noting))
+    async with reading() as topic:
+        topic.long = {1, 2, 5}
+        await topic.open()
+        assert await topic.until(20) == list(range(20))
+        assert [len(one) for one in topic.payloads] == [
+            len(LONG) if number in topic.long else 1 for number in range(20)
+        ]
+    assert len(threads) == 3
+    assert threading.main_thread() not in threads
+
+
+@looped
+async def test_what_is_being_inflated_is_not_given_after_a_seek_or_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    goes_on = threading.Event()
+    undo = COMPRESSIONS[2][1]
+
+    def waiting(data: memoryview, size_bytes: int) -> memoryview:
+        assert goes_on.wait(TIMEOUT_S)
+        return undo(data, size_bytes)
+
+    monkeypatch.setitem(COMPRESSIONS, 2, ("ZLIB", waiting))
+    try:
+        async with reading() as topic:
+            topic.long = {2}
+            reader = await topic.open()
+            assert await topic.until(2) == [0, 1]
+            seeking = asyncio.ensure_future(reader.seek(Position(LEDGER, 10)))
+            await seeking
+            goes_on.set()
+            assert await topic.until(12) == [0, 1, *range(10, 20)]
+            goes_on.clear()
+            await reader.seek(Position(LEDGER, 2))
+            await reader.close()
+            goes_on.set()
+            inflating = reader._inflating
+            if inflating is not None:
+                await inflating
+            assert topic.came == [0, 1, *range(10, 20)]
+    finally:
+        goes_on.set()
+
+
+@looped
+async def test_a_bomb_is_an_entry_that_cannot_be_read_and_is_tried_once(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    tried = []
+    undo = COMPRESSIONS[2][1]
+
+    def noting(data: memoryview, size_bytes: int) -> memoryview:
+        tried.append(size_bytes)
+        return undo(data, size_bytes)
+
+    monkeypatch.setitem(COMPRESSIONS, 2, ("ZLIB", noting))
+    metadata = Metadata("w", 1, 1, compression=2, uncompressed_bytes=LARGEST_BYTES)
+    bomb = zlib.compress(bytes(4 * LARGEST_BYTES))
+    entry = made(metadata, bomb)
+    assert entry.takes_long
+    entry.inflate()
+    for _ in range(3):
+        with pytest.raises(EntryError, match=r"or more of ZLIB; allowed: 16777216"):
+            _ = entry.payload
+    assert tried == [LARGEST_BYTES]
+    said = msgspec.structs.replace(metadata, uncompressed_bytes=LARGEST_BYTES + 1)
+    with pytest.raises(EntryError, match="16777217 bytes of ZLIB; allowed: 0 to"):
+        _ = made(said, bomb).payload
+    assert tried == [LARGEST_BYTES]

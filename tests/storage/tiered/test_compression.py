@@ -1,10 +1,17 @@
 """Blocks come back as they were, and no larger than was promised."""
 
 import sys
+import tracemalloc
 
 import pytest
 
-from storage.tiered.compression import CODES, complaint, compress, decompress
+from storage.tiered.compression import (
+    CODES,
+    LARGEST_BYTES,
+    complaint,
+    compress,
+    decompress,
+)
 
 
 @pytest.mark.parametrize("code", CODES.values())
@@ -36,3 +43,21 @@ def test_a_missing_library_is_named_with_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "cramjam", None)
     assert complaint("none") is None
     assert "pip install ropeway[tier]" in complaint("zstd")
+
+
+def test_no_memory_is_taken_for_a_block_that_nobody_makes():
+    bomb = compress(CODES["zstd"], bytes(8 * LARGEST_BYTES))
+    tracemalloc.start()
+    try:
+        for promised in (8 * LARGEST_BYTES, LARGEST_BYTES + 1, (1 << 32) - 1):
+            with pytest.raises(ValueError, match=rf"block of {promised} .*: 16777216"):
+                decompress(CODES["zstd"], bomb, promised)
+        with pytest.raises(ValueError, match="zstd"):
+            decompress(CODES["zstd"], bomb, LARGEST_BYTES)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * LARGEST_BYTES
+    whole = bytes(LARGEST_BYTES)
+    stored = compress(CODES["zstd"], whole)
+    assert decompress(CODES["zstd"], stored, LARGEST_BYTES) == whole

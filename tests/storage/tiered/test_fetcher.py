@@ -126,3 +126,20 @@ def test_what_is_gone_is_told_from_what_was_lost():
         await fetcher.close()
 
     asyncio.run(main())
+
+
+def test_a_block_counts_as_what_it_takes_inflated():
+    async def main():
+        provider = Faulty()
+        made = encoded(["x" * (BLOCK_BYTES - 100)] * 40, compression="zstd")
+        await put(provider, made)
+        segment = Segment(made.name, 0, 0, 0, 0, 40)
+        fetcher = Fetcher(provider, SETTINGS, lambda _: True)
+        for number in range(40):
+            await fetcher.fetch(MissingError(segment, number))
+            held = [one for one in fetcher._kept.values() if hasattr(one[0], "data")]
+            taken = sum(len(block.data) for block, _ in held)
+            assert taken <= fetcher.bytes <= SETTINGS.cache_bytes
+        await fetcher.close()
+
+    asyncio.run(main())

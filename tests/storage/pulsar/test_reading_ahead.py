@@ -1,0 +1,96 @@
+"""What a cold reader has asked for ahead is bounded, whatever comes."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from storage.pulsar.compression import LARGEST_BYTES
+from storage.pulsar.pack import encode
+from storage.pulsar.reading import Readers
+from storage.pulsar.settings import PulsarLogSettings
+from storage.pulsar.terms import after
+from tests.contracts.log import record
+from tests.remoting import looped
+from tests.storage.pulsar.test_reading import Named, stored
+
+if TYPE_CHECKING:
+    from storage.pulsar.client import PulsarClient
+    from storage.pulsar.finding import Finder
+    from storage.pulsar.partition import PulsarPartition
+
+SMALL, LARGE = 300, 30
+LARGE_BYTES = 4 * 1024 * 1024
+
+
+class Partition(Named):
+    """A partition of one record a pack, that remembers nothing."""
+
+    compacted = False
+
+    def cached_pack(self, _offset: int) -> None:
+        return None
+
+
+def entry_at(offset: int) -> Any:
+    text = "x" * (LARGE_BYTES if offset >= SMALL else 10)
+    pack = encode([([record(text)], 1, None, 0)], offset)
+    return stored(pack, after(1, offset + 1))
+
+
+class Topic:
+    """Brings the packs that are asked for, from where a reader begins."""
+
+    def __init__(self) -> None:
+        self.readers = 0
+
+    async def by_offset(self, _partition: Any, offset: int) -> Any:
+        return SimpleNamespace(ledger=0, entry=offset)
+
+    async def reader(
+        self, _name: str, start: Any, *, received: Any, permits: int, **_: Any
+    ) -> Any:
+        self.readers += 1
+        reader = SimpleNamespace(at=start.entry)
+
+        def bring(entries: int) -> None:
+            for _ in range(entries):
+                if reader.at < SMALL + LARGE:
+                    reader.at += 1
+                    received(entry_at(reader.at - 1))
+
+        def more(entries: int) -> None:
+            asyncio.get_running_loop().call_soon(bring, entries)
+
+        async def close() -> None:
+            reader.at = SMALL + LARGE
+
+        reader.more, reader.close = more, close
+        more(permits)
+        return reader
+
+
+@looped
+async def test_long_packs_behind_many_short_ones_take_no_more_than_is_allowed():
+    topic = Topic()
+    settings = PulsarLogSettings()
+
+    async def refresh(_partition: Any) -> None:
+        raise AssertionError("nothing is missing")
+
+    readers = Readers(
+        cast("PulsarClient", topic), cast("Finder", topic), settings, refresh
+    )
+    partition = cast("PulsarPartition", Partition())
+    held = []
+    for offset in range(SMALL + LARGE):
+        pack = await readers.pack_at(partition, offset)
+        assert pack is not None
+        assert pack.base_offset == offset
+        held += [one._bytes for one in readers._sessions.get(partition, ())]
+    assert max(held) > LARGE_BYTES
+    assert max(held) < settings.read_ahead_bytes + LARGEST_BYTES + 2 * LARGE_BYTES
+    # Those after the first know how long packs are.
+    assert topic.readers == 2
+    await readers.close()
