@@ -175,6 +175,10 @@ ROWS = b"".join(
         ]
     )
 )
+LAST_ROWS = b"".join(
+    ROW.pack(size, 0, (1 << 63) - 5, 0, bytes(16)) for size in (4, 5, 19, 204)
+)
+"""As `ROWS`, stored when time ends."""
 ENTRIES = b"".join(
     COMPACTED.pack(number, 0, 9, 0, 5, due_ms, digest)
     for number, (due_ms, digest) in enumerate(
@@ -271,7 +275,11 @@ TARGETS = {
     "storage.compaction._native": {
         "lay_out": Target(
             lay_out_compacted,
-            [_HEAD.pack(4, 1, times, 0) + ROWS + RECORDS for times in (0, 2, 4, 501)],
+            [
+                _HEAD.pack(4, 1, times, 0) + rows + RECORDS
+                for rows in (ROWS, LAST_ROWS)
+                for times in (0, 2, 4, 501)
+            ],
         ),
         "mark": Target(
             mark, [_HEAD.pack(0, 9, 3, 2) + struct.pack("<9Q", *range(0, 27, 3))]

@@ -15,7 +15,7 @@ import pytest
 
 from tests.chance import fixed_and_fresh
 from tests.compiler import needs_compiled_forms
-from tests.fuzz import storage_targets, wire_targets
+from tests.fuzz.targets import TARGETS
 from tests.fuzz.twins import (
     TABLES,
     Refused,
@@ -23,9 +23,9 @@ from tests.fuzz.twins import (
     given_to,
     outcome,
 )
+from tests.fuzz.wire_targets import LEAVES_SOME
 
 ROUNDS = 400 * int(os.environ.get("ROPEWAY_FUZZ_ROUNDS", "1"))
-TARGETS = {"gateway.wire._native": wire_targets.TARGETS, **storage_targets.TARGETS}
 NAMES = [(module, name) for module, functions in TARGETS.items() for name in functions]
 
 
@@ -52,7 +52,7 @@ def test_both_forms_take_and_refuse_the_same(module: str, name: str, seed: int) 
     for data in [*target.seeds, *given]:
         expected = outcome(target, python, data)
         got = outcome(target, compiled, data)
-        may_be_left = name in wire_targets.LEAVES_SOME and got is None
+        may_be_left = name in LEAVES_SOME and got is None
         assert may_be_left or got == expected, data.hex()
         taken += not isinstance(expected, Refused) and expected is not None
     assert taken, "every round was refused: the damage is too coarse to test much"
