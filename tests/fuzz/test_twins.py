@@ -6,8 +6,10 @@ is garbage sooner or later. `ROPEWAY_FUZZ_ROUNDS` and `ROPEWAY_SEED` as in `test
 
 from __future__ import annotations
 
+import gc
 import os
 import random
+import tracemalloc
 from importlib import import_module
 from inspect import isbuiltin
 
@@ -56,3 +58,28 @@ def test_both_forms_take_and_refuse_the_same(module: str, name: str, seed: int) 
         assert may_be_left or got == expected, data.hex()
         taken += not isinstance(expected, Refused) and expected is not None
     assert taken, "every round was refused: the damage is too coarse to test much"
+
+
+@needs_compiled_forms
+@fixed_and_fresh
+@pytest.mark.parametrize(("module", "name"), NAMES)
+def test_a_compiled_form_keeps_nothing_of_what_it_was_given(
+    module: str, name: str, seed: int
+) -> None:
+    chance = random.Random(seed)
+    target, (_, compiled) = TARGETS[module][name], TABLES[module][name]
+    assert compiled is not None
+
+    def rounds(count: int) -> int:
+        for _ in range(count):
+            outcome(target, compiled, given_to(target, chance))
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = rounds(ROUNDS)
+        # An object of each round would be more.
+        assert rounds(ROUNDS) - before < 16 * ROUNDS
+    finally:
+        tracemalloc.stop()

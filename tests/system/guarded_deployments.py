@@ -1,34 +1,35 @@
 """Gateways with access control, as they are deployed, and who may do what there.
 
 Of each: `ROOT` may do everything, `BANK` uses the topic and the group `bank`, `SENDER`
-only sends to that topic, `ALICE` uses those that are called `mine`, `MANY` every topic
-and group, and `NOBODY` none.
+only sends to that topic, `ALICE` uses those that are called `mine`, `READER` reads that
+topic and may lose that right, `MANY` uses every topic and group, and `NOBODY` none.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import itertools
 import json
 import os
-from contextlib import contextmanager
-from functools import partial
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from acl.vault import new_key
+from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.admin import CreateGroup, CreateTopic
-from gateway.wire.commands.auth import CreateAcl, CreateUser
+from gateway.wire.commands.auth import CreateAcl, CreateUser, DeleteAcl
 from tests import guarded
 from tests.acl.pulsar.issuing import SECRET, token
 from tests.guarded import ALICE, NOBODY, PASSWORD, ROOT
-from tests.remoting import connect
+from tests.remoting import TIMEOUT_S, connect
 from tests.system.process import free_ports, is_free
 from tests.system.pulsar import Pulsar
 from tests.system.ropeway import PATIENT, Ropeway
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Iterator, Sequence
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -36,11 +37,12 @@ if TYPE_CHECKING:
     from tests.remoting import Frame, Remoting
     from tests.system.zookeeper import ZooKeeper
 
-BANK, SENDER, MANY = "bank", "sender", "many"
+BANK, SENDER, READER, MANY = "bank", "sender", "reader", "many"
 RIGHTS = {
     BANK: ("Topic:bank", "Group:bank", "Group:team_billing"),
     SENDER: ("Topic:bank Pub",),
     ALICE: ("Topic:mine", "Group:mine", "Group:team", "Topic:billing"),
+    READER: ("Topic:mine Sub", "Group:mine"),
     MANY: ("Topic:*", "Group:*", "Cluster:*"),
     NOBODY: (),
 }
@@ -68,6 +70,7 @@ token_secret_key = "{directory}/signing-key"
 admin_url = "{admin_url}"
 token_file = "{directory}/token"
 namespace = "{namespace}"
+refresh_s = 1.0
 """
 ON_PULSAR = """\
 [pulsar]
@@ -99,7 +102,7 @@ class Deployment:
         pages: Sequence[str],
         keys: dict[str, tuple[str, str]],
         *,
-        permit: Callable[[], None] | None = None,
+        permit: Permissions | None = None,
     ) -> None:
         self.nodes = nodes
         self.pages = pages
@@ -111,6 +114,25 @@ class Deployment:
         host, _, port = node.rpartition(":")
         there: Any = SimpleNamespace(host=host, port=int(port))
         return connect(there)
+
+    @asynccontextmanager
+    async def everywhere(self) -> AsyncIterator[list[tuple[str, Remoting]]]:
+        """A connection to each node."""
+        async with AsyncExitStack() as stack:
+            yield [
+                (node, await stack.enter_async_context(self.knock(node)))
+                for node in self.nodes
+            ]
+
+    async def until_allowed(self, client: Remoting, who: str, header: Header) -> None:
+        """Wait until a node knows that a principal may."""
+        denied = ResponseCode.NO_PERMISSION
+        async with asyncio.timeout(TIMEOUT_S):
+            answer = await self.ask(client, who, header)
+            while answer.code == denied:
+                await asyncio.sleep(0.05)
+                answer = await self.ask(client, who, header)
+        assert answer.code == 0, answer
 
     async def ask(
         self, client: Remoting, who: str, header: Header, body: bytes = b""
@@ -147,11 +169,62 @@ class Deployment:
                     body = json.dumps({"groupName": name}).encode()
                     await self._done(client, CreateGroup(), body)
         if self.permit is not None:
-            self.permit()
+            self.permit.all()
+
+    async def revoke(self, who: str) -> None:
+        """Take all rights from a principal."""
+        if self.permit is not None:
+            await asyncio.to_thread(self.permit.change, who, "DELETE")
+            return
+        async with self.knock(self.nodes[0]) as client:
+            await self._done(client, DeleteAcl(f"User:{who}"))
+
+    async def restore(self, who: str) -> None:
+        """Give a principal its rights back."""
+        if self.permit is not None:
+            await asyncio.to_thread(self.permit.change, who, "POST")
+            return
+        async with self.knock(self.nodes[0]) as client:
+            await self._done(client, CreateAcl(f"User:{who}"), _acl(who))
 
     async def _done(self, client: Remoting, header: Header, body: bytes = b"") -> None:
         answer = await self.ask(client, ROOT, header, body)
         assert answer.code == 0, (header, answer)
+
+
+class Permissions:
+    """What `RIGHTS` says, in Pulsar's words.
+
+    Args:
+        pulsar: It says what roles may do.
+        space: tenant/namespace that the topics are in.
+    """
+
+    def __init__(self, pulsar: Pulsar, space: str) -> None:
+        self._pulsar = pulsar
+        self._space = space
+
+    def all(self) -> None:
+        """Permit it."""
+        path = f"namespaces/{self._space}/permissions"
+        self._pulsar.admin("POST", f"{path}/{MANY}", ["produce", "consume"])
+        for name in (BANK, SENDER, READER, ALICE):
+            self.change(name, "POST")
+        # Or else whoever may consume a topic uses every group of its namespace.
+        for group in ("bank", "team_billing", "secret"):
+            self._pulsar.admin("POST", f"{path}/subscription/{group}", [BANK])
+
+    def change(self, name: str, method: str) -> None:
+        """Permit what one principal may do with topics, or permit it no more."""
+        for right in RIGHTS[name]:
+            resource, _, action = right.partition(" ")
+            kind, _, topic = resource.partition(":")
+            if kind == "Topic":
+                path = f"persistent/{self._space}/{topic}/permissions/{name}"
+                self._pulsar.admin(method, path, IN_PULSAR[action])
+
+
+IN_PULSAR = {"": ["produce", "consume"], "Pub": ["produce"], "Sub": ["consume"]}
 
 
 def _user(name: str) -> bytes:
@@ -300,21 +373,4 @@ def with_tokens(directory: Path, pulsar: Pulsar) -> Iterator[Deployment]:
     with _running(directory, settings, [()]) as (nodes, pages):
         # The secret is not used; clients want one.
         keys = {name: (token({"sub": name}), "unused") for name in (ROOT, *RIGHTS)}
-        yield Deployment(nodes, pages, keys, permit=partial(permit, pulsar, space))
-
-
-def permit(pulsar: Pulsar, space: str) -> None:
-    """What `RIGHTS` says, in Pulsar's words."""
-    both = ["produce", "consume"]
-    pulsar.admin("POST", f"namespaces/{space}/permissions/{MANY}", both)
-    for name in (BANK, SENDER, ALICE):
-        for right in RIGHTS[name]:
-            resource, _, action = right.partition(" ")
-            kind, _, one = resource.partition(":")
-            if kind == "Topic":
-                path = f"persistent/{space}/{one}/permissions/{name}"
-                pulsar.admin("POST", path, both[:1] if action else both)
-    # Or else whoever may consume a topic uses every group of its namespace.
-    for group in ("bank", "team_billing", "secret"):
-        path = f"namespaces/{space}/permissions/subscription/{group}"
-        pulsar.admin("POST", path, [BANK])
+        yield Deployment(nodes, pages, keys, permit=Permissions(pulsar, space))

@@ -8,7 +8,7 @@ slave, and one that goes by Pulsar's tokens. Each node of a deployment is attack
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -22,14 +22,17 @@ from gateway.node import names
 from gateway.node.seal import Seal, new_session
 from gateway.processors.dispatch import NEEDS, PROCESSORS
 from gateway.processors.needs import KNOWN
-from gateway.wire import message
+from gateway.wire import bodies, message
 from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.commands.clients import (
     GetConsumerListByGroup,
     HeartBeat,
+    LockBatchMq,
+    UnlockBatchMq,
     UnregisterClient,
 )
 from gateway.wire.commands.forward import Forward
+from gateway.wire.commands.offsets import GetMaxOffset
 from gateway.wire.commands.query import ViewMessage
 from gateway.wire.commands.send import SendReply
 from gateway.wire.frame import encode_frame
@@ -40,10 +43,11 @@ from tests.gateway.processors.test_admission import BODIES, made
 from tests.gateway.processors.test_shared_retries import THEIRS, asking
 from tests.gateway.processors.test_system_topics import ALL_KINDS, looks
 from tests.guarded import ALICE, NOBODY, ROOT
-from tests.remoting import heartbeat, looped, pulling, sending
+from tests.remoting import heartbeat, looped, pulling, sending, waiting
 from tests.system.guarded_deployments import (
     BANK,
     MANY,
+    READER,
     SENDER,
     embedded,
     secured_pulsar,
@@ -53,7 +57,7 @@ from tests.system.guarded_deployments import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
 
     from tests.remoting import Remoting
     from tests.system.guarded_deployments import Deployment
@@ -99,16 +103,6 @@ def there(
         yield found
 
 
-@asynccontextmanager
-async def everywhere(there: Deployment) -> AsyncIterator[list[tuple[str, Remoting]]]:
-    """A connection to each node."""
-    async with AsyncExitStack() as stack:
-        yield [
-            (node, await stack.enter_async_context(there.knock(node)))
-            for node in there.nodes
-        ]
-
-
 async def sent(there: Deployment, client: Remoting, who: str, header: Any) -> None:
     answer = await there.ask(client, who, header, b"hello")
     assert answer.code == 0, answer
@@ -116,7 +110,7 @@ async def sent(there: Deployment, client: Remoting, who: str, header: Any) -> No
 
 @looped
 async def test_nobody_gets_in_without_credentials(there: Deployment) -> None:
-    async with everywhere(there) as knocking:
+    async with there.everywhere() as knocking:
         for _, client in knocking:
             for code in sorted(PROCESSORS):
                 known = {"AccessKey": there.forged(ROOT)}
@@ -140,7 +134,7 @@ GROUP_LOOKS = {
 
 @looped
 async def test_who_may_not_gets_nothing_done_by_any_request(there: Deployment) -> None:
-    async with everywhere(there) as knocking:
+    async with there.everywhere() as knocking:
         for _, client in knocking:
             await sent(there, client, ROOT, sending("secret"))
             for code in sorted(PROCESSORS):
@@ -166,7 +160,7 @@ READING = {
 
 @looped
 async def test_who_may_only_send_reads_nothing(there: Deployment) -> None:
-    async with everywhere(there) as knocking:
+    async with there.everywhere() as knocking:
         for _, client in knocking:
             answer = await there.ask(client, SENDER, sending("bank"), b"secret")
             place = parse_offset_msg_id(answer.read(SendReply).msg_id)
@@ -184,7 +178,7 @@ async def test_who_may_only_send_reads_nothing(there: Deployment) -> None:
 
 @looped
 async def test_nobody_reads_another_groups_retries(there: Deployment) -> None:
-    async with everywhere(there) as knocking:
+    async with there.everywhere() as knocking:
         for _, client in knocking:
             await sent(there, client, ROOT, sending(THEIRS))
             for name, header in asking(THEIRS).items():
@@ -196,7 +190,7 @@ async def test_nobody_reads_another_groups_retries(there: Deployment) -> None:
 
 @looped
 async def test_half_messages_are_shown_to_who_may_send_alone(there: Deployment) -> None:
-    async with everywhere(there) as thieves, there.knock(there.nodes[0]) as real:
+    async with there.everywhere() as thieves, there.knock(there.nodes[0]) as real:
         for who in (ALICE, NOBODY):
             for number, (_, thief) in enumerate(thieves):
                 named = heartbeat(f"{who}{number}", producers=("bank",))
@@ -216,7 +210,7 @@ async def test_half_messages_are_shown_to_who_may_send_alone(there: Deployment) 
 
 @looped
 async def test_nobody_takes_or_ends_another_users_client(there: Deployment) -> None:
-    async with everywhere(there) as honest, everywhere(there) as thieves:
+    async with there.everywhere() as honest, there.everywhere() as thieves:
         name = "client"
         # Clients send heartbeats to masters and slaves.
         for _, client in honest:
@@ -242,8 +236,58 @@ async def test_nobody_takes_or_ends_another_users_client(there: Deployment) -> N
 
 
 @looped
+async def test_nobody_takes_or_frees_queues_as_another_users_client(
+    there: Deployment,
+) -> None:
+    queue = bodies.MessageQueue("broker-0", 0, "mine")
+    body = bodies.encode(bodies.LockBatchBody("mine", "locking", mq_set=[queue]))
+
+    async def locks(client: Remoting, who: str) -> bool:
+        answer = await there.ask(client, who, LockBatchMq(), body)
+        return bool(msgspec.json.decode(answer.body)["lockOKMQSet"])
+
+    async with there.everywhere() as knocking, there.knock(there.nodes[0]) as master:
+        await there.until_allowed(master, READER, GetMaxOffset("mine", 0))
+        assert await locks(master, READER)
+        for _, client in knocking:
+            await locks(client, MANY)
+            assert (await there.ask(client, MANY, UnlockBatchMq(), body)).code == 0
+            assert not await locks(master, MANY)
+            assert await locks(master, READER)
+
+
+@looped
+async def test_no_way_through_another_node_is_open(there: Deployment) -> None:
+    async with there.everywhere() as knocking:
+        for _, client in knocking:
+            for broker in ("broker-0", "broker-1", "broker-9"):
+                for header in (sending("secret"), pulling("secret")):
+                    sent_on = msgspec.structs.replace(header, bname=broker)
+                    assert (await client.ask(sent_on, b"x")).code == DENIED
+                    for who in (NOBODY, ALICE):
+                        answer = await there.ask(client, who, sent_on, b"x")
+                        assert (answer.code, answer.body) == (DENIED, b"")
+
+
+@looped
+async def test_who_loses_a_right_is_told_while_it_waits(there: Deployment) -> None:
+    minutes = 5 * 60_000
+    pull = waiting("mine", group="mine", suspend_timeout_millis=minutes)
+    async with there.everywhere() as knocking:
+        for _, client in knocking:
+            await there.until_allowed(client, READER, GetMaxOffset("mine", 0))
+            asked = asyncio.ensure_future(there.ask(client, READER, pull))
+            # What is asked behind it is answered: it was admitted, and waits.
+            await there.until_allowed(client, READER, GetMaxOffset("mine", 0))
+            assert not asked.done()
+            await there.revoke(READER)
+            assert (await asked).code == DENIED
+            await there.restore(READER)
+
+
+@looped
 async def test_system_topics_are_for_superusers_alone(there: Deployment) -> None:
-    async with everywhere(there) as knocking:
+    async with there.everywhere() as knocking:
         for _, client in knocking:
             traced = sending(names.TRACE_TOPIC)
             await sent(there, client, ROOT, traced)
@@ -258,7 +302,7 @@ async def test_system_topics_are_for_superusers_alone(there: Deployment) -> None
 async def test_nobody_speaks_for_another_as_a_node(there: Deployment) -> None:
     frame = encode_frame(RequestCode.GET_ALL_TOPIC_CONFIG, 1)
     root = '{"hook":"users","name":"root","super":true}'
-    async with everywhere(there) as knocking:
+    async with there.everywhere() as knocking:
         for node, client in knocking:
             for secret in ("", "ropeway", "0" * 43):
                 seal = Seal(secret)
@@ -310,6 +354,8 @@ async def test_nobody_ends_another_users_grpc_client(there: Deployment) -> None:
         owner, thief = (sign(Thin(node), *there.keys[who]) for who in (BANK, ALICE))
         stream, answer = await owner.telemetry(consumer("bank", "bank"))
         assert answer.status.code == Code.OK
+        _, why = await thief.refused(consumer("mine", "mine"))
+        assert why.startswith("FORBIDDEN: client id thin is in use by another")
         for request, codes in (
             (NotifyClientTerminationRequest(group=group), {Code.FORBIDDEN}),
             (NotifyClientTerminationRequest(), {Code.UNRECOGNIZED_CLIENT_TYPE}),
