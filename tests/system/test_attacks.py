@@ -34,7 +34,7 @@ from gateway.wire.commands.clients import (
 from gateway.wire.commands.forward import Forward
 from gateway.wire.commands.offsets import GetMaxOffset
 from gateway.wire.commands.query import ViewMessage
-from gateway.wire.commands.send import SendReply
+from gateway.wire.commands.send import ConsumerSendMsgBack, SendReply
 from gateway.wire.frame import encode_frame
 from gateway.wire.message_id import parse_offset_msg_id
 from tests.gateway.grpc.thin import Thin, consumer, sign
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from tests.system.pulsar import Pulsar
 
 DENIED = ResponseCode.NO_PERMISSION
-CLUSTER = "DefaultCluster"
 ON_PULSAR = [pytest.mark.jvm, pytest.mark.server]
 KINDS = [
     pytest.param("one node", marks=pytest.mark.slow),
@@ -177,6 +176,23 @@ async def test_who_may_only_send_reads_nothing(there: Deployment) -> None:
 
 
 @looped
+async def test_an_id_opens_no_message_of_a_topic_that_one_may_not_read(
+    there: Deployment,
+) -> None:
+    async with there.everywhere() as knocking:
+        for _, client in knocking:
+            answer = await there.ask(client, ROOT, sending("secret"), b"secret")
+            place = parse_offset_msg_id(answer.read(SendReply).msg_id)
+            for claimed in (None, "mine", "%RETRY%mine"):
+                back = ConsumerSendMsgBack(
+                    place.message_id, "mine", delay_level=0, origin_topic=claimed
+                )
+                for header in (ViewMessage(place.message_id, claimed), back):
+                    seen = await there.ask(client, ALICE, header)
+                    assert (seen.code == 0, seen.body) == (False, b"")
+
+
+@looped
 async def test_nobody_reads_another_groups_retries(there: Deployment) -> None:
     async with there.everywhere() as knocking:
         for _, client in knocking:
@@ -197,10 +213,9 @@ async def test_half_messages_are_shown_to_who_may_send_alone(there: Deployment) 
                 assert (await there.ask(thief, who, HeartBeat(), named)).code == 0
         named = heartbeat("real", producers=("bank",))
         assert (await there.ask(real, BANK, HeartBeat(), named)).code == 0
-        pairs = {"TRAN_MSG": "true", "PGROUP": "bank"}
+        half = {"pairs": {"TRAN_MSG": "true", "PGROUP": "bank"}, "sys_flag": 4}
         for _ in range(3):
-            half = sending("bank", pairs=pairs, sys_flag=4, producer_group="bank")
-            await sent(there, real, BANK, half)
+            await sent(there, real, BANK, sending("bank", **half))
         for _ in range(6):
             asked = await real.asked()
             assert asked.code == RequestCode.CHECK_TRANSACTION_STATE
@@ -289,8 +304,7 @@ async def test_who_loses_a_right_is_told_while_it_waits(there: Deployment) -> No
 async def test_system_topics_are_for_superusers_alone(there: Deployment) -> None:
     async with there.everywhere() as knocking:
         for _, client in knocking:
-            traced = sending(names.TRACE_TOPIC)
-            await sent(there, client, ROOT, traced)
+            await sent(there, client, ROOT, sending(names.TRACE_TOPIC))
             for topic in ALL_KINDS:
                 for name, header in looks(topic).items():
                     answer = await there.ask(client, MANY, header)
