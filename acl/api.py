@@ -59,6 +59,20 @@ class Need(Struct, frozen=True, cache_hash=True, gc=False):
     resource: Resource
     actions: tuple[Action, ...]
 
+    @property
+    def of_clients(self) -> tuple[Action, ...]:
+        """The actions, for rules without Get and List, where who sends may look, too.
+
+        Where Sub would do as well, a request shows messages, or where they are: by such
+        rules that takes Sub.
+        """
+        if Action.SUB not in self.actions:
+            return self.actions
+        return tuple(one for one in self.actions if one not in _LOOKING)
+
+
+_LOOKING = (Action.GET, Action.LIST)
+
 
 class Channel(StrEnum):
     """The way that a request came."""

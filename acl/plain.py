@@ -134,7 +134,7 @@ class Plain:
             )
         permission, rule = found
         allowed = any(
-            permission & _PERMISSION.get(action, 0) for action in need.actions
+            permission & _PERMISSION.get(action, 0) for action in need.of_clients
         )
         return Decision(allowed=allowed, rule=f"account {account.name}, {rule}")
 

@@ -31,6 +31,7 @@ accounts:
   topicPerms:
   - orders=PUB|SUB
   - prices=SUB
+  - notices=PUB
   groupPerms:
   - closed=DENY
 - accessKey: rocketmq2

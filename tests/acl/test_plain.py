@@ -66,6 +66,11 @@ def test_white_addresses_are_let_in_unsigned(tmp_path):
         (topic("prices", SUB), True),
         (topic("prices", PUB), False),
         (topic("prices", PUB, SUB), True),
+        (topic("prices", SUB, GET), True),
+        (topic("notices", GET), True),
+        # What shows messages is for consumers.
+        (topic("notices", SUB, GET), False),
+        (topic("notices", PUB, SUB, GET), True),
         (topic("secret", SUB), False),
         (topic("secret", GET), False),
         (topic("orders", CREATE), False),
