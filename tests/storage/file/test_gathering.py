@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from storage.file import block as blocks
 from storage.file import gathering
-from storage.file.block import ENTRY
+from storage.file.block import ENTRY, HEADER, MAGIC
 from storage.file.compiled import may_be_compiled
 from tests.compiler import needs_compiled_forms
 
@@ -106,6 +106,9 @@ def test_what_stands_before_damage_is_taken(form: Any) -> None:
     assert [group[2] for group in groups] == [1]
     assert form(bytes(bad))[:2] == (0, True)
     assert form(b"") == (0, False, 0, 0, [])
+    # A length that is no block's, and a checksum that is right for it.
+    short = MAGIC + struct.pack("<IIII", 0, 0, 8, 0)
+    assert form(short.ljust(HEADER.size, b"\0"))[:2] == (0, True)
 
 
 @needs_compiled_forms

@@ -134,3 +134,43 @@ def test_a_close_ends_the_thread_and_leaves_no_timer(tmp_path: Path) -> None:
         assert failed == []
 
     asyncio.run(main())
+
+
+def test_what_could_not_be_written_is_tried_again_an_interval_later(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        offsets = open_offsets(tmp_path, flush_interval_ms=1)
+        offsets._database.execute("PRAGMA busy_timeout = 1")
+        other = sqlite3.connect(tmp_path / "offsets.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        write, tries = offsets._write, 0
+
+        def counted(dirty: dict[tuple[str, str, int], int | None]) -> None:
+            nonlocal tries
+            tries += 1
+            write(dirty)
+
+        offsets._write = counted  # type: ignore[method-assign]
+        offsets.commit("g", "t", 0, 5)
+        async with asyncio.timeout(60):
+            while tries < 2:  # noqa: ASYNC110 - set by a thread
+                await asyncio.sleep(0.001)
+            other.execute("ROLLBACK")
+            select = "SELECT * FROM offsets"
+            while not other.execute(select).fetchall():  # noqa: ASYNC110 - likewise
+                await asyncio.sleep(0.001)
+        other.close()
+        await offsets.close()
+
+    asyncio.run(main())
+
+
+def test_a_close_gives_the_file_up_with_all_that_is_beside_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        offsets = open_offsets(tmp_path)
+        offsets.commit("g", "t", 0, 5)
+        await offsets.close()
+
+    asyncio.run(main())
+    assert [path.name for path in tmp_path.iterdir()] == ["offsets.db"]

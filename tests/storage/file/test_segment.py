@@ -79,3 +79,13 @@ def test_a_file_is_replaced_whole(
         write_file(path, [b"three"])
     assert path.read_bytes() == b"onetwo"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_cannot_get_its_name_is_an_error_and_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "file"
+    path.mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_file(path, [b"one"])
+    assert list(tmp_path.iterdir()) == [path]
