@@ -204,3 +204,18 @@ async def test_an_old_ack_while_a_batch_is_being_written_down_counts(tmp_path: P
         assert sum(rig.in_hand()) == 2
         rig.pass_time(INVISIBLE_MS)
         assert sorted(await pop_all(rig)) == [b"1", b"2"]
+
+
+@looped
+@pytest.mark.parametrize("in_order", [False, True])
+async def test_a_topic_that_is_made_anew_is_popped_from_its_first_message(
+    tmp_path: Path, in_order: bool
+):
+    async with rigged(tmp_path) as rig:
+        await rig.consumer.send(4)
+        await rig.consumer.take(4, order=in_order)
+        await rig.app.node.topics.delete(TOPIC)
+        await rig.app.node.topics.ensure_derived(TOPIC, 1)
+        await rig.consumer.send(3)
+        found = await rig.consumer.take(3, order=in_order)
+        assert found.offsets == [0, 1, 2]

@@ -67,6 +67,9 @@ async def test_both_ways_store_the_same_but_for_the_order_of_properties(
         "UNIQ_KEY\x01u\x02PGROUP\x01g",
         "UNIQ_KEY\x01u\x02PGROUP\x01g\x02TRAN_MSG\x01true",
         "UNIQ_KEY\x01u\x02TRAN_MSG\x01true\x02",
+        "TRAN_MSG\x01true\x02UNIQ_KEY\x01u\x02PGROUP\x01g\x02",
+        "CHECK_IMMUNITY_TIME_IN_SECONDS\x0160\x02TRAN_MSG\x01true\x02"
+        + "UNIQ_KEY\x01u\x02PGROUP\x01g\x02",
     ],
 )
 async def test_properties_that_look_like_others_are_kept(tmp_path: Path, text: str):
@@ -82,14 +85,19 @@ async def test_properties_that_look_like_others_are_kept(tmp_path: Path, text: s
         assert (found["PGROUP"], found["UNIQ_KEY"]) == ("g", "u")
         assert (found["REAL_TOPIC"], found["REAL_QID"]) == ("orders", "0")
         assert found["__transactionId__"] == "u"
+        chunk = await app.node.topics.get(HALF).partitions[0].read(1, 1, 1)
+        assert app.node.transactions.find_now(1) == half_messages.read(chunk.data[0])
 
 
 @looped
-async def test_a_half_message_without_unique_key_gets_one(tmp_path: Path):
+@pytest.mark.parametrize("text", ["", "TRAN_MSG\x01true\x02PGROUP\x01producers\x02"])
+async def test_a_half_message_without_unique_key_gets_one(tmp_path: Path, text: str):
     async with running(tmp_path) as (app, client):
-        answer = await client.ask(sending("orders", sys_flag=4, properties=""), b"x")
+        for _ in range(2):
+            asked = sending("orders", sys_flag=4, properties=text)
+            answer = await client.ask(asked, b"x")
         key = answer.read(SendReply).transaction_id
         assert len(key) == 32
-        found = properties.parse((await stored(app, 0)).properties)
+        found = properties.parse((await stored(app, 1)).properties)
         assert found["UNIQ_KEY"] == found["__transactionId__"] == key
         assert found["PGROUP"] == "producers"
