@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from structlog.testing import capture_logs
@@ -16,6 +17,8 @@ from tests.remoting import beat, connect, looped, pulling
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    import pytest
 
     from storage.api import LogError
 
@@ -196,3 +199,59 @@ async def test_one_that_is_just_being_ended_is_left_alone(tmp_path: Path):
         await one.clock.advance(40_000)
         await one.clock.advance(40_000)
         assert one.asked == []
+
+
+@looped
+async def test_one_that_could_not_be_stored_again_is_asked_about_a_second_later(
+    tmp_path: Path,
+):
+    async with place(tmp_path) as one:
+        await one.send_half(b"x")
+        partitions = one.app.node.topics.get(HALF).partitions
+        true = partitions[0]
+
+        class Refusing(Slow):
+            """A partition that refuses later."""
+
+            def append(self, _records: Any, _store_ms: int, done: Any) -> None:
+                error = LogUnavailableError("disk full")
+                asyncio.get_running_loop().call_soon(done, -1, error)
+
+        partitions[0] = Refusing(true)
+        await one.clock.advance(7000)
+        assert one.asked == []
+        partitions[0] = true
+        await one.clock.advance(2000)
+        assert len(one.asked) == 1
+
+
+@looped
+async def test_one_that_ends_just_before_it_is_given_up_is_not_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with place(tmp_path, check_max=1) as one:
+        half = await one.service.find(await one.send_half(b"x"))
+        await one.send_half(b"another", CHECK_IMMUNITY_TIME_IN_SECONDS="35")
+        await one.clock.advance(7000)
+        partitions = one.app.node.topics.get("orders").partitions
+        true = partitions[0]
+        partitions[0] = slow = Slow(true)
+        make = one.reach.ensure_derived
+
+        async def ends_meanwhile(name: str, queues: int) -> Any:
+            one.service.end(half, End.COMMITTED, 1, lambda _: None)
+            monkeypatch.undo()
+            return await make(name, queues)
+
+        monkeypatch.setattr(one.reach, "ensure_derived", ends_meanwhile)
+        await one.clock.advance(31_000)
+        assert len(slow.waiting) == 1
+        assert one.partition(GIVEN_UP).end == 0
+        # Others are asked about all the same.
+        assert [each.body for each in one.shown] == [b"x", b"another"]
+        # That end fails after all, so nobody knows how it ended.
+        slow.waiting[0](-1, LogUnavailableError("no"))
+        partitions[0] = true
+        await one.clock.advance(2000)
+        await one.written(1)
+        assert one.partition(GIVEN_UP).end == 1
