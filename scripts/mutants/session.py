@@ -38,7 +38,7 @@ MOST_SECONDS = 20.0
 """Tests of one mutant are chosen until they took this together; by law the double."""
 SLACK_SECONDS = 20.0
 """What a mutant may take beside thrice its tests: machines are loaded."""
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 10.0
 """How long a test waits for what does not come: without a change it may be a minute."""
 IDLE_SECONDS = 8.0
 """And for how long it may wait, beside twice the longest of them, without computing."""
