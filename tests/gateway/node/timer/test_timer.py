@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -129,7 +129,7 @@ async def test_an_index_of_another_log_is_made_again(tmp_path: Path):
     clock = Clock()
     async with rigged(tmp_path / "one", clock) as rig:
         for number in range(10):
-            rig.send(f"{number}", START_MS + 1000)
+            rig.send(f"{number}", START_MS + 500)
         await rig.settled()
     async with rigged(tmp_path / "two", clock) as rig:
         rig.send("a", START_MS + 1000)
@@ -138,6 +138,8 @@ async def test_an_index_of_another_log_is_made_again(tmp_path: Path):
     shutil.rmtree(tmp_path / "two" / "timer")
     shutil.copytree(tmp_path / "one" / "timer", tmp_path / "two" / "timer")
     async with rigged(tmp_path / "two", clock) as rig:
+        await rig.at(START_MS + 999)
+        assert await rig.bodies() == []
         await rig.at(START_MS + 1000)
         assert await rig.bodies() == ["a", "b"]
 
@@ -267,6 +269,24 @@ class Refusing:
         asyncio.get_running_loop().call_soon(done, -1, self._error)
 
 
+class Holding:
+    """A partition that writes what it was given when it is let go."""
+
+    def __init__(self, true: Any) -> None:
+        self._true = true
+        self.held: list[tuple[Any, ...]] = []
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._true, name)
+
+    def append(self, *args: Any) -> None:
+        self.held.append(args)
+
+    def let_go(self) -> None:
+        for args in self.held:
+            self._true.append(*args)
+
+
 @looped
 async def test_a_topic_that_cannot_be_written_holds_up_no_other(tmp_path: Path):
     async with rigged(tmp_path) as rig:
@@ -305,6 +325,7 @@ async def test_what_cannot_even_be_put_off_stays(
     async with rigged(tmp_path) as rig:
         for number in range(3):
             rig.send(f"{number}", START_MS + 10)
+        rig.send("other queue", START_MS + 10, queue_id=1)
         await rig.settled()
         places = [rig.topics.get("orders").partitions, rig.timer.topic.partitions]
         true = [partitions[0] for partitions in places]
@@ -321,6 +342,7 @@ async def test_what_cannot_even_be_put_off_stays(
             partitions[0] = partition
         await rig.at(START_MS + 70_000)
         assert sorted(await rig.bodies()) == ["0", "1", "2"]
+        assert await rig.bodies(queue_id=1) == ["other queue"]
 
 
 @looped
@@ -351,3 +373,91 @@ async def test_it_stops_also_where_something_comes_at_the_same_time(tmp_path: Pa
             rig.timer.wake()
             await rig.timer.give_up()
             await rig.timer.take_over()
+
+
+def at_work() -> list[asyncio.Task[Any]]:
+    """The tasks of timers."""
+    return [
+        one
+        for one in asyncio.all_tasks()
+        if one.get_coro().cr_code.co_filename == timer.__file__
+    ]
+
+
+@looped
+async def test_it_delivers_nothing_after_it_has_given_up(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        rig.send("a", START_MS + 10)
+        await rig.settled()
+        assert at_work()
+        await rig.timer.give_up()
+        assert not at_work()
+        await rig.timer.take_over()
+        await rig.at(START_MS + 10)
+        assert await rig.bodies() == ["a"]
+
+
+@looped
+async def test_what_is_being_delivered_is_noted_before_it_gives_up(tmp_path: Path):
+    clock = Clock()
+    async with rigged(tmp_path, clock) as rig:
+        rig.send("a", START_MS + 10)
+        await rig.settled()
+        partitions = rig.topics.get("orders").partitions
+        true = partitions[0]
+        partitions[0] = holding = Holding(true)
+        clock.now_ms = START_MS + 10
+        rig.timer.wake()
+        await until(lambda: holding.held)
+        asyncio.get_running_loop().call_later(0.05, holding.let_go)
+        await rig.timer.give_up()
+        partitions[0] = true
+        assert true.end == 1
+    async with rigged(tmp_path, clock) as rig:
+        await rig.at(START_MS + 20)
+        assert await rig.bodies() == ["a"]
+
+
+@looped
+async def test_it_looks_no_more_often_than_it_has_to(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        sleeping = asyncio.ensure_future(rig.timer._sleep(1000))
+        await asyncio.sleep(3 * timer._PAUSE_S)
+        assert not sleeping.done()
+        sleeping.cancel()
+
+
+@looped
+async def test_an_index_is_made_again_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A log that refuses afterwards is no reason to make it again each time."""
+    monkeypatch.setattr("gateway.node.patience.RETRY_S", 0.01)
+    async with rigged(tmp_path) as rig:
+        rig.send("a", START_MS + 1000)
+        await rig.settled()
+        opened: list[bool] = []
+        index = rig.timer._index
+        true_open = index.open
+
+        async def noted(*, anew: bool = False) -> None:
+            opened.append(anew)
+            await true_open(anew=anew)
+
+        monkeypatch.setattr(index, "open", noted)
+        index._index._db.close()
+        rig.timer.wake()
+        await until(lambda: opened)
+        await rig.settled()
+        partitions = rig.timer.topic.partitions
+        true = partitions[0]
+        partitions[0] = Refusing(true, LogUnavailableError("down"))
+        orders = rig.topics.get("orders").partitions
+        orders[0] = Refusing(orders[0], LogUnavailableError("down"))
+        rig.clock.now_ms = START_MS + 1000
+        rig.timer.wake()
+        refused_at = len(opened)
+        await until(lambda: len(opened) > refused_at + 2)
+        partitions[0], orders[0] = true, orders[0]._true
+        assert any(opened[:refused_at])
+        assert not any(opened[refused_at:])
