@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from storage.file import block as blocks
 from storage.file import gathering
-from storage.file.block import CHECKED_FROM, ENTRY, HEADER, RUN
+from storage.file.block import CHECKED_FROM, ENTRY, HEADER, MAGIC, RUN
 from storage.file.compiled import may_be_compiled
 from tests.compiler import needs_compiled_forms
 
@@ -107,6 +107,9 @@ def test_what_stands_before_damage_is_taken(form: Any) -> None:
     assert [group[2] for group in groups] == [1]
     assert form(bytes(bad))[:2] == (0, True)
     assert form(b"") == (0, False, 0, 0, [])
+    # A length that is no block's, and a checksum that is right for it.
+    short = MAGIC + struct.pack("<IIII", 0, 0, 8, 0)
+    assert form(short.ljust(HEADER.size, b"\0"))[:2] == (0, True)
 
 
 @pytest.mark.parametrize("form", FORMS)

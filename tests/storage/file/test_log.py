@@ -92,3 +92,33 @@ def test_a_log_that_cannot_be_opened_is_not_held(tmp_path: Path) -> None:
             open_log(tmp_path)
     (tmp_path / "partitions").rmdir()
     asyncio.run(open_log(tmp_path).close())
+
+
+def test_a_log_that_is_closed_says_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path)
+        await log.create(TOPIC, [0])
+        await log.close()
+        closed = pytest.raises(LogUnavailableError, match="is closed")
+        with closed:
+            log.partition(TOPIC, 0)
+        with closed:
+            await log.follow(0, 1)
+        with closed:
+            await log.flush()
+
+    asyncio.run(main())
+
+
+def test_as_much_may_wait_as_is_allowed(tmp_path: Path) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path, FileLogSettings(in_flight_bytes=1000))
+        await log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+        waiting = [begin(partition, record("x" * 496)) for _ in range(2)]
+        with pytest.raises(LogUnavailableError, match=r"busy: 1000 bytes .* 1000"):
+            begin(partition, record(""))
+        await asyncio.gather(*waiting)
+        await log.close()
+
+    asyncio.run(main())
