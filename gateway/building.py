@@ -114,7 +114,8 @@ class Builder:
         delays = Delays(schedule, timer)
         owners = Owners(dry_run=config.acl is not None and config.acl.dry_run)
         clients = Clients(monotonic_ms, notify_consumer_ids_changed, owners)
-        guard = await guarding.open_guard(config, routes, stack, os.environ)
+        audit = guarding.open_audit(config, stack)
+        guard = await guarding.open_guard(config, routes, audit, stack, os.environ)
         transactions = self._transactions(topics, delays, clients, guard)
         batches = self._batches(topics, suffix)
         groups = Groups(config, routes)
@@ -137,6 +138,7 @@ class Builder:
             leadership=leadership,
             forwarder=forwarder,
             guard=guard,
+            audit=audit,
             reauthorization=reauthorization,
             log=storage.log,
             compaction=storage.compaction,

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from acl.api import Guard
+    from acl.auditing import Auditor
     from gateway.config import Config
     from gateway.lite.service import Lite
     from gateway.node.batches import Batches
@@ -65,6 +66,8 @@ class Node:
     forwarder: Forwarder
     guard: Guard | None
     """Who may do what; None where everybody may do everything."""
+    audit: Auditor
+    """Who changed what; and what was refused, where there is a guard."""
     reauthorization: Reauthorization
     log: Log
     compaction: Compaction

@@ -21,6 +21,7 @@ from gateway.processors.needs import (
     on_group_if_given,
     topic_needs,
 )
+from gateway.processors.recording import ensure_group
 from gateway.wire import bodies
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.clients import (
@@ -105,7 +106,7 @@ async def _register(
     consumer: bodies.ConsumerData, client_id: str, context: Context
 ) -> None:
     node = context.node
-    group = await node.groups.ensure(consumer.group_name)
+    group = await ensure_group(context, consumer.group_name)
     if group is None:
         raise Refusal(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,

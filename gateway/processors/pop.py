@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gateway.node import attributes, retry_names, subscriptions
 from gateway.pop.lines import Waiter
 from gateway.pop.taking import Taken, Wanted
+from gateway.processors import recording
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
 from gateway.processors.dispatch import handles, judge_again
 from gateway.processors.needs import SUB, on_popped
@@ -74,7 +75,7 @@ async def ensure_group(context: Context, name: str) -> Group:
     Raises:
         Refusal: There is none.
     """
-    group = await context.node.groups.ensure(name)
+    group = await recording.ensure_group(context, name)
     if group is None:
         raise Refusal(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,

@@ -151,6 +151,5 @@ async def polling_info(request: PollingInfo, context: Context) -> PollingInfoRep
 @handles(PopRollback, on_cluster(UPDATE))
 async def pop_rollback(_: PopRollback, context: Context) -> Answer:
     """Turn hand-outs into retries that come when their time is over."""
-    count = await context.node.pop.roll_back()
-    log.info("pops rolled back", messages=count, client=context.peer.address)
+    await context.node.pop.roll_back()
     return Answer()

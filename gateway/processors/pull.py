@@ -25,6 +25,7 @@ from gateway.processors.context import (
 )
 from gateway.processors.dispatch import handles, judge_again
 from gateway.processors.needs import SUB, on_group, on_topic
+from gateway.processors.recording import ensure_group
 from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
 from gateway.wire.commands.pull import (
     COMMIT_OFFSET_FLAG,
@@ -87,7 +88,7 @@ def pull_message(
 async def _ensure_group_and_pull(
     request: PullMessage, context: Context
 ) -> Answer | Later:
-    if await context.node.groups.ensure(request.consumer_group) is None:
+    if await ensure_group(context, request.consumer_group) is None:
         raise Refusal(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
             f"subscription group [{request.consumer_group:.200}] does not exist",

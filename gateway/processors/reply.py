@@ -17,6 +17,7 @@ from gateway.node.node import now_ms
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
 from gateway.processors.needs import PUB, on_topic
+from gateway.processors.recording import auto_create
 from gateway.processors.relay import NotConnectedError, ask_producer
 from gateway.wire import message, properties
 from gateway.wire.codes import ResponseCode
@@ -75,9 +76,7 @@ async def _place(request: SendMessage, context: Context) -> tuple[ServedTopic, i
             ResponseCode.NO_PERMISSION,
             f"Sending message to topic[{request.topic}] is forbidden.",
         )
-    topic = await context.node.topics.auto_create(
-        request.topic, request.default_topic, request.default_topic_queue_nums
-    )
+    topic = await auto_create(context, request)
     if topic is None:
         raise Refusal(
             ResponseCode.TOPIC_NOT_EXIST,

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import structlog
-
 from gateway.processors import callbacks
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
 from gateway.processors.needs import GET, UPDATE, on_group, on_topic, on_topic_if_given
+from gateway.processors.recording import ensure_group
 from gateway.wire import admin_bodies, bodies
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.group_admin import CloneGroupOffset, ResetOffset
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
     from gateway.node.node import Node
     from gateway.node.served_topic import ServedTopic
-
-log = structlog.get_logger(__name__)
 
 _NO_OFFSET = -1
 
@@ -49,13 +46,6 @@ async def reset_offset(request: ResetOffset, context: Context) -> Answer:
     }
     queues = _move(request, node, topic, offsets)
     await node.offsets.flush()
-    log.info(
-        "group moved",
-        group=request.group,
-        topic=topic.name,
-        offsets=offsets,
-        client=context.peer.address,
-    )
     moved = admin_bodies.ResetOffsets(admin_bodies.object_map(queues.items()))
     return Answer(body=bodies.encode(moved))
 
@@ -131,7 +121,7 @@ async def clone_offsets(request: CloneGroupOffset, context: Context) -> Answer:
     """Have one group go on where another one is."""
     node = context.node
     source, target = request.src_group, request.dest_group
-    if await node.groups.ensure(target) is None:
+    if await ensure_group(context, target) is None:
         raise Refusal(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
             f"Group {target:.200} does not exist",
@@ -156,11 +146,4 @@ async def clone_offsets(request: CloneGroupOffset, context: Context) -> Answer:
             reset = ResetOffset(group=target, topic=name, timestamp=0, is_force=True)
             _move(reset, node, topic, offsets)
     await node.offsets.flush()
-    log.info(
-        "offsets cloned",
-        group=target,
-        source=source,
-        topics=names,
-        client=context.peer.address,
-    )
     return Answer()

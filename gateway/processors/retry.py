@@ -16,6 +16,7 @@ from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
 from gateway.processors.errors import code_of
 from gateway.processors.needs import SUB, on_group
+from gateway.processors.recording import ensure_group
 from gateway.wire import message, message_id, properties
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.send import ConsumerSendMsgBack, SendMessage
@@ -121,7 +122,7 @@ async def dead_letters_if_exhausted(
 
 
 async def _group(context: Context, name: str) -> Group:
-    group = await context.node.groups.ensure(name)
+    group = await ensure_group(context, name)
     if group is None:
         raise Refusal(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,

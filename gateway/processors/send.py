@@ -18,6 +18,7 @@ from gateway.processors.half import is_half, store_half
 from gateway.processors.needs import PUB, SUB, Needs, topic_needs
 from gateway.processors.plain import store_plain
 from gateway.processors.queue_choice import queue_of
+from gateway.processors.recording import auto_create
 from gateway.processors.stored import stored
 from gateway.wire import properties
 from gateway.wire.batch import decode_batch
@@ -112,9 +113,7 @@ async def _create_and_send(request: SendMessage, context: Context) -> Later:
     if request.topic in names.NOT_FOR_SENDING:
         raise _forbidden(request)
     topics = context.node.topics
-    topic = await topics.auto_create(
-        request.topic, request.default_topic, request.default_topic_queue_nums
-    )
+    topic = await auto_create(context, request)
     if topic is None and request.topic.startswith(names.RETRY_PREFIX):
         topic = await topics.ensure_derived(request.topic, 1)
     if topic is None:

@@ -125,6 +125,24 @@ _FAMILIES = (
         "Those of them that were not answered.",
     ),
     Family(
+        "ropeway_audit_lines_total",
+        "counter",
+        ("kind",),
+        "Lines for the audit log: of changes, and of attempts (refusals, sign-ins).",
+    ),
+    Family(
+        "ropeway_audit_lines_left_out_total",
+        "counter",
+        ("kind",),
+        "Those of them that were beyond the rate, and are only counted.",
+    ),
+    Family(
+        "ropeway_audit_lines_unwritten_total",
+        "counter",
+        (),
+        "Lines that the audit file did not take.",
+    ),
+    Family(
         "ropeway_log_overdue_seconds",
         "gauge",
         (),

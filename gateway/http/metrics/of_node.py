@@ -33,6 +33,10 @@ def write(page: Page, node: Node, node_name: str, server: Server) -> None:
     page.add("ropeway_brokers", len(node.routes.brokers))
     page.add("ropeway_tasks", len(asyncio.all_tasks()))
     _write_requests(page, node, server)
+    for kind, (wanted, left_out) in node.audit.counts.items():
+        page.add("ropeway_audit_lines_total", wanted, kind=kind)
+        page.add("ropeway_audit_lines_left_out_total", left_out, kind=kind)
+    page.add("ropeway_audit_lines_unwritten_total", node.audit.unwritten)
     page.add("ropeway_log_overdue_seconds", node.log.overdue_ms / 1000)
     if node.config.pulsar is None:
         page.add(
