@@ -29,6 +29,7 @@ from gateway.node.node import Node, monotonic_ms, now_ms
 from gateway.node.owners import Owners
 from gateway.node.progress import TakenBack
 from gateway.node.pulled import Pulled
+from gateway.node.quotas import Quotas
 from gateway.node.reauthorization import Reauthorization
 from gateway.node.resets import Resets
 from gateway.node.schedule import Schedule, parse_levels
@@ -155,6 +156,7 @@ class Builder:
             schedule=schedule,
             delays=delays,
             traffic=traffic,
+            quotas=Quotas(routes, now_ms),
             timer=timer,
             transactions=transactions,
             pop=pop,

@@ -21,6 +21,7 @@ from gateway.cli.metrics import metrics
 from gateway.cli.offset import offset
 from gateway.cli.pipeline import pipeline
 from gateway.cli.produce import produce
+from gateway.cli.quota import quota
 from gateway.cli.route import route
 from gateway.cli.serve import serve
 from gateway.cli.streams import streams
@@ -42,7 +43,8 @@ def main() -> None:
 
 for command in (
     *(serve, demo, produce, consume),
-    *(cluster, broker, route, topic, group, offset, message, timer, acl, log, tier),
+    *(cluster, broker, route, topic, group, offset, message, timer, quota, acl),
+    *(log, tier),
     metrics,
     *(streams, pipeline),
     *(doctor, explain, completion),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gateway.node.leadership import Leadership
     from gateway.node.locks import QueueLocks
     from gateway.node.pulled import Pulled
+    from gateway.node.quotas import Quotas
     from gateway.node.reauthorization import Reauthorization
     from gateway.node.resets import Resets
     from gateway.node.schedule import Schedule
@@ -84,6 +85,7 @@ class Node:
     schedule: Schedule
     delays: Delays
     traffic: Traffic
+    quotas: Quotas
     timer: Timer
     transactions: Transactions
     pop: Pop

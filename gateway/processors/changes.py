@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gateway.node import names
+from gateway.node.quotas import GROUP, Key
 from gateway.wire import bodies, recall
 from gateway.wire.access_bodies import AclInfo
 from gateway.wire.codes import RequestCode as Code
@@ -185,6 +186,21 @@ def _sent_back(request: Any, _: Context) -> dict[str, Any] | None:
     return {f"DeadLetters:{topic} Message:{request.origin_msg_id or ''}": None}
 
 
+def _quota(kind: str, name: str, context: Context) -> dict[str, Any]:
+    quota = context.node.quotas.kept.get(Key(kind, name))
+    state = None if quota is None else msgspec.to_builtins(quota)
+    return {f"Quota:{kind}/{name}": state}
+
+
+def _cold(_: Any, context: Context) -> dict[str, Any]:
+    lines = context.body.decode(errors="replace").splitlines()
+    groups = [line.partition("=")[0].strip() for line in lines if line.strip()]
+    found: dict[str, Any] = {}
+    for group in groups:
+        found |= _quota(GROUP, group, context)
+    return found
+
+
 CHANGES: dict[int, Look] = {
     Code.UPDATE_AND_CREATE_TOPIC: lambda request, context: {
         f"Topic:{request.topic}": topic_state(context.node, request.topic)
@@ -204,6 +220,12 @@ CHANGES: dict[int, Look] = {
     Code.DELETE_KV_CONFIG: lambda request, context: _setting(
         request.namespace, request.key, context
     ),
+    **dict.fromkeys(
+        (Code.ROPEWAY_SET_QUOTA, Code.ROPEWAY_DELETE_QUOTA),
+        lambda request, context: _quota(request.kind, request.name, context),
+    ),
+    Code.UPDATE_COLD_DATA_FLOW_CTR_CONFIG: _cold,
+    Code.REMOVE_COLD_DATA_FLOW_CTR_CONFIG: _cold,
     Code.UPDATE_BROKER_CONFIG: _switches,
     Code.WIPE_WRITE_PERM_OF_BROKER: _writable,
     Code.ADD_WRITE_PERM_OF_BROKER: _writable,
@@ -337,6 +359,8 @@ NOT_CHANGES = frozenset(
         Code.GET_LITE_TOPIC_INFO,
         Code.GET_LITE_CLIENT_INFO,
         Code.GET_LITE_GROUP_INFO,
+        Code.ROPEWAY_LIST_QUOTAS,
+        Code.GET_COLD_DATA_FLOW_CTR_INFO,
     }
 )
 """What changes nothing that an administrator sets up."""

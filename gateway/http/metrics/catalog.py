@@ -125,6 +125,18 @@ _FAMILIES = (
         "Those of them that were not answered.",
     ),
     Family(
+        "ropeway_quota_limit",
+        "gauge",
+        ("kind", "resource", "limit"),
+        "What may be taken a second, of a topic or by a group, on this node.",
+    ),
+    Family(
+        "ropeway_quota_throttled_total",
+        "counter",
+        ("kind", "resource", "what"),
+        "How often a send's connection or a read was held back for that.",
+    ),
+    Family(
         "ropeway_audit_lines_total",
         "counter",
         ("kind",),
