@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 from msgspec import Struct
 
 from acl.administration import Administration
+from acl.auditing import Auditor
 
 
 class Action(StrEnum):
@@ -280,6 +281,8 @@ class Setting(Struct, frozen=True):
     """To be called when rules have changed: what was decided is asked again."""
     environment: Mapping[str, str]
     """The process' environment, for secrets that are in no file."""
+    audit: Auditor
+    """For changes of rules that no request makes."""
 
 
 class Open(Protocol):

@@ -20,6 +20,7 @@ WITHOUT_TEST_FILE = {
     "*/__init__.py": "says what a package is for and what it offers",
     "*/api.py": "a contract; tests/contracts holds every implementation to it",
     "acl/administration.py": "a contract; test_management.py holds what keeps it",
+    "acl/auditing.py": "a contract; test_audit.py holds what keeps it",
     "storage/following.py": "a contract, likewise",
     "storage/compacting.py": "a contract, likewise",
     "storage/native.py": "a contract, likewise",

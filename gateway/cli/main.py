@@ -12,7 +12,7 @@ from gateway.cli.examples import example
 COMMANDS = (
     *("serve", "demo", "produce", "consume"),
     *("cluster", "broker", "route", "topic", "group", "offset", "message", "timer"),
-    *("acl", "log", "tier", "metrics", "streams", "pipeline"),
+    *("quota", "acl", "log", "tier", "metrics", "streams", "pipeline"),
     *("doctor", "explain", "completion"),
 )
 """Each is in the module of its name."""

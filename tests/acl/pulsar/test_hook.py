@@ -74,7 +74,7 @@ async def opened(key: Path, **options: Any) -> AsyncIterator[Opened]:
             "refresh_s": 0.05,
             **options,
         }
-        more: Any = {"store": None, "vault": None, "environment": {}}
+        more: Any = {"store": None, "vault": None, "environment": {}, "audit": None}
         setting = Setting(
             name="pulsar",
             options=options,

@@ -139,6 +139,9 @@ def test_what_a_node_answers_that_does_not_lead():
         "WIPE_WRITE_PERM_OF_BROKER",
         "ADD_WRITE_PERM_OF_BROKER",
         "ROPEWAY_TOPIC_PLACES",
+        "ROPEWAY_SET_QUOTA",
+        "ROPEWAY_DELETE_QUOTA",
+        "ROPEWAY_LIST_QUOTAS",
     }
     of_nodes = {
         "GET_BROKER_RUNTIME_INFO",
