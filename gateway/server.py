@@ -65,7 +65,8 @@ class Server:
         self._quotas = (
             Quotas(quotas, by_principal=node.guard is not None) if quotas else None
         )
-        self._turns = Turns(self._limits, node.log, node.leadership)
+        self.turns = Turns(self._limits, node.log, node.leadership)
+        """Whose requests are begun."""
         self.visitors = Unauthenticated(node.config, is_guarded=node.guard is not None)
         """Who is known, and what unfinished requests hold."""
         self.listeners: list[Listener] = []
@@ -75,7 +76,7 @@ class Server:
     @property
     def waiting(self) -> tuple[int, int]:
         """Requests that wait to be begun, and their bytes."""
-        return self._turns.waiting, self._turns.waiting_bytes
+        return self.turns.waiting, self.turns.waiting_bytes
 
     async def open(self) -> None:
         """Listen on every configured address; on all, or on none.
@@ -124,7 +125,7 @@ class Server:
             # The address is the one that accept gave: a client that has gone since
             # has none any more.
             connection = Connection(
-                self._node, listener, self._outbox, self._turns, *address[:2]
+                self._node, listener, self._outbox, self.turns, *address[:2]
             )
             if not self._count(connection):
                 log.warning(

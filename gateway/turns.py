@@ -1,14 +1,16 @@
 """Whose requests are begun when more come than can be worked on.
 
 What comes is begun at once, until a tick has taken long enough. From then on
-connections wait for their turn in the order in which they began to, and each turn is a
-few requests, so a client that asks for much does not hold up one that asks for little.
+connections wait for their turn, and nothing is read from those that wait. Connections
+of one principal, or of one address at which nobody is known, are a flow. Flows have
+turns one after the other, and so have the connections within a flow, and each turn is a
+few requests or a few milliseconds. So who asks for much does not hold up who asks for
+little, on however many connections it does.
 
-How long a request will wait is known from how many do, and how quickly they went so
-far. When that is too long, sends are refused as they arrive; and those that waited for
-too long after all, when their turn comes. Refusing costs time too: as much as it took
-is then given to turns, so that at least half of all time is work, and what is beyond
-that waits in the network.
+How long a request will wait is known from how many do in its flow, and how quickly
+they went so far. When that is too long, sends are refused as they arrive; and those
+that waited for too long after all, when their turn comes. What is beyond that waits in
+the network.
 """
 
 from __future__ import annotations
@@ -16,26 +18,26 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from weakref import WeakValueDictionary
 
 from gateway.node.latencies import SAMPLE_EVERY_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from acl.api import Principal
     from gateway.config import LimitsConfig
-    from gateway.connection import Connection
     from gateway.node.leadership import Leadership
     from gateway.wire.frame import RawFrame
     from storage.api import Log
 
 TURN_REQUESTS = 16
+_TURN_S = 0.002
+"""A turn ends after so long, too, whatever requests it began."""
 
 _TICK_S = 0.01
 """After so long answers are written and others are heard, whatever waits."""
-
-_LONGEST_TICK_S = 0.1
-"""The same where hearing others takes longer."""
 
 _FIRST_GUESS_S = 20e-6
 """What a request takes, until it is known: a single send and its share of a tick."""
@@ -54,6 +56,27 @@ class Arrived(NamedTuple):
     """Whether sends among them have been refused already."""
 
 
+class Flow:
+    """The connections of one principal, or of one address, that share turns."""
+
+    __slots__ = ("__weakref__", "connections", "waiting")
+
+    def __init__(self) -> None:
+        self.connections: deque[Waiting] = deque()
+        """Those that wait for a turn."""
+        self.waiting = 0
+        """Requests that wait, on all of them."""
+
+
+class Waiting(Protocol):
+    """A connection that waits for its turn."""
+
+    flow: Flow
+
+    def take_turn(self, now: float, until: float) -> int:
+        """Begin requests until a time, or go on reading; says how many were begun."""
+
+
 class Turns:
     """The connections whose requests wait, of all listeners of a server.
 
@@ -69,12 +92,14 @@ class Turns:
         self.wait_s = limits.send_wait_ms / 1000
         self._limit_bytes = limits.waiting_bytes
         self._loop = asyncio.get_running_loop()
-        self._connections: deque[Connection] = deque()
-        self._tick_over_at = 0.0
+        self._flows: dict[Flow, None] = {}
+        """Those of which connections wait; the first is the next to have a turn."""
+        self._known_flows: WeakValueDictionary[object, Flow] = WeakValueDictionary()
+        self.tick_over_at = 0.0
         """When this tick has taken long enough; 0 until something has come in it."""
         self._free = True
         """Whether nobody waits, nor the log is overdue; looked at once a tick."""
-        self._tick_began = self._worked_until = 0.0
+        self._tick_began = 0.0
         self._begun = 0
         """Requests begun in the last tick, of those that had waited, if some are left;
         a tick that had not enough to do says nothing of what a request takes."""
@@ -93,25 +118,33 @@ class Turns:
         """Whether so much waits that no more is read where something waits."""
         return self.waiting_bytes > self._limit_bytes
 
-    @property
-    def delay_ms(self) -> int:
+    def flow(self, whose: Principal | str) -> Flow:
+        """The flow of a principal or an address."""
+        found = self._known_flows.get(whose)
+        if found is None:
+            found = self._known_flows[whose] = Flow()
+        return found
+
+    def delay_ms(self, flow: Flow) -> int:
         """How long sends wait now, if what came now could be too late; or else 0."""
-        delay_s = self.waiting * self._each_s
+        delay_s = flow.waiting * self._each_s * (len(self._flows) or 1)
         if delay_s * 2 > self.wait_s:
             return int(delay_s * 1000) or 1
         return self._log.overdue_ms
 
     def is_free(self) -> bool:
         """Whether what has just come may be begun at once."""
-        if not self._tick_over_at:
+        if not self.tick_over_at:
             self._begin_tick()
             return self._free
-        return self._free and time.monotonic() < self._tick_over_at
+        return self._free and time.monotonic() < self.tick_over_at
 
-    def join(self, connection: Connection) -> None:
-        """Give a connection a turn behind all others that wait."""
-        self._connections.append(connection)
-        if not self._tick_over_at:
+    def join(self, connection: Waiting) -> None:
+        """Give a connection a turn behind all others of its flow that wait."""
+        flow = connection.flow
+        flow.connections.append(connection)
+        self._flows[flow] = None
+        if not self.tick_over_at:
             self._begin_tick()
         self._free = False
 
@@ -120,7 +153,7 @@ class Turns:
         now = time.monotonic()
         self._leadership.check(now)
         self._sample(now)
-        self._tick_over_at = now + _TICK_S
+        self.tick_over_at = now + _TICK_S
         self._loop.call_soon(self._tick)
 
     def _sample(self, now: float) -> None:
@@ -129,26 +162,32 @@ class Turns:
             self.sampling = True
 
     def _tick(self) -> None:
-        if not self._connections:
+        if not self._flows:
             # A guess that is too high would refuse what could disprove it.
             self._each_s = _FIRST_GUESS_S
-            self._tick_over_at = self._tick_began = 0.0
+            self.tick_over_at = self._tick_began = 0.0
             self._begun = 0
             return
         now = time.monotonic()
         self._leadership.check(now)
         self._sample(now)
-        heard_s = now - self._worked_until if self._tick_began else 0.0
         if self._begun:
             each_s = (now - self._tick_began) / self._begun
             self._each_s += (each_s - self._each_s) * _LEARNING
         self._tick_began = now
-        self._tick_over_at = now + min(max(heard_s, _TICK_S), _LONGEST_TICK_S)
+        self.tick_over_at = now + _TICK_S
         begun = 0
-        while self._connections and now < self._tick_over_at:
-            begun += self._connections.popleft().take_turn(now)
+        while self._flows and now < self.tick_over_at:
+            begun += self._next().take_turn(now, now + _TURN_S)
             now = time.monotonic()
-        self._begun = begun if self._connections else 0
-        self._free = not self._connections and not self._log.overdue_ms
-        self._worked_until = now
+        self._begun = begun if self._flows else 0
+        self._free = not self._flows and not self._log.overdue_ms
         self._loop.call_soon(self._tick)
+
+    def _next(self) -> Waiting:
+        flow = next(iter(self._flows))
+        del self._flows[flow]
+        connection = flow.connections.popleft()
+        if flow.connections:
+            self._flows[flow] = None
+        return connection

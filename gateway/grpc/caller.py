@@ -47,7 +47,7 @@ class Origin(Protocol):
     def abort(self) -> None:
         """Close it at once."""
 
-    def become_known(self) -> None:
+    def become_known(self, principal: Principal | None) -> None:
         """Somebody was known by a call: it may send more."""
 
 
@@ -166,7 +166,7 @@ class Caller:
 
     # What processors want of a peer.
 
-    def become_known(self) -> None:
+    def become_known(self, _principal: Principal | None) -> None:
         """Nothing: the call's credentials were checked before."""
 
     def respond(self, *data: Buffer) -> None:

@@ -117,7 +117,7 @@ class Call:
         if not verdict.allowed:
             raise RefusedError(Code.UNAUTHORIZED, verdict.remark)
         if not self.origin.known:
-            self.origin.become_known()
+            self.origin.become_known(verdict.principal)
         self.caller.principal = principal = verdict.principal
         share = self.origin.share
         if share is not None and principal is not None and not share.is_of(principal):

@@ -114,8 +114,8 @@ class Peer(Link, Protocol):
     def congested(self) -> bool:
         """Whether the client takes answers more slowly than it asks."""
 
-    def become_known(self) -> None:
-        """Somebody was: it may send more."""
+    def become_known(self, principal: Principal | None) -> None:
+        """Somebody was: it may send more. None: who needs no name."""
 
     def respond(self, *data: Buffer) -> None:
         """Send a whole answer, in pieces, at the end of this tick."""
