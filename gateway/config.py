@@ -280,6 +280,11 @@ class HttpConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     port: Port = DEFAULT_HTTP_PORT
     writable: bool = False
     """Let the page change things: send dead letters again."""
+    connections: Positive = 256
+    """One more is closed: what reaches this port leaves file descriptors and time to
+    brokers' clients. A browser has six."""
+    headers_ms: Positive = 10_000
+    """A connection that has sent no whole request for so long is closed."""
     names: tuple[str, ...] = ()
     """Host names that browsers may call the page by, besides localhost, `host` and IP
     addresses: of any other, a foreign page could make its own."""

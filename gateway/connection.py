@@ -20,11 +20,11 @@ import structlog
 
 from acl.api import Channel, Source
 from gateway.node.calls import ClientAnswer
+from gateway.node.turns import TURN_REQUESTS, Arrived
 from gateway.outgoing import Outgoing
 from gateway.processors.dispatch import dispatch
 from gateway.processors.late import refuse_sends
 from gateway.processors.plain import send_plain
-from gateway.turns import TURN_REQUESTS, Arrived
 from gateway.unauthenticated import Reader
 from gateway.wire import host_port, message
 from gateway.wire.codes import RESPONSE_FLAG, language_name
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gateway.config import LimitsConfig
     from gateway.listener import Listener, Outbox
     from gateway.node.node import Node
-    from gateway.turns import Turns
+    from gateway.node.turns import Turns
     from gateway.wire.frame import Buffer, RawFrame
 
 log = structlog.get_logger(__name__)

@@ -18,7 +18,6 @@ from gateway.listener import Listener, Outbox, ServerError
 from gateway.pipes import ALPN, PREFACE
 from gateway.quotas import Quotas, Share
 from gateway.tls import HANDSHAKE, first_byte
-from gateway.turns import Turns
 from gateway.unauthenticated import Unauthenticated
 
 if TYPE_CHECKING:
@@ -65,8 +64,7 @@ class Server:
         self._quotas = (
             Quotas(quotas, by_principal=node.guard is not None) if quotas else None
         )
-        self.turns = Turns(self._limits, node.log, node.leadership)
-        """Whose requests are begun."""
+        self.turns = node.turns
         self.visitors = Unauthenticated(node.config, is_guarded=node.guard is not None)
         """Who is known, and what unfinished requests hold."""
         self.listeners: list[Listener] = []

@@ -106,7 +106,8 @@ async def run(attack: Attack, target: Target) -> None:
 
 async def _keep_sending(attack: Attack, target: Target, port: int, number: int) -> None:
     while True:
-        with suppress(OSError):
+        # What uvloop raises of a connection that was closed is no OSError.
+        with suppress(OSError, RuntimeError):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             try:
                 await _send(attack, attack.stream(target, number), reader, writer)

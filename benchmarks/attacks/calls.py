@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import struct
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.attacks.attack import BOTH, Attack, Target
@@ -21,7 +22,9 @@ from gateway.grpc.protocol import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    Stream = Callable[[Target, int], Iterator[bytes]]
 
 _DATA, _HEADERS, _RESET, _SETTINGS, _PING, _WINDOW, _MORE = 0, 1, 3, 4, 6, 8, 9
 _END_STREAM, _END_HEADERS = 1, 4
@@ -79,14 +82,20 @@ def _sent(size: int) -> Any:
     return SendMessageRequest(messages=[message])
 
 
+@cache
 def _bombs(request: bytes) -> bytes:
     squeezed = gzip.compress(request, 9, mtime=0)
     return _PREFIX.pack(1, len(squeezed)) + squeezed
 
 
+@cache
+def _largest() -> bytes:
+    return _sent(4 * _MIB - 256).SerializeToString()
+
+
 def _largest_bombs(target: Target, _: int) -> Iterator[bytes]:
     block = _block(target, "SendMessage", **{"grpc-encoding": "gzip"})
-    return _calls(block, _bombs(_sent(4 * _MIB - 256).SerializeToString()), 8)
+    return _calls(block, _bombs(_largest()), 8)
 
 
 def _too_large_bombs(target: Target, _: int) -> Iterator[bytes]:
@@ -94,28 +103,46 @@ def _too_large_bombs(target: Target, _: int) -> Iterator[bytes]:
     return _calls(block, _bombs(bytes(60 * _MIB)), 1)
 
 
-def _body_bombs(target: Target, _: int) -> Iterator[bytes]:
+@cache
+def _body_bomb() -> bytes:
     request = _sent(0)
     request.messages[0].system_properties.body_encoding = protocol.Encoding.GZIP
     request.messages[0].body = gzip.compress(bytes(64 * _MIB), 9, mtime=0)
-    data = request.SerializeToString()
-    return _calls(_block(target, "SendMessage"), _PREFIX.pack(0, len(data)) + data, 1)
+    return _framed(request)
 
 
-def _parts(target: Target, _: int) -> Iterator[bytes]:
+@cache
+def _many_parts() -> bytes:
     request = SendMessageRequest()
-    for _ in range(10_000):
+    for _ in range(4000):
         request.messages.add().topic.name = "t"
-    data = request.SerializeToString()
-    return _calls(_block(target, "SendMessage"), _PREFIX.pack(0, len(data)) + data, 1)
+    return _framed(request)
 
 
-def _pairs(target: Target, _: int) -> Iterator[bytes]:
+@cache
+def _many_messages() -> bytes:
+    one = _sent(1).messages[0]
+    return _framed(SendMessageRequest(messages=[one] * 1300))
+
+
+@cache
+def _many_pairs() -> bytes:
     request = _sent(1)
-    for number in range(10_000):
+    for number in range(2000):
         request.messages[0].user_properties[f"{number:x}"] = "x"
+    return _framed(request)
+
+
+def _framed(request: Any) -> bytes:
     data = request.SerializeToString()
-    return _calls(_block(target, "SendMessage"), _PREFIX.pack(0, len(data)) + data, 1)
+    return _PREFIX.pack(0, len(data)) + data
+
+
+def _sending(make: Callable[[], bytes]) -> Stream:
+    def stream(target: Target, _: int) -> Iterator[bytes]:
+        return _calls(_block(target, "SendMessage"), make(), 1)
+
+    return stream
 
 
 def _small(target: Target, _: int) -> Iterator[bytes]:
@@ -150,7 +177,7 @@ def _unending(target: Target, _: int) -> Iterator[bytes]:
         assert at >= 0
 
 
-def _flood(piece: bytes) -> Any:
+def _flood(piece: bytes) -> Stream:
     def stream(target: Target, _: int) -> Iterator[bytes]:
         block = _block(target, "SendMessage")
         return itertools.chain(
@@ -190,9 +217,10 @@ def _indexed(target: Target, _: int) -> Iterator[bytes]:
 ATTACKS = (
     Attack("gRPC: bombs of 4 MiB", _largest_bombs, 32, BOTH),
     Attack("gRPC: bombs of 60 MiB", _too_large_bombs, 32, BOTH),
-    Attack("gRPC: bodies that are bombs", _body_bombs, 32),
-    Attack("gRPC: messages of very many parts", _parts, 32, BOTH),
-    Attack("gRPC: very many properties", _pairs, 32),
+    Attack("gRPC: bodies that are bombs", _sending(_body_bomb), 32),
+    Attack("gRPC: requests of very many parts", _sending(_many_parts), 32, BOTH),
+    Attack("gRPC: very many messages", _sending(_many_messages), 32, BOTH),
+    Attack("gRPC: very many properties", _sending(_many_pairs), 32),
     Attack("gRPC: floods of calls", _small, 50, BOTH),
     Attack("gRPC: receives without end", _receives, 50, BOTH),
     Attack("gRPC: requests that never end", _unending, 128, BOTH),

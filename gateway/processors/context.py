@@ -21,6 +21,7 @@ from gateway.wire.header import Header, to_fields
 
 if TYPE_CHECKING:
     from acl.api import Need
+    from gateway.node.turns import Slices
 
 log = structlog.get_logger(__name__)
 
@@ -173,6 +174,11 @@ class Context(msgspec.Struct, gc=False):
     """Who sent it; None where nothing is guarded, or nobody knows in a dry run."""
     envelope: Envelope | None = None
     """The request, to be judged again while it waits; None where nothing is guarded."""
+
+    def slices(self) -> Slices:
+        """What work that takes long is done in."""
+        whose = self.principal or self.peer.source.address
+        return self.node.turns.slices(whose)
 
     def timed(self) -> None:
         """A request that is timed is answered now."""

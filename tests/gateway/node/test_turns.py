@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.config import LimitsConfig, LogConfig
-from gateway.turns import Turns
+from gateway.node.turns import Turns
 from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.commands.namesrv import GetAllTopicList
 from gateway.wire.commands.send import SendReply
@@ -128,7 +128,7 @@ async def test_requests_beyond_what_may_wait_are_left_in_the_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """None is lost, and none is answered out of order."""
-    monkeypatch.setattr("gateway.turns._TICK_S", SHORT_TICK_S)
+    monkeypatch.setattr("gateway.node.turns._TICK_S", SHORT_TICK_S)
     limits = LimitsConfig(send_wait_ms=60_000)
     async with running(tmp_path, limits=limits) as (app, client):
         await client.ask(sending("orders"), b"first")
@@ -160,7 +160,7 @@ async def test_requests_beyond_what_may_wait_are_left_in_the_network(
 async def test_sends_that_wait_for_too_long_are_refused_and_the_rest_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("gateway.turns._TICK_S", SHORT_TICK_S)
+    monkeypatch.setattr("gateway.node.turns._TICK_S", SHORT_TICK_S)
     async with running(tmp_path) as (app, client):
         await client.ask(sending("orders"), b"first")
         turns, patient_s = app.server.turns, app.server.turns.wait_s

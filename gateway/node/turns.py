@@ -42,6 +42,10 @@ _TICK_S = 0.01
 _FIRST_GUESS_S = 20e-6
 """What a request takes, until it is known: a single send and its share of a tick."""
 
+_LARGE = 4
+"""Requests that are inflated to more than a little, at a time: each may be as long as
+a frame, and is there twice when it is decoded."""
+
 _LEARNING = 0.25
 """The share of the last tick in what is known."""
 
@@ -59,13 +63,15 @@ class Arrived(NamedTuple):
 class Flow:
     """The connections of one principal, or of one address, that share turns."""
 
-    __slots__ = ("__weakref__", "connections", "waiting")
+    __slots__ = ("__weakref__", "connections", "large", "waiting")
 
     def __init__(self) -> None:
         self.connections: deque[Waiting] = deque()
         """Those that wait for a turn."""
         self.waiting = 0
         """Requests that wait, on all of them."""
+        self.large = asyncio.Lock()
+        """Held by the one whose request is inflated to something large."""
 
 
 class Waiting(Protocol):
@@ -75,6 +81,58 @@ class Waiting(Protocol):
 
     def take_turn(self, now: float, until: float) -> int:
         """Begin requests until a time, or go on reading; says how many were begun."""
+
+
+class Slices:
+    """Long work on the loop, done in slices of a few milliseconds.
+
+    Args:
+        turns: Who else waits.
+        flow: Whose work it is.
+    """
+
+    __slots__ = ("_expected_s", "_turns", "_until", "_waits", "flow")
+
+    def __init__(self, turns: Turns, flow: Flow) -> None:
+        self._turns = turns
+        self.flow = flow
+        self._until = self._expected_s = 0.0
+        self._waits: asyncio.Future[None]
+
+    async def pause(self, expected_s: float = _TURN_S) -> None:
+        """Wait for a turn, unless the last one is not over or nobody waits.
+
+        Args:
+            expected_s: How long it goes on then, about, until it is done or pauses.
+        """
+        if time.monotonic() < self._until or self._turns.is_free():
+            return
+        self._expected_s = expected_s
+        self._waits = asyncio.get_running_loop().create_future()
+        self._turns.join(self)
+        await self._waits
+
+    async def begin_large(self) -> None:
+        """Wait until few are at work on something large, and none of this flow."""
+        await self.flow.large.acquire()
+        try:
+            await self._turns.large.acquire()
+        except BaseException:
+            self.flow.large.release()
+            raise
+
+    def end_large(self) -> None:
+        """Let others begin."""
+        self._turns.large.release()
+        self.flow.large.release()
+
+    def take_turn(self, _now: float, until: float) -> int:
+        """Go on, behind this tick."""
+        if not self._waits.done():
+            self._until = until
+            self._turns.owe(self._expected_s)
+            self._waits.set_result(None)
+        return 0
 
 
 class Turns:
@@ -100,11 +158,15 @@ class Turns:
         self._free = True
         """Whether nobody waits, nor the log is overdue; looked at once a tick."""
         self._tick_began = 0.0
+        self._owed_s = 0.0
+        """What this tick's turns will take when it is over."""
         self._begun = 0
         """Requests begun in the last tick, of those that had waited, if some are left;
         a tick that had not enough to do says nothing of what a request takes."""
         self._each_s = _FIRST_GUESS_S
         """What a request takes, with all that is done meanwhile."""
+        self.large = asyncio.Semaphore(_LARGE)
+        """How many may be at work on something large."""
         self.sampling = False
         """Whether the next request that is begun is timed; who does it resets this."""
         self._sample_at = 0.0
@@ -148,6 +210,14 @@ class Turns:
             self._begin_tick()
         self._free = False
 
+    def slices(self, whose: Principal | str) -> Slices:
+        """What long work for a principal, or an address, is done in."""
+        return Slices(self, self.flow(whose))
+
+    def owe(self, seconds: float) -> None:
+        """A turn that was given takes its time later, behind this tick."""
+        self._owed_s += seconds
+
     def _begin_tick(self) -> None:
         self._free = not self._log.overdue_ms
         now = time.monotonic()
@@ -169,6 +239,7 @@ class Turns:
             self._begun = 0
             return
         now = time.monotonic()
+        self._owed_s = 0.0
         self._leadership.check(now)
         self._sample(now)
         if self._begun:
@@ -179,7 +250,7 @@ class Turns:
         begun = 0
         while self._flows and now < self.tick_over_at:
             begun += self._next().take_turn(now, now + _TURN_S)
-            now = time.monotonic()
+            now = time.monotonic() + self._owed_s
         self._begun = begun if self._flows else 0
         self._free = not self._flows and not self._log.overdue_ms
         self._loop.call_soon(self._tick)
