@@ -84,7 +84,7 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     send_wait_ms: Positive = 200
     """A send that waits longer to be begun is refused as busy, and so is every send
     while the disk takes longer: waitTimeMillsInSendQueue's default."""
-    waiting_bytes: Positive = 64 * 1024 * 1024
+    waiting_bytes: Positive = 32 * 1024 * 1024
     """Requests of all connections that wait to be begun; above, less is read. And
     messages that wait for the disk; above, sends are refused as busy."""
     lite_topics: Positive = 100_000

@@ -20,7 +20,7 @@ import structlog
 
 from acl.api import Channel, Source
 from gateway.node.calls import ClientAnswer
-from gateway.node.turns import TURN_REQUESTS, Arrived
+from gateway.node.turns import HEARING_S, TURN_REQUESTS, Arrived
 from gateway.outgoing import Outgoing
 from gateway.processors.dispatch import dispatch
 from gateway.processors.late import refuse_sends
@@ -49,6 +49,7 @@ class Connection(Outgoing, asyncio.Protocol):
 
     __slots__ = (
         "_draining",
+        "_hearing_s",
         "_in_flight",
         "_limits",
         "_node",
@@ -97,6 +98,8 @@ class Connection(Outgoing, asyncio.Protocol):
         """Whether it will get a turn."""
         self._waiting: deque[Arrived] = deque()
         self._waiting_bytes = 0
+        self._hearing_s = 0.0
+        """What it took to hear it while others waited; it takes that from its turn."""
         self._draining = False
         self._in_flight = 0
         self._paused = False
@@ -140,6 +143,7 @@ class Connection(Outgoing, asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes came: work on every request that is whole."""
         self.active = True
+        came = time.monotonic()
         try:
             frames = self._reader.feed(data)
             if self.share is not None:
@@ -147,9 +151,10 @@ class Connection(Outgoing, asyncio.Protocol):
             turns = self._turns
             if self._waiting or self._paused or not turns.is_free():
                 self._keep(frames)
+                self._hearing_s += HEARING_S + time.monotonic() - came
                 return
             rest = iter(frames)
-            if not turns.sampling or self._begin_timed(rest, time.monotonic()):
+            if not turns.sampling or self._begin_timed(rest, came):
                 self._begin(rest, turns.tick_over_at)
             # After the log's write of what has just begun, which may answer it.
             self._outbox.expect()
@@ -239,6 +244,10 @@ class Connection(Outgoing, asyncio.Protocol):
         # While much waits, nobody begins to send more.
         if not self._paused and not self.closed and (self._waiting or self._turns.full):
             self._queue()
+        else:
+            # What it is heard for comes behind this tick.
+            self._turns.owe(self._hearing_s)
+            self._hearing_s = 0.0
         self.pause_or_resume()
         return begun
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -35,6 +35,8 @@ _SWEEP_S = 1.0
 _POLL_S = 0.01
 _EXPIRE_EVERY_S = 10.0
 """ClientHousekeepingService's interval, RocketMQ 5.3.4."""
+_ACCEPTS = 32
+"""Connections that are accepted at a time: some milliseconds."""
 _ACCEPT_PAUSE_S = 1.0
 _SHORT_OF = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 """Accepting again at once would fail again; other errors are one client's own."""
@@ -103,38 +105,47 @@ class Server:
         while True:
             try:
                 client, address = await loop.sock_accept(listener.socket)
+                self._take(listener, client, address)
+                # One more in each iteration of a busy loop would be few.
+                for _ in range(_ACCEPTS):
+                    self._take(listener, *listener.socket.accept())
+            except BlockingIOError:
+                pass
             except OSError as error:
                 log.warning("cannot accept", port=listener.port, reason=str(error))
                 if error.errno in _SHORT_OF:
                     await asyncio.sleep(_ACCEPT_PAUSE_S)
-                continue
-            connected = sum(len(one.connections) for one in self.listeners)
-            connected += len(self._arriving) + len(
-                self.http2.open if self.http2 else ()
+
+    def _take(
+        self, listener: Listener, client: socket.socket, address: tuple[Any, ...]
+    ) -> None:
+        """Take a connection that was accepted, if there is room for it."""
+        client.setblocking(False)
+        connected = sum(len(one.connections) for one in self.listeners)
+        connected += len(self._arriving) + len(self.http2.open if self.http2 else ())
+        if connected >= self._limits.connections:
+            log.warning(
+                "connection refused",
+                reason="too many connections",
+                allowed=self._limits.connections,
             )
-            if connected >= self._limits.connections:
-                log.warning(
-                    "connection refused",
-                    reason="too many connections",
-                    allowed=self._limits.connections,
-                )
-                client.close()
-                continue
-            # The address is the one that accept gave: a client that has gone since
-            # has none any more.
-            connection = Connection(
-                self._node, listener, self._outbox, self.turns, *address[:2]
+            client.close()
+            return
+        # The address is the one that accept gave: a client that has gone since
+        # has none any more.
+        connection = Connection(
+            self._node, listener, self._outbox, self.turns, *address[:2]
+        )
+        if not self._count(connection):
+            log.warning(
+                "connection refused",
+                client=connection.address,
+                reason="its quota of connections is used up",
             )
-            if not self._count(connection):
-                log.warning(
-                    "connection refused",
-                    client=connection.address,
-                    reason="its quota of connections is used up",
-                )
-                client.close()
-                continue
-            self._arriving.add(client)
-            self._spawn(self._connect(connection, client))
+            client.close()
+            return
+        self._arriving.add(client)
+        self._spawn(self._connect(connection, client))
 
     def _count(self, connection: Connection) -> bool:
         """Give a connection its share; False where its client has too many."""

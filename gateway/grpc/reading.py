@@ -116,15 +116,19 @@ class Request:
         Raises:
             CallError: It is too long, or is none.
         """
-        inflating = zlib.decompressobj(compressed.window_bits)
+        bits, data = compressed.window_bits, compressed.data
         try:
-            message = inflating.decompress(compressed.data, _AT_ONCE_BYTES)
-            if rest := inflating.unconsumed_tail:
+            inflating = zlib.decompressobj(bits)
+            message = inflating.decompress(data, _AT_ONCE_BYTES)
+            if inflating.unconsumed_tail:
+                # Thousands may wait: what they have of it would be much.
+                del inflating, message
                 await slices.begin_large()
                 self._large = slices
-                more = compressed.limit_bytes + 1 - len(message)
-                message += await asyncio.get_running_loop().run_in_executor(
-                    _THREADS, inflating.decompress, rest, more
+                most = compressed.limit_bytes + 1
+                inflating = zlib.decompressobj(bits)
+                message = await asyncio.get_running_loop().run_in_executor(
+                    _THREADS, inflating.decompress, data, most
                 )
         except zlib.error as error:
             raise CallError(

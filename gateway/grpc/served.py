@@ -14,6 +14,7 @@ from gateway.grpc import messaging
 from gateway.grpc.exchanges import Exchange
 from gateway.http2.connection import Connection
 from gateway.http2.receiving import Limits
+from gateway.node.turns import HEARING_S
 from gateway.unauthenticated import Partial
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ class Client(Connection):
         turns = self._clients.turns
         if self._queued or not turns.is_free():
             self._kept.append(data)
+            turns.owe(HEARING_S)
             self._queue()
             return
         self.feed(data, turns.tick_over_at)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from storage.api import Log
 
 TURN_REQUESTS = 16
+HEARING_S = 50e-6
+"""What the network and the loop do for each time that a connection is heard."""
 _TURN_S = 0.002
 """A turn ends after so long, too, whatever requests it began."""
 
