@@ -24,7 +24,7 @@ from gateway.app import App
 from gateway.config import Config, ListenerConfig
 from gateway.connection import Connection
 from gateway.listener import Outbox
-from gateway.turns import Turns
+from gateway.node.turns import Turns
 from gateway.wire.batch import BatchEntry, encode_batch
 from gateway.wire.commands.pop import (
     AckMessage,

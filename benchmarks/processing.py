@@ -26,7 +26,7 @@ from gateway.app import App
 from gateway.config import Config, ListenerConfig
 from gateway.connection import Connection
 from gateway.listener import Outbox
-from gateway.turns import Turns
+from gateway.node.turns import Turns
 from gateway.wire.batch import BatchEntry, encode_batch
 from gateway.wire.codes import RequestCode
 from gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage

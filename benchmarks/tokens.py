@@ -24,7 +24,7 @@ from gateway.app import App
 from gateway.config import AclConfig, Config, ListenerConfig
 from gateway.connection import Connection
 from gateway.listener import Outbox
-from gateway.turns import Turns
+from gateway.node.turns import Turns
 from gateway.wire.frame import FrameReader, decode_envelope, decode_fields, encode_frame
 
 if TYPE_CHECKING:

@@ -41,6 +41,7 @@ from gateway.node.timer.timer import Timer
 from gateway.node.topics import Topics
 from gateway.node.traffic import Traffic
 from gateway.node.transactions import Transactions
+from gateway.node.turns import Turns
 from gateway.node.unique_keys import UniqueKeys
 from gateway.pop.service import Pop
 from gateway.pop.switches import Switches
@@ -172,6 +173,7 @@ class Builder:
             lite=lite,
             batches=batches,
             unique_keys=UniqueKeys(),
+            turns=Turns(config.limits, storage.log, leadership),
             latencies=Latencies(),
             our_name=b'"n":' + msgspec.json.encode(config.broker),
             property_suffix=suffix,

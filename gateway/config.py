@@ -89,7 +89,7 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     send_wait_ms: Positive = 200
     """A send that waits longer to be begun is refused as busy, and so is every send
     while the disk takes longer: waitTimeMillsInSendQueue's default."""
-    waiting_bytes: Positive = 64 * 1024 * 1024
+    waiting_bytes: Positive = 32 * 1024 * 1024
     """Requests of all connections that wait to be begun; above, less is read. And
     messages that wait for the disk; above, sends are refused as busy."""
     lite_topics: Positive = 100_000
@@ -285,6 +285,11 @@ class HttpConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     port: Port = DEFAULT_HTTP_PORT
     writable: bool = False
     """Let the page change things: send dead letters again."""
+    connections: Positive = 256
+    """One more is closed: what reaches this port leaves file descriptors and time to
+    brokers' clients. A browser has six."""
+    headers_ms: Positive = 10_000
+    """A connection that has sent no whole request for so long is closed."""
     names: tuple[str, ...] = ()
     """Host names that browsers may call the page by, besides localhost, `host` and IP
     addresses: of any other, a foreign page could make its own."""

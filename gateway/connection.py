@@ -3,7 +3,7 @@
 Back-pressure both ways: no request of a client is begun while the client does not take
 its answers, nor while it has too many requests in flight; and nothing is read while it
 has taken more than its quota. What cannot be begun at once waits here for the
-connection's turn.
+connection's turn, and nothing more is read until then.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import structlog
 
 from acl.api import Channel, Source
 from gateway.node.calls import ClientAnswer
+from gateway.node.turns import HEARING_S, TURN_REQUESTS, Arrived
 from gateway.outgoing import Outgoing
 from gateway.processors.dispatch import dispatch
 from gateway.processors.late import refuse_sends
 from gateway.processors.plain import send_plain
 from gateway.quotas import share_of
-from gateway.turns import TURN_REQUESTS, Arrived
 from gateway.unauthenticated import Reader
 from gateway.wire import host_port, message
 from gateway.wire.codes import RESPONSE_FLAG, language_name
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from gateway.config import LimitsConfig
     from gateway.listener import Listener, Outbox
     from gateway.node.node import Node
+    from gateway.node.turns import Turns
     from gateway.quotas import Share
-    from gateway.turns import Turns
     from gateway.wire.frame import Buffer, RawFrame
 
 log = structlog.get_logger(__name__)
@@ -51,6 +51,7 @@ class Connection(Outgoing, asyncio.Protocol):
 
     __slots__ = (
         "_draining",
+        "_hearing_s",
         "_in_flight",
         "_limits",
         "_node",
@@ -65,6 +66,7 @@ class Connection(Outgoing, asyncio.Protocol):
         "address",
         "advertised",
         "congested",
+        "flow",
         "id_prefix",
         "known",
         "language",
@@ -98,6 +100,8 @@ class Connection(Outgoing, asyncio.Protocol):
         """Whether it will get a turn."""
         self._waiting: deque[Arrived] = deque()
         self._waiting_bytes = 0
+        self._hearing_s = 0.0
+        """What it took to hear it while others waited; it takes that from its turn."""
         self._draining = False
         self._in_flight = 0
         self._paused = False
@@ -114,6 +118,7 @@ class Connection(Outgoing, asyncio.Protocol):
         """Whether a byte came since the last look; the sweep of idle ones resets it."""
         ip = host_port.plain_ip(host)
         self.address = host_port.join(ip, port)
+        self.flow = turns.flow(ip)
         self.source = Source(ip, Channel.REMOTING)
         self.packed_address = message.pack_host(ip, port)
 
@@ -132,26 +137,34 @@ class Connection(Outgoing, asyncio.Protocol):
         """What is not read while a quota is used up."""
         return share_of(self)
 
-    def become_known(self) -> None:
+    def become_known(self, principal: Principal | None) -> None:
         """Somebody is known by a request: it may send more from now on."""
         self._reader.became_known()
+        if principal is not None:
+            waiting = self.waiting
+            self.flow.waiting -= waiting
+            self.flow = self._turns.flow(principal)
+            self.flow.waiting += waiting
 
     def data_received(self, data: bytes) -> None:
         """Bytes came: work on every request that is whole."""
         self.active = True
+        came = time.monotonic()
         try:
             frames = self._reader.feed(data)
             if self.share is not None:
                 self.share.charge(len(frames), len(data))
-            if self._waiting or self._paused or not self._turns.is_free():
+            turns = self._turns
+            if self._waiting or self._paused or not turns.is_free():
                 self._keep(frames)
+                self._hearing_s += HEARING_S + time.monotonic() - came
                 return
             rest = iter(frames)
-            if not self._turns.sampling or self._begin_timed(rest, time.monotonic()):
-                self._begin(rest)
+            if not turns.sampling or self._begin_timed(rest, came):
+                self._begin(rest, turns.tick_over_at)
             # After the log's write of what has just begun, which may answer it.
             self._outbox.expect()
-            if self._paused:
+            if length_hint(rest):
                 self._keep([*rest])
         except FrameError as error:
             self._distrust(error)
@@ -159,11 +172,15 @@ class Connection(Outgoing, asyncio.Protocol):
     def _begin_timed(self, frames: Iterator[RawFrame], came_s: float) -> bool:
         """Begin one request, of which there may be none; tells whether more may be."""
         self._turns.sampling = not length_hint(frames)
-        self._begin(islice(frames, 1), came_s)
+        self._begin(islice(frames, 1), 0.0, came_s)
         return not self._paused
 
-    def _begin(self, frames: Iterable[RawFrame], came_s: float = 0.0) -> None:
+    def _begin(
+        self, frames: Iterable[RawFrame], until: float, came_s: float = 0.0
+    ) -> None:
+        """Begin requests until a time: one in any case."""
         limit = self._limits.requests_in_flight
+        monotonic = time.monotonic
         for serialize_type, header, body in frames:
             if (
                 not self.version
@@ -184,20 +201,24 @@ class Connection(Outgoing, asyncio.Protocol):
             if self._in_flight >= limit or self.congested:
                 self.pause_or_resume()
                 return
+            if monotonic() > until:
+                return
 
     def _keep(self, frames: list[RawFrame]) -> None:
-        """Let requests wait for a turn, but no sends while others wait for too long."""
-        if delay_ms := self._turns.delay_ms:
+        """Let requests wait for a turn, but no sends while others wait for too long.
+
+        Without any, it is reading on that waits for a turn.
+        """
+        # Who is unknown would be kept out by what others send from its address.
+        if self.known and (delay_ms := self._turns.delay_ms(self.flow)):
             frames = self._refuse_sends(frames, delay_ms)
-        if not frames:
-            return
-        size = sum(len(header) + len(body) for _, header, body in frames)
-        self._waiting.append(Arrived(time.monotonic(), iter(frames), size))
-        self._count_waiting(len(frames), size)
+        if frames:
+            size = sum(len(header) + len(body) for _, header, body in frames)
+            self._waiting.append(Arrived(time.monotonic(), iter(frames), size))
+            self._count_waiting(len(frames), size)
         if not self._paused:
             self._queue()
-            if self._turns.full:
-                self.pause_or_resume()
+            self.pause_or_resume()
 
     def _refuse_sends(
         self, frames: Iterable[RawFrame], waited_ms: int
@@ -209,6 +230,7 @@ class Connection(Outgoing, asyncio.Protocol):
 
     def _count_waiting(self, count: int, size: int) -> None:
         self._waiting_bytes += size
+        self.flow.waiting += count
         self._turns.waiting += count
         self._turns.waiting_bytes += size
 
@@ -221,23 +243,37 @@ class Connection(Outgoing, asyncio.Protocol):
             self._queued = True
             self._turns.join(self)
 
-    def take_turn(self, now: float) -> int:
+    def take_turn(self, now: float, until: float) -> int:
         """Begin some of the requests that waited, and say how many."""
         self._queued = False
-        if self._paused or not self._waiting:
+        begun = self._begin_waiting(now, until) if self._waiting else 0
+        # While much waits, nobody begins to send more.
+        if not self._paused and not self.closed and (self._waiting or self._turns.full):
+            self._queue()
+        else:
+            # What it is heard for comes behind this tick.
+            self._turns.owe(self._hearing_s)
+            self._hearing_s = 0.0
+        self.pause_or_resume()
+        return begun
+
+    def _begin_waiting(self, now: float, until: float) -> int:
+        if self._paused:
             return 0
         came, frames, size, late = self._waiting[0]
         count = length_hint(frames)
         waited_s = now - came
         try:
-            if waited_s > self._turns.wait_s and not late:
+            if waited_s > self._turns.wait_s and self.known and not late:
                 others = self._refuse_sends(frames, int(waited_s * 1000))
                 frames = iter(others)
                 self._waiting[0] = Arrived(came, frames, size, late=True)
                 self._count_waiting(len(others) - count, 0)
                 count = len(others)
+            # Who is unknown has a turn for the request that makes it known.
+            most = TURN_REQUESTS if self.known else 1
             if not self._turns.sampling or self._begin_timed(frames, came):
-                self._begin(islice(frames, TURN_REQUESTS))
+                self._begin(islice(frames, most), until)
         except FrameError as error:
             self._distrust(error)
             return 0
@@ -246,10 +282,6 @@ class Connection(Outgoing, asyncio.Protocol):
         if begun == count:
             self._waiting.popleft()
             self._count_waiting(0, -size)
-        if self._waiting and not self._paused:
-            self._queue()
-        if not self._reading:
-            self.pause_or_resume()
         return begun
 
     def _distrust(self, error: FrameError) -> None:
@@ -329,6 +361,7 @@ class Connection(Outgoing, asyncio.Protocol):
     def abort(self) -> None:
         """Close at once, whatever is unsent."""
         if self._transport is not None:
+            self._reader.clear()
             self._transport.abort()
 
     def pause_or_resume(self) -> None:
@@ -345,7 +378,7 @@ class Connection(Outgoing, asyncio.Protocol):
         reading = not (
             self._paused
             or (self.share is not None and self.share.held_back)
-            or (self._waiting and self._turns.full)
+            or self._queued
         )
         if reading != self._reading:
             self._reading = reading

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from acl.api import Source
+    from acl.api import Principal, Source
     from gateway.budget import Budget
     from gateway.listener import Listener
     from gateway.quotas import Share
@@ -134,7 +134,7 @@ class Pipe(asyncio.Protocol):
             self.share.belongs_to(self)
         self._opening = asyncio.get_running_loop().create_task(self._open())
 
-    def become_known(self) -> None:
+    def become_known(self, _principal: Principal | None) -> None:
         """Somebody was known by a call: it may send more."""
         self.listener.visitors.became_known(self)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -19,7 +19,6 @@ from gateway.listener import Listener, Outbox
 from gateway.pipes import ALPN, PREFACE
 from gateway.quotas import Quotas, Share
 from gateway.tls import HANDSHAKE, first_byte
-from gateway.turns import Turns
 from gateway.unauthenticated import Unauthenticated
 
 if TYPE_CHECKING:
@@ -37,6 +36,8 @@ _SWEEP_S = 1.0
 _POLL_S = 0.01
 _EXPIRE_EVERY_S = 10.0
 """ClientHousekeepingService's interval, RocketMQ 5.3.4."""
+_ACCEPTS = 32
+"""Connections that are accepted at a time: some milliseconds."""
 _ACCEPT_PAUSE_S = 1.0
 _SHORT_OF = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 """Accepting again at once would fail again; other errors are one client's own."""
@@ -66,7 +67,7 @@ class Server:
         self._quotas = (
             Quotas(quotas, by_principal=node.guard is not None) if quotas else None
         )
-        self._turns = Turns(self._limits, node.log, node.leadership)
+        self.turns = node.turns
         self.visitors = Unauthenticated(node.config, is_guarded=node.guard is not None)
         """Who is known, and what unfinished requests hold."""
         self.listeners: list[Listener] = []
@@ -76,7 +77,7 @@ class Server:
     @property
     def waiting(self) -> tuple[int, int]:
         """Requests that wait to be begun, and their bytes."""
-        return self._turns.waiting, self._turns.waiting_bytes
+        return self.turns.waiting, self.turns.waiting_bytes
 
     async def open(self) -> None:
         """Listen on every configured address; on all, or on none.
@@ -105,38 +106,47 @@ class Server:
         while True:
             try:
                 client, address = await loop.sock_accept(listener.socket)
+                self._take(listener, client, address)
+                # One more in each iteration of a busy loop would be few.
+                for _ in range(_ACCEPTS):
+                    self._take(listener, *listener.socket.accept())
+            except BlockingIOError:
+                pass
             except OSError as error:
                 log.warning("cannot accept", port=listener.port, reason=str(error))
                 if error.errno in _SHORT_OF:
                     await asyncio.sleep(_ACCEPT_PAUSE_S)
-                continue
-            connected = sum(len(one.connections) for one in self.listeners)
-            connected += len(self._arriving) + len(
-                self.http2.open if self.http2 else ()
+
+    def _take(
+        self, listener: Listener, client: socket.socket, address: tuple[Any, ...]
+    ) -> None:
+        """Take a connection that was accepted, if there is room for it."""
+        client.setblocking(False)
+        connected = sum(len(one.connections) for one in self.listeners)
+        connected += len(self._arriving) + len(self.http2.open if self.http2 else ())
+        if connected >= self._limits.connections:
+            log.warning(
+                "connection refused",
+                reason="too many connections",
+                allowed=self._limits.connections,
             )
-            if connected >= self._limits.connections:
-                log.warning(
-                    "connection refused",
-                    reason="too many connections",
-                    allowed=self._limits.connections,
-                )
-                client.close()
-                continue
-            # The address is the one that accept gave: a client that has gone since
-            # has none any more.
-            connection = Connection(
-                self._node, listener, self._outbox, self._turns, *address[:2]
+            client.close()
+            return
+        # The address is the one that accept gave: a client that has gone since
+        # has none any more.
+        connection = Connection(
+            self._node, listener, self._outbox, self.turns, *address[:2]
+        )
+        if not self._count(connection):
+            log.warning(
+                "connection refused",
+                client=connection.address,
+                reason="its quota of connections is used up",
             )
-            if not self._count(connection):
-                log.warning(
-                    "connection refused",
-                    client=connection.address,
-                    reason="its quota of connections is used up",
-                )
-                client.close()
-                continue
-            self._arriving.add(client)
-            self._spawn(self._connect(connection, client))
+            client.close()
+            return
+        self._arriving.add(client)
+        self._spawn(self._connect(connection, client))
 
     def _count(self, connection: Connection) -> bool:
         """Give a connection its share; False where its client has too many."""

@@ -53,7 +53,7 @@ class Origin(Protocol):
     def pause_or_resume(self) -> None:
         """Look again whether to read."""
 
-    def become_known(self) -> None:
+    def become_known(self, principal: Principal | None) -> None:
         """Somebody was known by a call: it may send more."""
 
 
@@ -178,7 +178,7 @@ class Caller:
         """The connection of all its calls."""
         return share_of(self._origin)
 
-    def become_known(self) -> None:
+    def become_known(self, _principal: Principal | None) -> None:
         """Nothing: the call's credentials were checked before."""
 
     def respond(self, *data: Buffer) -> None:

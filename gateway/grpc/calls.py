@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gateway.grpc.messaging import Messaging
     from gateway.grpc.sessions import Session
     from gateway.node.node import Node
+    from gateway.node.turns import Slices
 
 F = TypeVar("F", bound="Callable[..., Any]")
 C = TypeVar("C", bound=Caller)
@@ -117,7 +118,7 @@ class Call:
         if not verdict.allowed:
             raise RefusedError(Code.UNAUTHORIZED, verdict.remark)
         if not self.origin.known:
-            self.origin.become_known()
+            self.origin.become_known(verdict.principal)
         self.caller.principal = principal = verdict.principal
         share = self.origin.share
         if share is not None and principal is not None and not share.is_of(principal):
@@ -156,6 +157,12 @@ class Call:
             verdict = await verdict
         if not verdict.allowed:
             raise RefusedError(Code.FORBIDDEN, verdict.remark)
+
+    def slices(self) -> Slices:
+        """What work that takes long is done in."""
+        return self.node.turns.slices(
+            self.caller.principal or self.origin.source.address
+        )
 
     def another(self, kind: type[C]) -> C:
         """One more caller, for what may have to be given up by itself."""

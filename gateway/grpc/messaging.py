@@ -114,12 +114,14 @@ class Messaging:
         try:
             call = Call(self, *asked)
             await _identify(call, method.name)
-            message = await request.message()
+            message = await request.message(call.slices())
             return cast("Message", await METHODS[method.name](message, call))
         except CallError:
             raise
         except Exception as error:  # noqa: BLE001 - turned into an answer
             return _failed(method.answer, error)
+        finally:
+            request.done()
 
     async def stream(
         self, method: Method, request: Received, asked: Asked
@@ -128,7 +130,7 @@ class Messaging:
         try:
             call = Call(self, *asked)
             await _identify(call, method.name)
-            message = await request.message()
+            message = await request.message(call.slices())
             async with contextlib.aclosing(
                 while_known(call, method.name, METHODS[method.name](message, call))
             ) as responses:
@@ -138,6 +140,8 @@ class Messaging:
             raise
         except Exception as error:  # noqa: BLE001 - turned into an answer
             yield _failed(method.answer, error)
+        finally:
+            request.done()
 
     async def telemetry(
         self, commands: AsyncIterator[Received], asked: Asked
@@ -157,7 +161,7 @@ class Messaging:
                 raise
             async with contextlib.aclosing(
                 while_known(
-                    call, "Telemetry", clients.telemetry(_decoded(commands), call)
+                    call, "Telemetry", clients.telemetry(_decoded(commands, call), call)
                 )
             ) as said:
                 async for command in said:
@@ -188,10 +192,14 @@ def _method(described: MethodDescriptor) -> Method:
 
 
 async def _decoded(
-    commands: AsyncIterator[Received],
+    commands: AsyncIterator[Received], call: Call
 ) -> AsyncIterator[TelemetryCommand]:
     async for command in commands:
-        yield await command.message()
+        try:
+            message = await command.message(call.slices())
+        finally:
+            command.done()
+        yield message
 
 
 async def _identify(call: Call, method: str) -> None:

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from gateway.bounds import RequestsConfig
+    from gateway.node.turns import Slices
 
 _AT_ONCE_BYTES = 64 * 1024
 """So much is inflated on the loop: a few hundred microseconds."""
 _SMALL_BYTES = 16 * 1024
 """A request of so many bytes has not enough parts to be looked through."""
-_PARTS = 32_768
-"""Fields of one request, those within others included: 20 ms of looking."""
+_PARTS = 8192
+"""Fields of one request, those within others included: 5 ms of looking, and as long
+again for each of decoding it and working on a thousand messages."""
 _MAY_BE_LONG = {"SendMessageRequest", "TelemetryCommand"}
 """They bring messages, and stack traces."""
 _VARINT, _I64, _BYTES, _I32 = 0, 1, 2, 5
@@ -37,12 +39,18 @@ _THREADS = ThreadPoolExecutor(2, "inflate")
 class Received(Protocol):
     """A request that came."""
 
-    async def message(self) -> Any:
+    async def message(self, slices: Slices) -> Any:
         """It, decoded.
+
+        Args:
+            slices: What long work is done in.
 
         Raises:
             CallError: It cannot be.
         """
+
+    def done(self) -> None:
+        """What it brought needs no memory any more."""
 
 
 class Request:
@@ -54,7 +62,7 @@ class Request:
         limits: How large it may be.
     """
 
-    __slots__ = ("_data", "_kind", "_limits")
+    __slots__ = ("_data", "_kind", "_large", "_limits")
 
     def __init__(
         self, kind: type[Message], data: bytes | Compressed, limits: RequestsConfig
@@ -62,54 +70,75 @@ class Request:
         self._kind = kind
         self._data: bytes | Compressed = data
         self._limits = limits
+        self._large: Slices | None = None
+        """Where it is one of the few that may be large."""
 
-    async def message(self) -> Any:
+    async def message(self, slices: Slices) -> Any:
         """It, decoded; once alone.
+
+        Args:
+            slices: What long work is done in.
 
         Raises:
             CallError: It cannot be.
         """
         data, self._data = self._data, b""
-        if isinstance(data, Compressed):
-            data = await _inflated(data)
         kind = self._kind.DESCRIPTOR
         limit = self._limits.body_bytes
+        if isinstance(data, Compressed):
+            if kind.name not in _MAY_BE_LONG:
+                least = min(data.limit_bytes, limit)
+                data = Compressed(data.data, data.window_bits, least)
+            data = await self._inflated(data, slices)
         if len(data) > limit and kind.name not in _MAY_BE_LONG:
             raise too_long(len(data), limit)
-        if len(data) > _SMALL_BYTES and not has_few_parts(data, kind, _PARTS):
-            raise CallError(
-                GrpcStatus.RESOURCE_EXHAUSTED,
-                f"{kind.name} with too many fields; allowed: {_PARTS}",
-            )
+        if len(data) > _SMALL_BYTES:
+            await slices.pause()
+            if not has_few_parts(data, kind, _PARTS):
+                raise CallError(
+                    GrpcStatus.RESOURCE_EXHAUSTED,
+                    f"{kind.name} with too many fields; allowed: {_PARTS}",
+                )
         try:
             return self._kind.FromString(data)
         except DecodeError as error:
             raise CallError(GrpcStatus.INTERNAL, f"no {kind.name}") from error
 
+    def done(self) -> None:
+        """What it brought needs no memory any more."""
+        if self._large is not None:
+            self._large.end_large()
+            self._large = None
 
-async def _inflated(compressed: Compressed) -> bytes:
-    """What was compressed; on a thread where it is long.
+    async def _inflated(self, compressed: Compressed, slices: Slices) -> bytes:
+        """What was compressed; on a thread where it is long, and few at a time.
 
-    Raises:
-        CallError: It is too long, or is none.
-    """
-    inflating = zlib.decompressobj(compressed.window_bits)
-    try:
-        message = inflating.decompress(compressed.data, _AT_ONCE_BYTES)
-        if rest := inflating.unconsumed_tail:
-            more = compressed.limit_bytes + 1 - len(message)
-            message += await asyncio.get_running_loop().run_in_executor(
-                _THREADS, inflating.decompress, rest, more
-            )
-    except zlib.error as error:
-        raise CallError(
-            GrpcStatus.INTERNAL, "a message is not compressed as it says"
-        ) from error
-    if len(message) > compressed.limit_bytes:
-        raise too_long(len(message), compressed.limit_bytes)
-    if not inflating.eof:
-        raise CallError(GrpcStatus.INTERNAL, "a compressed message ends too early")
-    return message
+        Raises:
+            CallError: It is too long, or is none.
+        """
+        bits, data = compressed.window_bits, compressed.data
+        try:
+            inflating = zlib.decompressobj(bits)
+            message = inflating.decompress(data, _AT_ONCE_BYTES)
+            if inflating.unconsumed_tail:
+                # Thousands may wait: what they have of it would be much.
+                del inflating, message
+                await slices.begin_large()
+                self._large = slices
+                most = compressed.limit_bytes + 1
+                inflating = zlib.decompressobj(bits)
+                message = await asyncio.get_running_loop().run_in_executor(
+                    _THREADS, inflating.decompress, data, most
+                )
+        except zlib.error as error:
+            raise CallError(
+                GrpcStatus.INTERNAL, "a message is not compressed as it says"
+            ) from error
+        if len(message) > compressed.limit_bytes:
+            raise too_long(len(message), compressed.limit_bytes)
+        if not inflating.eof:
+            raise CallError(GrpcStatus.INTERNAL, "a compressed message ends too early")
+        return message
 
 
 def has_few_parts(data: bytes, kind: Any, most: int) -> bool:

@@ -14,11 +14,13 @@ from gateway.grpc import messaging
 from gateway.grpc.exchanges import Exchange
 from gateway.http2.connection import Connection
 from gateway.http2.receiving import Limits
+from gateway.node.turns import HEARING_S
 from gateway.unauthenticated import Partial
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from acl.api import Principal
     from gateway.grpc.messaging import Messaging
     from gateway.pipes import Accepted
     from gateway.server import Server
@@ -48,12 +50,19 @@ class Client(Connection):
         self.source = msgspec.structs.replace(accepted.source, channel=Channel.GRPC)
         self.share = accepted.share
         self.known = False
+        self.flow = clients.turns.flow(accepted.source.address)
+        self._kept: list[bytes] = []
+        """What came, and waits for a turn."""
+        self._queued = False
+        """Whether it will get a turn; nothing is read until then."""
         self.partial: Partial
         """Counts what came of requests and is not worked on."""
 
-    def become_known(self) -> None:
+    def become_known(self, principal: Principal | None) -> None:
         """Somebody was known by a call: it may send more."""
         self.partial.became_known()
+        if principal is not None:
+            self.flow = self._clients.turns.flow(principal)
 
     def stream(self, stream_id: int, window: int) -> Exchange:
         """A call begins."""
@@ -69,7 +78,7 @@ class Client(Connection):
 
     def holds_back(self) -> bool:
         """Whether it has taken its quota."""
-        return self.share is not None and self.share.held_back
+        return self._queued or (self.share is not None and self.share.held_back)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected."""
@@ -87,7 +96,34 @@ class Client(Connection):
         """Bytes came."""
         if self.share is not None:
             self.share.charge(0, len(data))
-        super().data_received(data)
+        self.active = True
+        turns = self._clients.turns
+        if self._queued or not turns.is_free():
+            self._kept.append(data)
+            turns.owe(HEARING_S)
+            self._queue()
+            return
+        self.feed(data, turns.tick_over_at)
+        if self.receiver.waits:
+            self._queue()
+
+    def _queue(self) -> None:
+        if not self._queued:
+            self._queued = True
+            self._clients.turns.join(self)
+            self.pause_or_resume()
+
+    def take_turn(self, _now: float, until: float) -> int:
+        """Take some of the frames that waited, and say how many."""
+        kept, self._kept = self._kept, []
+        taken = self.feed(b"".join(kept), until)
+        self._queued = False
+        if self.closed:
+            return taken
+        if self.receiver.waits or self._clients.turns.full:
+            self._queue()
+        self.pause_or_resume()
+        return taken
 
     def write(self, data: bytes) -> None:
         """Give bytes to the transport."""
@@ -116,6 +152,7 @@ class Clients:
     def __init__(self, service: Messaging, server: Server) -> None:
         self.service = service
         self._server = server
+        self.turns = server.turns
         self.budget = service.budget
         self.paths = {one.path: one for one in messaging.methods()}
         self._numbers = itertools.count()

@@ -25,6 +25,7 @@ from gateway.http.replies import reply
 from gateway.http.sessions import Sessions
 from gateway.http.state import OF_REQUEST, SESSIONS, STATE, State
 from gateway.http.static import FILES, HEADERS
+from gateway.http.visits import Runner, in_turn
 from gateway.server import bind
 from gateway.tls import node_context
 from gateway.wire import host_port
@@ -84,11 +85,13 @@ async def open_site(
     listening = bind(config.host, config.port)
     host, port = listening.getsockname()[:2]
     async with Console(_name_server(app), config=_client(app.node.config)) as console:
-        runner = web.AppRunner(
+        runner = Runner(
             _application(
                 State(app, config, console, History(console), workers=workers),
                 _sessions(app, config),
             ),
+            config,
+            app.node.turns,
             access_log=None,
             shutdown_timeout=_CLOSE_S,
         )
@@ -133,7 +136,7 @@ def _sessions(app: App, config: HttpConfig) -> Sessions | None:
 
 def _application(state: State, sessions: Sessions | None) -> web.Application:
     application = web.Application(
-        middlewares=[_answer_errors, _guard], client_max_size=MAX_BODY_BYTES
+        middlewares=[in_turn, _answer_errors, _guard], client_max_size=MAX_BODY_BYTES
     )
     application[STATE] = state
     if sessions is not None:

@@ -6,6 +6,7 @@ A server makes its own kind of it, which makes streams of its own kind.
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import TYPE_CHECKING, cast
 
 import structlog
@@ -93,12 +94,17 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Take every frame that is whole."""
         self.active = True
+        self.feed(data)
+
+    def feed(self, data: bytes, until: float = math.inf) -> int:
+        """Take frames until a time, and say how many; what is left waits."""
         if self.closed:
-            return
+            return 0
         try:
-            self.receiver.feed(data)
+            return self.receiver.feed(data, until)
         except ConnectionFault as fault:
             self.fail(fault)
+            return 0
 
     def write(self, data: bytes) -> None:
         """Give bytes to the transport."""

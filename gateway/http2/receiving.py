@@ -5,6 +5,9 @@ Source: RFC 9113; the numbers in brackets are its sections.
 
 from __future__ import annotations
 
+import math
+import time
+from collections import deque
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from gateway.http2.blocks import Blocks
@@ -39,6 +42,7 @@ from gateway.http2.settings import apply
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gateway.http2.frames import Frame
     from gateway.http2.headers import Fields
     from gateway.http2.sending import Sender
     from gateway.http2.stream import Stream
@@ -84,6 +88,7 @@ class Receiver:
         self._make = make
         self._sender = sender
         self._reader = FrameReader()
+        self._frames: deque[Frame] = deque()
         self._blocks = Blocks()
         self._ended_by_us: dict[int, None] = {}
         self._room = CONNECTION_WINDOW_BYTES
@@ -100,23 +105,40 @@ class Receiver:
         """How many are worked on; a stream counts itself."""
         self.closed = False
 
-    def feed(self, data: bytes) -> None:
-        """Take every frame that is whole with these bytes.
+    def feed(self, data: bytes, until: float = math.inf) -> int:
+        """Take frames that are whole with these bytes, and those that wait, in order.
+
+        Args:
+            data: What came; nothing to go on with what waits.
+            until: By the monotonic clock; what is left then waits.
+
+        Returns:
+            How many were taken.
 
         Raises:
             ConnectionFault: The connection cannot go on.
         """
-        for one in self._reader.feed(data):
-            if self.closed:
-                return
+        frames, taken, monotonic = self._frames, 0, time.monotonic
+        frames.extend(self._reader.feed(data))
+        while frames and not self.closed:
+            taken += 1
             try:
-                self._take(*one)
+                self._take(*frames.popleft())
             except StreamFault as fault:
                 self._refuse(fault)
+            if monotonic() > until:
+                break
+        return taken
+
+    @property
+    def waits(self) -> bool:
+        """Whether frames wait to be taken."""
+        return bool(self._frames)
 
     def close(self) -> None:
         """Take nothing more; every stream is lost."""
         self.closed = True
+        self._frames.clear()
         streams, self.streams = self.streams, {}
         for stream in streams.values():
             self._sender.forget(stream)

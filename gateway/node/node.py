@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gateway.node.topics import Topics
     from gateway.node.traffic import Traffic
     from gateway.node.transactions import Transactions
+    from gateway.node.turns import Turns
     from gateway.node.unique_keys import UniqueKeys
     from gateway.pop.service import Pop
     from routing.api import RouteStore
@@ -97,6 +98,8 @@ class Node:
     lite: Lite
     batches: Batches
     unique_keys: UniqueKeys
+    turns: Turns
+    """Whose requests are begun, and whose long work goes on."""
     latencies: Latencies
     our_name: bytes
     """How the headers of plain sends say that they mean our broker."""

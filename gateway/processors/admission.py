@@ -122,7 +122,7 @@ def _know(context: Context, identified: Verdict) -> None:
         raise _refusal(identified)
     peer = context.peer
     if not peer.known:
-        peer.become_known()
+        peer.become_known(identified.principal)
     context.principal = principal = identified.principal
     share = peer.share
     if share is not None and principal is not None and not share.is_of(principal):

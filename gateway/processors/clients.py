@@ -87,7 +87,9 @@ async def heart_beat(_: HeartBeat, context: Context) -> Answer:
         node.clients.touch(context.peer)
         return _WHOLE_NEXT_TIME
     refused: Refusal | TooManyError | None = None
+    slices = context.slices()
     for consumer in data.consumer_data_set or ():
+        await slices.pause()
         try:
             await _register(consumer, data.client_id, context)
         except (Refusal, TooManyError) as error:

@@ -22,6 +22,7 @@ from gateway.wire.header import Header, to_fields
 if TYPE_CHECKING:
     from acl.api import Need
     from gateway.node.accounts import Held
+    from gateway.node.turns import Slices
 
 log = structlog.get_logger(__name__)
 
@@ -116,8 +117,8 @@ class Peer(Link, Protocol):
     def congested(self) -> bool:
         """Whether the client takes answers more slowly than it asks."""
 
-    def become_known(self) -> None:
-        """Somebody was: it may send more."""
+    def become_known(self, principal: Principal | None) -> None:
+        """Somebody was: it may send more. None: who needs no name."""
 
     def to_hold_back(self) -> Held | None:
         """What is not read while a quota is used up; None: nothing of the client's."""
@@ -178,6 +179,11 @@ class Context(msgspec.Struct, gc=False):
     """Who sent it; None where nothing is guarded, or nobody knows in a dry run."""
     envelope: Envelope | None = None
     """The request, to be judged again while it waits; None where nothing is guarded."""
+
+    def slices(self) -> Slices:
+        """What work that takes long is done in."""
+        whose = self.principal or self.peer.source.address
+        return self.node.turns.slices(whose)
 
     def timed(self) -> None:
         """A request that is timed is answered now."""

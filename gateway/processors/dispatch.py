@@ -65,6 +65,8 @@ _WITH_MESSAGES = frozenset(
     }
 )
 """Codes of requests whose body may be as long as a frame."""
+_FIRST_STEP_S = 200e-6
+"""What a request that waits for something does before that, about."""
 
 _LATER_ERRORS = NotReadyError, NotCompiledError
 """What a request waits for, and is worked on anew then."""
@@ -275,6 +277,9 @@ async def _wait(
     context: Context, result: Awaitable[Result], envelope: Envelope
 ) -> None:
     try:
+        # Those that bring messages are begun in their order.
+        if context.code not in _WITH_MESSAGES and not context.node.turns.is_free():
+            await context.slices().pause(_FIRST_STEP_S)
         outcome = await result
         if isinstance(outcome, (Header, Answer)):
             context.answer(outcome)
@@ -299,6 +304,8 @@ async def _work_when_ready(
     except Exception as error:  # noqa: BLE001 - turned into an answer
         _fail(context, error, envelope)
     else:
+        # Many may have waited for the same.
+        await context.slices().pause()
         _work(context, PROCESSORS[context.code], envelope)
 
 

@@ -68,7 +68,7 @@ def _believe(request: Forward, context: Context) -> Principal | None:
             Sealed(*fields), context.body, seal, peer.advertised
         )
         if not peer.known:
-            peer.become_known()
+            peer.become_known(None)
         if request.principal is None:
             return None
         return msgspec.json.decode(request.principal, type=Principal)
@@ -122,7 +122,7 @@ class ForwardedPeer:
     def to_hold_back(self) -> None:
         """Nothing: others' requests come on the node's connection."""
 
-    def become_known(self) -> None:
+    def become_known(self, principal: Principal | None) -> None:
         """Nothing: who sent the request on knows its client."""
 
     def respond(self, *data: Buffer) -> None:

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from gateway.node.served_topic import ServedTopic
     from storage.api import RecordParts
 
+_CREATING_S = 0.01
+"""What it takes to make a topic, most of it waiting for the disk: one in a tick."""
+
 
 def _stored(request: SendMessage, context: Context) -> Iterator[Need]:
     # Consumers send back to their groups' retry topics.
@@ -137,6 +140,7 @@ async def _create_and_send(request: SendMessage, context: Context) -> Later:
         raise Refusal(ResponseCode.INVALID_PARAMETER, complaint)
     if request.topic in names.NOT_FOR_SENDING:
         raise _forbidden(request)
+    await context.slices().pause(_CREATING_S)
     topic = await creating.auto_create(
         context, request.topic, request.default_topic, request.default_topic_queue_nums
     )

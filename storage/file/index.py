@@ -93,10 +93,13 @@ class ActiveIndex:
 
     def add_keys(self, keys: bytes) -> None:
         """Add the key values of one block."""
-        self._tail.frombytes(keys)
-        while len(self._tail) >= KEYS_A_RUN:
-            self._runs.append(array("Q", sorted(self._tail[:KEYS_A_RUN])))
-            del self._tail[:KEYS_A_RUN]
+        tail = self._tail
+        tail.frombytes(keys)
+        whole = len(tail) - len(tail) % KEYS_A_RUN
+        for at in range(0, whole, KEYS_A_RUN):
+            self._runs.append(array("Q", sorted(tail[at : at + KEYS_A_RUN])))
+        if whole:
+            del tail[:whole]
 
     def span(self, ordinal: int) -> Span | None:
         """Which offsets of a partition are here."""

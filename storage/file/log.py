@@ -121,6 +121,7 @@ class FileLog:
         self._flusher = ThreadPoolExecutor(1, "log-sync")
         self._chores = ThreadPoolExecutor(1, "log-chores")
         self._readers = ThreadPoolExecutor(READERS, "log-read")
+        self._querying = asyncio.Lock()
         tail = Tail(settings.tail_bytes)
         self._segments = Segments(
             directory,
@@ -247,7 +248,11 @@ class FileLog:
         numbers = self._catalog.topics.get(topic, {})
         partitions = [self.partition(topic, number) for number in numbers]
         query = Query(self._segments, self._reader, self._readers, self._check)
-        return await query.run(partitions, topic, key, (begin_ms, end_ms), max_count)
+        # A key that very many have takes seconds: one of those at a time.
+        async with self._querying:
+            return await query.run(
+                partitions, topic, key, (begin_ms, end_ms), max_count
+            )
 
     async def follow(self, position: int, max_bytes: int) -> Stretch:
         """What was written from a position on; see `storage.following`."""

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from storage.file.segments import Segments
 
 
+_AT_ONCE = 128
+"""Places that are looked up without a pause: a millisecond."""
+
+
 class Hit(NamedTuple):
     """A record whose key has the hash that is looked for."""
 
@@ -83,7 +87,7 @@ class Query:
         if segment.gone:
             return []
         if isinstance(index, ActiveIndex):
-            hits = in_memory(index, ordinals, key_hash)
+            hits = await _in_memory(index, ordinals, key_hash)
         else:
             loop = asyncio.get_running_loop()
             hits = await loop.run_in_executor(
@@ -94,16 +98,21 @@ class Query:
         return sorted(wanted, reverse=True)
 
 
-def in_memory(index: ActiveIndex, ordinals: Sequence[int], key_hash: int) -> list[Hit]:
-    """Hits in a segment whose index is in memory."""
+async def _in_memory(
+    index: ActiveIndex, ordinals: Sequence[int], key_hash: int
+) -> list[Hit]:
+    """Hits in a segment whose index is in memory; others go on in between."""
     places = sorted(set(index.places(key_hash)))
     hits: list[Hit] = []
-    if places:
-        for number, ordinal in enumerate(ordinals):
-            span = index.span(ordinal)
-            if span is not None:
-                data = index.parts[ordinal].data
-                hits += _matching(data, 0, number, span, places)
+    for number, ordinal in enumerate(ordinals):
+        span = index.span(ordinal)
+        if span is None or not places:
+            continue
+        data = index.parts[ordinal].data
+        for at in range(0, len(places), _AT_ONCE):
+            hits += _matching(data, 0, number, span, places[at : at + _AT_ONCE])
+            if len(places) > _AT_ONCE:
+                await asyncio.sleep(0)
     return hits
 
 

@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.bounds import RequestsConfig
+from gateway.config import LimitsConfig
 from gateway.grpc.framing import CallError, Compressed, GrpcStatus
 from gateway.grpc.protocol import QueryRouteRequest, Resource, SendMessageRequest
 from gateway.grpc.reading import Request, has_few_parts
+from gateway.node.turns import Turns
 
 LIMIT = 1 << 20
 LIMITS = RequestsConfig(body_bytes=100_000)
@@ -22,8 +24,26 @@ squeeze = functools.partial(gzip.compress, mtime=0)
 ASKED = QueryRouteRequest(topic=Resource(name="orders"))
 
 
+class Calm:
+    """A log that is never late, and a leadership that is certain for ever."""
+
+    overdue_ms = 0
+
+    def check(self, now_s: float) -> None:
+        """Nothing to see."""
+
+
 def read(data, kind=QueryRouteRequest):
-    return asyncio.run(Request(kind, data, LIMITS).message())
+    async def reading():
+        slices = Turns(LimitsConfig(), Calm(), Calm()).slices("127.0.0.1")
+        request = Request(kind, data, LIMITS)
+        try:
+            return await request.message(slices)
+        finally:
+            request.done()
+            assert not slices.flow.large.locked()
+
+    return asyncio.run(reading())
 
 
 @pytest.mark.parametrize(
@@ -55,7 +75,7 @@ def test_a_long_one_is_inflated_on_a_thread_and_comes_out_whole():
 )
 def test_what_cannot_be_inflated_or_decoded_is_refused(data, status):
     with pytest.raises(CallError) as error:
-        read(Compressed(data, 31, LIMIT))
+        read(Compressed(data, 31, LIMIT), SendMessageRequest)
     assert error.value.status is status
 
 

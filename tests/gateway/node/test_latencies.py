@@ -26,7 +26,7 @@ def test_a_request_falls_into_the_bucket_of_its_time(monkeypatch, took_s, bucket
 async def test_requests_of_all_paths_are_timed_and_waiting_pulls_are_not(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("gateway.turns.SAMPLE_EVERY_S", 0.0)
+    monkeypatch.setattr("gateway.node.turns.SAMPLE_EVERY_S", 0.0)
     async with running(tmp_path) as (app, client):
 
         def count(code: int) -> int:
@@ -50,7 +50,7 @@ async def test_requests_of_all_paths_are_timed_and_waiting_pulls_are_not(
 
 @looped
 async def test_of_many_requests_few_are_timed(tmp_path, monkeypatch):
-    monkeypatch.setattr("gateway.turns.SAMPLE_EVERY_S", 3600.0)
+    monkeypatch.setattr("gateway.node.turns.SAMPLE_EVERY_S", 3600.0)
     async with running(tmp_path) as (app, client):
         for _ in range(20):
             await client.ask(sending("orders"), b"x")

@@ -46,6 +46,7 @@ class Node:
         self.forwarder = SimpleNamespace(others={})
         self.guard = None
         self.config = Config()
+        self.turns = SimpleNamespace(is_free=lambda: True)
 
     def spawn(self, work):
         self.tasks.append(asyncio.get_running_loop().create_task(work))

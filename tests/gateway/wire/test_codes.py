@@ -110,6 +110,9 @@ def test_our_own_requests_are_where_rocketmq_has_none() -> None:
         "ROPEWAY_EXPLAIN_ACCESS": 20014,
         "ROPEWAY_GET_LATEST": 20020,
         "ROPEWAY_COMPACT_TOPIC": 20021,
+        "ROPEWAY_SET_QUOTA": 20030,
+        "ROPEWAY_DELETE_QUOTA": 20031,
+        "ROPEWAY_LIST_QUOTAS": 20032,
     }
     assert not set(own.values()) & set(OF_ROCKETMQ["requests"].values())
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.config import LimitsConfig, LogConfig
-from gateway.turns import Turns
+from gateway.node.turns import Turns
 from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.commands.namesrv import GetAllTopicList
 from gateway.wire.commands.send import SendReply
@@ -44,14 +44,17 @@ class Log:
 class Asking:
     """A connection that has so many turns' worth of requests."""
 
-    def __init__(self, name: str, turns: Turns, count: int, taken: list[str]) -> None:
+    def __init__(
+        self, name: str, turns: Turns, count: int, taken: list[str], flow: str = "one"
+    ) -> None:
         self._name = name
+        self.flow = turns.flow(flow)
         self._turns = turns
         self._count = count
         self._taken = taken
         turns.join(self)
 
-    def take_turn(self, _now: float) -> int:
+    def take_turn(self, _now: float, _until: float) -> int:
         self._taken.append(self._name)
         self._count -= 1
         if self._count:
@@ -79,6 +82,17 @@ async def test_who_asks_for_much_does_not_hold_up_who_asks_for_little():
 
 
 @looped
+async def test_nobody_has_more_turns_by_having_more_connections():
+    turns = Turns(LimitsConfig(), Log(), Leadership())
+    taken: list[str] = []
+    for number in range(4):
+        Asking(f"many{number}", turns, 2, taken, "many")
+    Asking("single", turns, 2, taken, "single")
+    await until(lambda: len(taken) == 10)
+    assert taken[:4] == ["many0", "single", "many1", "single"]
+
+
+@looped
 async def test_what_comes_is_begun_at_once_until_somebody_waits():
     turns = Turns(LimitsConfig(), Log(), Leadership())
     assert turns.is_free()
@@ -94,14 +108,16 @@ async def test_what_comes_is_begun_at_once_until_somebody_waits():
 async def test_sends_are_refused_when_half_of_the_wait_is_foreseen_or_the_log_is_late():
     log = Log()
     turns = Turns(LimitsConfig(send_wait_ms=200), log, Leadership())
-    turns.waiting = 4_000
-    assert turns.delay_ms == 0
-    turns.waiting = 6_000
-    assert turns.delay_ms == 120
-    turns.waiting = 0
+    flow, other = turns.flow("one"), turns.flow("other")
+    flow.waiting = 4_000
+    assert turns.delay_ms(flow) == 0
+    flow.waiting = 6_000
+    assert turns.delay_ms(flow) == 120
+    assert turns.delay_ms(other) == 0
+    flow.waiting = 0
     assert turns.is_free()
     log.overdue_ms = 250
-    assert turns.delay_ms == 250
+    assert turns.delay_ms(flow) == turns.delay_ms(other) == 250
     await until(lambda: not turns.is_free())
     log.overdue_ms = 0
     await until(turns.is_free)
@@ -112,11 +128,11 @@ async def test_requests_beyond_what_may_wait_are_left_in_the_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """None is lost, and none is answered out of order."""
-    monkeypatch.setattr("gateway.turns._TICK_S", SHORT_TICK_S)
+    monkeypatch.setattr("gateway.node.turns._TICK_S", SHORT_TICK_S)
     limits = LimitsConfig(send_wait_ms=60_000)
     async with running(tmp_path, limits=limits) as (app, client):
         await client.ask(sending("orders"), b"first")
-        app.server._turns._limit_bytes = 1
+        app.server.turns._limit_bytes = 1
         (connection,) = app.server.listeners[0].connections
         most = 0
         append = type(app.node.topics.get("orders").partitions[0]).append
@@ -137,17 +153,17 @@ async def test_requests_beyond_what_may_wait_are_left_in_the_network(
         offsets = [one.read(SendReply).queue_offset for one in answers]
         assert offsets == list(range(1, MANY + 1))
         assert 0 < most < MANY // 2
-        assert (app.server._turns.waiting, app.server._turns.waiting_bytes) == (0, 0)
+        assert (app.server.turns.waiting, app.server.turns.waiting_bytes) == (0, 0)
 
 
 @looped
 async def test_sends_that_wait_for_too_long_are_refused_and_the_rest_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("gateway.turns._TICK_S", SHORT_TICK_S)
+    monkeypatch.setattr("gateway.node.turns._TICK_S", SHORT_TICK_S)
     async with running(tmp_path) as (app, client):
         await client.ask(sending("orders"), b"first")
-        turns, patient_s = app.server._turns, app.server._turns.wait_s
+        turns, patient_s = app.server.turns, app.server.turns.wait_s
         turns.wait_s = 0.001
         sends = [client.send(sending("orders"), bytes(200)) for _ in range(MANY)]
         others = [client.send(GetAllTopicList()) for _ in range(20)]
@@ -177,7 +193,7 @@ async def test_a_connection_that_ends_while_it_waits_leaves_nothing_behind(
         await client.ask(sending("orders"), bytes(1 << 20))
         await client.ask(pulling("orders"))
         listener = app.server.listeners[0]
-        turns = app.server._turns
+        turns = app.server.turns
         pulls = b"".join(
             encode_frame(
                 RequestCode.PULL_MESSAGE, one, fields=to_fields(pulling("orders"))

@@ -1,0 +1,266 @@
+"""Whose requests are begun when more come than can be worked on.
+
+What comes is begun at once, until a tick has taken long enough. From then on
+connections wait for their turn, and nothing is read from those that wait. Connections
+of one principal, or of one address at which nobody is known, are a flow. Flows have
+turns one after the other, and so have the connections within a flow, and each turn is a
+few requests or a few milliseconds. So who asks for much does not hold up who asks for
+little, on however many connections it does.
+
+How long a request will wait is known from how many do in its flow, and how quickly
+they went so far. When that is too long, sends are refused as they arrive; and those
+that waited for too long after all, when their turn comes. What is beyond that waits in
+the network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from weakref import WeakValueDictionary
+
+from gateway.node.latencies import SAMPLE_EVERY_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from acl.api import Principal
+    from gateway.config import LimitsConfig
+    from gateway.node.leadership import Leadership
+    from gateway.wire.frame import RawFrame
+    from storage.api import Log
+
+TURN_REQUESTS = 16
+HEARING_S = 50e-6
+"""What the network and the loop do for each time that a connection is heard."""
+_TURN_S = 0.002
+"""A turn ends after so long, too, whatever requests it began."""
+
+_TICK_S = 0.01
+"""After so long answers are written and others are heard, whatever waits."""
+
+_FIRST_GUESS_S = 20e-6
+"""What a request takes, until it is known: a single send and its share of a tick."""
+
+_LARGE = 4
+"""Requests that are inflated to more than a little, at a time: each may be as long as
+a frame, and is there twice when it is decoded."""
+
+_LEARNING = 0.25
+"""The share of the last tick in what is known."""
+
+
+class Arrived(NamedTuple):
+    """Requests that came together and wait."""
+
+    at: float
+    frames: Iterator[RawFrame]
+    size_bytes: int
+    late: bool = False
+    """Whether sends among them have been refused already."""
+
+
+class Flow:
+    """The connections of one principal, or of one address, that share turns."""
+
+    __slots__ = ("__weakref__", "connections", "large", "waiting")
+
+    def __init__(self) -> None:
+        self.connections: deque[Waiting] = deque()
+        """Those that wait for a turn."""
+        self.waiting = 0
+        """Requests that wait, on all of them."""
+        self.large = asyncio.Lock()
+        """Held by the one whose request is inflated to something large."""
+
+
+class Waiting(Protocol):
+    """A connection that waits for its turn."""
+
+    flow: Flow
+
+    def take_turn(self, now: float, until: float) -> int:
+        """Begin requests until a time, or go on reading; says how many were begun."""
+
+
+class Slices:
+    """Long work on the loop, done in slices of a few milliseconds.
+
+    Args:
+        turns: Who else waits.
+        flow: Whose work it is.
+    """
+
+    __slots__ = ("_expected_s", "_turns", "_until", "_waits", "flow")
+
+    def __init__(self, turns: Turns, flow: Flow) -> None:
+        self._turns = turns
+        self.flow = flow
+        self._until = self._expected_s = 0.0
+        self._waits: asyncio.Future[None]
+
+    async def pause(self, expected_s: float = _TURN_S) -> None:
+        """Wait for a turn, unless the last one is not over or nobody waits.
+
+        Args:
+            expected_s: How long it goes on then, about, until it is done or pauses.
+        """
+        if time.monotonic() < self._until or self._turns.is_free():
+            return
+        self._expected_s = expected_s
+        self._waits = asyncio.get_running_loop().create_future()
+        self._turns.join(self)
+        await self._waits
+
+    async def begin_large(self) -> None:
+        """Wait until few are at work on something large, and none of this flow."""
+        await self.flow.large.acquire()
+        try:
+            await self._turns.large.acquire()
+        except BaseException:
+            self.flow.large.release()
+            raise
+
+    def end_large(self) -> None:
+        """Let others begin."""
+        self._turns.large.release()
+        self.flow.large.release()
+
+    def take_turn(self, _now: float, until: float) -> int:
+        """Go on, behind this tick."""
+        if not self._waits.done():
+            self._until = until
+            self._turns.owe(self._expected_s)
+            self._waits.set_result(None)
+        return 0
+
+
+class Turns:
+    """The connections whose requests wait, of all listeners of a server.
+
+    Args:
+        limits: How long sends, and how many bytes, may wait.
+        log: Where sends go; while it is overdue, they are refused as they arrive.
+        leadership: Looked after before anything is begun.
+    """
+
+    def __init__(self, limits: LimitsConfig, log: Log, leadership: Leadership) -> None:
+        self._log = log
+        self._leadership = leadership
+        self.wait_s = limits.send_wait_ms / 1000
+        self._limit_bytes = limits.waiting_bytes
+        self._loop = asyncio.get_running_loop()
+        self._flows: dict[Flow, None] = {}
+        """Those of which connections wait; the first is the next to have a turn."""
+        self._known_flows: WeakValueDictionary[object, Flow] = WeakValueDictionary()
+        self.tick_over_at = 0.0
+        """When this tick has taken long enough; 0 until something has come in it."""
+        self._free = True
+        """Whether nobody waits, nor the log is overdue; looked at once a tick."""
+        self._tick_began = 0.0
+        self._owed_s = 0.0
+        """What this tick's turns will take when it is over."""
+        self._begun = 0
+        """Requests begun in the last tick, of those that had waited, if some are left;
+        a tick that had not enough to do says nothing of what a request takes."""
+        self._each_s = _FIRST_GUESS_S
+        """What a request takes, with all that is done meanwhile."""
+        self.large = asyncio.Semaphore(_LARGE)
+        """How many may be at work on something large."""
+        self.sampling = False
+        """Whether the next request that is begun is timed; who does it resets this."""
+        self._sample_at = 0.0
+        self.waiting = 0
+        """Requests that wait, on all connections."""
+        self.waiting_bytes = 0
+        """Their bytes."""
+
+    @property
+    def full(self) -> bool:
+        """Whether so much waits that no more is read where something waits."""
+        return self.waiting_bytes > self._limit_bytes
+
+    def flow(self, whose: Principal | str) -> Flow:
+        """The flow of a principal or an address."""
+        found = self._known_flows.get(whose)
+        if found is None:
+            found = self._known_flows[whose] = Flow()
+        return found
+
+    def delay_ms(self, flow: Flow) -> int:
+        """How long sends wait now, if what came now could be too late; or else 0."""
+        delay_s = flow.waiting * self._each_s * (len(self._flows) or 1)
+        if delay_s * 2 > self.wait_s:
+            return int(delay_s * 1000) or 1
+        return self._log.overdue_ms
+
+    def is_free(self) -> bool:
+        """Whether what has just come may be begun at once."""
+        if not self.tick_over_at:
+            self._begin_tick()
+            return self._free
+        return self._free and time.monotonic() < self.tick_over_at
+
+    def join(self, connection: Waiting) -> None:
+        """Give a connection a turn behind all others of its flow that wait."""
+        flow = connection.flow
+        flow.connections.append(connection)
+        self._flows[flow] = None
+        if not self.tick_over_at:
+            self._begin_tick()
+        self._free = False
+
+    def slices(self, whose: Principal | str) -> Slices:
+        """What long work for a principal, or an address, is done in."""
+        return Slices(self, self.flow(whose))
+
+    def owe(self, seconds: float) -> None:
+        """A turn that was given takes its time later, behind this tick."""
+        self._owed_s += seconds
+
+    def _begin_tick(self) -> None:
+        self._free = not self._log.overdue_ms
+        now = time.monotonic()
+        self._leadership.check(now)
+        self._sample(now)
+        self.tick_over_at = now + _TICK_S
+        self._loop.call_soon(self._tick)
+
+    def _sample(self, now: float) -> None:
+        if now >= self._sample_at:
+            self._sample_at = now + SAMPLE_EVERY_S
+            self.sampling = True
+
+    def _tick(self) -> None:
+        if not self._flows:
+            # A guess that is too high would refuse what could disprove it.
+            self._each_s = _FIRST_GUESS_S
+            self.tick_over_at = self._tick_began = 0.0
+            self._begun = 0
+            return
+        now = time.monotonic()
+        self._owed_s = 0.0
+        self._leadership.check(now)
+        self._sample(now)
+        if self._begun:
+            each_s = (now - self._tick_began) / self._begun
+            self._each_s += (each_s - self._each_s) * _LEARNING
+        self._tick_began = now
+        self.tick_over_at = now + _TICK_S
+        begun = 0
+        while self._flows and now < self.tick_over_at:
+            begun += self._next().take_turn(now, now + _TURN_S)
+            now = time.monotonic() + self._owed_s
+        self._begun = begun if self._flows else 0
+        self._free = not self._flows and not self._log.overdue_ms
+        self._loop.call_soon(self._tick)
+
+    def _next(self) -> Waiting:
+        flow = next(iter(self._flows))
+        del self._flows[flow]
+        connection = flow.connections.popleft()
+        if flow.connections:
+            self._flows[flow] = None
+        return connection
