@@ -182,10 +182,10 @@ async def test_a_silent_broker_is_asked_and_then_given_up(monkeypatch):
 
 @looped
 async def test_a_broker_that_answers_pings_is_kept(monkeypatch):
-    monkeypatch.setattr(module, "KEEP_ALIVE_S", 0.5)
+    monkeypatch.setattr(module, "KEEP_ALIVE_S", 2.0)
     async with running() as broker, connected(broker) as one:
         broker.answers[Ping] = lambda _, __: Pong()
-        await broker.wait(Ping, 3)
+        await broker.wait(Ping, 2)
         assert one.broken is None
 
 
