@@ -48,6 +48,18 @@ class Rules(Struct, frozen=True):
     custom: tuple[Rule, ...] = ()
     default: tuple[Rule, ...] = ()
 
+    def shown(self) -> dict[str, list[str]]:
+        """The rules as people and the audit log read them."""
+        return {"custom": _lines(self.custom), "default": _lines(self.default)}
+
+
+def _lines(rules: tuple[Rule, ...]) -> list[str]:
+    return [
+        f"{'Allow' if one.allowed else 'Deny'} {','.join(one.actions)} {one.resource}"
+        + (f" from {','.join(one.sources)}" if one.sources else "")
+        for one in rules
+    ]
+
 
 class RulesError(Exception):
     """Users or rules cannot be changed so; the text says why, and is for the client."""

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 from msgspec import Struct
 
 from acl.administration import Administration
+from acl.auditing import Auditor
 
 
 class Action(StrEnum):
@@ -58,6 +59,20 @@ class Need(Struct, frozen=True, cache_hash=True, gc=False):
 
     resource: Resource
     actions: tuple[Action, ...]
+
+    @property
+    def of_clients(self) -> tuple[Action, ...]:
+        """The actions, for rules without Get and List, where who sends may look, too.
+
+        Where Sub would do as well, a request shows messages, or where they are: by such
+        rules that takes Sub.
+        """
+        if Action.SUB not in self.actions:
+            return self.actions
+        return tuple(one for one in self.actions if one not in _LOOKING)
+
+
+_LOOKING = (Action.GET, Action.LIST)
 
 
 class Channel(StrEnum):
@@ -266,6 +281,8 @@ class Setting(Struct, frozen=True):
     """To be called when rules have changed: what was decided is asked again."""
     environment: Mapping[str, str]
     """The process' environment, for secrets that are in no file."""
+    audit: Auditor
+    """For changes of rules that no request makes."""
 
 
 class Open(Protocol):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from acl.administration import Administration
     from acl.api import Setting
+    from acl.auditing import Auditor
     from acl.plain_file import Account, PlainRules
 
 log = structlog.get_logger(__name__)
@@ -39,7 +40,7 @@ async def bootstrap(setting: Setting, administration: Administration) -> None:
     if name is not None:
         if str(name) not in administration.users():
             user = User(str(name), _password(setting), super=True)
-            await _create(administration, user)
+            await _create(administration, user, setting.audit)
     elif not any(one.super for one in administration.users().values()):
         log.warning(
             "there is no superuser, and nobody may make one",
@@ -47,7 +48,7 @@ async def bootstrap(setting: Setting, administration: Administration) -> None:
             advice="set superuser in the hook's options",
         )
     if (path := setting.options.get("migrate_from")) is not None:
-        await migrate(str(path), administration)
+        await migrate(str(path), administration, setting.audit)
 
 
 def _password(setting: Setting) -> str:
@@ -67,16 +68,21 @@ def _password(setting: Setting) -> str:
     )
 
 
-async def _create(administration: Administration, user: User) -> None:
+async def _create(administration: Administration, user: User, audit: Auditor) -> None:
     try:
         await administration.create_user(user)
     except RulesError as error:
         if user.name not in administration.users():
             raise HookError(str(error)) from error
         # Another node was first.
+    else:
+        made = {"super": user.super, "enabled": user.enabled, "password": "***"}
+        audit.change("ACCESS_BOOTSTRAP", None, None, f"User:{user.name}", None, made)
 
 
-async def migrate(path: str, administration: Administration) -> list[str]:
+async def migrate(
+    path: str, administration: Administration, audit: Auditor
+) -> list[str]:
     """Make a user with rules of every account of a plain_acl.yml.
 
     White addresses have no counterpart: who relied on them has to sign from now on.
@@ -96,9 +102,12 @@ async def migrate(path: str, administration: Administration) -> list[str]:
         await _create(
             administration,
             User(account.name, account.secret.decode(), super=account.admin),
+            audit,
         )
         try:
-            await administration.add_rules(rules_of(account))
+            await administration.add_rules(rules := rules_of(account))
+            subject, states = f"Acl:{rules.subject}", (None, rules.shown())
+            audit.change("ACCESS_BOOTSTRAP", None, None, subject, *states)
         except RulesError as error:
             log.error(  # noqa: TRY400 - the reason says it all
                 "an account may do nothing: its rules were not migrated",

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from acl.api import Decision, Principal, Refused, Source, Verdict
-from acl.audit import abridged
 from acl.explaining import NO_OPINION, explain
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
         Hook,
         Need,
     )
-    from acl.audit import Audit
+    from acl.auditing import Auditor
 
 log = structlog.get_logger(__name__)
 
@@ -62,7 +61,7 @@ class Chain:
 
     def __init__(
         self,
-        audit: Audit,
+        audit: Auditor,
         clock: Callable[[], float],
         *,
         dry_run: bool = False,
@@ -119,7 +118,6 @@ class Chain:
                     await hook.close()
                 except Exception:
                     log.exception("a hook failed at its end", hook=name)
-        self._audit.close()
 
     # Who somebody is.
 
@@ -206,7 +204,7 @@ class Chain:
     ) -> Verdict:
         self._write(
             request=request,
-            claimed=abridged(credentials.access_key),
+            claimed=credentials.access_key,
             address=source.address,
             channel=source.channel.value,
             reason=refused.reason,
@@ -376,7 +374,8 @@ class Chain:
         return Verdict(allowed=self._dry_run, principal=principal, remark=_FAILED)
 
     def _write(self, **values: str | None) -> None:
-        self._audit.write("would be refused" if self._dry_run else "refused", **values)
+        event = "would be refused" if self._dry_run else "refused"
+        self._audit.attempt(event, **values)
 
     async def explain(self, principal: str, need: Need, source: Source) -> Explanation:
         """Say what would be decided for a principal of a name."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -74,6 +74,7 @@ class Plain:
     def __init__(self, setting: Setting, path: Path, rules: PlainRules) -> None:
         self._name = setting.name
         self._changed = setting.changed
+        self._audit = setting.audit
         self._path = path
         self._rules = rules
         self._seen = _look(path)
@@ -134,7 +135,7 @@ class Plain:
             )
         permission, rule = found
         allowed = any(
-            permission & _PERMISSION.get(action, 0) for action in need.actions
+            permission & _PERMISSION.get(action, 0) for action in need.of_clients
         )
         return Decision(allowed=allowed, rule=f"account {account.name}, {rule}")
 
@@ -157,9 +158,40 @@ class Plain:
         except RuleFileError as error:
             log.warning("access rules stay as they were", reason=str(error))
             return
-        self._know(rules)
+        old, new = self._rules, rules
+        self._know(new)
         self._changed()
-        log.info("access rules changed", accounts=len(rules.accounts))
+        states = _shown(old, new), _shown(new, old)
+        self._audit.change("ACCESS_FILE", None, None, str(self._path), *states)
+
+
+def _shown(rules: PlainRules, other: PlainRules) -> dict[str, Any]:
+    """Rules for the audit log: without secrets, but for whether they are others."""
+    return {
+        "whiteAddresses": [text for text, _ in rules.white],
+        "accounts": {
+            one.name: _account(one, other.accounts.get(name))
+            for name, one in rules.accounts.items()
+        },
+    }
+
+
+def _account(account: Account, other: Account | None) -> dict[str, Any]:
+    is_other = other is not None and other.secret != account.secret
+    return {
+        "admin": account.admin,
+        "whiteAddress": account.white_rule,
+        "secret": "another" if is_other else "***",
+        "defaultTopicPerm": _text(account.default_topic),
+        "defaultGroupPerm": _text(account.default_group),
+        "topicPerms": {name: _text(one) for name, one in account.topics.items()},
+        "groupPerms": {name: _text(one) for name, one in account.groups.items()},
+    }
+
+
+def _text(permission: int) -> str:
+    given = [name for bit, name in ((PUB, "PUB"), (SUB, "SUB")) if permission & bit]
+    return "|".join(given) or "DENY"
 
 
 def _permission(account: Account, need: Need) -> tuple[int, str] | None:

@@ -30,6 +30,7 @@ from gateway.node.node import Node, monotonic_ms, now_ms
 from gateway.node.owners import Owners
 from gateway.node.progress import TakenBack
 from gateway.node.pulled import Pulled
+from gateway.node.quotas import Quotas
 from gateway.node.reauthorization import Reauthorization
 from gateway.node.reply_to import ReplyAddresses
 from gateway.node.resets import Resets
@@ -117,12 +118,10 @@ class Builder:
         dry_run = config.acl is not None and config.acl.dry_run
         owners = Owners(dry_run=dry_run)
         clients = Clients(
-            monotonic_ms,
-            notify_consumer_ids_changed,
-            owners,
-            config.creations,
+            monotonic_ms, notify_consumer_ids_changed, owners, config.creations
         )
-        guard = await guarding.open_guard(config, routes, stack, os.environ)
+        audit = guarding.open_audit(config, stack)
+        guard = await guarding.open_guard(config, routes, audit, stack, os.environ)
         transactions = self._transactions(topics, delays, clients, guard)
         batches = self._batches(topics, suffix)
         groups = Groups(config, routes)
@@ -147,6 +146,7 @@ class Builder:
             leadership=leadership,
             forwarder=forwarder,
             guard=guard,
+            audit=audit,
             reauthorization=reauthorization,
             reply_to=ReplyAddresses(secret, now_ms) if signed else None,
             log=storage.log,
@@ -165,6 +165,7 @@ class Builder:
             schedule=schedule,
             delays=delays,
             traffic=traffic,
+            quotas=Quotas(routes, now_ms),
             timer=timer,
             transactions=transactions,
             pop=pop,

@@ -314,13 +314,20 @@ class AclConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Tables of options, by the hooks' names."""
     dry_run: bool = False
     """Write what would be refused to the audit log, and refuse nothing."""
-    audit_file: Path | None = None
-    """Where lines of the audit log go, as JSON, besides the log."""
-    audit_per_minute: Positive = 600
-    """Lines of the audit log, on average; what is beyond is counted."""
     key_file: Path | None = None
     """Keys that encrypt secrets in the route store, one a line, of which the first
     encrypts and each decrypts; the environment's ROPEWAY_ACL_KEY where not given."""
+
+
+class AuditConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is written of changes, sign-ins and refusals, with access control or not."""
+
+    file: Path | None = None
+    """Where lines go, as JSON, besides the log."""
+    per_minute: Positive = 600
+    """Refusals and sign-ins, on average; what is beyond is counted."""
+    changes_per_minute: Positive = 6000
+    """Changes of each kind, likewise."""
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -373,6 +380,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Keep replies to requests in the topic CLUSTER_REPLY_TOPIC, besides giving them to
     who waits for them."""
     timer: TimerConfig = TimerConfig()
+    audit: AuditConfig = AuditConfig()
     acl: AclConfig | None = None
     """Where it is given, every request is checked before it is worked on."""
     cluster_secret_file: Path | None = None

@@ -24,6 +24,7 @@ from gateway.outgoing import Outgoing
 from gateway.processors.dispatch import dispatch
 from gateway.processors.late import refuse_sends
 from gateway.processors.plain import send_plain
+from gateway.quotas import share_of
 from gateway.turns import TURN_REQUESTS, Arrived
 from gateway.unauthenticated import Reader
 from gateway.wire import host_port, message
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from gateway.config import LimitsConfig
     from gateway.listener import Listener, Outbox
     from gateway.node.node import Node
+    from gateway.quotas import Share
     from gateway.turns import Turns
     from gateway.wire.frame import Buffer, RawFrame
 
@@ -125,6 +127,10 @@ class Connection(Outgoing, asyncio.Protocol):
             self.source = msgspec.structs.replace(self.source, certificate=certificate)
         self.listener.joined(self)
         self._reader = Reader(self.listener.visitors, self)
+
+    def to_hold_back(self) -> Share:
+        """What is not read while a quota is used up."""
+        return share_of(self)
 
     def become_known(self) -> None:
         """Somebody is known by a request: it may send more from now on."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
     from acl.api import Guard, Need, Open, Principal, Source, Vault
+    from acl.auditing import Auditor
     from gateway.config import AclConfig, Config
     from routing.api import RouteStore
 
@@ -42,9 +43,33 @@ _SECRET_KEY = "cluster_secret"  # noqa: S105 - a setting's name
 _MIN_SECRET = 16
 
 
+def open_audit(config: Config, stack: AsyncExitStack) -> Auditor:
+    """Open the audit log of a configuration; the stack closes it.
+
+    Raises:
+        ConfigError: Its file cannot be written.
+    """
+    given = config.audit
+    try:
+        audit = Audit(
+            given.per_minute,
+            time.monotonic,
+            now_ms,
+            given.file,
+            given.changes_per_minute,
+        )
+    except OSError as error:
+        raise ConfigError(
+            f"audit.file: cannot write {given.file}: {error.strerror}"
+        ) from error
+    stack.callback(audit.close)
+    return audit
+
+
 async def open_guard(
     config: Config,
     routes: RouteStore,
+    audit: Auditor,
     stack: AsyncExitStack,
     environment: Mapping[str, str],
 ) -> Guard | None:
@@ -52,15 +77,12 @@ async def open_guard(
 
     Raises:
         ConfigError: A hook is not there, or cannot use its options.
-        OSError: The audit file cannot be written.
     """
     given = config.acl
     if given is None:
         return None
     _check_names(given)
     vault = _vault(given, environment)
-    path = given.audit_file
-    audit = Audit(given.audit_per_minute, time.monotonic, now_ms, path)
     chain = Chain(audit, time.monotonic, dry_run=given.dry_run)
     # Hooks that were opened are closed, also where the next one cannot be.
     stack.push_async_callback(chain.close)
@@ -74,6 +96,7 @@ async def open_guard(
             vault=vault,
             changed=chain.forget,
             environment=environment,
+            audit=audit,
         )
         chain.add(name, await _open(name, setting))
     return chain

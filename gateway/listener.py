@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from gateway.errors import ServerError
 from gateway.wire import host_port, message, message_id
 
 if TYPE_CHECKING:
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from gateway.unauthenticated import Unauthenticated
 
 log = structlog.get_logger(__name__)
-
-
-class ServerError(Exception):
-    """An endpoint cannot be opened; the text says which and why."""
 
 
 class Outbox:

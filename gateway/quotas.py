@@ -1,24 +1,23 @@
-"""What clients may take: connections, requests and bytes of each, by token buckets.
+"""What clients may take: connections, requests and bytes of each.
 
-Nothing is refused or dropped for a rate: what came is worked on and counted, and a
-connection that takes of an overdrawn account is not read again before that is even. So
-the rate holds on average, and the client notices by TCP's own back-pressure. An account
-has one timer, and only while it is overdrawn; a message costs none.
+Which account counts what a connection takes is told here; how accounts count, and hold
+back who takes too much, in `gateway.node.accounts`. A connection that is not read
+notices by TCP's own back-pressure.
 """
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Protocol
 
 from gateway.config import ConfigError
+from gateway.node.accounts import Account
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from acl.api import Principal
+    from acl.api import Principal, Source
     from gateway.config import QuotaConfig
 
 _EVERYBODY = "*"
@@ -33,34 +32,7 @@ class Counted(Protocol):
         """Look again whether to read."""
 
 
-class Bucket:
-    """Tokens that come at a rate, up to a second's worth, and may be overdrawn.
-
-    Args:
-        rate: Tokens a second.
-        now_s: The time.
-    """
-
-    __slots__ = ("_at_s", "_level", "_rate")
-
-    def __init__(self, rate: float, now_s: float) -> None:
-        self._rate = self._level = rate
-        self._at_s = now_s
-
-    def take(self, count: float, now_s: float) -> float:
-        """Take tokens, there or not; seconds until the bucket is not overdrawn."""
-        level = self._level + (now_s - self._at_s) * self._rate
-        self._level = min(level, self._rate) - count
-        self._at_s = now_s
-        return max(0.0, -self._level / self._rate)
-
-    def is_full(self, now_s: float) -> bool:
-        """Whether nothing distinguishes it from a new one."""
-        self.take(0, now_s)
-        return self._level == self._rate
-
-
-class Account:
+class ClientAccount(Account):
     """What one client, on all of its connections, has taken.
 
     Args:
@@ -69,65 +41,26 @@ class Account:
     """
 
     def __init__(self, whose: str, quota: QuotaConfig) -> None:
-        self._loop = asyncio.get_running_loop()
-        self.whose = whose
+        super().__init__(whose, quota)
         self.shares: set[Share] = set()
-        self._most = quota.connections
-        now_s = self._loop.time()
-        rates = quota.requests_per_s, quota.bytes_per_s
-        self._requests, self._bytes = (
-            Bucket(rate, now_s) if rate else None for rate in rates
-        )
-        self._held_back: set[Share] = set()
-        self._due: asyncio.TimerHandle | None = None
 
     def join(self, share: Share) -> bool:
         """Count a connection; False where one more is too many."""
-        if self._most is not None and len(self.shares) >= self._most:
+        most = self.quota.connections
+        if most is not None and len(self.shares) >= most:
             return False
         self.shares.add(share)
         return True
 
+    def part(self, share: Share) -> None:
+        """Forget a connection; what it has taken stays taken."""
+        self.shares.discard(share)
+        self.leave(share)
+
     @property
     def unused(self) -> bool:
         """Whether nothing distinguishes it from a new one."""
-        now_s = self._loop.time()
-        buckets = self._requests, self._bytes
-        return not self.shares and all(one.is_full(now_s) for one in buckets if one)
-
-    def charge(self, share: Share, requests: int, size_bytes: int) -> None:
-        """Count what a connection has taken, and hold it back where it is too much."""
-        wait_s = self._take(requests, size_bytes)
-        if wait_s > 0:
-            self._held_back.add(share)
-            share.hold_back()
-            if self._due is None:
-                self._due = self._loop.call_later(wait_s, self._look)
-
-    def _take(self, requests: int, size_bytes: int) -> float:
-        now_s = self._loop.time()
-        wait_s = self._requests.take(requests, now_s) if self._requests else 0.0
-        if self._bytes:
-            wait_s = max(wait_s, self._bytes.take(size_bytes, now_s))
-        return wait_s
-
-    def _look(self) -> None:
-        self._due = None
-        if wait_s := self._take(0, 0):
-            # Answers have been counted meanwhile.
-            self._due = self._loop.call_later(wait_s, self._look)
-            return
-        held_back, self._held_back = self._held_back, set()
-        for share in held_back:
-            share.go_on()
-
-    def leave(self, share: Share) -> None:
-        """Forget a connection; what it has taken stays taken."""
-        self.shares.discard(share)
-        self._held_back.discard(share)
-        if self._due is not None and not self._held_back:
-            self._due.cancel()
-            self._due = None
+        return not self.shares and self.is_full
 
 
 class Share:
@@ -143,10 +76,14 @@ class Share:
         self._quotas = quotas
         self._address = address
         self._connection = connection
-        self._account: Account | None = None
+        self._account: ClientAccount | None = None
         self._principal: Principal | None = None
-        self.held_back = False
-        """Whether its account is overdrawn, so nothing is read."""
+        self._holding: set[Account] = set()
+
+    @property
+    def held_back(self) -> bool:
+        """Whether an account is overdrawn that it takes of, so nothing is read."""
+        return bool(self._holding)
 
     def belongs_to(self, connection: Counted) -> None:
         """The connection is read by something else from now on."""
@@ -174,8 +111,11 @@ class Share:
     def leave(self) -> None:
         """Count nothing any more."""
         self._use(None)
+        for account in list(self._holding):
+            account.leave(self)
+            self.go_on(account)
 
-    def _use(self, account: Account | None) -> bool:
+    def _use(self, account: ClientAccount | None) -> bool:
         old = self._account
         if account is old:
             return True
@@ -183,23 +123,38 @@ class Share:
             return False
         self._account = account
         if old is not None:
-            old.leave(self)
-            if self.held_back:
-                self.go_on()
+            old.part(self)
+            self.go_on(old)
         return True
 
-    def hold_back(self) -> None:
-        """Read nothing more: what its client may take in this time is taken."""
-        if not self.held_back:
-            self.held_back = True
+    def hold_back(self, account: Account) -> None:
+        """Read nothing more: what may be taken in this time is taken."""
+        if account not in self._holding:
+            self._holding.add(account)
             self._connection.pause_or_resume()
 
-    def go_on(self) -> None:
-        """Read again."""
-        self.held_back = False
-        # It was silent on our behalf.
-        self._connection.active = True
-        self._connection.pause_or_resume()
+    def go_on(self, account: Account) -> None:
+        """Read again, unless another account is overdrawn, too."""
+        if account in self._holding:
+            self._holding.remove(account)
+            # It was silent on our behalf.
+            self._connection.active = True
+            self._connection.pause_or_resume()
+
+
+class Limitable(Counted, Protocol):
+    """A connection that gets its share when it is first held back."""
+
+    source: Source
+    share: Share | None
+
+
+def share_of(connection: Limitable) -> Share:
+    """A connection's share; where clients have no quotas, one that counts nothing."""
+    if connection.share is None:
+        address = connection.source.address
+        connection.share = Share(Quotas((), by_principal=False), address, connection)
+    return connection.share
 
 
 class Quotas:
@@ -217,9 +172,9 @@ class Quotas:
     def __init__(self, rules: Sequence[QuotaConfig], *, by_principal: bool) -> None:
         self._rules = [(one, _network(one.of)) for one in rules]
         self._by_principal = by_principal
-        self._accounts: dict[tuple[str, str], Account] = {}
+        self._accounts: dict[tuple[str, str], ClientAccount] = {}
 
-    def of_address(self, host: str) -> Account | None:
+    def of_address(self, host: str) -> ClientAccount | None:
         """The account of who connects from an address; None where no rule means it."""
         address = ipaddress.ip_address(host)
         for rule, network in self._rules:
@@ -231,17 +186,17 @@ class Quotas:
                 return self._account("address", host, rule)
         return None
 
-    def of_principal(self, name: str) -> Account | None:
+    def of_principal(self, name: str) -> ClientAccount | None:
         """The account of a principal; None where no rule means it."""
         for rule, network in self._rules:
             if network is None and fnmatchcase(name, rule.of):
                 return self._account("principal", name, rule)
         return None
 
-    def _account(self, kind: str, whose: str, rule: QuotaConfig) -> Account:
+    def _account(self, kind: str, whose: str, rule: QuotaConfig) -> ClientAccount:
         account = self._accounts.get((kind, whose))
         if account is None:
-            account = self._accounts[kind, whose] = Account(whose, rule)
+            account = self._accounts[kind, whose] = ClientAccount(whose, rule)
         return account
 
     def forget(self) -> None:

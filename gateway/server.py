@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import structlog
 
 from gateway.connection import Connection
-from gateway.listener import Listener, Outbox, ServerError
+from gateway.errors import ServerError
+from gateway.listener import Listener, Outbox
 from gateway.pipes import ALPN, PREFACE
 from gateway.quotas import Quotas, Share
 from gateway.tls import HANDSHAKE, first_byte

@@ -14,6 +14,7 @@ import msgspec
 import structlog
 
 from gateway.backends import node_name, open_routes
+from gateway.errors import WorkerError
 from gateway.worker import Failed, Listening, Orders, dump_orders, load_report
 from routing.api import RouteError
 
@@ -31,10 +32,6 @@ MOST_STARTS = 5
 """So many in a row that did not last, and we give up."""
 _KILL_AFTER_S = 5.0
 """On top of what a worker allows its requests at its end."""
-
-
-class WorkerError(Exception):
-    """A worker cannot be kept running; the text says which and why."""
 
 
 async def supervise(

@@ -19,10 +19,10 @@ import structlog
 from gateway import logs, process
 from gateway.app import App
 from gateway.config import Config, ConfigError
+from gateway.errors import ServerError
 from gateway.grpc.opening import messaging
 from gateway.http.exporting import exporting
 from gateway.http.opening import site
-from gateway.listener import ServerError
 from routing.api import RouteError
 from storage.api import LogError
 

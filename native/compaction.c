@@ -6,6 +6,8 @@
 #include <Python.h>
 #include <string.h>
 
+#include "whole.h"
+
 #define ROW_BYTES 40
 #define ENTRY_BYTES 52
 #define KEYED 1
@@ -81,7 +83,7 @@ static PyObject *note(PyObject *module, PyObject *args)
         return NULL;
     PyObject *result = NULL;
     Py_ssize_t count = rows.len / ROW_BYTES, taken = 0;
-    if (!open_map(&map))
+    if (!is_whole(&rows, ROW_BYTES, 0) || !open_map(&map))
         goto done;
     if (count && !(is_within(first, base, bits.len)
                    && is_within(first + count - 1, base, bits.len))) {
@@ -128,7 +130,7 @@ static PyObject *mark(PyObject *module, PyObject *args)
         end = offsets.len / 8;
     for (Py_ssize_t slot = begin; slot < end; slot++) {
         uint64_t found = ((uint64_t *)offsets.buf)[slot];
-        if (found && is_within((long long)found - 1, base, bits.len)) {
+        if (found && is_within((long long)(found - 1), base, bits.len)) {
             uint64_t at = found - 1 - (uint64_t)base;
             ((uint8_t *)bits.buf)[at / 8] |= 1 << at % 8;
         }
@@ -149,7 +151,7 @@ static PyObject *staying(PyObject *module, PyObject *args)
         return NULL;
     PyObject *result = NULL;
     Py_ssize_t count = entries.len / ENTRY_BYTES;
-    if (open_map(&map))
+    if (is_whole(&entries, ENTRY_BYTES, 0) && open_map(&map))
         result = PyBytes_FromStringAndSize(NULL, count);
     if (result != NULL) {
         uint8_t *stays = (uint8_t *)PyBytes_AS_STRING(result);
@@ -181,7 +183,7 @@ static PyObject *lay_out(PyObject *module, PyObject *args)
     PyObject *entries = PyBytes_FromStringAndSize(NULL, count * ENTRY_BYTES);
     long long newest_ms = 0, soonest_ms = 0;
     int is_short = 0;
-    if (kept == NULL || entries == NULL)
+    if (kept == NULL || entries == NULL || !is_whole(&rows, ROW_BYTES, 0))
         goto failed;
     const uint8_t *record = data.buf, *end = record + data.len, *row = rows.buf;
     uint8_t *to = (uint8_t *)PyBytes_AS_STRING(kept);
@@ -199,7 +201,8 @@ static PyObject *lay_out(PyObject *module, PyObject *args)
             && ((const uint8_t *)bits.buf)[(offset - base) / 8] >> (offset - base) % 8 & 1;
         if (!(state & KEYED)) {
             if (keyless_ms >= 0)
-                due_ms = store_ms + keyless_ms;
+                due_ms = store_ms < INT64_MAX - keyless_ms ? store_ms + keyless_ms
+                                                           : INT64_MAX;
         } else if (state & TOMBSTONE) {
             due_ms = now_ms + tombstone_ms;
         }

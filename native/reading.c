@@ -2,6 +2,7 @@
 
 #include "checksum.h"
 #include "gathering.h"
+#include "whole.h"
 
 #define ENTRY_BYTES 20
 #define LENGTH_BYTES 4
@@ -76,10 +77,10 @@ static PyObject *pick(PyObject *module, PyObject *args)
                           &max_bytes, &tags, &forced))
         return NULL;
     PyObject *result = NULL, *extents = PyList_New(0), *sizes = PyList_New(0);
-    if (extents == NULL || sizes == NULL)
+    if (extents == NULL || sizes == NULL || !is_whole(&entries, ENTRY_BYTES, 1))
         goto done;
     struct extent extent = {0, 0, 0};
-    const uint8_t *at = entries.buf, *end = at + entries.len / ENTRY_BYTES * ENTRY_BYTES;
+    const uint8_t *at = entries.buf, *end = at + entries.len;
     long long total = 0, seen = 0;
     int full = 0;
     while (at < end) {

@@ -2,10 +2,12 @@
    with Python's. Others run meanwhile. */
 
 #include "checksum.h"
+#include "whole.h"
 
 #include <string.h>
 
 #define ENTRY_BYTES 20
+#define SIZE_BYTES 4
 #define KEY_BYTES 8
 #define BYTE_VALUES 256
 
@@ -41,6 +43,10 @@ static PyObject *columns_of(PyObject *module, PyObject *given)
     Py_buffer entries;
     if (PyObject_GetBuffer(given, &entries, PyBUF_SIMPLE) < 0)
         return NULL;
+    if (!is_whole(&entries, ENTRY_BYTES, 1)) {
+        PyBuffer_Release(&entries);
+        return NULL;
+    }
     Py_ssize_t count = entries.len / ENTRY_BYTES;
     PyObject *result = NULL;
     PyObject *times = PyBytes_FromStringAndSize(NULL, count * 8);
@@ -72,12 +78,12 @@ static PyObject *cuts_of(PyObject *module, PyObject *args)
     unsigned long long most;
     if (!PyArg_ParseTuple(args, "y*K:cuts_of", &sizes, &most))
         return NULL;
-    PyObject *cuts = PyList_New(0);
-    const uint8_t *at = sizes.buf, *end = at + sizes.len / 4 * 4;
+    PyObject *cuts = is_whole(&sizes, SIZE_BYTES, 0) ? PyList_New(0) : NULL;
+    const uint8_t *at = sizes.buf, *end = at + sizes.len;
     while (cuts != NULL && at < end) {
         unsigned long long bytes = 0;
         Py_ssize_t records = 0;
-        for (; at < end && (!records || bytes + get_u32(at) <= most); at += 4) {
+        for (; at < end && (!records || bytes + get_u32(at) <= most); at += SIZE_BYTES) {
             bytes += get_u32(at);
             records++;
         }
@@ -147,6 +153,8 @@ static PyObject *in_runs(PyObject *module, PyObject *args)
         return NULL;
     PyObject *result = NULL;
     size_t count = (size_t)keys.len / KEY_BYTES;
+    if (!is_whole(&keys, KEY_BYTES, 0))
+        goto done;
     if (a_run < 1) {
         PyErr_SetString(PyExc_ValueError, "a run has at least one key");
         goto done;

@@ -11,10 +11,24 @@ import os
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sized
     from types import ModuleType
 
 F = TypeVar("F", bound="Callable[..., Any]")
+
+
+def count_of(rows: Sized, row_bytes: int, least: int = 0) -> int:
+    """How many rows of one size some bytes are.
+
+    Raises:
+        ValueError: The last one is not whole, or there are too few.
+    """
+    count, rest = divmod(len(rows), row_bytes)
+    if rest or count < least:
+        raise ValueError(
+            f"{len(rows)} bytes; allowed: at least {least} times {row_bytes}"
+        )
+    return count
 
 
 class Forms:

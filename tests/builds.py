@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -219,6 +220,29 @@ def shared_object(source: Path) -> Path:
         )
 
     return _built("c", [source], "", compile_it) / "library.so"
+
+
+def extension(
+    name: str, sources: Sequence[Path], headers: Sequence[Path], flags: Sequence[str]
+) -> Path:
+    """A compiled module for Python.
+
+    Args:
+        name: The last part of the module's.
+        sources: C files of one folder.
+        headers: Those that they include.
+        flags: More for the compiler.
+    """
+    given = [*flags, f"-I{sysconfig.get_path('include')}"]
+
+    def compile_it(folder: Path) -> None:
+        target = str(folder / f"{name}.so")
+        command = ["gcc", "-shared", "-fPIC", *given, "-o", target]
+        _run([*command, *(source.name for source in sources)], sources[0].parent)
+
+    settings = " ".join([name, sys.version, *given])
+    built = _built("extension", [*sources, *headers], settings, compile_it)
+    return built / f"{name}.so"
 
 
 @started_again

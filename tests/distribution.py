@@ -56,6 +56,7 @@ FIRST = [
     "tests/system/test_killed_job.py",
     NODES_ON_PULSAR,
     "tests/system/test_pulsar_cluster.py",
+    "tests/system/test_attacks.py",
     "tests/system/test_differential_grpc.py",
     "tests/system/test_differential.py",
     "tests/system/test_pulsar_client.py",

@@ -6,8 +6,9 @@ beside each process of pytest runs another, `reaper_process`, which outlives it.
 Whatever was started carries the run's name in its environment, children of children
 too: so the reaper finds it, and ends it.
 
-What tests and their servers call temporary is in a folder of the run, which the reaper
-removes; that of pytest it removes where the run was cut off.
+What tests and their servers call temporary is in a folder of the run, and what needs a
+disk in another one: the reaper removes both. That of pytest it removes where the run
+was cut off.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.builds import cache
 from tests.reaper_process import DONE
 
 VARIABLES = ("ROPEWAY_TEST_RUN", "ROPEWAY_TEST_WORKER")
 """Name a run in the environment of all that it starts, and a worker of a run."""
+ON_DISK = "ROPEWAY_TESTS_ON_DISK"
+"""Names the run's folder on a disk in the environment: TMPDIR may lie in memory."""
 PROGRAM = Path(__file__).with_name("reaper_process.py")
 _running: list[subprocess.Popen[bytes]] = []
 _cut_off = pytest.StashKey[bool]()
@@ -43,10 +47,12 @@ def pytest_configure(config: pytest.Config) -> None:
         # Not in pytest's own folders, which other users cannot enter: tests are some.
         temporary = tempfile.mkdtemp(prefix="ropeway-tests-")
         Path(temporary).chmod(0o711)
+        cache().mkdir(parents=True, exist_ok=True)
+        os.environ[ON_DISK] = tempfile.mkdtemp(prefix="ropeway-tests-", dir=cache())
         os.environ["TMPDIR"] = tempfile.tempdir = temporary
         os.environ["SPARK_LOCAL_DIRS"] = tempfile.tempdir
         given = config.option.basetemp is not None
-        reaper += [temporary, *([] if given else [str(folder)])]
+        reaper += ["" if given else str(folder), temporary, os.environ[ON_DISK]]
     _running.append(
         subprocess.Popen(
             reaper,
@@ -70,3 +76,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     said = b"" if config.stash.get(_cut_off, False) else DONE
     while _running:
         _running.pop().communicate(said)
+
+
+@pytest.fixture
+def disk_path() -> Path:
+    """A folder on a disk: a kernel tells of no other what its page cache holds."""
+    return Path(tempfile.mkdtemp(dir=os.environ[ON_DISK]))

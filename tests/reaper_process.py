@@ -25,14 +25,14 @@ GONE_S = 10.0
 """After SIGKILL a process is gone, unless a disk has it wait."""
 
 
-def main(variable: str, name: str, temporary: str = "", folder: str = "") -> None:
+def main(variable: str, name: str, folder: str = "", *temporary: str) -> None:
     """Wait for the end of the parent, and clean up.
 
     Args:
         variable: Names it in the environment of what it started.
         name: Its name there.
-        temporary: A folder that goes in any case.
         folder: One that goes where the parent did not end in good order.
+        temporary: Folders that go in any case.
     """
     parent = os.getppid()
     said = b""
@@ -43,7 +43,7 @@ def main(variable: str, name: str, temporary: str = "", folder: str = "") -> Non
             if not piece:
                 break
     reap(variable, name)
-    for path in (temporary, "" if said == DONE else folder):
+    for path in (*temporary, "" if said == DONE else folder):
         if path:
             shutil.rmtree(path, ignore_errors=True)
 

@@ -241,21 +241,21 @@ def _permitted(
     """Which rule lets a role do one of the actions; None where none does."""
     if role in permissions.admins:
         return f"Pulsar: {role} is an admin of tenant {place.tenant}"
-    kind = need.resource.kind
+    kind, actions = need.resource.kind, need.of_clients
     if (
         kind is ResourceKind.GROUP
-        and not _LOOKING.keys() & need.actions
+        and not _LOOKING.keys() & actions
         and not _may_subscribe(permissions, role, place)
     ):
         return None
     held = permissions.namespace.get(role, _NONE)
-    if any(held & _BY_NAMESPACE[kind].get(one, _NONE) for one in need.actions):
+    if any(held & _BY_NAMESPACE[kind].get(one, _NONE) for one in actions):
         return f"Pulsar: {role} may {_words(held)} in {place.space}"
     if kind is ResourceKind.TOPIC:
         held = permissions.topics.get(place.topic, {}).get(role, _NONE)
     else:
         held = permissions.any_topic.get(role, _NONE)
-    if any(held & _BY_TOPIC[kind].get(one, _NONE) for one in need.actions):
+    if any(held & _BY_TOPIC[kind].get(one, _NONE) for one in actions):
         return f"Pulsar: {role} may {_words(held)} topics of {place.space}"
     return None
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gateway.config import ConfigError
-from gateway.listener import ServerError
-from gateway.supervisor import WorkerError
+from gateway.errors import ServerError, WorkerError
 from ropeway.client import ConnectionFailedError, RemotingError
 from routing.api import RouteError
 from storage.api import LogError

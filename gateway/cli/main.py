@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
 from gateway import __version__
-from gateway.cli.acl import acl
-from gateway.cli.broker import broker
-from gateway.cli.cluster import cluster
-from gateway.cli.completion import completion
-from gateway.cli.consume import consume
-from gateway.cli.demo import demo
-from gateway.cli.doctor import doctor
 from gateway.cli.examples import example
-from gateway.cli.explain import explain
-from gateway.cli.group import group
-from gateway.cli.log import log
-from gateway.cli.message import message
-from gateway.cli.metrics import metrics
-from gateway.cli.offset import offset
-from gateway.cli.pipeline import pipeline
-from gateway.cli.produce import produce
-from gateway.cli.route import route
-from gateway.cli.serve import serve
-from gateway.cli.streams import streams
-from gateway.cli.tier import tier
-from gateway.cli.timer import timer
-from gateway.cli.topic import topic
+
+COMMANDS = (
+    *("serve", "demo", "produce", "consume"),
+    *("cluster", "broker", "route", "topic", "group", "offset", "message", "timer"),
+    *("quota", "acl", "log", "tier", "metrics", "streams", "pipeline"),
+    *("doctor", "explain", "completion"),
+)
+"""Each is in the module of its name."""
+
+
+class Commands(click.Group):
+    """A group that imports a command when it is asked for.
+
+    All of them import the gateway and its libraries: half a second each time.
+    """
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        """List the names of all commands."""
+        return sorted(COMMANDS)
+
+    def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command of a name; None where there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(import_module(f"gateway.cli.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
 
 
 @click.group(
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=example(
         "ropeway serve --data ./data", "ropeway produce orders 'one coffee'"
@@ -39,15 +48,6 @@ from gateway.cli.topic import topic
 def main() -> None:
     """Serve RocketMQ clients from another log, and look after what is served."""
 
-
-for command in (
-    *(serve, demo, produce, consume),
-    *(cluster, broker, route, topic, group, offset, message, timer, acl, log, tier),
-    metrics,
-    *(streams, pipeline),
-    *(doctor, explain, completion),
-):
-    main.add_command(command)
 
 if __name__ == "__main__":
     main(prog_name="ropeway")

@@ -14,6 +14,7 @@ import msgspec
 
 from gateway.grpc.statuses import RefusedError, code_of
 from gateway.processors.dispatch import dispatch
+from gateway.quotas import share_of
 from gateway.wire.codes import ROPEWAY_VERSION, Language, ResponseCode
 from gateway.wire.frame import PREFIX, Envelope, decode_envelope
 from gateway.wire.header import Header, from_fields, row_of
@@ -39,6 +40,8 @@ class Origin(Protocol):
     packed_address: bytes
     listener: Listener
     closed: bool
+    active: bool
+    """Whether it was heard of lately."""
     known: bool
     """Whether somebody was known by one of its calls; always without guard."""
     share: Share | None
@@ -46,6 +49,9 @@ class Origin(Protocol):
 
     def abort(self) -> None:
         """Close it at once."""
+
+    def pause_or_resume(self) -> None:
+        """Look again whether to read."""
 
     def become_known(self) -> None:
         """Somebody was known by a call: it may send more."""
@@ -90,6 +96,7 @@ class Caller:
         "_asked",
         "_node",
         "_opaque",
+        "_origin",
         "address",
         "advertised",
         "closed",
@@ -117,6 +124,7 @@ class Caller:
     ) -> None:
         listener = origin.listener
         self._node = node
+        self._origin = origin
         self._asked: dict[int, asyncio.Future[Reply]] = {}
         self._opaque = 0
         self.address = origin.address
@@ -165,6 +173,10 @@ class Caller:
         return reply
 
     # What processors want of a peer.
+
+    def to_hold_back(self) -> Share:
+        """The connection of all its calls."""
+        return share_of(self._origin)
 
     def become_known(self) -> None:
         """Nothing: the call's credentials were checked before."""

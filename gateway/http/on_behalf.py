@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from gateway.http.console import Console
 from gateway.node.forwarder import Forwarder, ForwardingError
 from gateway.wire import host_port
 from gateway.wire.codes import Language, ResponseCode
@@ -29,9 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
     from acl.api import Principal, Source
+    from gateway.app import App
     from gateway.wire.frame import Buffer
     from gateway.wire.header import Header
 
+_NEVER_S = 365 * 86400.0
+"""The console asks for each route when it needs it."""
 _PORT = 0
 """A browser's port says nothing: it has several, and new ones all the time."""
 
@@ -84,6 +88,14 @@ class OnBehalf(Connections):
         if response.code not in expect:
             raise ResponseError(response.code, response.remark, address)
         return response
+
+
+def console_of(app: App, user: OnBehalf) -> Console:
+    """A console that asks brokers in a user's name; it is not started yet."""
+    settings = ClientConfig(route_interval_s=_NEVER_S)
+    return Console(
+        app.server.listeners[0].advertised, config=settings, connections=user
+    )
 
 
 def _read(answer: bytes, address: str) -> Response:

@@ -19,7 +19,7 @@ from gateway.http.api import ROUTES
 from gateway.http.console import Console, in_words
 from gateway.http.history import History
 from gateway.http.metrics import of_workers, page, text
-from gateway.http.on_behalf import OnBehalf
+from gateway.http.on_behalf import OnBehalf, console_of
 from gateway.http.params import Params, RefusedError
 from gateway.http.replies import reply
 from gateway.http.sessions import Sessions
@@ -120,15 +120,13 @@ def _sessions(app: App, config: HttpConfig) -> Sessions | None:
     node = app.node
     if node.guard is None:
         return None
-    address = app.server.listeners[0].advertised
 
     def begin(source: Source, principal: Principal | None) -> State:
         user = OnBehalf(node.forwarder, source, principal)
-        settings = ClientConfig(route_interval_s=_NEVER_S)
-        console = Console(address, config=settings, connections=user)
+        console = console_of(app, user)
         return State(app, config, console, History(console), user)
 
-    sessions = Sessions(node.guard, begin)
+    sessions = Sessions(node.guard, node.audit, begin)
     node.reauthorization.add(sessions)
     return sessions
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from acl.api import Guard, Principal, Source
+    from acl.auditing import Auditor
     from gateway.http.on_behalf import OnBehalf
     from gateway.http.state import State
 
@@ -32,6 +33,8 @@ MOST_OF_ONE = 10
 MOST = 200
 """Sessions in all; each looks at the cluster now and then. Who comes then is told to
 come later: nobody's sign-in ends another's."""
+SIGN_IN = "SIGN_IN"
+"""What the audit log says for a request."""
 _TOKEN_BYTES = 32
 
 
@@ -54,6 +57,7 @@ class Sessions:
 
     Args:
         guard: Says who somebody is.
+        audit: Where sign-ins are written.
         begin: Makes what a user's requests are answered with.
         clock_s: Seconds that only go forward.
     """
@@ -61,10 +65,12 @@ class Sessions:
     def __init__(
         self,
         guard: Guard,
+        audit: Auditor,
         begin: Callable[[Source, Principal | None], State],
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._guard = guard
+        self._audit = audit
         self._begin = begin
         self._clock_s = clock_s
         self._attempts = Attempts(clock_s)
@@ -82,7 +88,11 @@ class Sessions:
                 or too many others are in.
         """
         principal = await self.prove(credentials, source)
-        await self._make_room(principal)
+        try:
+            await self._make_room(principal)
+        except RefusedError as error:
+            self._refuse(SIGN_IN, credentials, source, error)
+            raise
         state = self._begin(source, principal)
         assert state.user is not None, "a user's state has its user"
         await state.console.start()
@@ -90,18 +100,52 @@ class Sessions:
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         until_s = self._clock_s() + IDLE_S
         self._open[token] = Session(credentials, state.user, state, until_s)
+        self._tell("signed in", state.user)
         return token
 
-    async def prove(self, credentials: Credentials, source: Source) -> Principal | None:
-        """`identify` whoever may be guessing.
+    def _refuse(
+        self,
+        request: str,
+        credentials: Credentials,
+        source: Source,
+        error: RefusedError,
+    ) -> None:
+        """Write what the guard was not asked about."""
+        self._audit.attempt(
+            "refused",
+            request=request,
+            claimed=credentials.access_key,
+            address=source.address,
+            channel=source.channel.value,
+            reason=error.sentence,
+        )
+
+    def _tell(self, event: str, user: OnBehalf, reason: str = "") -> None:
+        self._audit.attempt(
+            event,
+            request=SIGN_IN,
+            principal=str(user.principal or ""),
+            address=user.source.address,
+            channel=user.source.channel.value,
+            reason=reason,
+        )
+
+    async def prove(
+        self, credentials: Credentials, source: Source, request: str = SIGN_IN
+    ) -> Principal | None:
+        """`identify` whoever may be guessing; `request` is for the audit log.
 
         Raises:
             RefusedError: Nobody has these credentials, or there were too many wrong
                 ones.
         """
         given = credentials.access_key, source.address
-        self._attempts.begin(*given)
-        principal = await self.identify(credentials, source)
+        try:
+            self._attempts.begin(*given)
+        except RefusedError as error:
+            self._refuse(request, credentials, source, error)
+            raise
+        principal = await self.identify(credentials, source, request)
         self._attempts.succeed(*given)
         return principal
 
@@ -118,7 +162,7 @@ class Sessions:
         try:
             session.user.principal = await self.identify(session.credentials, source)
         except RefusedError:
-            await self.close(token)
+            await self.close(token, "rules have changed")
             raise
         session.user.source = source
         until_s = self._clock_s() + IDLE_S
@@ -132,40 +176,41 @@ class Sessions:
             try:
                 await self.identify(session.credentials, session.user.source)
             except RefusedError:
-                await self.close(token)
+                await self.close(token, "rules have changed")
 
     async def identify(
-        self, credentials: Credentials, source: Source
+        self, credentials: Credentials, source: Source, request: str = "SESSION"
     ) -> Principal | None:
         """Say who somebody is; None where nobody knows, in a dry run.
 
         Raises:
             RefusedError: Nobody has these credentials.
         """
-        found = self._guard.identify(_proof(credentials), source, "SIGN_IN")
+        found = self._guard.identify(_proof(credentials), source, request)
         verdict = found if isinstance(found, api.Verdict) else await found
         if not verdict.allowed:
             raise RefusedError(verdict.remark, 401)
         return verdict.principal
 
-    async def close(self, token: str) -> None:
-        """Sign somebody out, if it was signed in."""
+    async def close(self, token: str, reason: str = "") -> None:
+        """Sign somebody out, if it was signed in; who did not ask for it: why."""
         session = self._open.pop(token, None)
         if session is not None:
+            self._tell("signed out", session.user, reason)
             await session.state.history.close()
             await session.state.console.close()
 
     async def close_all(self) -> None:
         """Sign everybody out."""
         for token in list(self._open):
-            await self.close(token)
+            await self.close(token, "the node ends")
 
     async def _close_old(self) -> None:
         now_s = self._clock_s()
         for token, session in list(self._open.items()):
             if session.until_s > now_s:
                 break
-            await self.close(token)
+            await self.close(token, "idle")
 
     async def _make_room(self, principal: Principal | None) -> None:
         """End sessions that are over, and the principal's oldest where it has many.
@@ -177,7 +222,7 @@ class Sessions:
         name = _name(principal)
         own = [token for token, one in self._open.items() if one.of == name]
         for token in own[: max(0, len(own) - MOST_OF_ONE + 1)]:
-            await self.close(token)
+            await self.close(token, "too many sessions of one principal")
         if len(self._open) >= MOST:
             raise RefusedError(
                 f"{MOST} sessions are open; allowed: {MOST}. Try again later", 503

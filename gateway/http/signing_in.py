@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import base64
 import binascii
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
 from aiohttp import web
 
 from acl.api import Channel, Need, Source, Verdict
+from gateway.http.on_behalf import OnBehalf, console_of
 from gateway.http.params import Params, RefusedError
 from gateway.http.replies import reply
-from gateway.http.state import SESSIONS, STATE
+from gateway.http.state import SESSIONS, STATE, state_of
 from gateway.processors.needs import GET, cluster_need
 from gateway.wire import host_port
 from ropeway.client.credentials import Credentials
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from gateway.http.console import Console
     from gateway.http.state import State
 
 PATH = "/api/session"
@@ -61,6 +66,21 @@ async def find(request: web.Request) -> State:
     return state
 
 
+@asynccontextmanager
+async def changing(request: web.Request) -> AsyncIterator[Console]:
+    """A console for what changes something: in the name of who looks at the page.
+
+    That is so where nobody signs in, too: the audit log has its address.
+    """
+    state = state_of(request)
+    if state.user is not None:
+        yield state.console
+        return
+    user = OnBehalf(state.app.node.forwarder, _source(request), None)
+    async with console_of(state.app, user) as console:
+        yield console
+
+
 async def require(state: State, *needs: Need) -> None:
     """See that a user may know what this node tells without asking a broker.
 
@@ -89,7 +109,7 @@ async def check_metrics(request: web.Request) -> None:
     assert guard is not None, "access control is on"
     source = _source(request)
     credentials = _authorization(request.headers.get("Authorization", ""))
-    principal = await request.app[SESSIONS].prove(credentials, source)
+    principal = await request.app[SESSIONS].prove(credentials, source, "METRICS")
     needs = (cluster_need(state.app.node.config.cluster, (GET,)),)
     found = guard.permit(principal, needs, source, "METRICS")
     verdict = found if isinstance(found, Verdict) else await found

@@ -8,7 +8,7 @@ from gateway.node import names
 from routing.api import Group
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from gateway.config import Config
     from routing.api import RouteStore
@@ -33,14 +33,31 @@ class Groups:
         await self._routes.catch_up()
         return self.get(name)
 
-    async def ensure(self, name: str) -> Group | None:
-        """The group, made where it is missing; None where that is not allowed."""
+    async def ensure(
+        self, name: str, made: Callable[[Group], None] | None = None
+    ) -> Group | None:
+        """The group, made where it is missing; None where that is not allowed.
+
+        Args:
+            name: The group's name.
+            made: Called where this call has made it.
+        """
         if group := await self.find(name):
             return group
         if not self._auto_create or names.group_complaint(name):
             return None
-        await self._routes.change_group(name, lambda old: old or Group(name=name))
-        return self.get(name)
+        is_new = False
+
+        def make(old: Group | None) -> Group:
+            nonlocal is_new
+            is_new = old is None
+            return old or Group(name=name)
+
+        await self._routes.change_group(name, make)
+        group = self.get(name)
+        if is_new and made is not None and group is not None:
+            made(group)
+        return group
 
     async def put(self, group: Group) -> None:
         """Create or replace a group."""

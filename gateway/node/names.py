@@ -10,6 +10,11 @@ import re
 ACCESS_NAMESPACES = "ROPEWAY_ACL"
 """How the names of settings begin that no client may see or change: who may do what."""
 
+REQUEST_MODES = "MESSAGE_REQUEST_MODE"
+"""The namespace of settings that say how groups consume topics."""
+WRITE_PERMISSION = "ROPEWAY_WRITE_PERMISSION"
+"""That of settings that name the brokers which nobody is to send to."""
+
 RESET_SIGN = "reset:"
 """Before a group's name, where offsets keep where it was moved to."""
 LITE_SIGN = "lite:"

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from acl.api import Guard
+    from acl.auditing import Auditor
     from gateway.config import Config
     from gateway.lite.service import Lite
     from gateway.node.batches import Batches
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from gateway.node.leadership import Leadership
     from gateway.node.locks import QueueLocks
     from gateway.node.pulled import Pulled
+    from gateway.node.quotas import Quotas
     from gateway.node.reauthorization import Reauthorization
     from gateway.node.reply_to import ReplyAddresses
     from gateway.node.resets import Resets
@@ -67,6 +69,8 @@ class Node:
     forwarder: Forwarder
     guard: Guard | None
     """Who may do what; None where everybody may do everything."""
+    audit: Auditor
+    """Who changed what; and what was refused, where there is a guard."""
     reauthorization: Reauthorization
     reply_to: ReplyAddresses | None
     """Signs who waits for replies; None where nobody is refused."""
@@ -86,6 +90,7 @@ class Node:
     schedule: Schedule
     delays: Delays
     traffic: Traffic
+    quotas: Quotas
     timer: Timer
     transactions: Transactions
     pop: Pop

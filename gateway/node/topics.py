@@ -152,12 +152,16 @@ class Topics:
             await self.delete(names.AUTO_CREATE_TOPIC)
 
     async def auto_create(
-        self, name: str, default_topic: str, queues: int
+        self,
+        name: str,
+        default_topic: str,
+        queues: int,
+        made: Callable[[ServedTopic], None] | None = None,
     ) -> ServedTopic | None:
         """Make a topic because somebody sends to it; None where that is not allowed.
 
         The template topic (TBW102 from every client) must be inheritable; it bounds
-        the number of queues.
+        the number of queues. `made` is called where this call has made the topic.
         """
         if served := self.get(name):
             return served
@@ -167,34 +171,42 @@ class Topics:
             return None
         wanted = max(1, min(queues, template.write_queue_nums))
         perm = template.perm & ~PERM_INHERIT
-        return await self._ensure(name, wanted, perm, everywhere=True)
+        return await self._ensure(name, wanted, perm, everywhere=True, made=made)
 
     async def ensure_derived(self, name: str, queues: int) -> ServedTopic:
         """Make a group's retry or dead-letter topic where it is missing."""
         return await self._ensure(name, queues, PERM_READ | PERM_WRITE)
 
     async def _ensure(
-        self, name: str, queues: int, perm: int, *, everywhere: bool = False
+        self,
+        name: str,
+        queues: int,
+        perm: int,
+        *,
+        everywhere: bool = False,
+        made: Callable[[ServedTopic], None] | None = None,
     ) -> ServedTopic:
         served = self.get(name)
         if served is not None and served.setup.write_queue_nums >= queues:
             return served
+        is_new = False
 
         def widened(old: Topic | None) -> Topic:
-            if old is None:
-                return Topic(
-                    name=name,
-                    read_queue_nums=queues,
-                    write_queue_nums=queues,
-                    perm=perm,
-                )
+            nonlocal is_new
+            is_new = old is None
+            setup = old or Topic(
+                name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm
+            )
             return msgspec.structs.replace(
-                old,
-                read_queue_nums=max(old.read_queue_nums, queues),
-                write_queue_nums=max(old.write_queue_nums, queues),
+                setup,
+                read_queue_nums=max(setup.read_queue_nums, queues),
+                write_queue_nums=max(setup.write_queue_nums, queues),
             )
 
-        return await self._change(name, widened, everywhere=everywhere)
+        topic = await self._change(name, widened, everywhere=everywhere)
+        if is_new and made is not None:
+            made(topic)
+        return topic
 
     async def put(self, setup: Topic, *, everywhere: bool = False) -> ServedTopic:
         """Create a topic on this broker or change it; its queues keep their partitions.

@@ -79,8 +79,10 @@ class Giving:
         self._clock = clock
         self._turns: defaultdict[tuple[str, str], int] = defaultdict(int)
 
-    def pop(self, wanted: Wanted) -> Taken | Coroutine[None, None, Taken]:
-        """Hand out what there is.
+    def pop(
+        self, wanted: Wanted, *, from_memory: bool = False
+    ) -> Taken | Coroutine[None, None, Taken]:
+        """Hand out what there is; or of that, what is in memory.
 
         Returns:
             What was taken; or that later, where the disk has to be waited for.
@@ -97,7 +99,9 @@ class Giving:
         rest = places(self._topics, wanted, turn)
         for place in rest:
             if not self._take_now(taken, place):
-                return self._take_on(taken, place, rest)
+                if not from_memory:
+                    return self._take_on(taken, place, rest)
+                taken.cold = True
         return taken
 
     def is_there(self, wanted: Wanted) -> bool:

@@ -50,6 +50,10 @@ class Switches:
         self.gives = self.works and self._is_on(ENABLE)
         return self.gives and not before
 
+    def shown(self) -> dict[str, bool]:
+        """How they are set, as of now."""
+        return {name: self._is_on(name) for name in NAMES}
+
     def _is_on(self, name: str) -> bool:
         key = (NAMESPACE, f"{self._broker}/{name}")
         return self._routes.settings.get(key, _ON) == _ON

@@ -66,6 +66,7 @@ class Taken:
     """
 
     __slots__ = (
+        "cold",
         "count",
         "data",
         "more",
@@ -86,11 +87,18 @@ class Taken:
         self.data: list[Buffer] = []
         self.rest = 0
         """About how many more there are."""
+        self.cold = False
+        """Whether something was left that is not in memory."""
         self.more = False
         """Whether a queue has more that was not looked at."""
         self.starts: list[str] = []
         self.offsets: list[str] = []
         self.orders: list[str] = []
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the messages."""
+        return MAX_BYTES - self.room
 
     def put(
         self,

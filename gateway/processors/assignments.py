@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
-import structlog
 
 from gateway.node import names
 from gateway.processors.context import Answer, Context, Refusal
@@ -37,9 +36,7 @@ if TYPE_CHECKING:
     from acl.api import Need
     from routing.api import Topic
 
-log = structlog.get_logger(__name__)
-
-NAMESPACE = "MESSAGE_REQUEST_MODE"
+NAMESPACE = names.REQUEST_MODES
 """Of settings; their keys are `topic@group`."""
 
 _BROADCASTING = ("BROADCASTING", 0)
@@ -210,13 +207,6 @@ async def set_message_request_mode(
         )
     key = f"{wanted.topic}@{wanted.consumer_group}"
     await node.routes.put_setting(NAMESPACE, key, bodies.encode(wanted).decode())
-    log.info(
-        "request mode set",
-        topic=wanted.topic,
-        group=wanted.consumer_group,
-        mode=wanted.mode,
-        client=context.peer.address,
-    )
     return Answer()
 
 

@@ -16,6 +16,7 @@ from gateway.processors import lookup
 from gateway.processors.context import Answer, Context, Refusal, check_batch
 from gateway.processors.dispatch import handles
 from gateway.processors.needs import KNOWN, PUB, on_topic, topic_need
+from gateway.processors.throttling import charge_send
 from gateway.wire import bodies, message, properties
 from gateway.wire.batch import decode_batch
 from gateway.wire.codes import ResponseCode
@@ -48,6 +49,7 @@ async def stage(request: Stage, context: Context) -> StageReply:
             f"the topic[{request.topic}] sending message is forbidden",
         )
     _check_entries(node, context.body)
+    charge_send(context, topic.name)
     offset = await node.batches.stage(
         request.producer_id,
         request.topic,

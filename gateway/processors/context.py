@@ -21,6 +21,7 @@ from gateway.wire.header import Header, to_fields
 
 if TYPE_CHECKING:
     from acl.api import Need
+    from gateway.node.accounts import Held
 
 log = structlog.get_logger(__name__)
 
@@ -117,6 +118,9 @@ class Peer(Link, Protocol):
 
     def become_known(self) -> None:
         """Somebody was: it may send more."""
+
+    def to_hold_back(self) -> Held | None:
+        """What is not read while a quota is used up; None: nothing of the client's."""
 
     def respond(self, *data: Buffer) -> None:
         """Send a whole answer, in pieces, at the end of this tick."""

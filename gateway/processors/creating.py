@@ -1,4 +1,4 @@
-"""What requests make: topics and groups, counted as made by who sent them."""
+"""What requests make: topics and groups, counted and audited as their senders'."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gateway.node.creations import GROUP, TOPIC, maker_of
+from gateway.processors.changes import group_state, topic_state
+from gateway.processors.recording import note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -58,15 +60,24 @@ def _counted(
 async def auto_create(
     context: Context, name: str, default_topic: str, queues: int
 ) -> ServedTopic | None:
-    """As `Topics.auto_create`, of a topic that is counted."""
+    """As `Topics.auto_create`, of a topic that is counted and written down."""
+    node = context.node
+
+    def made(topic: ServedTopic) -> None:
+        note(context, f"Topic:{topic.name}", None, topic_state(node, topic.name))
+
     with topic(context, name):
-        return await context.node.topics.auto_create(name, default_topic, queues)
+        return await node.topics.auto_create(name, default_topic, queues, made)
 
 
 async def ensure_group(context: Context, name: str) -> Group | None:
-    """As `Groups.ensure`, of a group that is counted."""
-    groups = context.node.groups
-    if found := groups.get(name):
+    """As `Groups.ensure`, of a group that is counted and written down."""
+    node = context.node
+
+    def made(group: Group) -> None:
+        note(context, f"Group:{group.name}", None, group_state(node, group.name))
+
+    if found := node.groups.get(name):
         return found
     with group(context, name):
-        return await groups.ensure(name)
+        return await node.groups.ensure(name, made)

@@ -17,6 +17,7 @@ from gateway.node.leadership import NoLeaderError
 from gateway.node.sql import NotCompiledError, compile_later
 from gateway.processors.admission import admit
 from gateway.processors.context import LATER, Answer, Context, Later, request_name
+from gateway.processors.recording import recorded
 from gateway.processors.unsupported import REASONS
 from gateway.wire.codes import ONE_WAY_FLAG, RequestCode, ResponseCode
 from gateway.wire.frame import encode_frame
@@ -93,7 +94,7 @@ def handles(
     def register(processor: P) -> P:
         if code in PROCESSORS:
             raise ValueError(f"{code.name} has two processors")
-        PROCESSORS[code] = processor
+        PROCESSORS[code] = recorded(code, processor)
         NEEDS[code] = needs
         if anywhere:
             ANYWHERE.add(code)

@@ -119,6 +119,9 @@ class ForwardedPeer:
         """Whether the node takes answers more slowly than it asks."""
         return self._near.congested
 
+    def to_hold_back(self) -> None:
+        """Nothing: others' requests come on the node's connection."""
+
     def become_known(self) -> None:
         """Nothing: who sent the request on knows its client."""
 

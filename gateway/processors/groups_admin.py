@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import structlog
-
 from gateway.node import attributes, names
 from gateway.processors import creating, retry_policies
 from gateway.processors.context import Answer, Context, Refusal
@@ -44,8 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from acl.api import Need
-
-log = structlog.get_logger(__name__)
 
 
 def _created(_: CreateGroup, context: Context) -> Iterator[Need]:
@@ -104,7 +100,6 @@ def _checked(config: bodies.GroupConfig, context: Context) -> Group:
 async def _put(group: Group, context: Context) -> None:
     with creating.group(context, group.name):
         await context.node.groups.put(group)
-    log.info("group set up", group=group.name, client=context.peer.address)
 
 
 @handles(DeleteGroup, on_group(DELETE, field="group_name"))
@@ -118,12 +113,6 @@ async def delete_group(request: DeleteGroup, context: Context) -> Answer:
         node.lite.forget_group(request.group_name)
         node.resets.forget(group=request.group_name)
         node.pulled.forget(group=request.group_name)
-    log.info(
-        "group deleted",
-        group=request.group_name,
-        offsets_too=request.clean_offset,
-        client=context.peer.address,
-    )
     return Answer()
 
 

@@ -30,6 +30,8 @@ _VALUE_END = properties.VALUE_END
 _MARK = properties.dump({properties.TRANSACTION_PREPARED: "true"})
 _GROUP = properties.PRODUCER_GROUP + properties.NAME_END
 _UNIQUE_KEY = properties.UNIQ_KEY + properties.NAME_END
+_MOST_PLAIN = 2048
+"""Characters: longer properties may be too long, which the long way finds out."""
 _NOT_PLAIN = (*records.OURS, properties.CHECK_IMMUNITY_TIME)
 
 
@@ -62,6 +64,8 @@ def store_plain_half(
 ) -> bool:
     """Store a half message if it is as clients make them, and answer."""
     half_topic = context.node.topics.get(names.HALF_TOPIC)
+    if len(text) > _MOST_PLAIN:
+        return False
     if text and text[-1] != _VALUE_END:
         text += _VALUE_END
     before, mark, after = text.partition(_MARK)

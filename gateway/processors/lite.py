@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from gateway.lite import names, settings
 from gateway.lite.resetting import Begin
+from gateway.pop.taking import MAX_BYTES
 from gateway.processors import pop
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import Interruptible, handles
 from gateway.processors.needs import SUB, Needs, on_popped, popped_needs
+from gateway.processors.throttling import turn_to_read
 from gateway.wire import bodies, receipt
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.lite import (
@@ -56,10 +58,26 @@ async def pop_lite_message(request: PopLiteMessage, context: Context) -> Answer:
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + min(request.poll_time, pop.MAX_POLL_MS) / 1000
     while True:
-        async with context.node.disk_reads:
-            given = await lite.pop(
-                one, request.max_msg_num, request.invisible_time, request.attempt_id
-            )
+        turn = await turn_to_read(
+            context,
+            group.name,
+            topic.name,
+            MAX_BYTES,
+            request.poll_time,
+            lambda: not _is_outdated(one, group, topic, context),
+            # Whether it is in memory is known only when it was read.
+            cold=True,
+        )
+        if turn is None:
+            reply = PopLiteReply(0, request.invisible_time, receipt.IN_ORDER, "")
+            code = ResponseCode.POLLING_TIMEOUT
+            return Answer(code, "NO_MESSAGE_IN_QUEUE", reply)
+        with turn:
+            async with context.node.disk_reads:
+                given = await lite.pop(
+                    one, request.max_msg_num, request.invisible_time, request.attempt_id
+                )
+            turn.size_bytes = sum(map(len, given.data))
         reply = PopLiteReply(
             pop_time=given.pop_ms,
             invisible_time=request.invisible_time,

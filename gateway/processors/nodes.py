@@ -79,7 +79,6 @@ def _routes(config: Config) -> str:
 async def step_back(request: StepBack, context: Context) -> Answer:
     """Be the last of the broker's nodes; who leads, lets the next one."""
     await context.node.leadership.step_back(request.successor)
-    log.info("stepped back", client=context.peer.address)
     return Answer()
 
 

@@ -13,6 +13,7 @@ from gateway.processors.half import PREPARED, store_plain_half
 from gateway.processors.needs import PUB, topic_need
 from gateway.processors.plain_timed import store_plain_timed
 from gateway.processors.stored import stored
+from gateway.processors.throttling import charge_send
 from gateway.wire import message
 from gateway.wire.codes import RequestCode
 from gateway.wire.frame import JSON, decode_envelope
@@ -37,12 +38,11 @@ def send_plain(
     node: Node, peer: Peer, header: bytes, body: bytes, came_s: float = 0.0
 ) -> bool:
     """Work on a request if it is plainly a send; if not, it is `dispatch`'s."""
-    if not node.leadership.leads or (
-        node.forwarder.others and not _is_ours(node, header)
+    if (
+        not node.leadership.leads
+        or (node.forwarder.others and not _is_ours(node, header))
+        or (send := plain_send(header)) is None
     ):
-        return False
-    send = plain_send(header)
-    if send is None:
         return False
     (
         opaque,
@@ -70,9 +70,9 @@ def send_plain(
         store = store_plain_timed
     guard = node.guard
     try:
-        return (
-            guard is not None and _goes_on_later(context, guard, claims, name, header)
-        ) or store(
+        if guard is not None and _goes_on_later(context, guard, claims, name, header):
+            return True
+        is_stored = store(
             context,
             topic,
             queue_id,
@@ -88,6 +88,9 @@ def send_plain(
     except Exception as error:  # noqa: BLE001 - turned into an answer
         context.fail(error)
         return True
+    if is_stored and node.quotas.sends:
+        charge_send(context, name)
+    return is_stored
 
 
 def _goes_on_later(

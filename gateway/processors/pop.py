@@ -16,6 +16,7 @@ from gateway.processors import creating
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
 from gateway.processors.dispatch import handles, judge_again
 from gateway.processors.needs import SUB, on_popped
+from gateway.processors.throttling import pop_in_turn
 from gateway.wire import receipt
 from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
 from gateway.wire.commands.pop import FROM_EARLIEST, PopMessage, PopReply
@@ -231,10 +232,28 @@ class _Pop:
 
     def run(self) -> Answer | Later | Coroutine[None, None, Answer | Later]:
         """Answer at once, wait for the disk, or wait for messages."""
+        if self._is_limited():
+            return self._pop_in_turn()
         taken = self._context.node.pop.giving.pop(self._wanted)
         if isinstance(taken, Taken):
             return self._outcome(taken)
         return self._await(taken)
+
+    def _is_limited(self) -> bool:
+        quotas = self._context.node.quotas
+        return quotas.limits_reads and quotas.limits(self._group.name, self._topic.name)
+
+    async def _pop_in_turn(self) -> Answer | Later:
+        """Pop when the quotas of topic and group let it."""
+        taken = await pop_in_turn(
+            self._context,
+            self._wanted,
+            self._request.poll_time,
+            lambda: not self._is_outdated(),
+        )
+        if taken is None:
+            return self._empty(ResponseCode.POLLING_TIMEOUT, 0, 0)
+        return self._outcome(taken)
 
     async def _await(self, taking: Coroutine[None, None, Taken]) -> Answer | Later:
         async with self._context.node.disk_reads:
@@ -325,6 +344,18 @@ class _Pop:
 
     def _look(self) -> bool:
         """There may be something: answer if there is."""
+        return self._look_in_turn() if self._is_limited() else self._look_now()
+
+    def _look_in_turn(self) -> bool:
+        context = self._context
+        is_there = self._is_outdated() or context.node.pop.giving.is_there(self._wanted)
+        if context.peer.congested or not is_there:
+            return False
+        context.peer.unhold()
+        context.node.spawn(self._await_and_answer(self._pop_in_turn()))
+        return True
+
+    def _look_now(self) -> bool:
         peer = self._context.peer
         try:
             if self._is_outdated():
@@ -340,7 +371,7 @@ class _Pop:
             return True
         if not isinstance(taken, Taken):
             peer.unhold()
-            self._context.node.spawn(self._await_and_answer(taken))
+            self._context.node.spawn(self._await_and_answer(self._await(taken)))
             return True
         if not taken.count:
             if taken.more:
@@ -354,9 +385,11 @@ class _Pop:
         self._respond(taken)
         return True
 
-    async def _await_and_answer(self, taking: Coroutine[None, None, Taken]) -> None:
+    async def _await_and_answer(
+        self, popping: Coroutine[None, None, Answer | Later]
+    ) -> None:
         try:
-            result = await self._await(taking)
+            result = await popping
             if isinstance(result, Answer):
                 self._context.answer(result)
         except Exception as error:  # noqa: BLE001 - turned into an answer

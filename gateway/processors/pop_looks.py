@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import structlog
 
 from gateway.pop.lines import Waiter
-from gateway.pop.taking import Wanted
+from gateway.pop.taking import MAX_BYTES, Wanted
 from gateway.processors import pop
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
 from gateway.processors.dispatch import handles
 from gateway.processors.needs import GET, SUB, UPDATE, on_cluster, on_popped
+from gateway.processors.throttling import turn_to_read
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.pop import (
     Notification,
@@ -60,8 +61,18 @@ async def peek_message(request: PeekMessage, context: Context) -> Answer:
         0,
         own_retries=pop.own_retries(context, group.name, request.topic),
     )
-    async with context.node.disk_reads:
-        data, rest = await context.node.pop.giving.peek(wanted)
+    turn = await turn_to_read(
+        *(context, group.name, request.topic, MAX_BYTES, 0, lambda: True), cold=True
+    )
+    if turn is None:
+        raise Refusal(
+            ResponseCode.SYSTEM_BUSY,
+            f"the quotas of group {group.name} and topic {request.topic} are used up",
+        )
+    with turn:
+        async with context.node.disk_reads:
+            data, rest = await context.node.pop.giving.peek(wanted)
+        turn.size_bytes = sum(map(len, data))
     code = ResponseCode.SUCCESS if data else ResponseCode.PULL_NOT_FOUND
     reply = PopReply(pop_time=0, invisible_time=0, revive_qid=0, rest_num=rest)
     return Answer(code, _FOUND if data else _EMPTY, reply, body=b"".join(data))
@@ -151,6 +162,5 @@ async def polling_info(request: PollingInfo, context: Context) -> PollingInfoRep
 @handles(PopRollback, on_cluster(UPDATE))
 async def pop_rollback(_: PopRollback, context: Context) -> Answer:
     """Turn hand-outs into retries that come when their time is over."""
-    count = await context.node.pop.roll_back()
-    log.info("pops rolled back", messages=count, client=context.peer.address)
+    await context.node.pop.roll_back()
     return Answer()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from gateway.node.holds import Hold
 from gateway.node.resets import Step
-from gateway.processors import creating, reading
+from gateway.processors import creating, pull_answers, reading
 from gateway.processors.context import (
     LATER,
     Answer,
@@ -25,16 +25,14 @@ from gateway.processors.context import (
 )
 from gateway.processors.dispatch import handles, judge_again
 from gateway.processors.needs import SUB, on_group, on_topic
-from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
+from gateway.processors.throttling import read_in_turn
+from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.pull import (
     COMMIT_OFFSET_FLAG,
-    SUBSCRIPTION_FLAG,
     SUSPEND_FLAG,
     LitePullMessage,
     PullMessage,
-    PullReply,
 )
-from gateway.wire.frame import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine
@@ -51,16 +49,6 @@ MAX_PULL_COUNT = 1024
 
 MAX_SUSPEND_MS = 120_000
 """Longest wait, whatever the client asks for: Java's is 20 or 30 seconds."""
-
-# A `PullReply` as `encode_frame` would make it, with room for what differs.
-_FOUND = (
-    b'{"code":0,"extFields":{"suggestWhichBrokerId":"%d","groupSysFlag":"%d",'
-    b'"nextBeginOffset":"%d","maxOffset":"%d","minOffset":"%d","topicSysFlag":"%d"},'
-    b'"flag":1,"language":"JAVA","opaque":%d,"remark":"FOUND",'
-    b'"serializeTypeCurrentRPC":"JSON","version":'
-    + str(ROPEWAY_VERSION).encode()
-    + b"}"
-)
 
 
 @handles(PullMessage, on_topic(SUB) & on_group(SUB), reads=True)
@@ -138,11 +126,38 @@ class _Pull:
         first, end = partition.first, partition.end
         offset = self._offset
         if first <= offset < end:
+            if self._context.node.quotas.limits_reads and self._is_limited():
+                return self._read_in_turn()
             chunk = self._read_now()
             if chunk is None:
                 return self._read()
             return self._outcome(chunk)
         return self._outside(offset, first, end)
+
+    def _is_limited(self) -> bool:
+        quotas = self._context.node.quotas
+        return quotas.limits(self._group.name, self._topic.name)
+
+    async def _read_in_turn(self) -> Answer | Later:
+        """Read when the quotas of topic and group let it."""
+        request = self._request
+        chunk = await read_in_turn(
+            self._context,
+            self._group.name,
+            self._topic.name,
+            self._max_bytes(),
+            request.suspend_timeout_millis if request.sys_flag & SUSPEND_FLAG else 0,
+            self._is_still_there,
+            self._read_now,
+            self._read_chunk,
+        )
+        return self._not_now() if chunk is None else self._outcome(chunk)
+
+    def _is_still_there(self) -> bool:
+        """Whether there is something for the pull, after it has waited."""
+        first, end = self._partition.first, self._partition.end
+        is_there = first <= self._offset < end
+        return is_there and self._may_answer() and not self._is_outdated()
 
     def _outside(self, offset: int, first: int, end: int) -> Answer | Later:
         """The answer where there is no message at an offset."""
@@ -203,11 +218,13 @@ class _Pull:
         )
 
     async def _read(self) -> Answer | Later:
+        return self._outcome(await self._read_chunk())
+
+    async def _read_chunk(self) -> Chunk:
         async with self._context.node.disk_reads:
-            chunk = await self._partition.read(
+            return await self._partition.read(
                 self._offset, self._max_count(), self._max_bytes(), self._filter
             )
-        return self._outcome(chunk)
 
     def _max_count(self) -> int:
         return min(max(self._request.max_msg_nums, 1), MAX_PULL_COUNT)
@@ -239,22 +256,8 @@ class _Pull:
         )
 
     def _respond(self, chunk: Chunk) -> None:
-        header = _FOUND % (
-            self._group.broker_id,
-            self._group.group_sys_flag,
-            chunk.next_offset,
-            self._partition.end,
-            self._partition.first,
-            self._topic.setup.topic_sys_flag,
-            self._context.opaque,
-        )
-        self._context.node.traffic.pulled(
-            self._topic.name, self._group.name, chunk.records
-        )
-        size = len(header)
-        body_bytes = sum(map(len, chunk.data))
-        self._context.respond(
-            PREFIX.pack(size + 4 + body_bytes, size) + header, *chunk.data
+        pull_answers.found(
+            self._context, self._topic, self._group, self._partition, chunk
         )
 
     def _empty(
@@ -263,15 +266,8 @@ class _Pull:
         next_offset: int,
         code: ResponseCode = ResponseCode.PULL_NOT_FOUND,
     ) -> Answer:
-        header = PullReply(
-            suggest_which_broker_id=self._group.broker_id,
-            next_begin_offset=next_offset,
-            min_offset=self._partition.first,
-            max_offset=self._partition.end,
-            topic_sys_flag=self._topic.setup.topic_sys_flag,
-            group_sys_flag=self._group.group_sys_flag,
-        )
-        return Answer(code, remark, header)
+        place = self._topic, self._group, self._partition
+        return pull_answers.empty(code, remark, next_offset, *place)
 
     def _not_now(self) -> Answer:
         """The client does not take what it has been sent: it may ask again then."""
@@ -306,29 +302,8 @@ class _Pull:
         return True
 
     def _is_outdated(self) -> bool:
-        """Whether the group wants something else, or may, since the pull came.
-
-        What has come since then is for a new pull: a client filters by what it wanted
-        when it asked, so an answer now would take it behind what it wants by now. And
-        a group or topic that was changed may not be read any more.
-        """
-        node = self._context.node
-        if (
-            node.groups.get(self._group.name) is not self._group
-            or node.topics.get(self._topic.name) is not self._topic
-        ):
-            return True
-        if self._request.sys_flag & SUBSCRIPTION_FLAG:
-            return False
-        connected = node.clients.consumer_group(self._group.name)
-        if connected is None:
-            return True
-        wanted = self._subscription
-        known = connected.subscriptions.get(self._topic.name)
-        # One with a long expression is read anew for each pull.
-        return known is not wanted and (
-            known is None
-            or (known.version, known.expression) != (wanted.version, wanted.expression)
+        return reading.is_outdated(
+            self._request, self._context, self._topic, self._group, self._subscription
         )
 
     def _may_answer(self) -> bool:
@@ -340,6 +315,7 @@ class _Pull:
     def _wake(self) -> bool:
         """The queue has grown: answer if it has something that is wanted."""
         peer = self._context.peer
+        is_limited = False
         again: Answer | None = None
         chunk: Chunk | None = None
         try:
@@ -348,7 +324,7 @@ class _Pull:
                 again = self._empty("OFFSET_OVERFLOW_ONE", self._offset, code)
             elif self._is_outdated():
                 again = self._empty("OFFSET_OVERFLOW_ONE", self._offset)
-            else:
+            elif not (is_limited := self._is_limited()):
                 chunk = self._read_now()
         except Exception as error:  # noqa: BLE001 - turned into an answer
             peer.unhold()
@@ -360,7 +336,8 @@ class _Pull:
             return True
         if chunk is None:
             peer.unhold()
-            self._context.node.spawn(self._read_and_respond())
+            reading = self._read_in_turn() if is_limited else self._read()
+            self._context.node.spawn(self._await_and_respond(reading))
             return True
         if chunk.records == 0 and chunk.next_offset >= self._partition.end:
             self._offset = chunk.next_offset
@@ -369,9 +346,11 @@ class _Pull:
         self._finish(self._outcome(chunk))
         return True
 
-    async def _read_and_respond(self) -> None:
+    async def _await_and_respond(
+        self, reading: Coroutine[None, None, Answer | Later]
+    ) -> None:
         try:
-            self._finish(await self._read())
+            self._finish(await reading)
         except Exception as error:  # noqa: BLE001 - turned into an answer
             self._context.fail(error)
 
@@ -385,7 +364,11 @@ class _Pull:
     def _last_look(self) -> Answer | Later:
         # Most often there is nothing, or only what the filter keeps out.
         chunk = None
-        if self._offset < self._partition.end and not self._is_outdated():
+        if (
+            self._offset < self._partition.end
+            and not self._is_outdated()
+            and not self._is_limited()
+        ):
             chunk = self._read_now()
         if chunk is not None and chunk.records:
             return self._outcome(chunk)

@@ -87,3 +87,36 @@ def subscription(request: PullMessage, context: Context, group: Group) -> Subscr
             f"wrong: {known.problem}",
         )
     return known
+
+
+def is_outdated(
+    request: PullMessage,
+    context: Context,
+    topic: ServedTopic,
+    group: Group,
+    subscription: Subscription,
+) -> bool:
+    """Whether the group wants something else, or may, since the pull came.
+
+    What has come since then is for a new pull: a client filters by what it wanted
+    when it asked, so an answer now would take it behind what it wants by now. And
+    a group or topic that was changed may not be read any more.
+    """
+    node = context.node
+    if (
+        node.groups.get(group.name) is not group
+        or node.topics.get(topic.name) is not topic
+    ):
+        return True
+    if request.sys_flag & SUBSCRIPTION_FLAG:
+        return False
+    connected = node.clients.consumer_group(group.name)
+    if connected is None:
+        return True
+    known = connected.subscriptions.get(topic.name)
+    # One with a long expression is read anew for each pull.
+    return known is not subscription and (
+        known is None
+        or (known.version, known.expression)
+        != (subscription.version, subscription.expression)
+    )

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import structlog
-
 from gateway.processors import callbacks, creating
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
 
     from gateway.node.node import Node
     from gateway.node.served_topic import ServedTopic
-
-log = structlog.get_logger(__name__)
 
 _NO_OFFSET = -1
 
@@ -49,13 +45,6 @@ async def reset_offset(request: ResetOffset, context: Context) -> Answer:
     }
     queues = _move(request, node, topic, offsets)
     await node.offsets.flush()
-    log.info(
-        "group moved",
-        group=request.group,
-        topic=topic.name,
-        offsets=offsets,
-        client=context.peer.address,
-    )
     moved = admin_bodies.ResetOffsets(admin_bodies.object_map(queues.items()))
     return Answer(body=bodies.encode(moved))
 
@@ -156,11 +145,4 @@ async def clone_offsets(request: CloneGroupOffset, context: Context) -> Answer:
             reset = ResetOffset(group=target, topic=name, timestamp=0, is_force=True)
             _move(reset, node, topic, offsets)
     await node.offsets.flush()
-    log.info(
-        "offsets cloned",
-        group=target,
-        source=source,
-        topics=names,
-        client=context.peer.address,
-    )
     return Answer()

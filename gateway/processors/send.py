@@ -20,6 +20,7 @@ from gateway.processors.needs import PUB, SUB, Needs, topic_needs
 from gateway.processors.plain import store_plain
 from gateway.processors.queue_choice import queue_of
 from gateway.processors.stored import stored
+from gateway.processors.throttling import charge_send, is_late, wait_to_send
 from gateway.wire import properties
 from gateway.wire.batch import decode_batch
 from gateway.wire.codes import ResponseCode
@@ -50,6 +51,30 @@ def send_message(
     topic = context.node.topics.get(request.topic)
     if topic is None:
         return _create_and_send(request, context)
+    if context.node.quotas.sends:
+        if is_late(context, topic.name):
+            return _wait_and_send(request, context)
+        charge_send(context, topic.name)
+    return _send_message(request, context, topic)
+
+
+async def _wait_and_send(request: SendMessage, context: Context) -> Later:
+    """Send what nobody can be held back for, when the topic's quota lets it."""
+    await wait_to_send(context, request.topic)
+    topic = context.node.topics.get(request.topic)
+    if topic is None:
+        raise Refusal(
+            ResponseCode.TOPIC_NOT_EXIST,
+            f"topic[{request.topic}] was deleted while the send waited",
+        )
+    charge_send(context, topic.name)
+    result = _send_message(request, context, topic)
+    return result if isinstance(result, Later) else await result
+
+
+def _send_message(
+    request: SendMessage, context: Context, topic: ServedTopic
+) -> Later | Coroutine[None, None, Later]:
     if not topic.writable or topic.name in names.NOT_FOR_SENDING:
         raise _forbidden(request)
     if topic.message_type != message_types.MIXED:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import structlog
-
 from gateway.pop.switches import NAMES, VALUES
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
@@ -18,8 +16,6 @@ from gateway.wire.commands.broker_admin import UpdateBrokerConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-log = structlog.get_logger(__name__)
 
 
 @handles(UpdateBrokerConfig, on_cluster(UPDATE))
@@ -41,7 +37,6 @@ async def update_broker_config(_: UpdateBrokerConfig, context: Context) -> Answe
                 f"{name} is {value!r:.80}; allowed: {' or '.join(VALUES)}",
             )
     await context.node.pop.switches.turn(values)
-    log.info("settings changed", settings=values, client=context.peer.address)
     return Answer()
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import structlog
-
 from gateway.node import attributes, message_types, names
 from gateway.processors import creating, lookup
 from gateway.processors.context import Answer, Context, Refusal
@@ -42,8 +40,6 @@ if TYPE_CHECKING:
 
     from acl.api import Need
     from storage.api import Partition
-
-log = structlog.get_logger(__name__)
 
 _FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 
@@ -134,14 +130,6 @@ def _attributes(
 async def _put(topic: Topic, context: Context, *, everywhere: bool = False) -> None:
     with creating.topic(context, topic.name):
         await context.node.topics.put(topic, everywhere=everywhere)
-    log.info(
-        "topic set up",
-        topic=topic.name,
-        read_queues=topic.read_queue_nums,
-        write_queues=topic.write_queue_nums,
-        perm=topic.perm,
-        client=context.peer.address,
-    )
 
 
 def _reserved(name: str, context: Context) -> str | None:
@@ -159,7 +147,6 @@ async def delete_topic(request: DeleteTopic, context: Context) -> Answer:
         raise Refusal(ResponseCode.INVALID_PARAMETER, complaint)
     if context.node.topics.get(name) is not None:
         await context.node.topics.delete(name)
-        log.info("topic deleted", topic=name, client=context.peer.address)
     return Answer()
 
 

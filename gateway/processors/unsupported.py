@@ -79,11 +79,6 @@ _FAMILIES: dict[str, tuple[Code, ...]] = {
     "queues do not move from broker to broker; a topic gets more with updateTopic": (
         Code.UPDATE_AND_CREATE_STATIC_TOPIC,
     ),
-    "readers of old messages are not slowed down, so no group has a limit": (
-        Code.UPDATE_COLD_DATA_FLOW_CTR_CONFIG,
-        Code.REMOVE_COLD_DATA_FLOW_CTR_CONFIG,
-        Code.GET_COLD_DATA_FLOW_CTR_INFO,
-    ),
     "how far files are read ahead is the operating system's choice": (
         Code.SET_COMMITLOG_READ_MODE,
     ),

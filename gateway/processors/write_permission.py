@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import structlog
-
+from gateway.node import names
 from gateway.processors.dispatch import handles
 from gateway.processors.needs import UPDATE, on_cluster
 from gateway.wire.commands.namesrv_admin import (
@@ -28,16 +27,12 @@ if TYPE_CHECKING:
     from gateway.processors.context import Context
     from routing.api import RouteStore
 
-log = structlog.get_logger(__name__)
-
-NAMESPACE = "ROPEWAY_WRITE_PERMISSION"
-"""Settings here name the brokers that nobody is to send to."""
 _WIPED = "wiped"
 
 
 def perm_on(routes: RouteStore, broker: str, perm: int) -> int:
     """What a topic's permission is on a broker."""
-    if (NAMESPACE, broker) in routes.settings:
+    if (names.WRITE_PERMISSION, broker) in routes.settings:
         return perm & ~PERM_WRITE
     return perm
 
@@ -62,12 +57,5 @@ async def _set(broker: str, value: str | None, context: Context) -> int:
     await routes.catch_up()
     count = sum(broker in topic.route for topic in routes.topics.values())
     if count:
-        await routes.put_setting(NAMESPACE, broker, value)
-        log.info(
-            "write permission changed",
-            broker=broker,
-            writable=value is None,
-            topics=count,
-            client=context.peer.address,
-        )
+        await routes.put_setting(names.WRITE_PERMISSION, broker, value)
     return count

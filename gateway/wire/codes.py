@@ -195,6 +195,12 @@ class RequestCode(IntEnum):
     ROPEWAY_GET_LATEST = 20_020
     ROPEWAY_COMPACT_TOPIC = 20_021
     """Ours, for `ropeway timer list`."""
+    ROPEWAY_SET_QUOTA = 20_030
+    """Ours, for `ropeway quota`."""
+    ROPEWAY_DELETE_QUOTA = 20_031
+    """Likewise."""
+    ROPEWAY_LIST_QUOTAS = 20_032
+    """Likewise."""
     ROPEWAY_STAGE = 20_005
     """Ours, for batches of messages over many queues."""
     ROPEWAY_COMMIT_BATCH = 20_006

@@ -129,7 +129,8 @@ def records_in(data: Buffer, /) -> list[tuple[int, int, bytes]]:
 
 def properties_of(record: bytes) -> bytes:
     """The properties of a stored message, in wire form."""
-    return record[parts_of(record).properties_at :]
+    parts = parts_of(record)
+    return record[parts.properties_at : parts.end]
 
 
 @may_be_compiled
@@ -165,7 +166,7 @@ def moved_all(
     records = []
     for offset, (data, other) in enumerate(messages, queue_offset):
         parts = parts_of(data)
-        text = data[parts.properties_at :] if other is None else other
+        text = data[parts.properties_at : parts.end] if other is None else other
         if other is None and from_timer:
             text = _with_times(text, parts.store_ms, store_ms)
         if len(text) > message.MAX_PROPERTIES_BYTES:

@@ -159,3 +159,10 @@ def count_anew() -> None:
     fixtures = sys.modules.get("tests.system.fixtures")
     if fixtures is not None:
         fixtures.numbers = itertools.count(os.getpid() * 1000)  # type: ignore[attr-defined]
+
+
+def wait_less(seconds: float) -> None:
+    """Have tests wait no longer than this: for a mutant it is mostly in vain."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("tests.") and getattr(module, "TIMEOUT_S", 0) > seconds:
+            module.TIMEOUT_S = seconds  # type: ignore[attr-defined]

@@ -78,6 +78,7 @@ CORES = {
         ["gateway/node/transactions"],
         ["tests/gateway/node/transactions"],
         [
+            f"{PROCESSORS}/test_asked_producers.py",
             f"{PROCESSORS}/test_half.py",
             f"{PROCESSORS}/test_transactions.py",
             f"{PROCESSORS}/test_transactions_found.py",

@@ -38,6 +38,8 @@ MOST_SECONDS = 20.0
 """Tests of one mutant are chosen until they took this together; by law the double."""
 SLACK_SECONDS = 20.0
 """What a mutant may take beside thrice its tests: machines are loaded."""
+WAIT_SECONDS = 10.0
+"""How long a test waits for what does not come: without a change it may be a minute."""
 IDLE_SECONDS = 8.0
 """And for how long it may wait, beside twice the longest of them, without computing."""
 NOT_PATCHED = "not patched"
@@ -224,6 +226,7 @@ class Campaign:
         failed: list[str] = []
 
         def look() -> None:
+            children.wait_less(WAIT_SECONDS)
             full = str(self.root / mutant.path)
             if not patch(full, source, mutant.apply(source), functions):
                 failed.append(NOT_PATCHED)

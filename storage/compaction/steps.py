@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 from storage.compacting import KEYED, ROW, TOMBSTONE
 from storage.compaction.compiled import may_be_compiled
 from storage.compaction.layout import ENTRY
+from storage.forms import count_of
 
 if TYPE_CHECKING:
     from array import array
 
 Buffer = bytes | bytearray | memoryview
 _NO_KEY = (0, 0)
+_LATEST_MS = (1 << 63) - 1
+"""What an entry has room for."""
 
 
 @may_be_compiled
@@ -46,7 +49,15 @@ def note(
 
     Returns:
         How many records were taken before the map was full; how many slots are used.
+
+    Raises:
+        ValueError: A row is not whole, the arrays do not have one size, or an offset
+            is beyond the bits.
     """
+    count = count_of(rows, ROW.size)
+    _check_map(low, high, offsets)
+    if count and not (base <= first and first + count - base <= len(bits) * 8):
+        raise ValueError("offsets beyond the bits")
     taken = 0
     for _, _, _, state, digest in ROW.iter_unpack(rows):
         if used >= limit:
@@ -82,7 +93,13 @@ def staying(
     offsets: array[int],
     now_ms: int,
 ) -> bytes:
-    """Which compacted records stay, a byte each: not those whose key is in the map."""
+    """Which compacted records stay, a byte each: not those whose key is in the map.
+
+    Raises:
+        ValueError: An entry is not whole, or the arrays do not have one size.
+    """
+    count_of(entries, ENTRY.size)
+    _check_map(low, high, offsets)
     found = bytearray()
     for _, _, _, _, _, due_ms, digest in ENTRY.iter_unpack(entries):
         halves = halves_of(digest)
@@ -120,7 +137,11 @@ def lay_out(
 
     Returns:
         Records and entries, the latest store time, and when the first is due; or 0.
+
+    Raises:
+        ValueError: A row is not whole, or rows and records do not agree.
     """
+    count_of(rows, ROW.size)
     view = memoryview(data)
     kept: list[Buffer] = []
     entries = []
@@ -130,11 +151,13 @@ def lay_out(
         offset = first + number
         record = view[at : at + size]
         at += size
+        if at > len(view):
+            break
         if not has(bits, offset - base):
             continue
         due_ms = 0
         if not state & KEYED:
-            due_ms = store_ms + keyless_ms if keyless_ms >= 0 else 0
+            due_ms = min(store_ms + keyless_ms, _LATEST_MS) if keyless_ms >= 0 else 0
         elif state & TOMBSTONE:
             due_ms = now_ms + tombstone_ms
         if 0 < due_ms <= now_ms:
@@ -182,6 +205,11 @@ def carry_over(
                 soonest_ms = min(soonest_ms or due_ms, due_ms)
         at += size
     return b"".join(kept), b"".join(moved), newest_ms, soonest_ms
+
+
+def _check_map(low: array[int], high: array[int], offsets: array[int]) -> None:
+    if not len(low) == len(high) == len(offsets) > 0:
+        raise ValueError("the arrays of a map have one size")
 
 
 def has(bits: bytearray, at: int) -> bool:

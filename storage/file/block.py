@@ -24,17 +24,15 @@ without counting keys first; entries and keys go into the indexes as they are.
 
 from __future__ import annotations
 
-import importlib
-import os
 import struct
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 from storage.api import LogError
+from storage.file.compiled import writing_may_be_compiled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from storage.api import Done, RecordParts
     from storage.file.partition import FilePartition
@@ -48,6 +46,7 @@ KEY_BYTES = 8
 _SIZE = struct.Struct(">I")
 """How a record begins."""
 _size_at = _SIZE.unpack_from
+_MOST_PLACE = (1 << 32) - 1
 CHECKED_FROM = 8
 """Where the checksum begins: after the magic and itself."""
 
@@ -62,12 +61,6 @@ class Run:
         self.base_offset = base_offset
         self.count = 0
         self.appends: list[tuple[Sequence[RecordParts], int, Done]] = []
-
-
-LayOut = Callable[
-    [Sequence[Run], int, int, int, int, int], tuple[bytes, bytes, bytes, bytes, int]
-]
-AddUp = Callable[["Sequence[RecordParts]", int], int]
 
 
 class Encoded(NamedTuple):
@@ -87,6 +80,7 @@ class Header(NamedTuple):
     written_ms: int
     runs: int
     records: int
+    keys: int
     data_bytes: int
 
 
@@ -114,15 +108,23 @@ def encode(
     return Encoded(*lay_out(runs, base, place, log_id, durable, written_ms))
 
 
-def _lay_out(
+@writing_may_be_compiled
+def lay_out(
     runs: Sequence[Run],
     base: int,
     place: int,
     log_id: int,
     durable: int,
     written_ms: int,
+    /,
 ) -> tuple[bytes, bytes, bytes, bytes, int]:
-    """What `encode` does, and what its compiled form has to do byte for byte."""
+    """What `encode` does, and what its compiled form has to do byte for byte.
+
+    Raises:
+        OverflowError: The block would go over 4 GiB of its segment.
+    """
+    if place + HEADER.size + _body_bytes(runs) > _MOST_PLACE:
+        raise OverflowError("a block goes over 4 GiB of its segment")
     parts: list[bytes] = []
     entries: list[bytes] = []
     keys: list[int] = []
@@ -168,7 +170,17 @@ def _lay_out(
     return header, body, packed_entries, packed_keys, at - start
 
 
-def _add_up(records: Sequence[RecordParts], most: int) -> int:
+def _body_bytes(runs: Sequence[Run]) -> int:
+    total = len(runs) * RUN.size
+    for run in runs:
+        for records, _, _ in run.appends:
+            for data, _, words in records:
+                total += len(data) + ENTRY.size + KEY_BYTES * len(words)
+    return total
+
+
+@writing_may_be_compiled
+def add_up(records: Sequence[RecordParts], most: int, /) -> int:
     """The bytes of all records; -1 where one is too long or has another size first."""
     total = 0
     for data, _, _ in records:
@@ -179,24 +191,6 @@ def _add_up(records: Sequence[RecordParts], most: int) -> int:
     return total
 
 
-def _compiled(name: str) -> Any:
-    try:
-        return getattr(importlib.import_module("storage.file._native"), name)
-    except ImportError:  # not built here
-        return None
-
-
-LAY_OUTS: list[LayOut | None] = [_lay_out, _compiled("lay_out")]
-"""Python's form, and that of `native/block.c` where it was built on installation."""
-
-ADD_UPS: list[AddUp | None] = [_add_up, _compiled("add_up")]
-"""Likewise."""
-
-_is_pure = os.environ.get("ROPEWAY_PURE")
-lay_out = (not _is_pure and LAY_OUTS[1]) or _lay_out
-add_up = (not _is_pure and ADD_UPS[1]) or _add_up
-
-
 def length_at(view: memoryview, place: int) -> int:
     """How long the block is that begins at a place, by what it says."""
     return int.from_bytes(view[place + 12 : place + 16], "little")
@@ -205,8 +199,8 @@ def length_at(view: memoryview, place: int) -> int:
 def read_header(view: memoryview) -> Header:
     """The header of a block whose checksum is right."""
     fields = HEADER.unpack_from(view)
-    log_id, _, written_ms, runs, records, _, data_bytes = fields[6:]
-    return Header(log_id, written_ms, runs, records, data_bytes)
+    log_id, _, written_ms, runs, records, keys, data_bytes = fields[6:]
+    return Header(log_id, written_ms, runs, records, keys, data_bytes)
 
 
 def decode(  # noqa: PLR0911 - each reason to distrust a block is a line

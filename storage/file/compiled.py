@@ -1,4 +1,7 @@
-"""Functions of reading that may have a compiled form: `native/reading.c`."""
+"""Functions of the log in files that may have a compiled form; `native/` has them.
+
+Those of reading are in `native/reading.c`, those of writing in `native/block.c`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ import zlib
 from storage.forms import Forms
 
 may_be_compiled = Forms("storage.file._reading")
-"""Give the compiled form of a function, where there is one."""
+"""Give the compiled form of a function of reading, where there is one."""
+
+writing_may_be_compiled = Forms("storage.file._native")
+"""Likewise, of a function of writing."""
 
 crc32 = may_be_compiled(zlib.crc32)
 """For megabytes: several times faster than zlib's, and as it lets others run."""

@@ -90,7 +90,7 @@ def _take(
     run_at = HEADER.size + header.data_bytes
     entry_at = run_at + header.runs * RUN.size
     key_at = entry_at + header.records * ENTRY.size
-    if key_at > len(block) or (len(block) - key_at) % KEY_BYTES:
+    if key_at + header.keys * KEY_BYTES != len(block):
         return False
     keys = block[key_at:].cast("Q")
     data_at, key = HEADER.size, 0
@@ -102,7 +102,7 @@ def _take(
         places = [place for place, *_ in ENTRY.iter_unpack(entries)]
         last_size = ENTRY.unpack_from(entries, len(entries) - ENTRY.size)[1]
         data_end = data_at + places[_LAST] + last_size - places[_FIRST_PLACE]
-        if data_end > run_at:
+        if not data_at <= data_end <= run_at:
             return False
         group, end = newest.get(ordinal, (None, 0))
         if group is None or end != base_offset:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from storage.file.block import ENTRY
 from storage.file.compiled import may_be_compiled
 from storage.file.partition import LENGTH
+from storage.forms import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -45,7 +47,11 @@ def pick(
         max_bytes: Stop before the record that would go over.
         tags: Only records with one of these hashes; None for all.
         forced: Take the first record that matches, however long it is.
+
+    Raises:
+        ValueError: There is no entry, or one is not whole.
     """
+    count_of(entries, ENTRY.size, least=1)
     if tags is None and (found := _adjacent(entries, offset, max_bytes)):
         return found
     extents: list[Extent] = []
@@ -83,10 +89,11 @@ def _adjacent(
     """
     words = memoryview(entries).cast("I")
     sizes = words[1::_ENTRY_WORDS].tolist()
-    start = words[0]
-    last = (len(sizes) - 1) * _ENTRY_WORDS
-    total = words[last] + words[last + 1] - start
-    if total > max_bytes or total != sum(sizes) or 0 in sizes:
+    start, *places = accumulate(sizes, initial=words[0])
+    total = places[-1] - start
+    if total > max_bytes or words[_ENTRY_WORDS::_ENTRY_WORDS].tolist() != places[:-1]:
+        return None
+    if 0 in sizes:
         return None
     return [(start, total, len(sizes))], sizes, offset + len(sizes), len(sizes), False
 

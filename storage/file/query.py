@@ -65,8 +65,6 @@ class Query:
                 partition = partitions[hit.partition]
                 if len(found) == max_count:
                     return found
-                if hit.offset >= partition.end:
-                    continue
                 chunk = await self._reader.read(partition, hit.offset, 1, 0, None)
                 if chunk.records and chunk.next_offset == hit.offset + 1:
                     found.append(Found(hit.offset, bytes(chunk.data[0])))

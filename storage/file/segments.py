@@ -139,7 +139,6 @@ class Segments:
         for one in self.all:
             if one.descriptor >= 0:
                 os.close(one.descriptor)
-                one.descriptor = -1
 
 
 def write_index(segment: Segment, log_id: int) -> SealedIndex:

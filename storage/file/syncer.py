@@ -94,4 +94,3 @@ class Syncer:
         """Forget the timer; nothing is written any more."""
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from array import array
 
-from storage.following import ENTRY
+from storage.following import ENTRY, KEY_BYTES
+from storage.forms import count_of
 from storage.tiered.compiled import may_be_compiled
 
 _WORDS = ENTRY.size // 4
 _SIZE, _TAG, _TIME = 1, 2, 3
 """Words of an entry; the time has two."""
+_SIZE_BYTES = 4
 _LOW = 0xFFFFFFFF
 
 
@@ -24,7 +26,11 @@ def columns_of(
 
     Args:
         entries: `storage.following.ENTRY` of each record; at least one.
+
+    Raises:
+        ValueError: There is none, or one is not whole.
     """
+    count_of(entries, ENTRY.size, least=1)
     words = array("I", bytes(entries))
     times = array("I", bytes(8 * (len(words) // _WORDS)))
     times[0::2] = words[_TIME::_WORDS]
@@ -46,7 +52,11 @@ def cuts_of(sizes: bytes, most: int) -> list[tuple[int, int]]:
     Args:
         sizes: Of the records, 32 bits each.
         most: Bytes of a block, but where one record has more.
+
+    Raises:
+        ValueError: A size is not whole.
     """
+    count_of(sizes, _SIZE_BYTES)
     cuts: list[tuple[int, int]] = []
     records = used = 0
     for size in memoryview(sizes).cast("I"):
@@ -67,9 +77,16 @@ def in_runs(keys: bytes | bytearray | memoryview, base: int, a_run: int) -> byte
         keys: `hash << 32 | number` each, 64 bits.
         base: Is taken from each number, modulo 2^32.
         a_run: Keys of a run; the last one may have fewer.
+
+    Raises:
+        ValueError: A key is not whole, or a run would have none.
     """
+    numbers = memoryview(keys).cast("B")
+    count_of(numbers, KEY_BYTES)
+    if a_run < 1:
+        raise ValueError("a run has at least one key")
+    numbers = numbers.cast("Q")
     found = array("Q")
-    numbers = memoryview(keys).cast("B").cast("Q")
     for low in range(0, len(numbers), a_run):
         found.extend(
             sorted(

@@ -14,6 +14,7 @@ from acl.api import (
     Setting,
     Source,
 )
+from acl.audit import Audit
 from acl.vault import FernetVault, new_key
 
 HERE = Source("192.0.2.7", Channel.REMOTING)
@@ -31,6 +32,7 @@ accounts:
   topicPerms:
   - orders=PUB|SUB
   - prices=SUB
+  - notices=PUB
   groupPerms:
   - closed=DENY
 - accessKey: rocketmq2
@@ -71,6 +73,7 @@ def setting(name="users", options=None, *, store=None, changed=None, **more) -> 
         vault=more.get("vault") or FernetVault([new_key()]),
         changed=changed or (lambda: None),
         environment=MappingProxyType(more.get("environment") or {}),
+        audit=more.get("audit") or Audit(600, lambda: 0.0, lambda: 0),
     )
 
 

@@ -46,3 +46,11 @@ def test_networks_match_both_kinds_of_addresses():
     assert not matches("no address")
     with pytest.raises(AddressError, match="allowed"):
         parse_networks(["10.0.0.0/33"])
+
+
+def test_a_rule_names_256_addresses_at_most():
+    many = ",".join(f"10.0.0.{number}" for number in range(256))
+    assert parse_plain(many)("10.0.0.255")
+    for text in (f"{many},10.0.1.0", f"10.0.0.{{{'1,' * 256}1}}"):
+        with pytest.raises(AddressError, match="allowed"):
+            parse_plain(text)

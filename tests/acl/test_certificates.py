@@ -99,7 +99,7 @@ def test_what_ssl_says_of_a_real_one_is_understood(tmp_path: Path):
     "options", [{"name_from": "serial"}, {"superuser": ["a"]}, {"superusers": [""]}]
 )
 def test_options_that_cannot_be_used_are_refused(options: dict[str, Any]):
-    given: Any = Setting("certificates", options, *[None] * 5)
+    given: Any = Setting("certificates", options, *[None] * 6)
     with pytest.raises(HookError, match=r"acl\.options\.certificates"):
         open_hook(given)
 

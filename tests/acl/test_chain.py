@@ -301,13 +301,6 @@ def test_a_super_user_is_explained_by_what_makes_it_one():
     assert found.decision.rule == "the list of supers is super"
 
 
-def test_the_audit_file_is_closed_with_the_hooks(tmp_path):
-    audit = Audit(600, lambda: 0.0, lambda: 0, tmp_path / "audit.jsonl")
-    asyncio.run(Chain(audit, lambda: 0.0).close())
-    with pytest.raises(ValueError, match="closed file"):
-        audit.write("refused")
-
-
 @pytest.mark.parametrize("later", [False, True])
 def test_who_shows_nothing_is_refused_as_such_and_not_as_a_stranger(later):
     said = []

@@ -4,6 +4,7 @@ import asyncio
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from acl.api import Action, Channel, Credentials, HookError, Principal, Refused, Source
 from acl.plain import open_hook
@@ -66,6 +67,11 @@ def test_white_addresses_are_let_in_unsigned(tmp_path):
         (topic("prices", SUB), True),
         (topic("prices", PUB), False),
         (topic("prices", PUB, SUB), True),
+        (topic("prices", SUB, GET), True),
+        (topic("notices", GET), True),
+        # What shows messages is for consumers.
+        (topic("notices", SUB, GET), False),
+        (topic("notices", PUB, SUB, GET), True),
         (topic("secret", SUB), False),
         (topic("secret", GET), False),
         (topic("orders", CREATE), False),
@@ -101,6 +107,29 @@ def test_a_changed_file_counts_and_a_broken_one_does_not(tmp_path):
         # What was signed before the change of keys is worth nothing.
         assert isinstance(plain.authenticate(old, HERE), Refused)
         assert plain.authenticate(signing("RocketMQ", "new-secret"), HERE)
+
+    with_hook(tmp_path, check)
+
+
+def test_a_changed_file_is_written_to_the_audit_log_without_secrets(tmp_path):
+    async def check(plain, path, _):
+        with capture_logs() as logs:
+            await plain.look_again()
+            path.write_text(
+                RULES.replace(SECRET, "new-secret").replace("- closed", "- x")
+            )
+            await plain.look_again()
+        (line,) = logs
+        assert (line["event"], line["request"]) == ("changed", "ACCESS_FILE")
+        assert line["resource"] == str(path)
+        before, after = (line[one]["accounts"] for one in ("before", "after"))
+        assert before["rocketmq2"] == after["rocketmq2"]
+        assert before["RocketMQ"]["groupPerms"] == {"closed": "DENY"}
+        assert after["RocketMQ"]["groupPerms"] == {"x": "DENY"}
+        assert after["RocketMQ"]["secret"] == "another"
+        assert not any(
+            one in str(logs) for one in (SECRET, "new-secret", "other-secret")
+        )
 
     with_hook(tmp_path, check)
 

@@ -15,7 +15,7 @@ from tests.acl.hooks import RULES
 def test_the_file_of_rocketmq_is_understood():
     rules = parse(RULES.encode())
     account = rules.accounts["RocketMQ"]
-    assert account.topics == {"orders": PUB | SUB, "prices": SUB}
+    assert account.topics == {"orders": PUB | SUB, "prices": SUB, "notices": PUB}
     assert account.groups == {"closed": 0}
     assert (account.default_topic, account.default_group) == (0, SUB)
     assert account.white("198.51.100.9")

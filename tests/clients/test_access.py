@@ -29,10 +29,11 @@ STRANGER = {"access_key": "stranger", "secret_key": SECRET}
 SETTINGS = """\
 [topics]
 auto_create = false
+[audit]
+file = "{folder}/audit"
 [acl]
 hooks = ["plain", "users"]
 key_file = "{folder}/key"
-audit_file = "{folder}/audit"
 [acl.options.plain]
 file = "{folder}/plain_acl.yml"
 [acl.options.users]
@@ -97,7 +98,9 @@ def signing(agents: Agents, guarded: Ropeway) -> Callable[[Client], Session]:
 def refused(folder: Path) -> Callable[[], list[Event]]:
     """What the audit log has."""
     return lambda: [
-        json.loads(line) for line in (folder / "audit").read_text().splitlines()
+        line
+        for line in map(json.loads, (folder / "audit").read_text().splitlines())
+        if line["event"] == "refused"
     ]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from acl.vault import new_key
 from gateway.config import AclConfig, Config, ConfigError
-from gateway.guarding import cluster_secret, open_guard
+from gateway.guarding import cluster_secret, open_audit, open_guard
 from gateway.processors.namesrv import handles  # noqa: F401 - the processors' table
 from routing.embedded import EmbeddedRoutes
 from tests.acl.hooks import RULES
@@ -21,7 +21,9 @@ def opened(tmp_path, acl, environment=None):
         try:
             async with AsyncExitStack() as stack:
                 config = Config(acl=acl)
-                guard = await open_guard(config, routes, stack, environment or {})
+                guard = await open_guard(
+                    config, routes, open_audit(config, stack), stack, environment or {}
+                )
                 return guard is not None
         finally:
             await routes.close()

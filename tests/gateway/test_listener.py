@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.config import Config, ListenerConfig
-from gateway.listener import Listener, Outbox, ServerError
+from gateway.errors import ServerError
+from gateway.listener import Listener, Outbox
 from gateway.unauthenticated import Unauthenticated
 from tests.remoting import looped
 

@@ -13,7 +13,7 @@ import pytest
 
 from gateway.app import App
 from gateway.config import AclConfig, ConfigError, LimitsConfig, QuotaConfig
-from gateway.quotas import Account, Bucket, Quotas, Share
+from gateway.quotas import ClientAccount, Quotas, Share
 from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.commands.namesrv import GetAllTopicList
 from tests.acl.pulsar.issuing import SECRET, token
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Held:
     """A connection that its account holds back."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: ClientAccount) -> None:
         self.active = False
         self.share = Share(Quotas([], by_principal=False), "10.0.0.1", self)
         assert self.share._use(account)
@@ -47,31 +47,9 @@ def limited(tmp_path: Path, *quotas: QuotaConfig, **limits: int) -> App:
     return App(config(tmp_path, quotas=quotas, limits=LimitsConfig(**limits)))
 
 
-def test_a_bucket_holds_a_second_and_may_be_overdrawn():
-    bucket = Bucket(10, now_s=0.0)
-    assert bucket.take(10, 0.0) == 0.0
-    assert bucket.take(5, 0.0) == 0.5
-    assert bucket.take(0, 0.4) == pytest.approx(0.1)
-    assert bucket.take(0, 0.5) == pytest.approx(0.0)
-    assert not bucket.is_full(1.0)
-    assert bucket.is_full(99.0)
-    assert bucket.take(11, 99.0) == pytest.approx(0.1)
-
-
-@pytest.mark.parametrize("slice_s", [0.001, 0.37, 5.0])
-def test_whatever_the_pace_a_bucket_gives_its_rate(slice_s: float):
-    bucket, now_s, taken = Bucket(100, now_s=0.0), 0.0, 0
-    while now_s < 1000:
-        wait_s = bucket.take(7, now_s)
-        taken += 7
-        now_s += max(wait_s, slice_s)
-    most = min(100, 7 / slice_s)
-    assert taken == pytest.approx(most * 1000, rel=0.02)
-
-
 @looped
 async def test_an_overdrawn_account_holds_its_connections_back_with_one_timer():
-    account = Account("a", QuotaConfig(requests_per_s=20))
+    account = ClientAccount("a", QuotaConfig(requests_per_s=20))
     one, other = Held(account), Held(account)
     one.share.charge(20, 0)
     assert one.reading
@@ -120,14 +98,14 @@ async def test_the_first_rule_that_means_a_client_is_its_quota():
     by_address = Quotas(rules, by_principal=False)
     by_principal = Quotas(rules, by_principal=True)
     for host, most in (("10.1.2.3", 1), ("2001:db8::1", 2), ("10.2.0.1", 4)):
-        assert by_address.of_address(host)._most == most
-    assert by_principal.of_address("10.1.2.3")._most == 1
+        assert by_address.of_address(host).quota.connections == most
+    assert by_principal.of_address("10.1.2.3").quota.connections == 1
     assert by_principal.of_address("10.2.0.1") is None
-    assert by_principal.of_principal("tokens:batch-7")._most == 3
-    assert by_principal.of_principal("tokens:web")._most == 4
+    assert by_principal.of_principal("tokens:batch-7").quota.connections == 3
+    assert by_principal.of_principal("tokens:web").quota.connections == 4
     assert Quotas(rules[:3], by_principal=True).of_principal("tokens:web") is None
     # A principal that is named like an address is no address.
-    assert by_principal.of_principal("10.1.2.3")._most == 4
+    assert by_principal.of_principal("10.1.2.3").quota.connections == 4
     one, other = (by_address.of_address(f"10.2.0.{host}") for host in (1, 2))
     assert one is not other
 

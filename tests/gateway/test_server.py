@@ -11,7 +11,7 @@ import pytest
 
 from gateway.app import App
 from gateway.config import LimitsConfig, ListenerConfig
-from gateway.listener import ServerError
+from gateway.errors import ServerError
 from gateway.processors import dispatch
 from gateway.processors.context import Answer
 from gateway.wire.codes import RequestCode, ResponseCode

@@ -20,7 +20,8 @@ from structlog.testing import capture_logs
 
 from gateway import supervisor, workers
 from gateway.config import ListenerConfig
-from gateway.supervisor import WorkerError, supervise
+from gateway.errors import WorkerError
+from gateway.supervisor import supervise
 from gateway.worker import Listening, Orders
 from ropeway.client import Admin, Message, Producer
 from tests.remoting import config, looped, until

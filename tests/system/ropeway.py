@@ -38,6 +38,7 @@ class Ropeway:
         host: the address it listens on; IPv6 in brackets.
         machine: what it tells others that its machine is called; else `host`.
         environment: added to this process's own.
+        port: where it listens; any that is free.
     """
 
     name = "Ropeway"
@@ -55,12 +56,13 @@ class Ropeway:
         host: str = "127.0.0.1",
         machine: str | None = None,
         environment: Mapping[str, str] | None = None,
+        port: int | None = None,
     ) -> None:
         self._directory = directory
         self._host = host
         self._machine = host if machine is None else machine
         self._environment = {"PYTHONPATH": str(ROOT), **(environment or {})}
-        self._port = free_ports(1)[0]
+        self._port = free_ports(1)[0] if port is None else port
         self._python = python
         self._options = ["--flush", "sync" if sync_flush else "async", *options]
         if not auto_create:

@@ -91,6 +91,26 @@ def test_what_is_refused_says_why(mqadmin, gateway):
 
 
 @pytest.mark.jvm
+@pytest.mark.mqadmin(
+    "getColdDataFlowCtrInfo",
+    "updateColdDataFlowCtrGroupConfig",
+    "removeColdDataFlowCtrGroupConfig",
+)
+def test_cold_reads_of_a_group_are_limited(mqadmin, gateway):
+    broker = f"-b {gateway.name_server}"
+    done = mqadmin(f"updateColdDataFlowCtrGroupConfig {broker} -g G7 -v 5000")
+    assert "updateColdDataFlowCtrGroupConfig success" in done
+    shown = mqadmin(f"getColdDataFlowCtrInfo {broker}")
+    assert '"G7":5000' in shown.replace(" ", "")
+    assert "runtimeTable" in shown
+    wrong = mqadmin(f"updateColdDataFlowCtrGroupConfig {broker} -g G7 -v none")
+    assert "threshold of G7 is 'none'; allowed: a whole number above 0" in wrong
+    gone = mqadmin(f"removeColdDataFlowCtrGroupConfig {broker} -g G7")
+    assert "remove broker cold read threshold success" in gone
+    assert "G7" not in mqadmin(f"getColdDataFlowCtrInfo {broker}")
+
+
+@pytest.mark.jvm
 def test_the_cluster_and_its_broker_are_shown(mqadmin, gateway):
     listed = mqadmin("clusterList")
     assert gateway.name_server in listed

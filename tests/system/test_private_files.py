@@ -30,8 +30,9 @@ def settings(place: Path) -> Path:
     path = place / "ropeway.toml"
     path.write_text(
         f"[tier]\nurl = '{(place / 'data' / 'objects').as_uri()}'\ncommit_ms = 50\n"
+        f"[audit]\nfile = '{place / 'data' / 'audit.log'}'\n"
         "[log]\nsegment_bytes = 1048576\n[pop]\n[acl]\nhooks = ['users']\n"
-        f"audit_file = '{place / 'data' / 'audit.log'}'\ndry_run = true\n"
+        "dry_run = true\n"
     )
     return path
 

@@ -13,13 +13,14 @@ from gateway.http.api.topics import find
 from gateway.http.console import in_words
 from gateway.http.params import Params, RefusedError
 from gateway.http.replies import reply
-from gateway.http.signing_in import require
+from gateway.http.signing_in import changing, require
 from gateway.http.state import state_of
 from gateway.node import names
 from gateway.processors.needs import ALL, GET, LIST, topic_need
 from ropeway.client.errors import RemotingError
 
 if TYPE_CHECKING:
+    from gateway.http.console import Console
     from gateway.http.state import State
 
 MOST_REPLAYED = 200
@@ -88,9 +89,11 @@ async def _replay(request: web.Request) -> web.Response:
     group = request.match_info["group"]
     topic = find(state.app.node, names.dlq_topic(group)).name
     wanted = _read(await request.read())
-    answers = await state.console.gather(
-        _replay_one(state, group, topic, identity) for identity in wanted.messages
-    )
+    async with changing(request) as console:
+        answers = await console.gather(
+            _replay_one(state, console, group, topic, identity)
+            for identity in wanted.messages
+        )
     return reply({"results": answers})
 
 
@@ -109,14 +112,14 @@ def _read(body: bytes) -> _Wanted:
 
 
 async def _replay_one(
-    state: State, group: str, topic: str, identity: str
+    state: State, console: Console, group: str, topic: str, identity: str
 ) -> dict[str, Any]:
     """Give one back; each has an outcome of its own."""
     try:
         dead = await view(state, identity, topic)
         if dead is None:
             return {"id": identity, "error": "there is no such dead letter"}
-        await state.console.replay(group, dead)
+        await console.replay(group, dead)
     except RemotingError as error:
         return {"id": identity, "error": in_words(error)}
     return {"id": identity, "error": None}

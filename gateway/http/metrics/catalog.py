@@ -125,6 +125,36 @@ _FAMILIES = (
         "Those of them that were not answered.",
     ),
     Family(
+        "ropeway_quota_limit",
+        "gauge",
+        ("kind", "resource", "limit"),
+        "What may be taken a second, of a topic or by a group, on this node.",
+    ),
+    Family(
+        "ropeway_quota_throttled_total",
+        "counter",
+        ("kind", "resource", "what"),
+        "How often a send's connection or a read was held back for that.",
+    ),
+    Family(
+        "ropeway_audit_lines_total",
+        "counter",
+        ("kind",),
+        "Lines for the audit log: of changes, and of attempts (refusals, sign-ins).",
+    ),
+    Family(
+        "ropeway_audit_lines_left_out_total",
+        "counter",
+        ("kind",),
+        "Those of them that were beyond the rate, and are only counted.",
+    ),
+    Family(
+        "ropeway_audit_lines_unwritten_total",
+        "counter",
+        (),
+        "Lines that the audit file did not take.",
+    ),
+    Family(
         "ropeway_log_overdue_seconds",
         "gauge",
         (),

@@ -6,6 +6,8 @@ import asyncio
 import platform
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gateway import __version__
 from gateway.node import names
 from gateway.node.latencies import BOUNDS_S
@@ -33,6 +35,11 @@ def write(page: Page, node: Node, node_name: str, server: Server) -> None:
     page.add("ropeway_brokers", len(node.routes.brokers))
     page.add("ropeway_tasks", len(asyncio.all_tasks()))
     _write_requests(page, node, server)
+    _write_quotas(page, node)
+    for kind, (wanted, left_out) in node.audit.counts.items():
+        page.add("ropeway_audit_lines_total", wanted, kind=kind)
+        page.add("ropeway_audit_lines_left_out_total", left_out, kind=kind)
+    page.add("ropeway_audit_lines_unwritten_total", node.audit.unwritten)
     page.add("ropeway_log_overdue_seconds", node.log.overdue_ms / 1000)
     if node.config.pulsar is None:
         page.add(
@@ -70,6 +77,24 @@ def _write_requests(page: Page, node: Node, server: Server) -> None:
             code=str(code),
             request=_name(code),
         )
+
+
+def _write_quotas(page: Page, node: Node) -> None:
+    for (kind, name), quota in sorted(node.quotas.kept.items()):
+        for limit, value in msgspec.structs.asdict(quota).items():
+            if value:
+                page.add(
+                    "ropeway_quota_limit", value, kind=kind, resource=name, limit=limit
+                )
+    for (kind, name), counts in sorted(node.quotas.throttled().items()):
+        for what, count in counts.items():
+            page.add(
+                "ropeway_quota_throttled_total",
+                count,
+                kind=kind,
+                resource=name,
+                what=what,
+            )
 
 
 def _write_timer(page: Page, node: Node) -> None:

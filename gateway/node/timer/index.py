@@ -180,7 +180,7 @@ class Index(Rocks):
                 )
             if batch.len() >= _SWEEP:
                 self._write(batch)
-                batch.clear()
+                batch = self._batch()
         self._write(batch)
 
     def page(

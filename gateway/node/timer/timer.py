@@ -161,13 +161,12 @@ class Timer:
                 try:
                     await self._work(partition, anew=anew)
                 except LogError as error:
+                    anew = False
                     await self._patience.wait(error)
                 except IndexLostError as error:
                     log.warning("index of timers is made again", reason=str(error))
                     anew = True
                     await asyncio.sleep(patience.RETRY_S)
-                else:
-                    anew = False
         finally:
             partition.unwatch(self._wake.set)
 

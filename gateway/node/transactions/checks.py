@@ -22,7 +22,7 @@ from gateway.node.transactions import records
 from gateway.node.transactions.ends import End
 from gateway.wire import host_port, message
 from gateway.wire.commands.transactions import CheckTransactionState
-from gateway.wire.errors import WireError
+from gateway.wire.errors import MessageError, WireError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -100,20 +100,20 @@ class Checks:
             LogError: They cannot be read or stored now; they are due again soon.
             RouteError: Likewise, of the topic for those that are given up.
         """
+        topic = self._topics.get(names.HALF_TOPIC)
+        if topic is None:
+            return
         due = self._book.take_due(self._now_ms())
         for at in range(0, len(due), _BATCH):
             try:
-                await self._look_at(due[at : at + _BATCH])
+                await self._look_at(topic, due[at : at + _BATCH])
             except BaseException:
                 for offset in due[at:]:
                     self._book.put_off(offset, self._now_ms() + _RETRY_MS)
                 raise
         self._complain()
 
-    async def _look_at(self, offsets: list[int]) -> None:
-        topic = self._topics.get(names.HALF_TOPIC)
-        if topic is None:
-            return
+    async def _look_at(self, topic: ServedTopic, offsets: list[int]) -> None:
         stored: list[asyncio.Future[None]] = []
         asked: list[bytes] = []
         now_ms = self._now_ms()
@@ -129,8 +129,12 @@ class Checks:
             due = half.due_ms(config.timeout_ms, config.check_interval_ms) <= now_ms
             if due and half.checks >= config.check_max:
                 stored.append(await self._give_up(half))
-            else:
+                continue
+            try:
                 stored.append(self._store_again(half, topic, asked, due=due))
+            except MessageError:
+                # Older versions took what leaves no room for a copy.
+                stored.append(await self._give_up(half))
         await asyncio.gather(*stored)
         await self._ask_all(topic, asked)
 

@@ -81,7 +81,7 @@ def read(record: Buffer) -> Half:
         parts = moving.parts_of(data)
         text = data[parts.properties_at :]
         pairs = properties.parse(text.decode())
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except (struct.error, IndexError, ValueError) as error:
         raise MessageError(f"not a half message: {error}") from error
     immunity_s = _number(pairs, properties.CHECK_IMMUNITY_TIME, -1)
     offset = parts.queue_offset

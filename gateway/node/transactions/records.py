@@ -37,6 +37,8 @@ _OF_THE_WAY = (
     properties.REAL_QUEUE_ID,
     properties.TRANSACTION_PREPARED_QUEUE_OFFSET,
 )
+COPY_ROOM_BYTES = 100
+"""What copies have more: where the first one is, and how often a producer was asked."""
 _VALUE_END = properties.VALUE_END.encode()
 _ID_START = properties.TRANSACTION_ID + properties.NAME_END
 
@@ -88,7 +90,18 @@ def half_record(
     store_host: bytes,
     reconsume_times: int,
 ) -> Record:
-    """Make a half message; see `storing.make_record`. Nobody finds it by its keys."""
+    """Make a half message; see `storing.make_record`. Nobody finds it by its keys.
+
+    Raises:
+        MessageError: The properties leave no room for those of its copies.
+    """
+    size = len(text.encode())
+    most = message.MAX_PROPERTIES_BYTES - COPY_ROOM_BYTES
+    if size > most:
+        raise MessageError(
+            f"properties of {size} bytes with the broker's own; allowed: {most} of a "
+            "half message"
+        )
     return storing.make_record(
         topic,
         0,

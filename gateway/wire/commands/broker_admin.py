@@ -147,11 +147,3 @@ class GetBrokerHaStatus(Header, frozen=True):
 
     Source: AdminBrokerProcessor.getBrokerHaStatus, RocketMQ 5.3.4.
     """
-
-
-@request(RequestCode.GET_COLD_DATA_FLOW_CTR_INFO)
-class GetColdDataFlowCtrInfo(Header, frozen=True):
-    """Ask which groups are slowed down because they read old messages.
-
-    Source: AdminBrokerProcessor.getColdDataFlowCtrInfo, RocketMQ 5.3.4.
-    """

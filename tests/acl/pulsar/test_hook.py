@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable
 from contextlib import asynccontextmanager
@@ -73,7 +74,7 @@ async def opened(key: Path, **options: Any) -> AsyncIterator[Opened]:
             "refresh_s": 0.05,
             **options,
         }
-        more: Any = {"store": None, "vault": None, "environment": {}}
+        more: Any = {"store": None, "vault": None, "environment": {}, "audit": None}
         setting = Setting(
             name="pulsar",
             options=options,
@@ -170,3 +171,20 @@ async def test_options_that_cannot_be_used_are_refused(tmp_path, options, compla
     with pytest.raises(HookError, match=complaint):
         async with opened(tmp_path / "key", **options):
             pass
+
+
+@looped
+async def test_a_hook_that_is_closed_asks_nothing_more(tmp_path: Path):
+    async with opened(tmp_path / "key"):
+        assert at_work()
+    assert not at_work()
+
+
+def at_work() -> list[asyncio.Task[Any]]:
+    """The tasks of hooks."""
+    return [
+        one
+        for one in asyncio.all_tasks()
+        if "/acl/pulsar/" in one.get_coro().cr_code.co_filename
+        and "/tests/" not in one.get_coro().cr_code.co_filename
+    ]

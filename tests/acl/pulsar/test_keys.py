@@ -54,6 +54,8 @@ def private(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> bytes:
         ({"token_secret_key": "env:NOT_THERE"}, "no environment variable"),
         ({"token_secret_key": "/not/there"}, "cannot be read: No such file"),
         ({"token_secret_key": "data:;base64,secret!"}, "is not base64"),
+        ({"token_secret_key": "data:;base64,c2VjcmV0!"}, "is not base64"),
+        ({"token_secret_key": "env:ALMOST"}, "is not base64"),
         ({"token_secret_key": inline(b"secret")}, "has 6 bytes; allowed: 32"),
         ({"token_secret_key": inline(pem(RSA))}, "is a key for others to see"),
         ({"token_public_key": inline(b"secret" * 20)}, "no public key in DER or PEM"),
@@ -90,7 +92,7 @@ def test_what_cannot_be_a_key_is_refused_and_not_shown(
     options: dict[str, Any], complaint: str
 ):
     with pytest.raises(HookError) as caught:
-        read(**options)
+        read({"ALMOST": "c2VjcmV0!"}, **options)
     assert complaint in str(caught.value)
     assert "secret!" not in str(caught.value)
     assert "secretsecret" not in str(caught.value)

@@ -78,12 +78,13 @@ class Setup:
     def opinion(
         self,
         role: str,
-        action: Action,
+        actions: Action | tuple[Action, ...],
         name: str = "acme|blue%orders",
         kind: ResourceKind = ResourceKind.TOPIC,
     ) -> Decision | Awaitable[Decision | None] | None:
         who = Principal(role, "pulsar", roles=(role,))
-        return self.hook.authorize(who, Need(Resource(kind, name), (action,)), SOURCE)
+        any_of = (actions,) if isinstance(actions, Action) else actions
+        return self.hook.authorize(who, Need(Resource(kind, name), any_of), SOURCE)
 
     async def decision(self, *args: Any) -> Decision:
         found = self.opinion(*args)
@@ -164,6 +165,34 @@ async def test_all_topics_are_not_those_of_the_namespace_without_a_name():
 @looped
 async def test_a_role_may_do_what_pulsar_permits(role, action, name, kind, allowed):
     assert await Setup().allowed(role, action, name, kind) is allowed
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "kind", "allowed"),
+    [
+        ("writer", IN + "orders", TOPIC, False),
+        ("reader", IN + "orders", TOPIC, True),
+        ("only-orders", IN + "orders", TOPIC, True),
+        ("only-orders", IN + "others", GROUP, True),
+        ("writer", IN + "others", GROUP, False),
+        # A group whose roles are named: its retry topics hold what others sent.
+        ("reader", IN + "bills", GROUP, True),
+        ("both", IN + "bills", GROUP, False),
+        ("only-orders", IN + "bills", GROUP, False),
+    ],
+)
+@looped
+async def test_what_shows_messages_is_for_who_may_consume(role, name, kind, allowed):
+    reading = (Action.SUB, Action.GET)
+    assert await Setup().allowed(role, reading, name, kind) is allowed
+
+
+@looped
+async def test_producers_look_at_the_routes_of_their_topics():
+    route = (Action.PUB, Action.SUB, Action.GET)
+    assert await Setup().allowed("writer", route, IN + "orders", TOPIC)
+    assert not await Setup().allowed("nobody", route, IN + "orders", TOPIC)
+    assert await Setup().allowed("nobody", route, "TBW102", TOPIC)
 
 
 @looped

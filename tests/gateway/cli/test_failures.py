@@ -12,7 +12,7 @@ from gateway.cli.failures import (
     reported,
 )
 from gateway.config import ConfigError
-from gateway.listener import ServerError
+from gateway.errors import ServerError
 from ropeway.client import ConnectionFailedError, RemotingError
 from routing.api import RouteError
 from storage.api import LogDamagedError

@@ -1,6 +1,8 @@
 """Every command has help that ends in an example, and a place in the documentation."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +20,10 @@ def commands(
     group: click.Group = main, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """Every command, groups of commands among them, by its words."""
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
         yield (*path, name), command
         if isinstance(command, click.Group):
             yield from commands(command, (*path, name))
@@ -61,15 +66,17 @@ def test_the_guide_has_every_command_with_all_its_options(path):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_every_example_is_a_command_line_that_parses(path):
-    command = ALL[tuple(path.split())]
-    assert command.epilog is not None
-    for line in command.epilog.splitlines():
+    epilog = ALL[tuple(path.split())].epilog
+    assert epilog is not None
+    for line in epilog.splitlines():
         if "$ ropeway" not in line:
             continue
         words = _words(line.split("$ ropeway ", 1)[1])
         found: click.Command = main
         while isinstance(found, click.Group):
-            found = found.commands[words.pop(0)]
+            command = found.get_command(click.Context(found), words.pop(0))
+            assert command is not None
+            found = command
         found.make_context("ropeway", words, resilient_parsing=False)
 
 
@@ -77,6 +84,14 @@ def _words(line: str) -> list[str]:
     import shlex
 
     return shlex.split(re.split(" < | >> ", line, maxsplit=1)[0].replace("./data", "."))
+
+
+def test_a_command_that_only_asks_does_not_load_the_gateway():
+    code = "import sys, gateway.cli.topic; print('gateway.app' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
 
 
 def test_the_version_is_printed():

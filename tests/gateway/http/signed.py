@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from gateway.config import AuditConfig, HttpConfig
 from gateway.wire.commands.admin import CreateTopic
 from tests.gateway.http.site import serving
 from tests.guarded import PASSWORD, ROOT, acl_of, ask, populate
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from acl.administration import Rule
-    from gateway.config import HttpConfig
     from tests.gateway.http.site import Answer, Site
 
 HEADERS = {"X-Ropeway": "page"}
@@ -22,10 +22,14 @@ HEADERS = {"X-Ropeway": "page"}
 
 @asynccontextmanager
 async def guarded_site(
-    data: Path, *rules: Rule, http: HttpConfig | None = None, **changes: Any
+    data: Path,
+    *rules: Rule,
+    http: HttpConfig | None = None,
+    audit: AuditConfig = AuditConfig(),  # noqa: B008 - it is frozen
+    **changes: Any,
 ) -> AsyncIterator[Site]:
     """A site where `alice` may do what the rules say; it has the topic `orders`."""
-    async with serving(data, http, acl=acl_of(data, **changes)) as site:
+    async with serving(data, http, audit=audit, acl=acl_of(data, **changes)) as site:
         await populate(site.app, *rules)
         made = CreateTopic(
             topic="orders",

@@ -8,8 +8,8 @@ import pytest
 
 from gateway.app import App
 from gateway.config import HttpConfig
+from gateway.errors import ServerError
 from gateway.http.opening import site
-from gateway.listener import ServerError
 from tests.remoting import config, looped
 
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from acl.api import Channel, Principal, Source, Verdict
+from acl.audit import Audit
 from gateway.http import sessions as module
 from gateway.http.attempts import FREE
 from gateway.http.params import RefusedError
@@ -50,14 +51,16 @@ def clock():
 
 
 @pytest.fixture
-def sessions(clock):
+def sessions(clock, tmp_path):
     Part.running = 0
 
     def begin(source, principal):
         user = SimpleNamespace(source=source, principal=principal)
         return State(None, None, Part(), Part(), user)
 
-    return Sessions(Everybody(), begin, lambda: clock.now_s)
+    audit = Audit(600, lambda: clock.now_s, lambda: 0, tmp_path / "audit")
+    yield Sessions(Everybody(), audit, begin, lambda: clock.now_s)
+    audit.close()
 
 
 @looped

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gateway.node.node import now_ms
 from gateway.node.schedule import parse_levels
 from gateway.wire import message, properties
 from gateway.wire.commands.send import SendReply
@@ -148,3 +150,46 @@ async def test_a_refusal_of_the_log_delays_and_loses_nothing(
         found = await delivered(client, 3)
         # One that was put off may come behind one that became due since.
         assert {one.body for one in found} == {b"0", b"1", b"2"}
+
+
+@pytest.mark.rule(
+    "node.md",
+    "So a crash makes the last deliveries happen again; none is lost.",
+)
+@looped
+async def test_a_crash_while_a_delivery_is_written_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("gateway.node.schedule.now_ms", lambda: now_ms() + 2000)
+    async with running(tmp_path / "node", delay_levels="1s") as (app, client):
+        await client.ask(sending("orders", queue_id=1), b"now")
+        served = app.node.topics.get("orders")
+        true = served.partitions[0]
+        held = []
+
+        class Held:
+            """Takes records, and writes none of them yet."""
+
+            def __getattr__(self, name):
+                return getattr(true, name)
+
+            def append(self, *args):
+                held.append(args)
+
+        served.partitions[0] = Held()
+        try:
+            for number in range(3):
+                asked = sending("orders", pairs={"DELAY": "1"})
+                await client.ask(asked, b"%d" % number)
+                await until(lambda: held)
+            # What a crash would leave now: all that is known is flushed first.
+            await app.node.offsets.flush()
+            shutil.copytree(tmp_path / "node", tmp_path / "crashed")
+            assert not app.node.offsets.get("CID_RMQ_SYS_SCHEDULE", SCHEDULE, 0)
+        finally:
+            served.partitions[0] = true
+            for args in held:
+                true.append(*args)
+    async with running(tmp_path / "crashed", delay_levels="1s") as (_, client):
+        found = await delivered(client, 3)
+        assert [one.body for one in found] == [b"0", b"1", b"2"]

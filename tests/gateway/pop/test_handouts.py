@@ -148,3 +148,11 @@ def test_a_queue_that_was_moved_has_nothing_in_hand():
     handouts.close(queue, old, 1)
     assert queue.batches == {(5, 1000): new}
     assert queue.in_flight == 1
+
+
+def test_what_another_node_leads_now_is_due_here_no_more():
+    handouts = Handouts(STAY_MS)
+    handouts.add(handouts.queue("g", "t", 0), Batch(0, 1000, 20, range(3)))
+    handouts.clear()
+    assert handouts.take_due(1 << 50) == []
+    assert (handouts.buffered, list(handouts)) == (0, [])

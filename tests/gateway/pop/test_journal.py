@@ -108,14 +108,20 @@ async def test_what_is_on_its_way_is_read_as_it_will_be(tmp_path: Path):
 
 
 @looped
-async def test_what_the_log_refuses_did_not_happen(tmp_path: Path, monkeypatch):
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_what_the_log_refuses_did_not_happen(
+    tmp_path: Path, monkeypatch, at_once: bool
+):
     clock = Clock()
     async with kept(tmp_path, clock) as (app, one):
         await one.journal.put([change(1, clock)])
         (partition,) = app.node.topics.get(names.POP_TOPIC).partitions
 
-        def refuse(*_):
-            raise LogBusyError("too much waits")
+        def refuse(_partition, _records, _store_ms, done):
+            error = LogBusyError("too much waits")
+            if at_once:
+                raise error
+            asyncio.get_running_loop().call_soon(done, -1, error)
 
         with monkeypatch.context() as patch:
             patch.setattr(type(partition), "append", refuse)
@@ -212,3 +218,19 @@ async def test_records_know_their_own_places(tmp_path: Path):
             places.append(message.decode(chunk.data[0]).queue_offset)
         assert places == [*range(partition.end)]
         assert len(places) > 2
+
+
+@looped
+async def test_what_is_put_while_the_store_is_closed_is_there_when_it_is_open(
+    tmp_path: Path,
+):
+    clock = Clock()
+    async with kept(tmp_path, clock) as (_, one):
+        await one.journal.put([change(0, clock)])
+        await until(lambda: not one.journal.is_writing())
+        await one.journal.close()
+        await one.journal.put([change(1, clock)])
+        assert not one.journal.is_writing()
+        assert not one.journal.lost.is_set()
+        await one.open()
+        assert await one.all() == [0, 1]

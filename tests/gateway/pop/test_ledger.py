@@ -141,3 +141,21 @@ async def test_who_looks_again_is_told_when_the_next_batch_is_due(tmp_path: Path
         ledger.look_ms = now_ms + 500_000
         await ledger.plan()
         assert ledger.look_ms <= now_ms + 80_000
+
+
+@looped
+async def test_what_is_behind_a_page_of_due_batches_is_due_as_well(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        ledger = rig.pop.ledger
+        now_ms = rig.clock()
+        await put(rig, 0, 50_000)
+        await put(rig, 2, 70_000)
+        for attempts in range(2):
+            (first,) = await ledger.take_due(now_ms + 80_000, 1)
+            assert (first.start, first.attempts) == (0, attempts)
+            await ledger.settle([(first, 0b11, now_ms + 60_000)])
+            await until(lambda: not ledger.is_writing())
+        (first,) = await ledger.take_due(now_ms + 80_000, 1)
+        await ledger.settle([(first, 0, 0)])
+        (second,) = await ledger.take_due(now_ms + 80_000, 1)
+        assert (first.start, second.start) == (0, 2)

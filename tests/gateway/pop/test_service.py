@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from typing import TYPE_CHECKING
 
@@ -204,3 +205,57 @@ async def test_an_old_ack_while_a_batch_is_being_written_down_counts(tmp_path: P
         assert sum(rig.in_hand()) == 2
         rig.pass_time(INVISIBLE_MS)
         assert sorted(await pop_all(rig)) == [b"1", b"2"]
+
+
+@looped
+@pytest.mark.parametrize("in_order", [False, True])
+async def test_a_topic_that_is_made_anew_is_popped_from_its_first_message(
+    tmp_path: Path, in_order: bool
+):
+    async with rigged(tmp_path) as rig:
+        await rig.consumer.send(4)
+        await rig.consumer.take(4, order=in_order)
+        await rig.app.node.topics.delete(TOPIC)
+        await rig.app.node.topics.ensure_derived(TOPIC, 1)
+        await rig.consumer.send(3)
+        found = await rig.consumer.take(3, order=in_order)
+        assert found.offsets == [0, 1, 2]
+
+
+@looped
+async def test_what_is_being_stored_again_is_waited_for_at_an_orderly_stop(
+    tmp_path: Path,
+):
+    clock = Clock()
+    async with rigged(tmp_path, clock) as rig:
+        await rig.retried(RETRY_V1, 0)
+        served = rig.app.node.topics.get(RETRY_V1)
+        true = served.partitions[0]
+        held = []
+
+        class Held:
+            """Takes records, and writes none of them yet."""
+
+            def __getattr__(self, name):
+                return getattr(true, name)
+
+            def append(self, *args):
+                held.append(args)
+
+        served.partitions[0] = Held()
+        await rig.consumer.send(1)
+        await rig.consumer.take(1)
+        rig.pass_time(INVISIBLE_MS + 100)
+        await until(lambda: held)
+
+        def write() -> None:
+            served.partitions[0] = true
+            for args in held:
+                true.append(*args)
+
+        asyncio.get_running_loop().call_later(0.05, write)
+        await rig.pop.give_up()
+        assert true.end == 1
+    async with rigged(tmp_path, clock) as rig:
+        assert (await rig.consumer.take(1)).bodies == [b"0"]
+        assert not (await rig.consumer.pop()).messages

@@ -115,3 +115,53 @@ def test_an_unknown_request_is_an_answer():
     peer = Peer()
     dispatch.dispatch(Node(), peer, Envelope(31_337), b"")
     assert peer.codes == [ResponseCode.REQUEST_CODE_NOT_SUPPORTED]
+
+
+def test_what_a_node_answers_that_does_not_lead():
+    """All else is sent on to the leader: it has the state that they ask about."""
+    of_connections = {"HEART_BEAT", "UNREGISTER_CLIENT", "CHECK_CLIENT_CONFIG"}
+    of_routes = {
+        "GET_ROUTEINFO_BY_TOPIC",
+        "GET_BROKER_CLUSTER_INFO",
+        "GET_ALL_TOPIC_LIST_FROM_NAMESERVER",
+        "GET_TOPICS_BY_CLUSTER",
+        "GET_SYSTEM_TOPIC_LIST_FROM_NS",
+        "GET_UNIT_TOPIC_LIST",
+        "GET_HAS_UNIT_SUB_TOPIC_LIST",
+        "GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST",
+        "GET_ALL_MESSAGE_REQUEST_MODE",
+        "GET_NAMESRV_CONFIG",
+        "DELETE_TOPIC_IN_NAMESRV",
+        "PUT_KV_CONFIG",
+        "GET_KV_CONFIG",
+        "DELETE_KV_CONFIG",
+        "GET_KVLIST_BY_NAMESPACE",
+        "WIPE_WRITE_PERM_OF_BROKER",
+        "ADD_WRITE_PERM_OF_BROKER",
+        "ROPEWAY_TOPIC_PLACES",
+        "ROPEWAY_SET_QUOTA",
+        "ROPEWAY_DELETE_QUOTA",
+        "ROPEWAY_LIST_QUOTAS",
+    }
+    of_nodes = {
+        "GET_BROKER_RUNTIME_INFO",
+        "GET_BROKER_CONFIG",
+        "ROPEWAY_FORWARD",
+        "ROPEWAY_RELAY",
+        "ROPEWAY_ASK",
+        "ROPEWAY_NODE_STATUS",
+        "ROPEWAY_STEP_BACK",
+        "ROPEWAY_EXPLAIN_ACCESS",
+    }
+    anywhere = {RequestCode(code).name for code in dispatch.ANYWHERE}
+    assert anywhere == of_connections | of_routes | of_nodes
+    assert {RequestCode(code).name for code in dispatch.READS} == {
+        "PULL_MESSAGE",
+        "LITE_PULL_MESSAGE",
+        "QUERY_MESSAGE",
+        "VIEW_MESSAGE_BY_ID",
+        "SEARCH_OFFSET_BY_TIMESTAMP",
+        "GET_MAX_OFFSET",
+        "GET_MIN_OFFSET",
+        "GET_EARLIEST_MSG_STORETIME",
+    }

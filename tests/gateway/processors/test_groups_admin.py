@@ -18,7 +18,7 @@ from gateway.wire.commands.group_admin import (
     QueryTopicsByConsumer,
 )
 from gateway.wire.commands.offsets import UpdateConsumerOffset
-from tests.remoting import beat, looped, pulling, running, sending
+from tests.remoting import beat, looped, pulling, running, sending, two_running
 
 
 def group(name: str = "readers", **changes: object) -> bytes:
@@ -153,3 +153,13 @@ async def test_every_setting_of_a_group_is_kept_and_shown(tmp_path, other):
         wanted = group(**changes) if other else group()
         assert (await client.ask(CreateGroup(), wanted)).code == 0
         assert (await client.ask(GetGroupConfig(group="readers"))).body == wanted
+
+
+@looped
+async def test_groups_that_were_made_through_another_node_are_listed(tmp_path):
+    async with two_running(tmp_path) as ((_, client), (_, other)):
+        for number in range(5):
+            assert (await other.ask(CreateGroup(), group(f"g{number}"))).code == 0
+            answer = await client.ask(GetAllGroupConfig())
+            listed = msgspec.json.decode(answer.body)["subscriptionGroupTable"]
+            assert len(listed) == number + 1

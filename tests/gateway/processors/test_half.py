@@ -9,11 +9,14 @@ import pytest
 from gateway.node.transactions import half as half_messages
 from gateway.node.transactions import records
 from gateway.wire import message, properties
+from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.send import SendReply
 from tests.remoting import looped, running, sending
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.frames import Frame
 
 HALF = "RMQ_SYS_TRANS_HALF_TOPIC"
 
@@ -67,6 +70,11 @@ async def test_both_ways_store_the_same_but_for_the_order_of_properties(
         "UNIQ_KEY\x01u\x02PGROUP\x01g",
         "UNIQ_KEY\x01u\x02PGROUP\x01g\x02TRAN_MSG\x01true",
         "UNIQ_KEY\x01u\x02TRAN_MSG\x01true\x02",
+        "TRAN_MSG\x01true\x02UNIQ_KEY\x01u\x02PGROUP\x01g\x02",
+        (
+            "CHECK_IMMUNITY_TIME_IN_SECONDS\x0160\x02TRAN_MSG\x01true\x02"
+            "UNIQ_KEY\x01u\x02PGROUP\x01g\x02"
+        ),
     ],
 )
 async def test_properties_that_look_like_others_are_kept(tmp_path: Path, text: str):
@@ -82,14 +90,43 @@ async def test_properties_that_look_like_others_are_kept(tmp_path: Path, text: s
         assert (found["PGROUP"], found["UNIQ_KEY"]) == ("g", "u")
         assert (found["REAL_TOPIC"], found["REAL_QID"]) == ("orders", "0")
         assert found["__transactionId__"] == "u"
+        chunk = await app.node.topics.get(HALF).partitions[0].read(1, 1, 1)
+        assert app.node.transactions.find_now(1) == half_messages.read(chunk.data[0])
 
 
 @looped
-async def test_a_half_message_without_unique_key_gets_one(tmp_path: Path):
+@pytest.mark.parametrize("text", ["", "TRAN_MSG\x01true\x02PGROUP\x01producers\x02"])
+async def test_a_half_message_without_unique_key_gets_one(tmp_path: Path, text: str):
     async with running(tmp_path) as (app, client):
-        answer = await client.ask(sending("orders", sys_flag=4, properties=""), b"x")
+        for _ in range(2):
+            asked = sending("orders", sys_flag=4, properties=text)
+            answer = await client.ask(asked, b"x")
         key = answer.read(SendReply).transaction_id
         assert len(key) == 32
-        found = properties.parse((await stored(app, 0)).properties)
+        found = properties.parse((await stored(app, 1)).properties)
         assert found["UNIQ_KEY"] == found["__transactionId__"] == key
         assert found["PGROUP"] == "producers"
+
+
+@looped
+async def test_a_half_message_leaves_room_for_its_copies(tmp_path: Path):
+    """One that does not could not be kept, and its producer never be asked."""
+    async with running(tmp_path) as (app, client):
+
+        async def send(size: int) -> Frame:
+            pairs = {"UNIQ_KEY": "u", "TRAN_MSG": "true", "PGROUP": "g"}
+            text = properties.dump({**pairs, "PAD": "x" * size})
+            asked = sending("orders", sys_flag=4, properties=text)
+            return await client.ask(asked, b"x")
+
+        await send(1)
+        own = len((await stored(app, 0)).properties) - 1
+        most = message.MAX_PROPERTIES_BYTES - records.COPY_ROOM_BYTES - own
+        assert (await send(most)).code == 0
+        half = half_messages.read((await app.node.transactions.find(1)).data)
+        half_topic = app.node.topics.get(HALF)
+        assert records.copy(half, half_topic, 1, checks=2**31)
+        for size in (most + 1, most + records.COPY_ROOM_BYTES):
+            refused = await send(size)
+            assert refused.code == ResponseCode.MESSAGE_ILLEGAL
+            assert "of a half message" in refused.remark

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.processors.write_permission import NAMESPACE
+from gateway.node import names
 from gateway.wire import bodies
 from gateway.wire.commands.admin import CreateTopic
 from gateway.wire.commands.namesrv import GetRouteInfo
@@ -82,4 +82,4 @@ async def test_a_broker_that_is_not_there_has_no_topics(tmp_path: Path):
         added = await client.ask(AddWritePerm(broker_name="none"))
         assert added.read(AddWritePermReply).add_topic_count == 0
         settings = app.node.routes.settings
-        assert not [one for one in settings if one[0] == NAMESPACE]
+        assert not [one for one in settings if one[0] == names.WRITE_PERMISSION]

@@ -78,6 +78,9 @@ OURS = {
     RequestCode.ROPEWAY_TOPIC_PLACES,
     RequestCode.ROPEWAY_FIND_HALF,
     RequestCode.ROPEWAY_EXPLAIN_ACCESS,
+    RequestCode.ROPEWAY_SET_QUOTA,
+    RequestCode.ROPEWAY_DELETE_QUOTA,
+    RequestCode.ROPEWAY_LIST_QUOTAS,
 }
 """Commands that RocketMQ does not have."""
 

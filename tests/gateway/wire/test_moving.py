@@ -158,3 +158,11 @@ def test_nothing_is_read_behind_a_message_that_is_cut(name: str) -> None:
         for end in range(1, len(whole)):
             with pytest.raises(ValueError, match="not whole"):
                 form(whole[:end])
+
+
+def test_what_stands_behind_a_message_is_none_of_its_properties() -> None:
+    whole = message.encode(STORED)
+    assert moving.properties_of(whole + b"KEYS\1k\2") == moving.properties_of(whole)
+    for moved_all in forms("moved_all"):
+        alone = moved_all([(whole, None)], *PLACE, False)
+        assert moved_all([(whole + b"KEYS\1k\2", None)], *PLACE, False) == alone

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -74,3 +75,15 @@ def test_temporary_files_of_a_child_are_in_a_folder_that_is_empty(tmp_path: Path
     path, *names = children.run(look, nothing, TIMEOUT_S, TIMEOUT_S, give).value
     assert Path(path).parent == scratch / "t"
     assert names == ["t"]
+
+
+def test_tests_wait_no_longer_than_they_are_told():
+    def look() -> None:
+        children.wait_less(TIMEOUT_S - 1)
+        found.append(sys.modules["tests.remoting"].TIMEOUT_S)
+        children.wait_less(TIMEOUT_S)
+        found.append(sys.modules["tests.remoting"].TIMEOUT_S)
+
+    found: list[float] = []
+    outcome = children.run(look, nothing, TIMEOUT_S, TIMEOUT_S, lambda: found)
+    assert outcome.value == [TIMEOUT_S - 1, TIMEOUT_S - 1]

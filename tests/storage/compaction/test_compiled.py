@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,15 +41,3 @@ def test_both_forms_do_the_same(
         stays = may_be_compiled.twins["staying"][form](entries, low, high, offsets, 9)
         outcomes.append((found, low, high, offsets, bits, stays))
     assert outcomes[0] == outcomes[1]
-
-
-@needs_compiled_forms
-def test_a_map_that_is_none_is_refused() -> None:
-    note = may_be_compiled.twins["note"][1]
-    assert note is not None
-    sizes = [array("Q", bytes(8 * count)) for count in (2, 2, 3)]
-    with pytest.raises(ValueError, match="arrays of a map have one size"):
-        note(b"", 0, *sizes, 0, 1, bytearray(1), 0)
-    same = [array("Q", bytes(16)) for _ in range(3)]
-    with pytest.raises(ValueError, match="offsets beyond the bits"):
-        note(row(1) * 9, 0, *same, 0, 1, bytearray(1), 0)

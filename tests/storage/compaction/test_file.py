@@ -28,12 +28,12 @@ def text_of(number: int) -> str:
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> CompactedFile:
+def file(disk_path: Path) -> CompactedFile:
     """A file with every third offset, stored at ten times its offset."""
 
     async def main() -> str:
         with ThreadPoolExecutor(1) as threads:
-            writer = Writer(Disk(), threads, tmp_path, 1, 1 << 20)
+            writer = Writer(Disk(), threads, disk_path, 1, 1 << 20)
             for number in range(COUNT):
                 offset = number * 3
                 one = record(text_of(number))
@@ -45,7 +45,7 @@ def file(tmp_path: Path) -> CompactedFile:
             await writer.end_file()
             return writer.made[0].name
 
-    return open_file(tmp_path, asyncio.run(main()), END)
+    return open_file(disk_path, asyncio.run(main()), END)
 
 
 def texts(pieces: list[tuple[memoryview, int]]) -> list[str]:

@@ -90,6 +90,42 @@ def test_bits_beyond_their_end_are_not_set() -> None:
         assert bits == b"\5"
 
 
+def test_a_map_that_is_none_and_rows_that_are_cut_are_refused() -> None:
+    keyless, due = ROW.pack(9, 0, 0, 0, bytes(16)), ENTRY.pack(*[0] * 6, bytes(16))
+    uneven = [array("Q", bytes(8 * count)) for count in (2, 2, 3)]
+    same = [array("Q", bytes(16)) for _ in range(3)]
+    none = [array("Q") for _ in range(3)]
+    bits = bytearray(1)
+    for note in forms("note"):
+        for arrays in (uneven, none):
+            with pytest.raises(ValueError, match="arrays of a map have one size"):
+                note(b"", 0, *arrays, 0, 1, bits, 0)
+        for first in (0, 3):
+            with pytest.raises(ValueError, match="offsets beyond the bits"):
+                note(keyless * 9, first, *same, 0, 1, bits, 2)
+        with pytest.raises(ValueError, match="41 bytes; allowed: at least 0 times 40"):
+            note(keyless + b"x", 0, *same, 0, 1, bits, 0)
+    assert bits == b"\0"
+    for staying in forms("staying"):
+        for arrays in (uneven, none):
+            with pytest.raises(ValueError, match="arrays of a map have one size"):
+                staying(due, *arrays, 0)
+        with pytest.raises(ValueError, match="51 bytes; allowed: at least 0 times 52"):
+            staying(due[1:], *same, 0)
+    for lay_out in forms("lay_out"):
+        with pytest.raises(ValueError, match="39 bytes; allowed: at least 0 times 40"):
+            lay_out(b"", keyless[1:], 0, bits, 0, 0, 1, -1, 1)
+
+
+def test_what_would_be_due_after_the_end_of_time_is_due_then() -> None:
+    last = (1 << 63) - 1
+    for store_ms in (last, last - 50, last - 49):
+        row = ROW.pack(4, 0, store_ms, 0, bytes(16))
+        for lay_out in forms("lay_out"):
+            found = lay_out(b"abcd", row, 0, bytearray(b"\1"), 0, 0, 100, 50, 50)
+            assert found[2:] == (store_ms, last)
+
+
 @pytest.mark.parametrize("name", ["note", "mark", "staying", "lay_out"])
 def test_each_step_has_a_form_in_python(name: str) -> None:
     assert name in may_be_compiled.twins

@@ -73,3 +73,9 @@ def flip(path: Path, at: int) -> None:
         (byte,) = file.read(1)
         file.seek(at)
         file.write(bytes([byte ^ 0x10]))
+
+
+def unseal(directory: Path) -> None:
+    """Take the indexes away, as when a process ends before it has made them."""
+    for path in directory.glob("*.index"):
+        path.unlink()

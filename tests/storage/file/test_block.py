@@ -11,17 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.api import LogError, Record
-from storage.file.block import (
-    ADD_UPS,
-    ENTRY,
-    HEADER,
-    LAY_OUTS,
-    Run,
-    decode,
-    encode,
-    intact_after,
-)
+from storage.file.block import ENTRY, HEADER, Run, decode, encode, intact_after
+from storage.file.compiled import writing_may_be_compiled
 from tests.compiler import needs_compiled_forms
+
+ADD_UPS = writing_may_be_compiled.twins["add_up"]
+LAY_OUTS = writing_may_be_compiled.twins["lay_out"]
 
 RECORDS = st.lists(
     st.builds(

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from typing import TYPE_CHECKING
 
+import pytest
+
+from storage.api import LogUnavailableError
 from storage.file import FileLogSettings, open_log
-from storage.file.segment import bases
+from storage.file.expiry import outlived
+from storage.file.segment import Segment, bases
 from tests.contracts.log import TOPIC, begin, read_all, record
+from tests.storage.file.damage import unseal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -194,6 +201,72 @@ def test_what_is_needed_stays_until_it_is_not(tmp_path: Path) -> None:
         assert partition.first == 2
         log.need(TOPIC, 0, None)
         assert (await log.expire(clock.now_ms)).segments > 0
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_a_segment_that_ends_where_the_log_is_kept_from_may_go(tmp_path: Path) -> None:
+    segments = [Segment(tmp_path, base, 100) for base in (0, 100, 200)]
+    for segment in segments:
+        segment.written = 100
+    for keep_from, gone in ((99, 0), (100, 1), (199, 1), (200, 2), (None, 2)):
+        old = outlived(segments, 1000, 1, None, {}, {}, keep_from)
+        assert old == segments[:gone]
+
+
+def test_segments_keep_their_age_over_a_restart(tmp_path: Path) -> None:
+    async def main() -> None:
+        clock = Clock()
+        settings = FileLogSettings(segment_bytes=1 << 16, retention_ms=1000)
+        log = open_log(tmp_path, settings, clock)
+        await log.create(TOPIC, [0])
+        for i in range(6):
+            await begin(log.partition(TOPIC, 0), record(f"{i}" * 30_000))
+        await log.close()
+        log = open_log(tmp_path, settings, clock)
+        clock.now_ms += 1000
+        assert (await log.expire(clock.now_ms)).segments == 0
+        clock.now_ms += 1
+        assert (await log.expire(clock.now_ms)).segments == 3
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_a_segment_whose_index_is_missing_goes_as_well(tmp_path: Path) -> None:
+    async def main() -> None:
+        settings = FileLogSettings(segment_bytes=1 << 16, retention_bytes=70_000)
+        log = open_log(tmp_path, settings)
+        await log.create(TOPIC, [0])
+        for i in range(6):
+            await begin(log.partition(TOPIC, 0), record(f"{i}" * 30_000))
+        await log.close()
+        log = open_log(tmp_path, settings)
+        unseal(tmp_path)
+        assert (await log.expire(0)).segments == 2
+        assert await begin(log.partition(TOPIC, 0), record("after")) == 6
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_a_disk_that_does_not_let_segments_go_is_an_error_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    async def main() -> None:
+        settings = FileLogSettings(segment_bytes=1 << 16, retention_bytes=70_000)
+        log = open_log(tmp_path, settings)
+        await log.create(TOPIC, [0])
+        for i in range(6):
+            await begin(log.partition(TOPIC, 0), record(f"{i}" * 30_000))
+        monkeypatch.setattr("storage.file.log.unlink", broken)
+        with pytest.raises(LogUnavailableError, match=r"drop segments: .*Read-only"):
+            await log.expire(0)
+        assert await begin(log.partition(TOPIC, 0), record("after")) == 6
         await log.close()
 
     asyncio.run(main())

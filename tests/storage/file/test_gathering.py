@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from types import SimpleNamespace
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from storage.file import block as blocks
 from storage.file import gathering
-from storage.file.block import ENTRY
+from storage.file.block import CHECKED_FROM, ENTRY, HEADER, MAGIC, RUN
 from storage.file.compiled import may_be_compiled
 from tests.compiler import needs_compiled_forms
 
@@ -106,6 +107,24 @@ def test_what_stands_before_damage_is_taken(form: Any) -> None:
     assert [group[2] for group in groups] == [1]
     assert form(bytes(bad))[:2] == (0, True)
     assert form(b"") == (0, False, 0, 0, [])
+    # A length that is no block's, and a checksum that is right for it.
+    short = MAGIC + struct.pack("<IIII", 0, 0, 8, 0)
+    assert form(short.ljust(HEADER.size, b"\0"))[:2] == (0, True)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [(56, 0), (HEADER.size + 16 + RUN.size + ENTRY.size, 0)],
+    ids=["fewer keys than there are", "a run that ends before it begins"],
+)
+def test_a_block_that_contradicts_itself_is_damage(
+    form: Any, at: int, value: int
+) -> None:
+    block = bytearray(encoded([(1, 0, ["abcd", "1234"])]))
+    block[at : at + 4] = value.to_bytes(4, "little")
+    block[4:8] = crc32(block[CHECKED_FROM:]).to_bytes(4, "little")
+    assert form(bytes(block))[:2] == (0, True)
 
 
 @needs_compiled_forms

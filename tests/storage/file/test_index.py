@@ -92,3 +92,8 @@ def test_keys_are_found_in_full_runs_and_in_the_tail(
             for place in places_in(keys, low, min(low + KEYS_A_RUN, len(keys)), 3)
         ]
     assert sorted(found) == [v & 0xFFFFFFFF for v in values if v >> 32 == 3]
+
+
+def test_what_the_format_calls_zero_is_zero() -> None:
+    fields = HEADER.unpack(dumped(ActiveIndex())[: HEADER.size])
+    assert (fields[3], fields[12]) == (0, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -46,3 +47,11 @@ def test_a_path_that_is_no_directory_is_refused(tmp_path: Path) -> None:
 def test_a_directory_that_cannot_be_written_to_is_named() -> None:
     with pytest.raises(LogError, match=r"cannot write to /proc: .* may write to"):
         open_log(Path("/proc"))
+
+
+def test_a_lock_names_its_holder_alone(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("123456789012\n")  # of one that had it before
+    log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 16))
+    with pytest.raises(LogInUseError, match=f"in use by process {os.getpid()};"):
+        open_log(tmp_path)
+    asyncio.run(log.close())

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 class TestFileLog(LogContract):
     @pytest.fixture
     def open_log(
-        self, tmp_path: Path, flush: Flush, tail_bytes: int
+        self, disk_path: Path, flush: Flush, tail_bytes: int
     ) -> Callable[[], Awaitable[FileLog]]:
         settings = FileLogSettings(
             flush=flush, segment_bytes=1 << 16, tail_bytes=tail_bytes
         )
 
         async def again() -> FileLog:
-            return open_log(tmp_path, settings)
+            return open_log(disk_path, settings)
 
         return again
 
@@ -92,3 +92,33 @@ def test_a_log_that_cannot_be_opened_is_not_held(tmp_path: Path) -> None:
             open_log(tmp_path)
     (tmp_path / "partitions").rmdir()
     asyncio.run(open_log(tmp_path).close())
+
+
+def test_a_log_that_is_closed_says_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path)
+        await log.create(TOPIC, [0])
+        await log.close()
+        closed = pytest.raises(LogUnavailableError, match="is closed")
+        with closed:
+            log.partition(TOPIC, 0)
+        with closed:
+            await log.follow(0, 1)
+        with closed:
+            await log.flush()
+
+    asyncio.run(main())
+
+
+def test_as_much_may_wait_as_is_allowed(tmp_path: Path) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path, FileLogSettings(in_flight_bytes=1000))
+        await log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+        waiting = [begin(partition, record("x" * 496)) for _ in range(2)]
+        with pytest.raises(LogUnavailableError, match=r"busy: 1000 bytes .* 1000"):
+            begin(partition, record(""))
+        await asyncio.gather(*waiting)
+        await log.close()
+
+    asyncio.run(main())

@@ -10,6 +10,7 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from storage.api import LogError, LogUnavailableError
 from storage.file import open_offsets
@@ -128,9 +129,70 @@ def test_a_close_ends_the_thread_and_leaves_no_timer(tmp_path: Path) -> None:
         offsets = open_offsets(tmp_path, flush_interval_ms=10)
         offsets.commit("g", "t", 0, 41)
         offsets.forget(group="others")
-        await offsets.close()
-        assert set(threading.enumerate()) <= before
-        await asyncio.sleep(0.05)
+        with capture_logs() as logs:
+            await offsets.close()
+            assert set(threading.enumerate()) <= before
+            await asyncio.sleep(0.05)
         assert failed == []
+        assert logs == []
+
+    asyncio.run(main())
+
+
+def test_what_could_not_be_written_is_tried_again_an_interval_later(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        offsets = open_offsets(tmp_path, flush_interval_ms=1)
+        offsets._database.execute("PRAGMA busy_timeout = 1")
+        other = sqlite3.connect(tmp_path / "offsets.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        write, tries = offsets._write, 0
+
+        def counted(dirty: dict[tuple[str, str, int], int | None]) -> None:
+            nonlocal tries
+            tries += 1
+            write(dirty)
+
+        offsets._write = counted  # type: ignore[method-assign]
+        offsets.commit("g", "t", 0, 5)
+        async with asyncio.timeout(60):
+            with capture_logs() as logs:
+                while tries < 3:  # noqa: ASYNC110 - set by a thread
+                    await asyncio.sleep(0.001)
+            assert logs
+            assert {one["event"] for one in logs} == {"offsets are not kept"}
+            assert all("locked" in one["error"] for one in logs)
+            other.execute("ROLLBACK")
+            select = "SELECT * FROM offsets"
+            while not other.execute(select).fetchall():  # noqa: ASYNC110 - likewise
+                await asyncio.sleep(0.001)
+        other.close()
+        await offsets.close()
+
+    asyncio.run(main())
+
+
+def test_a_close_gives_the_file_up_with_all_that_is_beside_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        offsets = open_offsets(tmp_path)
+        offsets.commit("g", "t", 0, 5)
+        await offsets.close()
+
+    asyncio.run(main())
+    assert [path.name for path in tmp_path.iterdir()] == ["offsets.db"]
+
+
+def test_what_is_kept_is_no_word_in_the_log(tmp_path: Path) -> None:
+    async def main() -> None:
+        offsets = open_offsets(tmp_path, flush_interval_ms=1)
+        with capture_logs() as logs:
+            offsets.commit("g", "t", 0, 5)
+            while offsets._dirty:  # noqa: ASYNC110 - a timer empties it
+                await asyncio.sleep(0.001)
+            await offsets.flush()  # behind the one that is under way
+            await asyncio.sleep(0.01)
+        assert logs == []
+        await offsets.close()
 
     asyncio.run(main())

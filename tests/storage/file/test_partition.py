@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 
 from storage.api import Filter, NoSuchPartitionError
 from storage.file import FileLogSettings, open_log, verify
+from storage.file.settings import BLOCK_BYTES
 from tests.contracts.log import TOPIC, begin, read_all, record, texts
+from tests.storage.file.damage import places
 
 PARTITIONS = 3
 
@@ -142,3 +145,20 @@ def test_what_was_deleted_says_so_whatever_is_asked(tmp_path) -> None:
         await log.close()
 
     asyncio.run(main())
+
+
+def test_what_comes_at_once_is_written_in_blocks_of_a_bounded_size(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 24))
+        await log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+        some = [record("x" * (BLOCK_BYTES // 2)) for _ in range(4)]
+        await asyncio.gather(*[begin(partition, one) for one in some])
+        await log.close()
+
+    asyncio.run(main())
+    (path,) = tmp_path.glob("*.log")
+    sizes = [after - at for at, after in pairwise(places(path))]
+    assert max(sizes) < 2 * BLOCK_BYTES

@@ -32,6 +32,12 @@ def entries_of(*records: tuple[int, int]) -> bytes:
     return b"".join(ENTRY.pack(place, size, 0, 0) for place, size in records)
 
 
+@pytest.mark.parametrize("entries", [b"", bytes(19), bytes(21)])
+def test_entries_have_to_be_whole(form: Callable[..., object], entries: bytes) -> None:
+    with pytest.raises(ValueError, match="allowed: at least 1 times 20"):
+        form(entries, 9, 3, 157, None, True)
+
+
 def test_neighbours_are_one_extent(form: Callable[..., object]) -> None:
     entries = entries_of((64, 100), (164, 50), (214, 7))
     found = form(entries, 9, 3, 157, None, True)
@@ -48,8 +54,18 @@ def test_neighbours_are_one_extent(form: Callable[..., object]) -> None:
         ),
         (((64, 100), (164, 58)), ([(64, 100, 1)], [100], 10, 1, 1)),
         (((64, 0),), ([], [], 10, 1, 0)),
+        (
+            ((64, 10), (500, 10), (84, 10)),
+            ([(64, 10, 1), (500, 10, 1), (84, 10, 1)], [10, 10, 10], 12, 3, 0),
+        ),
     ],
-    ids=["a gap", "a lost record", "over the limit", "nothing but lost ones"],
+    ids=[
+        "a gap",
+        "a lost record",
+        "over the limit",
+        "nothing but lost ones",
+        "one from elsewhere whose neighbours seem to be adjacent",
+    ],
 )
 def test_what_is_not_whole_or_too_long_ends_an_extent(
     form: Callable[..., object],

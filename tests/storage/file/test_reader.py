@@ -13,6 +13,8 @@ from tests.contracts.log import TOPIC, begin, read_all, record, texts
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
+
 SETTINGS = FileLogSettings(segment_bytes=1 << 16, flush="sync")
 
 
@@ -110,6 +112,43 @@ def test_what_was_asked_about_is_not_asked_again_when_the_rest_is_cold(
         found = await read_all(log.partition(TOPIC, 0), 0, Filter(accept=accept))
         assert found == [words[111], words[399]]
         assert asked == list(range(400))
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_what_the_kernel_has_in_memory_is_read_at_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        log = open_log(
+            tmp_path, FileLogSettings(segment_bytes=1 << 16, flush="sync", tail_bytes=0)
+        )
+        await log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+        for text in "abcdef":
+            await begin(partition, record(text * 20_000))
+        await partition.read(0, 1, 1 << 20)
+        for offset in (0, 5):  # in a sealed segment, and in the one that grows
+            chunk = partition.read_now(offset, 1, 1 << 20)
+            assert chunk is not None
+            assert chunk.records == 1
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_a_filter_is_shown_a_bounded_number_of_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storage.file.reader.MAX_LOOKED_BYTES", 2000)
+
+    async def main() -> None:
+        log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 20))
+        await log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+        await begin(partition, *[record("x" * 1000)] * 100)
+        chunk = await partition.read(0, 100, 4000, Filter(accept=lambda _: False))
+        assert chunk.records == 0
+        assert 2 <= chunk.next_offset <= 4
         await log.close()
 
     asyncio.run(main())

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from storage.api import LogDamagedError
 from storage.file import FileLogSettings, open_log, verify
+from storage.file.segment import bases, create
 from tests.contracts.log import TOPIC, begin, record
-from tests.storage.file.damage import SKIP, SMALL, fill, flip, places, reopen
+from tests.storage.file.damage import SKIP, SMALL, fill, flip, places, reopen, unseal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,12 +33,6 @@ def segments(directory: Path) -> list[Path]:
 def flat(blocks: list[list[str]]) -> list[str]:
     """The records of some blocks."""
     return [word for words in blocks for word in words]
-
-
-def unseal(directory: Path) -> None:
-    """Take the indexes away, as when a process ends before it has made them."""
-    for path in directory.glob("*.index"):
-        path.unlink()
 
 
 def flip_last_block(path: Path) -> int:
@@ -193,3 +189,63 @@ def test_an_empty_file_behind_a_torn_end_is_nothing(tmp_path: Path) -> None:
     _, found = reopen(tmp_path, NEVER_SYNCED)
     assert found == blocks[0]
     assert not empty.exists()
+
+
+def test_a_segment_that_lost_all_its_blocks_opens_ever_after(tmp_path: Path) -> None:
+    blocks = fill(tmp_path, SMALL, *MANY)
+    first = segments(tmp_path)[0]
+    first.with_suffix(".index").unlink()
+    *starts, _ = places(first)
+    for start in starts:
+        flip(first, start + 70)
+    _, found = reopen(tmp_path, SKIP)
+    assert found == flat(blocks[len(starts) :])
+    _, found = reopen(tmp_path, SMALL)
+    assert found == [*flat(blocks[len(starts) :]), "more"]
+
+
+def test_a_segment_that_was_made_ahead_is_made_again_when_it_is_needed(
+    tmp_path: Path,
+) -> None:
+    (words,) = fill(tmp_path, SMALL, 3)
+    os.close(create(tmp_path, 1 << 16, 1 << 16).descriptor)
+    log, found = reopen(tmp_path, SMALL)
+    assert found == words
+    assert log.recovery.rebuilt == []
+    assert bases(tmp_path) == [0]
+
+
+def test_both_of_two_torn_ends_are_kept(tmp_path: Path) -> None:
+    fill(tmp_path, NEVER_SYNCED, 1, 1)
+    (path,) = tmp_path.glob("*.log")
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count
+    for number in range(2):
+        flip_last_block(path)
+        log, _ = reopen(tmp_path, NEVER_SYNCED)
+        (dropped,) = log.recovery.dropped
+        assert dropped.file == path.with_suffix(f".dropped-{number}").name
+    assert len(list(tmp_path.glob("*.dropped-*"))) == 2
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208 - a count
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_records_of_a_partition_that_is_forgotten_go_to_no_other(
+    tmp_path: Path, sealed: bool
+) -> None:
+    """What the catalog lost keeps its ordinal, as long as the log has records of it."""
+    fill(tmp_path, SMALL, *(MANY if sealed else [3]))
+    if sealed:  # The last one would be read block by block.
+        segments(tmp_path)[-1].unlink()
+    catalog = tmp_path / "partitions"
+    lines = catalog.read_bytes().splitlines(keepends=True)
+    catalog.write_bytes(lines[0])
+
+    async def main() -> None:
+        log = open_log(tmp_path, SMALL)
+        await log.create("another", [0])
+        partition = log.partition("another", 0)
+        assert (partition.first, partition.end) == (0, 0)
+        assert await begin(partition, record("first")) == 0
+        await log.close()
+
+    asyncio.run(main())

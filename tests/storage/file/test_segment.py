@@ -79,3 +79,27 @@ def test_a_file_is_replaced_whole(
         write_file(path, [b"three"])
     assert path.read_bytes() == b"onetwo"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_cannot_get_its_name_is_an_error_and_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "file"
+    path.mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_file(path, [b"one"])
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_is_synced_with_all_its_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync, sizes = os.fsync, []
+
+    def noted(descriptor: int) -> None:
+        sizes.append(os.fstat(descriptor).st_size)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    write_file(tmp_path / "file", [b"one", b"two"])
+    assert sizes[0] == 6

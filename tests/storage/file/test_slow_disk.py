@@ -269,3 +269,29 @@ def test_closing_keeps_what_was_appended_before_and_refuses_what_comes_after(
         await log.close()
 
     asyncio.run(main())
+
+
+def test_a_flush_waits_for_what_is_on_its_way_to_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        log = await opened(tmp_path, "sync", wait_ms=TIMEOUT_S * 1000)
+        partition = log.partition(TOPIC, 0)
+        goes_on, write = threading.Event(), os.pwritev
+
+        def held(descriptor: int, pieces: Sequence[bytes], place: int) -> int:
+            goes_on.wait(TIMEOUT_S)
+            return write(descriptor, pieces, place)
+
+        monkeypatch.setattr(os, "pwritev", held)
+        appending = begin(partition, record("waits"))
+        flushing = asyncio.ensure_future(log.flush())
+        for _ in range(3):
+            await asyncio.sleep(0.005)
+            assert not flushing.done()
+        goes_on.set()
+        await flushing
+        assert appending.done()
+        await log.close()
+
+    asyncio.run(main())

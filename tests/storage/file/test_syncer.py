@@ -120,3 +120,26 @@ def test_nothing_is_synced_after_a_stop(
         os.close(segment.descriptor)
 
     asyncio.run(main())
+
+
+def test_who_waits_for_a_sync_may_give_up(
+    tmp_path: Path, thread: ThreadPoolExecutor
+) -> None:
+    async def main() -> None:
+        stray: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: stray.append(context)
+        )
+        syncer = Syncer(Journal(), thread, HOUR_MS, 0, pytest.fail)  # type: ignore[arg-type]
+        segment = written(tmp_path, 0)
+        syncer.note(segment)
+        syncer.sync().cancel()
+        syncer.note(segment)
+        await syncer.sync()
+        await asyncio.sleep(0)
+        assert syncer.durable == 100
+        assert stray == []
+        syncer.stop()
+        os.close(segment.descriptor)
+
+    asyncio.run(main())

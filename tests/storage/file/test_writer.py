@@ -13,6 +13,7 @@ import pytest
 
 from storage.api import Flush, LogUnavailableError, OutcomeUnknownError
 from storage.file import FileLogSettings, open_log, verify
+from storage.file.partition import BLOCK_BYTES
 from tests.contracts.log import TOPIC, begin, read_all, record
 
 if TYPE_CHECKING:
@@ -218,3 +219,57 @@ def test_a_callback_that_raises_does_not_reach_the_others(
 
     asyncio.run(main())
     assert "a fault of the caller's" in capsys.readouterr().out
+
+
+@BOTH
+def test_what_waits_behind_a_failed_block_is_never_written(
+    tmp_path: Path, disk: Disk, flush: Flush
+) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 23, flush=flush))
+        await log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+        disk.room = 10
+        failing = [begin(partition, record("x" * BLOCK_BYTES)) for _ in range(3)]
+        failing[0].add_done_callback(lambda _: setattr(disk, "room", None))
+        for one in await asyncio.gather(*failing, return_exceptions=True):
+            assert isinstance(one, LogUnavailableError)
+        assert await begin(partition, record("after")) == 0
+        assert await read_all(partition) == ["after"]
+        await log.close()
+        log = open_log(tmp_path)
+        assert await read_all(log.partition(TOPIC, 0)) == ["after"]
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_a_log_that_is_closed_after_a_failure_syncs_nothing_more(
+    tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        stray: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: stray.append(context)
+        )
+        log = open_log(
+            tmp_path, FileLogSettings(segment_bytes=1 << 16, flush_interval_ms=20)
+        )
+        await log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+        await begin(partition, record("written, and not synced yet"))
+        disk.room = 10
+
+        def broken(*_: object) -> int:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        monkeypatch.setattr(os, "pwrite", broken)
+        with pytest.raises(LogUnavailableError, match="nothing was stored"):
+            await begin(partition, record("x" * 50))
+        with pytest.raises(LogUnavailableError, match="could not be cleared"):
+            begin(partition, record("refused"))
+        await log.close()
+        await asyncio.sleep(0.03)
+        assert stray == []
+
+    asyncio.run(main())

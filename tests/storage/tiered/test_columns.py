@@ -77,6 +77,24 @@ def test_keys_stand_in_runs_that_are_sorted_each(
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "wrong"),
+    [
+        ("columns_of", (b"",), "0 bytes; allowed: at least 1 times 20"),
+        ("columns_of", (bytes(24),), "24 bytes; allowed: at least 1 times 20"),
+        ("cuts_of", (bytes(5), 9), "5 bytes; allowed: at least 0 times 4"),
+        ("in_runs", (bytes(9), 0, 1), "9 bytes; allowed: at least 0 times 8"),
+        ("in_runs", (bytes(8), 0, 0), "a run has at least one key"),
+        ("in_runs", (bytes(8), 0, -1), "a run has at least one key"),
+    ],
+)
+def test_rows_have_to_be_whole(
+    forms: Any, name: str, given: tuple[Any, ...], wrong: str
+) -> None:
+    with pytest.raises(ValueError, match=wrong):
+        forms(name)(*given)
+
+
 @given(data=st.binary(max_size=300), before=U32)
 def test_checksums_are_zlibs(forms: Any, data: bytes, before: int) -> None:
     python = may_be_compiled.twins["crc32"][0]

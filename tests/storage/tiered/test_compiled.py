@@ -28,11 +28,3 @@ def test_a_compiled_form_refuses_what_it_cannot_read(
     assert compiled is not None
     with pytest.raises(TypeError):
         compiled(*wrong)
-
-
-@needs_compiled_forms
-def test_a_run_has_keys() -> None:
-    compiled = may_be_compiled.twins["in_runs"][1]
-    assert compiled is not None
-    with pytest.raises(ValueError, match="at least one key"):
-        compiled(b"", 0, 0)

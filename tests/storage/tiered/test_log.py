@@ -56,13 +56,13 @@ class Eager(TieredPartition):
 class TestTieredLog(LogContract):
     @pytest.fixture
     def open_log(
-        self, tmp_path: Path, level: ReadLevel, eager: bool, compression, monkeypatch
+        self, disk_path: Path, level: ReadLevel, eager: bool, compression, monkeypatch
     ) -> Callable[[], Awaitable[TieredLog]]:
         provider = MemoryProvider()
         settings = msgspec.structs.replace(QUICK, level=level, compression=compression)
 
         async def again() -> TieredLog:
-            log = await tiered(tmp_path, provider, settings)
+            log = await tiered(disk_path, provider, settings)
             if eager:
                 monkeypatch.setattr(Eager, "log", log, raising=False)
             return log

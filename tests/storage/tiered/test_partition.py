@@ -22,11 +22,13 @@ TEXTS = [f"{at}" for at in range(30)]
         ("FORCE", True),
     ],
 )
-def test_the_level_says_whether_the_log_or_the_tier_is_read(tmp_path, level, from_tier):
+def test_the_level_says_whether_the_log_or_the_tier_is_read(
+    disk_path, level, from_tier
+):
     async def main():
         provider = Faulty()
         settings = msgspec.structs.replace(QUICK, level=level)
-        async with running(tmp_path, provider, settings) as log:
+        async with running(disk_path, provider, settings) as log:
             partition = log.partition(TOPIC, 0)
             await fill(partition, TEXTS)
             await log.dispatch()

@@ -2,9 +2,11 @@
 
 import asyncio
 
+from gateway.config import AuditConfig
 from gateway.http.metrics import of_node
 from gateway.http.metrics.text import Page
 from gateway.wire.codes import RequestCode
+from gateway.wire.commands.quotas import SetQuota
 from tests.gateway.http.site import send
 from tests.remoting import looped, running, sending, until, waiting
 
@@ -40,6 +42,29 @@ async def test_connections_waiting_pulls_and_latencies_are_told(tmp_path):
     assert f'ropeway_request_latency_seconds_count{{node_id="b",{code}}} 1\n' in found
     # What waits for messages is not timed.
     assert "PULL_MESSAGE" not in found
+
+
+@looped
+async def test_quotas_and_the_audit_log_are_told(tmp_path):
+    async with running(tmp_path, audit=AuditConfig(changes_per_minute=1)) as one:
+        app, client = one
+        for limits in ({"send_bytes_per_s": 1}, {"read_requests_per_s": 7}):
+            assert (await client.ask(SetQuota("topic", "orders", **limits))).code == 0
+        await client.ask(sending("orders"), b"xx")
+        found = text(app)
+    of_topic = 'node_id="b",kind="topic",resource="orders"'
+    for line in (
+        f'ropeway_quota_limit{{{of_topic},limit="send_bytes_per_s"}} 1',
+        f'ropeway_quota_limit{{{of_topic},limit="read_requests_per_s"}} 7',
+        f'ropeway_quota_throttled_total{{{of_topic},what="send"}} 1',
+        f'ropeway_quota_throttled_total{{{of_topic},what="read"}} 0',
+        # Two of the quota, of which one is beyond the rate, and the topic itself.
+        'ropeway_audit_lines_total{node_id="b",kind="change"} 3',
+        'ropeway_audit_lines_left_out_total{node_id="b",kind="change"} 1',
+        'ropeway_audit_lines_left_out_total{node_id="b",kind="attempt"} 0',
+        'ropeway_audit_lines_unwritten_total{node_id="b"} 0',
+    ):
+        assert f"\n{line}\n" in found
 
 
 def test_a_code_that_nobody_knows_has_a_name_all_the_same():

@@ -13,6 +13,7 @@ from gateway.http.metrics.catalog import COMMON, FAMILIES
 from gateway.http.metrics.page import render
 from gateway.wire import bodies
 from gateway.wire.commands.admin import CreateTopicList
+from gateway.wire.commands.quotas import SetQuota
 from tests.gateway.http.site import send, serving
 from tests.remoting import beat, committing, looped, running
 
@@ -29,6 +30,7 @@ def parsed(page: bytes) -> dict:
 async def test_prometheus_reads_it_and_finds_what_the_catalog_says(tmp_path):
     async with serving(tmp_path) as site:
         await send(site.client, "orders", 3)
+        await site.client.ask(SetQuota("topic", "orders", send_requests_per_s=1000))
         await site.client.ask(committing("orders", 0, 1))
         await beat(site.client, "me@host", "readers", producers=("billing",))
         answer = await site.ask("/metrics")

@@ -25,11 +25,14 @@ RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"
 
 
 @asynccontextmanager
-async def browsing(address: str, **settings: Any) -> AsyncIterator[Page]:
+async def browsing(
+    address: str, *, ignored: str = "\0", **settings: Any
+) -> AsyncIterator[Page]:
     """A tab; its console must stay free of errors and warnings until it is closed.
 
     Args:
         address: The site, which paths begin from.
+        ignored: What lines of the console may have in them.
         settings: The context's: viewport, colours.
     """
     program = shutil.which("chromium")
@@ -44,11 +47,15 @@ async def browsing(address: str, **settings: Any) -> AsyncIterator[Page]:
         context.set_default_timeout(TIMEOUT_MS)
         page = await context.new_page()
         said: list[str] = []
-        page.on("console", lambda one: said.append(f"{one.type}: {one.text}"))
+        page.on(
+            "console",
+            lambda one: said.append(f"{one.type}: {one.text} {one.location['url']}"),
+        )
         page.on("pageerror", lambda error: said.append(f"error: {error}"))
         yield page
         await chromium.close()
-    assert [one for one in said if one.startswith(("error", "warning"))] == []
+    bad = [one for one in said if one.startswith(("error", "warning"))]
+    assert [one for one in bad if ignored not in one] == [], bad
 
 
 async def complaints(page: Page) -> list[str]:

@@ -115,3 +115,15 @@ def test_a_look_is_filled_to_its_last_byte_and_the_next_moment_counts(index: Ind
     assert [one.offset for one in index.due(0, 9, 10, 200)[0]] == [0, 1]
     assert [one.offset for one in index.due(0, 9, 10, 199)[0]] == [0]
     assert [index.next_ms(after) for after in (0, 4, 5, 6, 7)] == [5, 5, 6, 7, None]
+
+
+def test_many_are_swept_in_several_writes(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("gateway.node.timer.index._SWEEP", 2)
+    index.add([entry(one, one) for one in range(1, 9)], [], (9, 0))
+    index.sweep(7, 5)
+    found, _ = index.due(0, 99, 99, 9999)
+    assert [(one.visit_ms, one.offset) for one in found] == [
+        *((8, offset) for offset in (5, 6, 7, 8)),
+    ]

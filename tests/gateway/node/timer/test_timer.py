@@ -129,7 +129,7 @@ async def test_an_index_of_another_log_is_made_again(tmp_path: Path):
     clock = Clock()
     async with rigged(tmp_path / "one", clock) as rig:
         for number in range(10):
-            rig.send(f"{number}", START_MS + 1000)
+            rig.send(f"{number}", START_MS + 500)
         await rig.settled()
     async with rigged(tmp_path / "two", clock) as rig:
         rig.send("a", START_MS + 1000)
@@ -138,6 +138,8 @@ async def test_an_index_of_another_log_is_made_again(tmp_path: Path):
     shutil.rmtree(tmp_path / "two" / "timer")
     shutil.copytree(tmp_path / "one" / "timer", tmp_path / "two" / "timer")
     async with rigged(tmp_path / "two", clock) as rig:
+        await rig.at(START_MS + 999)
+        assert await rig.bodies() == []
         await rig.at(START_MS + 1000)
         assert await rig.bodies() == ["a", "b"]
 
@@ -305,6 +307,7 @@ async def test_what_cannot_even_be_put_off_stays(
     async with rigged(tmp_path) as rig:
         for number in range(3):
             rig.send(f"{number}", START_MS + 10)
+        rig.send("other queue", START_MS + 10, queue_id=1)
         await rig.settled()
         places = [rig.topics.get("orders").partitions, rig.timer.topic.partitions]
         true = [partitions[0] for partitions in places]
@@ -321,6 +324,7 @@ async def test_what_cannot_even_be_put_off_stays(
             partitions[0] = partition
         await rig.at(START_MS + 70_000)
         assert sorted(await rig.bodies()) == ["0", "1", "2"]
+        assert await rig.bodies(queue_id=1) == ["other queue"]
 
 
 @looped
@@ -342,12 +346,36 @@ async def test_how_far_it_has_come_is_an_offset_of_the_system_topic(tmp_path: Pa
 
 
 @looped
-async def test_it_stops_also_where_something_comes_at_the_same_time(tmp_path: Path):
+async def test_an_index_is_made_again_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A log that refuses afterwards is no reason to make it again each time."""
+    monkeypatch.setattr("gateway.node.patience.RETRY_S", 0.01)
     async with rigged(tmp_path) as rig:
-        for _ in range(5):
-            await rig.settled()
-            # By now it has paused, and waits to be woken.
-            await asyncio.sleep(0.05)
-            rig.timer.wake()
-            await rig.timer.give_up()
-            await rig.timer.take_over()
+        rig.send("a", START_MS + 1000)
+        await rig.settled()
+        opened: list[bool] = []
+        index = rig.timer._index
+        true_open = index.open
+
+        async def noted(*, anew: bool = False) -> None:
+            opened.append(anew)
+            await true_open(anew=anew)
+
+        monkeypatch.setattr(index, "open", noted)
+        index._index._db.close()
+        rig.timer.wake()
+        await until(lambda: opened)
+        await rig.settled()
+        partitions = rig.timer.topic.partitions
+        true = partitions[0]
+        partitions[0] = Refusing(true, LogUnavailableError("down"))
+        orders = rig.topics.get("orders").partitions
+        orders[0] = Refusing(orders[0], LogUnavailableError("down"))
+        rig.clock.now_ms = START_MS + 1000
+        rig.timer.wake()
+        refused_at = len(opened)
+        await until(lambda: len(opened) > refused_at + 2)
+        partitions[0], orders[0] = true, orders[0]._true
+        assert any(opened[:refused_at])
+        assert not any(opened[refused_at:])

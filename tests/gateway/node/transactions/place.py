@@ -11,16 +11,18 @@ from gateway.node.node import now_ms
 from gateway.node.transactions import Transactions, records
 from gateway.node.transactions import half as half_messages
 from gateway.wire import message, properties
+from storage.api import LogUnavailableError
 from tests.remoting import beat, pulling, running, sending, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from gateway.app import App
     from gateway.listener import Listener
     from gateway.node.served_topic import ServedTopic
     from gateway.wire.commands.transactions import CheckTransactionState
+    from storage.api import LogError
     from tests.remoting import Remoting
 
 GROUP = "producers"
@@ -211,3 +213,31 @@ async def place(path: Path, **settings: Any) -> AsyncIterator[Place]:
             yield made
         finally:
             await made.service.give_up()
+
+
+class Slow:
+    """A partition that answers appends when it is told to."""
+
+    def __init__(self, true: Any) -> None:
+        self._true = true
+        self.waiting: list[Callable[[int, LogError | None], None]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._true, name)
+
+    def append(self, _records: Any, _store_ms: int, done: Any) -> None:
+        self.waiting.append(done)
+
+
+class Refusing(Slow):
+    """A partition that refuses appends, at once or later."""
+
+    def __init__(self, true: Any, *, at_once: bool) -> None:
+        super().__init__(true)
+        self._at_once = at_once
+
+    def append(self, _records: Any, _store_ms: int, done: Any) -> None:
+        error = LogUnavailableError("disk full")
+        if self._at_once:
+            raise error
+        asyncio.get_running_loop().call_soon(done, -1, error)

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from structlog.testing import capture_logs
 
+from gateway.node.transactions import records
 from gateway.node.transactions.ends import End
 from gateway.wire import message, properties
 from gateway.wire.commands.clients import UnregisterClient
-from storage.api import LogUnavailableError
-from tests.gateway.node.transactions.place import GIVEN_UP, GROUP, HALF, place
-from tests.remoting import beat, connect, looped, pulling
+from storage.api import Chunk, LogUnavailableError
+from tests.gateway.node.transactions.place import (
+    GIVEN_UP,
+    GROUP,
+    HALF,
+    Refusing,
+    Slow,
+    place,
+)
+from tests.remoting import beat, connect, looped, pulling, until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-
-    from storage.api import LogError
 
 
 @looped
@@ -150,20 +157,6 @@ async def test_groups_without_producer_are_told_of_now_and_then(tmp_path: Path):
         assert told == [2, 0, 0, 6, 0]
 
 
-class Slow:
-    """A partition that answers appends when it is told to."""
-
-    def __init__(self, true: Any) -> None:
-        self._true = true
-        self.waiting: list[Callable[[int, LogError | None], None]] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._true, name)
-
-    def append(self, _records: Any, _store_ms: int, done: Any) -> None:
-        self.waiting.append(done)
-
-
 @looped
 async def test_one_whose_end_failed_after_the_look_is_asked_about(tmp_path: Path):
     async with place(tmp_path) as one:
@@ -196,3 +189,157 @@ async def test_one_that_is_just_being_ended_is_left_alone(tmp_path: Path):
         await one.clock.advance(40_000)
         await one.clock.advance(40_000)
         assert one.asked == []
+
+
+@looped
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_one_that_could_not_be_stored_again_is_asked_about_a_second_later(
+    tmp_path: Path, at_once: bool
+):
+    async with place(tmp_path) as one:
+        await one.send_half(b"x")
+        partitions = one.app.node.topics.get(HALF).partitions
+        true = partitions[0]
+
+        partitions[0] = Refusing(true, at_once=at_once)
+        await one.clock.advance(7000)
+        assert one.asked == []
+        partitions[0] = true
+        await one.clock.advance(2000)
+        await one.clock.advance(2000)
+        assert len(one.asked) == 1
+
+
+@looped
+async def test_one_that_ends_just_before_it_is_given_up_is_not_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with place(tmp_path, check_max=1) as one:
+        half = await one.service.find(await one.send_half(b"x"))
+        await one.send_half(b"another", CHECK_IMMUNITY_TIME_IN_SECONDS="35")
+        await one.clock.advance(7000)
+        partitions = one.app.node.topics.get("orders").partitions
+        true = partitions[0]
+        partitions[0] = slow = Slow(true)
+        make = one.reach.ensure_derived
+
+        async def ends_meanwhile(name: str, queues: int) -> Any:
+            one.service.end(half, End.COMMITTED, 1, lambda _: None)
+            monkeypatch.undo()
+            return await make(name, queues)
+
+        monkeypatch.setattr(one.reach, "ensure_derived", ends_meanwhile)
+        await one.clock.advance(31_000)
+        assert len(slow.waiting) == 1
+        assert one.partition(GIVEN_UP).end == 0
+        # Others are asked about all the same.
+        assert [each.body for each in one.shown] == [b"x", b"another"]
+        # That end fails after all, so nobody knows how it ended.
+        slow.waiting[0](-1, LogUnavailableError("no"))
+        partitions[0] = true
+        await one.clock.advance(2000)
+        await one.written(1)
+        assert one.partition(GIVEN_UP).end == 1
+
+
+@looped
+async def test_one_that_leaves_no_room_for_a_copy_is_given_up_and_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As one may be that was stored by a version that did not look at that."""
+    monkeypatch.setattr(records, "COPY_ROOM_BYTES", 0)
+    async with place(tmp_path) as one:
+        first = await one.service.find(await one.send_half(b"short", PAD=""))
+        pad = "x" * (message.MAX_PROPERTIES_BYTES - len(first.text))
+        await one.send_half(b"stuck", PAD=pad)
+        await one.send_half(b"behind")
+        await one.clock.advance(7000)
+        assert [each.body for each in one.shown] == [b"short", b"behind"]
+        await one.written(1)
+        assert await one.bodies(GIVEN_UP) == [b"stuck"]
+        assert len(one.service) == 2
+
+
+@looped
+async def test_what_is_due_while_the_topic_is_not_served_is_asked_about_after_it(
+    tmp_path: Path,
+):
+    async with place(tmp_path) as one:
+        await one.send_half(b"x")
+        one.reach.hidden = HALF
+        await one.clock.advance(7000)
+        assert one.asked == []
+        one.reach.hidden = ""
+        await one.clock.advance(1000)
+        assert len(one.asked) == 1
+
+
+@looped
+@pytest.mark.parametrize("instead", ["nothing", "damage", "another"])
+async def test_one_that_the_log_has_lost_is_forgotten_and_others_are_asked_about(
+    tmp_path: Path, instead: str
+):
+    async with place(tmp_path) as one:
+        await one.send_half(b"lost")
+        await one.send_half(b"there")
+        partitions = one.app.node.topics.get(HALF).partitions
+        true = partitions[0]
+
+        class Lossy(Slow):
+            """A partition that has not got its first record any more."""
+
+            append = property(lambda _: true.append)
+
+            async def read(self, offset: int, *limits: Any) -> Chunk:
+                if offset:
+                    return await true.read(offset, *limits)
+                if instead == "nothing":
+                    return Chunk([], 0, 1)
+                if instead == "damage":
+                    return Chunk([bytes(200)], 1, 1)
+                return await true.read(1, *limits)
+
+        partitions[0] = Lossy(true)
+        with capture_logs() as logs:
+            await one.clock.advance(7000)
+        assert [each.body for each in one.shown] == [b"there"]
+        assert len(one.service) == 1
+        assert [each["event"] for each in logs].count("open transaction lost") == 1
+        partitions[0] = true
+
+
+@looped
+async def test_one_that_ends_while_it_is_stored_again_stays_ended(tmp_path: Path):
+    async with place(tmp_path) as one:
+        offset = await one.send_half(b"x")
+        partitions = one.app.node.topics.get(HALF).partitions
+        true = partitions[0]
+        partitions[0] = slow = Slow(true)
+        looking = asyncio.ensure_future(one.clock.advance(7000))
+        await until(lambda: slow.waiting)
+        assert await one.end(offset, End.ROLLED_BACK)
+        await until(lambda: len(one.service) == 0)
+        slow.waiting[0](1, None)
+        await looking
+        partitions[0] = true
+        assert len(one.service) == 0
+        await one.clock.advance(40_000)
+        assert one.asked == []
+
+
+@looped
+async def test_one_that_could_not_be_given_up_is_given_up_later(tmp_path: Path):
+    async with place(tmp_path, check_max=1) as one:
+        offset = await one.send_half(b"x")
+        await one.clock.advance(7000)
+        topic = await one.reach.ensure_derived(GIVEN_UP, 1)
+        true = topic.partitions[0]
+        topic.partitions[0] = Refusing(true, at_once=False)
+        await one.clock.advance(31_000)
+        assert len(one.service) == 1
+        topic.partitions[0] = true
+        await one.clock.advance(2000)
+        await one.written(1)
+        assert await one.bodies(GIVEN_UP) == [b"x"]
+        half = await one.service.find(offset)
+        assert one.service.ended(half.origin) is End.GIVEN_UP

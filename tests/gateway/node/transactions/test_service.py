@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -12,8 +12,20 @@ from structlog.testing import capture_logs
 from gateway.node.transactions import TransactionError
 from gateway.node.transactions.ends import End
 from gateway.wire import message, properties
-from storage.api import NoSuchPartitionError, NotReadyError
-from tests.gateway.node.transactions.place import ENDS, GIVEN_UP, HALF, place
+from storage.api import (
+    Chunk,
+    LogUnavailableError,
+    NoSuchPartitionError,
+    NotReadyError,
+)
+from tests.gateway.node.transactions.place import (
+    ENDS,
+    GIVEN_UP,
+    HALF,
+    Refusing,
+    Slow,
+    place,
+)
 from tests.remoting import looped, until
 
 if TYPE_CHECKING:
@@ -271,3 +283,44 @@ async def test_a_start_says_what_it_found_and_how_long_that_took(tmp_path: Path)
         (line,) = (each for each in logs if each["event"] == "transactions known")
         assert (line["open"], line["read"]) == (2, 3)
         assert 0 <= line["took_ms"] <= (time.monotonic() - began_s) * 1000 + 1
+
+
+@looped
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_one_that_cannot_be_begun_anew_stays_given_up(
+    tmp_path: Path, at_once: bool
+):
+    async with place(tmp_path) as one:
+        half = await one.service.find(await one.send_half(b"x"))
+        assert await one.end(half.offset, End.ROLLED_BACK)
+        await until(lambda: len(one.service) == 0)
+        partitions = one.app.node.topics.get(HALF).partitions
+        true = partitions[0]
+        partitions[0] = Refusing(true, at_once=at_once)
+        with pytest.raises(LogUnavailableError, match="disk full"):
+            await one.service.resume(half)
+        partitions[0] = true
+        assert len(one.service) == 0
+
+
+@looped
+@pytest.mark.parametrize("instead", ["nothing", "another"])
+async def test_what_the_log_has_lost_is_not_found(tmp_path: Path, instead: str):
+    async with place(tmp_path) as one:
+        for number in range(2):
+            await one.send_half(b"%d" % number)
+        partitions = one.app.node.topics.get(HALF).partitions
+        true = partitions[0]
+
+        class Lossy(Slow):
+            """A partition that has not got its first record any more."""
+
+            async def read(self, _offset: int, *limits: Any) -> Chunk:
+                if instead == "nothing":
+                    return Chunk([], 0, 1)
+                return await true.read(1, *limits)
+
+        partitions[0] = Lossy(true)
+        with pytest.raises(TransactionError, match="none at offset 0"):
+            await one.service.find(0)
+        partitions[0] = true

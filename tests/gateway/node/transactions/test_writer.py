@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from gateway.node.transactions import TransactionError, ends
 from gateway.node.transactions.ends import End
 from gateway.wire import message
-from storage.api import LogUnavailableError
+from storage.api import LogUnavailableError, NotReadyError
 from tests.gateway.node.transactions.place import ENDS, HALF, place
 from tests.remoting import looped, until
 
@@ -123,3 +123,43 @@ async def test_who_has_given_up_tries_nothing_again(tmp_path: Path):
             assert at_work() <= before
         finally:
             partitions[0] = true
+
+
+@looped
+async def test_who_has_given_up_writes_nothing_behind_it(tmp_path: Path):
+    async with place(tmp_path) as one:
+        half = await one.service.find(await one.send_half(b"x"))
+        one.service.end(half, End.ROLLED_BACK, 1, lambda _: None)
+        one.reach.hidden = ENDS
+        await one.service.give_up()
+        one.reach.hidden = ""
+        await asyncio.sleep(0.03)
+        assert one.partition(ENDS).end == 0
+
+
+@looped
+async def test_topics_that_are_shut_are_opened_for_what_is_to_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("gateway.node.transactions.writer._RETRY_S", 0.01)
+    async with place(tmp_path) as one:
+        offset = await one.send_half(b"x")
+        partitions = one.app.node.topics.get(ENDS).partitions
+        true = partitions[0]
+
+        class Shut(Holding):
+            """A partition that nobody has opened."""
+
+            def append(self, _records: Any, _store_ms: int, _done: Any) -> None:
+                raise NotReadyError(ENDS)
+
+        partitions[0] = Shut(true)
+
+        async def ready(topic: str) -> None:
+            if topic == ENDS:
+                partitions[0] = true
+
+        monkeypatch.setattr(one.app.node.log, "ready", ready)
+        assert await one.end(offset, End.ROLLED_BACK)
+        await one.written(1)
+        assert await written(one) == {End.ROLLED_BACK: {offset}}

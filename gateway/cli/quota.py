@@ -1,0 +1,118 @@
+"""`ropeway quota`: limit what is sent to topics and read by groups, while nodes run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from gateway.cli.clients import ask, json_option, name_server_option
+from gateway.cli.completion import group_names, topic_names
+from gateway.cli.examples import example
+from gateway.cli.failures import MisusedError
+from gateway.cli.output import print_rows
+from ropeway.client import admin_quotas
+from ropeway.client.admin_quotas import Quota
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_RATE = click.IntRange(0, 2**53)
+
+
+@click.group(epilog=example("ropeway quota set --topic orders --send-bytes 1000000"))
+def quota() -> None:
+    """Limit what is sent to topics and read by groups, while nodes run."""
+
+
+def _of(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say whose quota it is."""
+    topic = click.option("--topic", help="Of this topic.", shell_complete=topic_names)
+    group = click.option("--group", help="Of this group.", shell_complete=group_names)
+    return topic(group(command))
+
+
+def _key(topic: str | None, group: str | None) -> tuple[str, str]:
+    if topic is not None and group is None:
+        return "topic", topic
+    if group is not None and topic is None:
+        return "group", group
+    raise MisusedError("give one of --topic and --group")
+
+
+@quota.command(
+    "set",
+    epilog=example(
+        "ropeway quota set --topic orders --send-bytes 1000000 --send-requests 500",
+        "ropeway quota set --group nightly --read-bytes 5000000 --cold-bytes 1000000",
+    ),
+)
+@_of
+@click.option("--send-requests", type=_RATE, help="Of a topic: sends a second.")
+@click.option("--send-bytes", type=_RATE, help="Of a topic: their bytes a second.")
+@click.option("--read-requests", type=_RATE, help="Reads with messages a second.")
+@click.option("--read-bytes", type=_RATE, help="Their bytes a second.")
+@click.option(
+    "--cold-bytes",
+    type=_RATE,
+    help="Of a group: bytes a second that a node does not have in memory.",
+)
+@name_server_option
+def set_(
+    topic: str | None,
+    group: str | None,
+    send_requests: int | None,
+    send_bytes: int | None,
+    read_requests: int | None,
+    read_bytes: int | None,
+    cold_bytes: int | None,
+    name_server: str,
+) -> None:
+    """Set limits of a topic or a group, on each node; 0 removes a limit.
+
+    Limits that are not given stay as they are. Nothing is refused: who sends or reads
+    more is slowed down.
+    """
+    kind, name = _key(topic, group)
+    limits = Quota(send_requests, send_bytes, read_requests, read_bytes, cold_bytes)
+    if limits == Quota():
+        raise MisusedError("give at least one limit")
+    if kind == "group" and (send_requests, send_bytes) != (None, None):
+        raise MisusedError("--send-requests and --send-bytes are limits of topics")
+    if kind == "topic" and cold_bytes is not None:
+        raise MisusedError("--cold-bytes is a limit of groups")
+    ask(name_server, lambda admin: admin_quotas.set_limits(admin, kind, name, limits))
+    click.echo(f"limits of {kind} {name} set, for each node")
+
+
+@quota.command(
+    "list", epilog=example("ropeway quota list", "ropeway quota list --json")
+)
+@name_server_option
+@json_option
+def list_(name_server: str, as_json: bool) -> None:
+    """Print all limits, and how often something was slowed down for each."""
+    rows = [
+        {
+            "kind": one.kind,
+            "name": one.name,
+            **{
+                name.removesuffix("_per_s"): value if value is not None else ""
+                for name, value in msgspec.structs.asdict(one.quota).items()
+            },
+            "throttled": one.throttled,
+        }
+        for one in ask(name_server, admin_quotas.listed)
+    ]
+    print_rows(rows, as_json=as_json)
+
+
+@quota.command(epilog=example("ropeway quota delete --topic orders"))
+@_of
+@name_server_option
+def delete(topic: str | None, group: str | None, name_server: str) -> None:
+    """Remove all limits of a topic or a group."""
+    kind, name = _key(topic, group)
+    ask(name_server, lambda admin: admin_quotas.delete(admin, kind, name))
+    click.echo(f"{kind} {name} has no limits")

@@ -1,0 +1,256 @@
+"""Quotas of topics and groups: kept with the routes, counted on each node by itself.
+
+Sends hold back the connection that they come on, as quotas of clients do. Reads wait
+each by itself for their turn, so that nothing else on their connection does. A read
+takes of all its accounts at once or of none, so that nobody waits for one account and
+keeps another from others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import msgspec
+import structlog
+
+from gateway.config import QuotaConfig
+from gateway.node.accounts import Account
+from gateway.wire.commands.quotas import Quota
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from routing.api import RouteStore
+
+log = structlog.get_logger(__name__)
+
+NAMESPACE = "ROPEWAY_QUOTAS"
+"""Of settings; their keys are `topic/NAME` and `group/NAME`."""
+TOPIC, GROUP = "topic", "group"
+SENDS, READS, COLD = "send", "read", "cold"
+"""What is limited."""
+
+
+class Key(NamedTuple):
+    """What has a quota."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+
+class Turn:
+    """One read whose turn it is, counted when it ends; a context manager.
+
+    Args:
+        accounts: What it takes of.
+        most_bytes: What it may bring.
+        ended: Called with what it has brought.
+    """
+
+    def __init__(
+        self,
+        accounts: list[Account],
+        most_bytes: int,
+        ended: Callable[[int], None] | None = None,
+    ) -> None:
+        self._taken = [(one, one.begin_read(most_bytes)) for one in accounts]
+        self._ended = ended
+        self.size_bytes = 0
+        """What it has brought."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for account, expected in self._taken:
+            account.end_read(expected, self.size_bytes)
+        if self._ended is not None:
+            self._ended(self.size_bytes)
+
+
+class ColdRead(NamedTuple):
+    """What a group has read of late that was not in memory."""
+
+    since_ms: int
+    last_ms: int
+    size_bytes: int
+
+
+class Quotas:
+    """The accounts of topics and groups.
+
+    Args:
+        routes: Where their quotas are kept; each node follows them.
+        now_ms: Milliseconds since 1970.
+    """
+
+    def __init__(self, routes: RouteStore, now_ms: Callable[[], int]) -> None:
+        self._routes = routes
+        self._now_ms = now_ms
+        self.kept: dict[Key, Quota] = {}
+        self._accounts: dict[tuple[Key, str], Account] = {}
+        self.sends: dict[str, Account] = {}
+        """By topic. Each send looks whether it is empty."""
+        self.limits_reads = False
+        """Whether any read is limited. Each read looks at it."""
+        self.cold_reads: dict[str, ColdRead] = {}
+        """By group, of those whose cold reads are limited."""
+        self._follow(NAMESPACE)
+        routes.watch_settings(self._follow)
+
+    async def change(self, key: Key, change: Callable[[Quota], Quota | None]) -> None:
+        """Change the quota of a topic or a group.
+
+        Args:
+            key: Which.
+            change: Gets what it is, and returns what it is to be; it may be called
+                again.
+
+        Raises:
+            RouteError: As of `RouteStore.change_setting`.
+        """
+
+        def changed(old: str | None) -> str | None:
+            quota = change(_read(key, old) if old is not None else Quota())
+            if quota is None or quota == Quota():
+                return None
+            return msgspec.json.encode(quota).decode()
+
+        await self._routes.change_setting(NAMESPACE, str(key), changed)
+
+    def throttled(self) -> dict[Key, dict[str, int]]:
+        """How often something was held back: sends, reads, cold reads."""
+        found: dict[Key, dict[str, int]] = {}
+        for (key, what), account in self._accounts.items():
+            found.setdefault(key, {})[what] = account.throttled
+        return found
+
+    def _follow(self, namespace: str) -> None:
+        if namespace != NAMESPACE:
+            return
+        kept = {
+            key: _read(key, value)
+            for (space, text), value in self._routes.settings.items()
+            if space == NAMESPACE and (key := Key(*text.partition("/")[::2]))
+        }
+        wanted = {
+            (key, what): limit
+            for key, quota in kept.items()
+            for what, limit in _limits(key, quota)
+        }
+        for place, account in list(self._accounts.items()):
+            if wanted.get(place) != account.quota:
+                del self._accounts[place]
+                account.release()
+        for place, limit in wanted.items():
+            if place not in self._accounts:
+                self._accounts[place] = Account(str(place[0]), limit)
+        self.kept = kept
+        self.sends = {
+            key.name: account
+            for (key, what), account in self._accounts.items()
+            if what == SENDS
+        }
+        self.limits_reads = any(what != SENDS for _, what in self._accounts)
+        limited = {key.name for key, what in self._accounts if what == COLD}
+        for group in self.cold_reads.keys() - limited:
+            del self.cold_reads[group]
+
+    def limits(self, group: str, topic: str) -> bool:
+        """Whether reads of a group in a topic are limited."""
+        return bool(self._of(group, topic, cold=True))
+
+    def limits_cold(self, group: str) -> bool:
+        """Whether those reads of a group are that need more than memory."""
+        return (Key(GROUP, group), COLD) in self._accounts
+
+    def _of(self, group: str, topic: str, *, cold: bool) -> list[Account]:
+        places = [(Key(TOPIC, topic), READS), (Key(GROUP, group), READS)]
+        if cold:
+            places.append((Key(GROUP, group), COLD))
+        return [self._accounts[one] for one in places if one in self._accounts]
+
+    async def turn(
+        self, group: str, topic: str, most_bytes: int, wait_s: float, *, cold: bool
+    ) -> Turn | None:
+        """Wait until a group may read in a topic.
+
+        Args:
+            group: Who reads.
+            topic: What.
+            most_bytes: What the read may bring.
+            wait_s: How long it can wait; 0: not at all.
+            cold: Whether it needs more than memory.
+
+        Returns:
+            Its turn; None where it did not come in time.
+        """
+        clock = asyncio.get_running_loop().time
+        ends_s = clock() + wait_s
+        is_late = False
+        while True:
+            accounts = self._of(group, topic, cold=cold)
+            over = next((one for one in accounts if one.overdrawn), None)
+            if over is None:
+                return Turn(
+                    accounts, most_bytes, lambda size: self._ended(group, size, cold)
+                )
+            if not is_late:
+                is_late = True
+                over.throttled += 1
+            left_s = ends_s - clock()
+            if left_s <= 0:
+                return None
+            await over.even(left_s)
+
+    def _ended(self, group: str, size_bytes: int, cold: bool) -> None:
+        """Keep what mqadmin's getColdDataFlowCtrInfo tells."""
+        if not (cold and size_bytes and self.limits_cold(group)):
+            return
+        now_ms = self._now_ms()
+        old = self.cold_reads.get(group)
+        if old is None or now_ms - old.last_ms > _FORGET_MS:
+            old = ColdRead(now_ms, now_ms, 0)
+        is_same = now_ms // _WINDOW_MS == old.last_ms // _WINDOW_MS
+        before = old.size_bytes if is_same else 0
+        self.cold_reads[group] = ColdRead(old.since_ms, now_ms, before + size_bytes)
+
+
+_WINDOW_MS = 5_000
+_FORGET_MS = 60_000
+"""ColdDataCgCtrService.cgColdAccResideTimeoutMills, RocketMQ 5.5.0."""
+
+
+def _read(key: Key, text: str) -> Quota:
+    try:
+        return msgspec.json.decode(text, type=Quota)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # Somebody wrote it past the quota commands; no limit stops nobody.
+        log.warning("a quota cannot be read and does not count", of=str(key))
+        return Quota()
+
+
+def _limits(key: Key, quota: Quota) -> Iterator[tuple[str, QuotaConfig]]:
+    pairs = {
+        SENDS: (quota.send_requests_per_s, quota.send_bytes_per_s),
+        READS: (quota.read_requests_per_s, quota.read_bytes_per_s),
+        COLD: (None, quota.cold_bytes_per_s),
+    }
+    for what, (requests, size_bytes) in pairs.items():
+        if what in ALLOWED.get(key.kind, ()) and (requests or size_bytes):
+            yield (
+                what,
+                QuotaConfig(
+                    of=str(key),
+                    requests_per_s=requests or None,
+                    bytes_per_s=size_bytes or None,
+                ),
+            )
+
+
+ALLOWED = {TOPIC: (SENDS, READS), GROUP: (READS, COLD)}
+"""What can be limited, by the kind of what has the quota."""

@@ -1,0 +1,95 @@
+"""A timer that stops: it delivers nothing behind that, and nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from gateway.node.timer import timer
+from tests.gateway.node.timer.rig import START_MS, Clock, rigged
+from tests.remoting import looped, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Holding:
+    """A partition that writes what it was given when it is let go."""
+
+    def __init__(self, true: Any) -> None:
+        self._true = true
+        self.held: list[tuple[Any, ...]] = []
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._true, name)
+
+    def append(self, *args: Any) -> None:
+        self.held.append(args)
+
+    def let_go(self) -> None:
+        for args in self.held:
+            self._true.append(*args)
+
+
+@looped
+async def test_it_stops_also_where_something_comes_at_the_same_time(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        for _ in range(5):
+            await rig.settled()
+            # By now it has paused, and waits to be woken.
+            await asyncio.sleep(0.05)
+            rig.timer.wake()
+            await rig.timer.give_up()
+            await rig.timer.take_over()
+
+
+def at_work() -> list[asyncio.Task[Any]]:
+    """The tasks of timers."""
+    return [
+        one
+        for one in asyncio.all_tasks()
+        if one.get_coro().cr_code.co_filename == timer.__file__
+    ]
+
+
+@looped
+async def test_it_delivers_nothing_after_it_has_given_up(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        rig.send("a", START_MS + 10)
+        await rig.settled()
+        assert at_work()
+        await rig.timer.give_up()
+        assert not at_work()
+        await rig.timer.take_over()
+        await rig.at(START_MS + 10)
+        assert await rig.bodies() == ["a"]
+
+
+@looped
+async def test_what_is_being_delivered_is_noted_before_it_gives_up(tmp_path: Path):
+    clock = Clock()
+    async with rigged(tmp_path, clock) as rig:
+        rig.send("a", START_MS + 10)
+        await rig.settled()
+        partitions = rig.topics.get("orders").partitions
+        true = partitions[0]
+        partitions[0] = holding = Holding(true)
+        clock.now_ms = START_MS + 10
+        rig.timer.wake()
+        await until(lambda: holding.held)
+        asyncio.get_running_loop().call_later(0.05, holding.let_go)
+        await rig.timer.give_up()
+        partitions[0] = true
+        assert true.end == 1
+    async with rigged(tmp_path, clock) as rig:
+        await rig.at(START_MS + 20)
+        assert await rig.bodies() == ["a"]
+
+
+@looped
+async def test_it_looks_no_more_often_than_it_has_to(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        sleeping = asyncio.ensure_future(rig.timer._sleep(1000))
+        await asyncio.sleep(3 * timer._PAUSE_S)
+        assert not sleeping.done()
+        sleeping.cancel()
