@@ -209,7 +209,32 @@ def lock_queues(
 ) -> Answer | Coroutine[None, None, Answer]:
     """Take queues for one client of a group."""
     asked = _queues(context)
-    queues = {(queue.topic, queue.queue_id): queue for queue in asked.mq_set}
+    if context.node.groups.get(asked.consumer_group) is None:
+        return _ensure_group_and_lock(asked, context)
+    return _lock(asked, context)
+
+
+async def _ensure_group_and_lock(
+    asked: bodies.LockBatchBody, context: Context
+) -> Answer:
+    if await creating.ensure_group(context, asked.consumer_group) is None:
+        raise Refusal(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"subscription group not exist, {asked.consumer_group:.200}",
+        )
+    answer = _lock(asked, context)
+    return answer if isinstance(answer, Answer) else await answer
+
+
+def _lock(
+    asked: bodies.LockBatchBody, context: Context
+) -> Answer | Coroutine[None, None, Answer]:
+    # A lock is kept for a minute: only of what there is, or any number could be.
+    queues = {
+        (queue.topic, queue.queue_id): queue
+        for queue in asked.mq_set
+        if _is_there(context, queue)
+    }
     held = context.node.locks.lock(
         asked.consumer_group, _holder(asked, context), queues
     )
@@ -218,6 +243,11 @@ def lock_queues(
     if context.node.locks.shared:
         return _when_kept(answer, context)
     return answer
+
+
+def _is_there(context: Context, queue: bodies.MessageQueue) -> bool:
+    topic = context.node.topics.get(queue.topic)
+    return topic is not None and 0 <= queue.queue_id < len(topic.partitions)
 
 
 async def _when_kept(answer: Answer, context: Context) -> Answer:

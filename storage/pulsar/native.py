@@ -38,6 +38,9 @@ _TAKEN_OUT = Record(b"", 0, ())
 UNREADABLE = "PULSAR_UNREADABLE"
 """The property that says why there is no body."""
 
+MOST_UNREADABLE = 16_384
+"""An entry that says more messages, and cannot be read, is the last of them alone."""
+
 # Keys of the fields of SingleMessageMetadata; entry.BatchedMetadata reads them.
 _PROPERTIES = key(1, LENGTH)
 _PARTITION_KEY = key(2, LENGTH)
@@ -60,7 +63,7 @@ def to_pack(converter: Converter, topic: str, number: int, entry: Entry) -> byte
     """The pack that an entry of a partition is read as.
 
     An entry that cannot be read is messages without bodies that say why: so queues go
-    on behind it, and offsets have no gap.
+    on behind it, and offsets have no gap, unless it says that it is very many messages.
 
     Raises:
         EntryError: It has no index.
@@ -75,7 +78,11 @@ def to_pack(converter: Converter, topic: str, number: int, entry: Entry) -> byte
         unreadable = NativeMessage(
             b"", {UNREADABLE: str(error)}, event_ms=entry.publish_ms
         )
-        messages = [unreadable for _ in range(entry.num_messages)]
+        count = entry.num_messages
+        if count > MOST_UNREADABLE:
+            # Its producer says what it wants; the broker has counted that many.
+            base, count = base + count - 1, 1
+        messages = [unreadable for _ in range(count)]
     stored_ms = entry.broker_ms or entry.publish_ms
     ledger, entry_id = entry.position
     unique = f"{ledger:012X}{entry_id:012X}"

@@ -290,6 +290,8 @@ class Readers:
         if self._count >= self._settings.readers:
             self._drop_oldest([one for each in self._sessions.values() for one in each])
         session = Session(partition, offset, self._settings.read_ahead_bytes)
+        # Before it is there, or those that come at once would not count each other.
+        self._count += 1
         others = self._sessions.get(partition, ())
         session.largest = max((one.largest for one in others), default=1)
         try:
@@ -301,10 +303,12 @@ class Readers:
                 permits=FIRST_PERMITS,
                 compacted=partition.compacted,
             )
-        except PulsarError as error:
-            raise unavailable(partition, error) from error
+        except BaseException as error:
+            self._count -= 1
+            if isinstance(error, PulsarError):
+                raise unavailable(partition, error) from error
+            raise
         self._sessions.setdefault(partition, []).append(session)
-        self._count += 1
         return session
 
     def _release(self, session: Session) -> None:

@@ -108,6 +108,10 @@ def wanting(*queue_ids: int) -> bytes:
 async def test_nobody_takes_or_frees_queues_as_another_users_client(tmp_path: Path):
     async with guarded(tmp_path, *RULES) as (app, client):
         await let_nobody(app, *RULES)
+        await app.node.groups.put(Group(name="g"))
+        await app.node.topics.put(
+            Topic(name="orders", read_queue_nums=4, write_queue_nums=4)
+        )
 
         async def lock(who: str, *queue_ids: int) -> list[int]:
             answer = await ask(client, who, LockBatchMq(), wanting(*queue_ids))

@@ -13,7 +13,7 @@ from gateway.wire.codes import ONE_WAY_FLAG, RequestCode, ResponseCode
 from gateway.wire.commands.clients import GetConsumerListByGroup, UnregisterClient
 from routing.api import Group
 from tests.captures import load
-from tests.remoting import Remoting, beat, connect, looped, running, until
+from tests.remoting import Remoting, beat, connect, looped, running, sending, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -189,6 +189,7 @@ def wanting(client_id: str, *queue_ids: int) -> bytes:
 @looped
 async def test_a_queue_is_locked_by_one_client_at_a_time(tmp_path: Path):
     async with running(tmp_path) as (_, client):
+        await client.ask(sending("orders"), b"x")
 
         async def lock(client_id: str, *queue_ids: int) -> list[int]:
             answer = await client.ask(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gateway.bounds import CreationsConfig
+from gateway.config import TopicsConfig
 from gateway.node import names
 from gateway.wire import bodies, properties
 from gateway.wire.codes import ResponseCode
@@ -206,3 +207,41 @@ async def test_names_of_clients_are_bounded(tmp_path: Path):
         assert app.node.clients.producer_groups() == []
         at_most = heartbeat("x" * 255, producers=("p" * 255,))
         assert (await client.ask(HeartBeat(), at_most)).code == 0
+
+
+@looped
+async def test_only_queues_that_are_there_are_locked_by_groups_that_are_counted(
+    tmp_path: Path,
+):
+    async with running(tmp_path, creations=CreationsConfig(groups_per_hour=2)) as (
+        app,
+        client,
+    ):
+        await client.ask(sending("orders"), b"x")
+
+        async def lock(group: str, *queues: tuple[str, int]):
+            wanted = [bodies.MessageQueue("broker-0", at, one) for one, at in queues]
+            asked = bodies.LockBatchBody(group, "c", mq_set=wanted)
+            return await client.ask(LockBatchMq(), bodies.encode(asked))
+
+        for group_name in ("g", "h"):
+            answer = await lock(
+                group_name,
+                *(("orders", at) for at in (0, 3, 4, -1)),
+                *((f"no-{number}", 0) for number in range(100)),
+            )
+            locked = msgspec.json.decode(answer.body)["lockOKMQSet"]
+            assert sorted(one["queueId"] for one in locked) == [0, 3]
+            assert app.node.groups.get(group_name) is not None
+        assert (await lock("i", ("orders", 0))).code == BUSY
+        assert sum(map(len, app.node.locks._groups.values())) == 4
+
+
+@looped
+async def test_a_group_that_cannot_be_made_locks_nothing(tmp_path: Path):
+    topics = TopicsConfig(auto_create_groups=False)
+    async with running(tmp_path, topics=topics) as (app, client):
+        asked = bodies.LockBatchBody("g", "c", mq_set=[])
+        refused = await client.ask(LockBatchMq(), bodies.encode(asked))
+        assert refused.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+        assert app.node.locks._groups == {}

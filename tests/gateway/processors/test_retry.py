@@ -192,6 +192,7 @@ async def test_a_retry_sent_as_a_message_waits_or_is_dead(tmp_path: Path):
 @looped
 async def test_a_retry_of_a_group_that_consumes_in_order_is_dead(tmp_path: Path):
     async with running(tmp_path) as (app, client):
+        await client.ask(sending("orders"), b"x")
         locked = bodies.LockBatchBody(
             consumer_group="g",
             client_id="me",

@@ -13,7 +13,13 @@ from storage.pulsar.entry import (
     properties_of,
 )
 from storage.pulsar.errors import EntryError
-from storage.pulsar.native import UNREADABLE, base_offset, outgoing, to_pack
+from storage.pulsar.native import (
+    MOST_UNREADABLE,
+    UNREADABLE,
+    base_offset,
+    outgoing,
+    to_pack,
+)
 from storage.pulsar.pack import peel
 from tests.storage.pulsar.sharing import Noting
 from tests.storage.pulsar.test_entry import captured, made
@@ -79,6 +85,15 @@ def test_what_cannot_be_read_takes_up_its_offsets_and_says_why(metadata, said, c
         assert message.body == b""
         assert said in message.properties[UNREADABLE]
         assert message.event_ms == 5
+
+
+@pytest.mark.parametrize("said", [MOST_UNREADABLE + 1, (1 << 31) - 1])
+def test_an_entry_that_says_very_many_messages_is_one_behind_a_gap(said: int):
+    entry = made(Metadata("p", 1, 5, num_messages=said), b"body")
+    entry.__dict__["_broker_metadata"] = BrokerMetadata(index=said + 9)
+    assert base_offset(entry) == 10
+    pack = peel(to_pack(Noting(), "orders", 0, entry))
+    assert (pack.base_offset, pack.count, pack.end) == (said + 9, 1, said + 10)
 
 
 def test_a_message_alone_goes_out_with_all_that_it_has():

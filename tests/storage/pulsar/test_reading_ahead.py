@@ -6,7 +6,11 @@ import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+import pytest
+
+from storage.api import LogUnavailableError
 from storage.pulsar.compression import LARGEST_BYTES
+from storage.pulsar.errors import PulsarUnavailableError
 from storage.pulsar.pack import encode
 from storage.pulsar.reading import Readers
 from storage.pulsar.settings import PulsarLogSettings
@@ -31,6 +35,10 @@ class Partition(Named):
 
     def cached_pack(self, _offset: int) -> None:
         return None
+
+
+async def never(_partition: Any) -> None:
+    raise AssertionError("nothing is missing")
 
 
 def entry_at(offset: int) -> Any:
@@ -72,15 +80,49 @@ class Topic:
 
 
 @looped
+async def test_readers_that_are_opened_at_once_count_each_other():
+    topic = Topic()
+    readers = Readers(
+        cast("PulsarClient", topic),
+        cast("Finder", topic),
+        PulsarLogSettings(readers=3),
+        never,
+    )
+    partition = cast("PulsarPartition", Partition())
+    opening, there = topic.reader, []
+
+    async def late(*given: Any, **more: Any) -> Any:
+        await asyncio.sleep(0)
+        there.append(readers._count)
+        return await opening(*given, **more)
+
+    topic.reader = late
+    # None of them goes on where another one has read ahead.
+    places = range(SMALL - 9, 0, -9)
+    await asyncio.gather(*(readers.pack_at(partition, offset) for offset in places))
+    assert len(there) == len(places)
+    assert max([*there, readers._count]) == 3
+
+    async def refusing(*_: Any, **__: Any) -> Any:
+        await asyncio.sleep(0)
+        raise PulsarUnavailableError("no")
+
+    topic.reader = refusing
+    readers.forget(partition)
+    for _ in range(5):
+        with pytest.raises(LogUnavailableError):
+            await readers.pack_at(partition, 5)
+    assert readers._count == 0
+    await readers.close()
+
+
+@looped
 async def test_long_packs_behind_many_short_ones_take_no_more_than_is_allowed():
     topic = Topic()
     settings = PulsarLogSettings()
 
-    async def refresh(_partition: Any) -> None:
-        raise AssertionError("nothing is missing")
-
     readers = Readers(
-        cast("PulsarClient", topic), cast("Finder", topic), settings, refresh
+        cast("PulsarClient", topic), cast("Finder", topic), settings, never
     )
     partition = cast("PulsarPartition", Partition())
     held = []
