@@ -80,7 +80,8 @@ class Account:
         self._usual_bytes = quota.bytes_per_s or 0
         """What the last read has brought; of the first one, nobody knows it."""
         self._held_back: set[Held] = set()
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: dict[asyncio.Future[None], None] = {}
+        """Those who came first, first."""
         self._due: asyncio.TimerHandle | None = None
 
     @property
@@ -121,18 +122,34 @@ class Account:
         if self._held_back or self._waiting:
             self._expect(wait_s)
 
+    @property
+    def waited_for(self) -> bool:
+        """Whether others wait for it, who came before."""
+        return bool(self._waiting)
+
     async def even(self, timeout_s: float) -> None:
-        """Wait until it is not overdrawn any more, or nearly so long."""
-        wait_s = self._take(0, 0)
+        """Wait until it is not overdrawn any more, or nearly so long.
+
+        One is let go on at a time, and has to `pass_on` then: it may take of the
+        account or not.
+        """
         waiting: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.append(waiting)
-        self._expect(wait_s)
+        self._waiting[waiting] = None
+        self._expect(self._take(0, 0))
         try:
             await asyncio.wait((waiting,), timeout=timeout_s)
+        except asyncio.CancelledError:
+            if waiting.done():
+                self.pass_on()
+            raise
         finally:
-            if not waiting.done():
-                self._waiting.remove(waiting)
+            if self._waiting.pop(waiting, 0) is None:
                 self._rest()
+
+    def pass_on(self) -> None:
+        """Let the next one go on that waits, when the account is even."""
+        if self._waiting:
+            self._expect(self._take(0, 0))
 
     def take(self, requests: int, size_bytes: int) -> None:
         """Count what nobody can be held back for."""
@@ -154,18 +171,24 @@ class Account:
         if wait_s := self._take(0, 0):
             # Answers have been counted meanwhile.
             self._expect(wait_s)
-        else:
-            self.release()
+            return
+        self._let_read()
+        if self._waiting:
+            first = next(iter(self._waiting))
+            del self._waiting[first]
+            first.set_result(None)
 
-    def release(self) -> None:
-        """Let everything go on that is held back: those who came first, first."""
+    def _let_read(self) -> None:
         held_back, self._held_back = self._held_back, set()
         for held in held_back:
             held.go_on(self)
-        waiting, self._waiting = self._waiting, []
+
+    def release(self) -> None:
+        """Let everything go on: the account is no more."""
+        self._let_read()
+        waiting, self._waiting = self._waiting, {}
         for one in waiting:
-            if not one.done():
-                one.set_result(None)
+            one.set_result(None)
         self._rest()
 
     def leave(self, held: Held) -> None:
