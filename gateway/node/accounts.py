@@ -9,6 +9,7 @@ is held back; a message costs none.
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -80,8 +81,10 @@ class Account:
         self._usual_bytes = quota.bytes_per_s or 0
         """What the last read has brought; of the first one, nobody knows it."""
         self._held_back: set[Held] = set()
-        self._waiting: dict[asyncio.Future[None], None] = {}
+        self._waiting: OrderedDict[asyncio.Future[None], None] = OrderedDict()
         """Those who came first, first."""
+        self._is_passing = False
+        """Whether one was let go on, who has not passed it on yet."""
         self._due: asyncio.TimerHandle | None = None
 
     @property
@@ -127,14 +130,22 @@ class Account:
         """Whether others wait for it, who came before."""
         return bool(self._waiting)
 
-    async def even(self, timeout_s: float) -> None:
+    async def even(self, timeout_s: float, *, again: bool = False) -> None:
         """Wait until it is not overdrawn any more, or nearly so long.
 
         One is let go on at a time, and has to `pass_on` then: it may take of the
         account or not.
+
+        Args:
+            timeout_s: How long to wait at most.
+            again: Whether it has waited, and others took of the account meanwhile: then
+                it is the next one.
         """
         waiting: asyncio.Future[None] = self._loop.create_future()
         self._waiting[waiting] = None
+        if again:
+            self._is_passing = False
+            self._waiting.move_to_end(waiting, last=False)
         self._expect(self._take(0, 0))
         try:
             await asyncio.wait((waiting,), timeout=timeout_s)
@@ -148,6 +159,7 @@ class Account:
 
     def pass_on(self) -> None:
         """Let the next one go on that waits, when the account is even."""
+        self._is_passing = False
         if self._waiting:
             self._expect(self._take(0, 0))
 
@@ -173,9 +185,9 @@ class Account:
             self._expect(wait_s)
             return
         self._let_read()
-        if self._waiting:
-            first = next(iter(self._waiting))
-            del self._waiting[first]
+        if self._waiting and not self._is_passing:
+            self._is_passing = True
+            first, _ = self._waiting.popitem(last=False)
             first.set_result(None)
 
     def _let_read(self) -> None:
@@ -186,7 +198,7 @@ class Account:
     def release(self) -> None:
         """Let everything go on: the account is no more."""
         self._let_read()
-        waiting, self._waiting = self._waiting, {}
+        waiting, self._waiting = self._waiting, OrderedDict()
         for one in waiting:
             one.set_result(None)
         self._rest()

@@ -213,7 +213,7 @@ class Quotas:
             turn = None
             if over is None:
                 turn = Turn(accounts, most_bytes, partial(self._ended, group, cold))
-            if woken_by is not None:
+            if woken_by not in (None, over):
                 woken_by.pass_on()
             left_s = ends_s - clock()
             if over is None:
@@ -221,10 +221,11 @@ class Quotas:
             if is_new:
                 over.throttled += 1
             if left_s <= 0 or self.waiting >= self._most_waiting:
+                over.pass_on()
                 return None
             self.waiting += 1
             try:
-                await over.even(left_s)
+                await over.even(left_s, again=over is woken_by)
             finally:
                 self.waiting -= 1
             woken_by = over
