@@ -26,9 +26,10 @@ class Held(Protocol):
         """Read again, unless another account is overdrawn, too."""
 
 
-MAX_DEBT_S = 300.0
-"""More is forgiven: a connection that is not read for ever would never be seen to end,
-and a limit far below the size of a message would stop its topic."""
+MAX_DEBT_S = 60.0
+"""More is forgiven, or a limit far below the size of a message would stop its topic.
+Clients whose heartbeats are not read for two minutes are taken for gone, and that one
+has gone is not seen while nothing is read of it."""
 
 
 class Bucket:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from gateway.node import accounts
 from gateway.processors import throttling
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.batches import Stage
@@ -39,6 +40,12 @@ KIB = 1024
 FOREVER = 1
 """A limit that is used up for longer than any test takes, once so much was taken."""
 BODY = b"x" * 100 * KIB
+
+
+@pytest.fixture(autouse=True)
+def _no_debt_is_forgiven(monkeypatch):
+    """While a test runs, however slow the machine is."""
+    monkeypatch.setattr(accounts, "MAX_DEBT_S", 1e9)
 
 
 async def limit(client: Remoting, kind: str, name: str, **limits: int) -> None:
