@@ -167,6 +167,13 @@ class Quotas:
         for group in self.cold_reads.keys() - limited:
             del self.cold_reads[group]
 
+    def close(self) -> None:
+        """Limit nothing any more: what waits is done, for the node ends."""
+        accounts, self._accounts = self._accounts, {}
+        self.sends, self.limits_reads = {}, False
+        for account in accounts.values():
+            account.release()
+
     def limits(self, group: str, topic: str) -> bool:
         """Whether reads of a group in a topic are limited."""
         return bool(self._of(group, topic, cold=True))

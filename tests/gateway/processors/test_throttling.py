@@ -186,6 +186,37 @@ async def test_reads_wait_and_nothing_else_on_their_connection_does(
         assert (await late).messages()
 
 
+@pytest.mark.parametrize("how", ["pull", "pop"])
+@looped
+async def test_who_may_no_longer_read_is_refused_while_it_waits(tmp_path, how):
+    rules = allow("Topic:orders", "Pub", "Sub"), allow("Group:readers", "Sub")
+    async with guarded(tmp_path, *rules) as (app, client):
+        for _ in range(2):
+            assert (await ask(client, ALICE, sending("orders"), BODY)).code == 0
+        limits = SetQuota("group", "readers", read_bytes_per_s=FOREVER)
+        assert (await ask(client, ROOT, limits)).code == 0
+        assert (await ask(client, ALICE, pulling("orders"))).messages()
+        asked = pulling("orders") if how == "pull" else popping(poll_time=15_000)
+        late = asyncio.ensure_future(ask(client, ALICE, asked))
+        await until(lambda: app.node.quotas.waiting == 1)
+        await app.node.guard.administration.delete_rules(f"User:{ALICE}")
+        assert (await late).code == ResponseCode.NO_PERMISSION
+        assert app.node.quotas.waiting == 0
+
+
+@pytest.mark.parametrize("how", ["pull", "pop"])
+@looped
+async def test_what_waits_when_the_node_ends_is_answered(tmp_path, how):
+    async with running(tmp_path) as (app, client):
+        await filled(client, count=2)
+        await limit(client, "group", "readers", read_bytes_per_s=FOREVER)
+        assert (await read(client, "pull")).messages()
+        late = asyncio.ensure_future(read(client, how))
+        await until(lambda: app.node.quotas.waiting == 1)
+        await app.server.close(60)
+        assert (await late).messages()
+
+
 @looped
 async def test_a_read_that_waits_for_long_is_answered_and_asks_again(
     tmp_path, monkeypatch
