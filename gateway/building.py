@@ -166,7 +166,7 @@ class Builder:
             schedule=schedule,
             delays=delays,
             traffic=traffic,
-            quotas=Quotas(routes, now_ms),
+            quotas=Quotas(routes, config.limits.held_pulls, now_ms),
             timer=timer,
             transactions=transactions,
             pop=pop,

@@ -232,8 +232,13 @@ class Server:
             self.http2.close()
         self._node.holds.close()
         self._node.pop.lines.close()
+        quotas = self._node.quotas
+        quotas.close()
         deadline = asyncio.get_running_loop().time() + timeout_s
-        await _until(lambda: not any(one.in_flight for one in connections), deadline)
+        await _until(
+            lambda: not (quotas.waiting or any(one.in_flight for one in connections)),
+            deadline,
+        )
         for connection in connections:
             connection.close()
         await _until(lambda: all(one.closed for one in connections), deadline)

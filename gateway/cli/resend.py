@@ -72,6 +72,7 @@ def resend(
                 confirm(f"Have {client} handle the message again?", yes=yes)
                 return await _hand(admin, group, client, found)
             confirm(f"Send the message to topic {target} again?", yes=yes)
+            await admin_messages.note_resend(admin, found, target)
         async with Producer(name_server, _GROUP) as producer:
             sent = await producer.send(admin_messages.copy_of(found, to_topic))
         return {

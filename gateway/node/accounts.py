@@ -9,6 +9,7 @@ is held back; a message costs none.
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -25,9 +26,10 @@ class Held(Protocol):
         """Read again, unless another account is overdrawn, too."""
 
 
-MAX_DEBT_S = 300.0
-"""More is forgiven: a connection that is not read for ever would never be seen to end,
-and a limit far below the size of a message would stop its topic."""
+MAX_DEBT_S = 60.0
+"""More is forgiven, or a limit far below the size of a message would stop its topic.
+Clients whose heartbeats are not read for two minutes are taken for gone, and that one
+has gone is not seen while nothing is read of it."""
 
 
 class Bucket:
@@ -80,7 +82,10 @@ class Account:
         self._usual_bytes = quota.bytes_per_s or 0
         """What the last read has brought; of the first one, nobody knows it."""
         self._held_back: set[Held] = set()
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: OrderedDict[asyncio.Future[None], None] = OrderedDict()
+        """Those who came first, first."""
+        self._is_passing = False
+        """Whether one was let go on, who has not passed it on yet."""
         self._due: asyncio.TimerHandle | None = None
 
     @property
@@ -121,18 +126,43 @@ class Account:
         if self._held_back or self._waiting:
             self._expect(wait_s)
 
-    async def even(self, timeout_s: float) -> None:
-        """Wait until it is not overdrawn any more, or nearly so long."""
-        wait_s = self._take(0, 0)
+    @property
+    def waited_for(self) -> bool:
+        """Whether others wait for it, who came before."""
+        return bool(self._waiting)
+
+    async def even(self, timeout_s: float, *, again: bool = False) -> None:
+        """Wait until it is not overdrawn any more, or nearly so long.
+
+        One is let go on at a time, and has to `pass_on` then: it may take of the
+        account or not.
+
+        Args:
+            timeout_s: How long to wait at most.
+            again: Whether it has waited, and others took of the account meanwhile: then
+                it is the next one.
+        """
         waiting: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.append(waiting)
-        self._expect(wait_s)
+        self._waiting[waiting] = None
+        if again:
+            self._is_passing = False
+            self._waiting.move_to_end(waiting, last=False)
+        self._expect(self._take(0, 0))
         try:
             await asyncio.wait((waiting,), timeout=timeout_s)
+        except asyncio.CancelledError:
+            if waiting.done():
+                self.pass_on()
+            raise
         finally:
-            if not waiting.done():
-                self._waiting.remove(waiting)
+            if self._waiting.pop(waiting, 0) is None:
                 self._rest()
+
+    def pass_on(self) -> None:
+        """Let the next one go on that waits, when the account is even."""
+        self._is_passing = False
+        if self._waiting:
+            self._expect(self._take(0, 0))
 
     def take(self, requests: int, size_bytes: int) -> None:
         """Count what nobody can be held back for."""
@@ -154,18 +184,24 @@ class Account:
         if wait_s := self._take(0, 0):
             # Answers have been counted meanwhile.
             self._expect(wait_s)
-        else:
-            self.release()
+            return
+        self._let_read()
+        if self._waiting and not self._is_passing:
+            self._is_passing = True
+            first, _ = self._waiting.popitem(last=False)
+            first.set_result(None)
 
-    def release(self) -> None:
-        """Let everything go on that is held back: those who came first, first."""
+    def _let_read(self) -> None:
         held_back, self._held_back = self._held_back, set()
         for held in held_back:
             held.go_on(self)
-        waiting, self._waiting = self._waiting, []
+
+    def release(self) -> None:
+        """Let everything go on: the account is no more."""
+        self._let_read()
+        waiting, self._waiting = self._waiting, OrderedDict()
         for one in waiting:
-            if not one.done():
-                one.set_result(None)
+            one.set_result(None)
         self._rest()
 
     def leave(self, held: Held) -> None:

@@ -9,6 +9,7 @@ keeps another from others.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import msgspec
@@ -85,11 +86,17 @@ class Quotas:
 
     Args:
         routes: Where their quotas are kept; each node follows them.
+        most_waiting: So many reads wait at most; one more is not done.
         now_ms: Milliseconds since 1970.
     """
 
-    def __init__(self, routes: RouteStore, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, routes: RouteStore, most_waiting: int, now_ms: Callable[[], int]
+    ) -> None:
         self._routes = routes
+        self._most_waiting = most_waiting
+        self.waiting = 0
+        """Reads that wait."""
         self._now_ms = now_ms
         self.kept: dict[Key, Quota] = {}
         self._accounts: dict[tuple[Key, str], Account] = {}
@@ -160,6 +167,13 @@ class Quotas:
         for group in self.cold_reads.keys() - limited:
             del self.cold_reads[group]
 
+    def close(self) -> None:
+        """Limit nothing any more: what waits is done, for the node ends."""
+        accounts, self._accounts = self._accounts, {}
+        self.sends, self.limits_reads = {}, False
+        for account in accounts.values():
+            account.release()
+
     def limits(self, group: str, topic: str) -> bool:
         """Whether reads of a group in a topic are limited."""
         return bool(self._of(group, topic, cold=True))
@@ -191,23 +205,39 @@ class Quotas:
         """
         clock = asyncio.get_running_loop().time
         ends_s = clock() + wait_s
-        is_late = False
+        woken_by: Account | None = None
         while True:
             accounts = self._of(group, topic, cold=cold)
-            over = next((one for one in accounts if one.overdrawn), None)
+            is_new = woken_by is None
+            over = next(
+                (
+                    one
+                    for one in accounts
+                    if one.overdrawn or (is_new and one.waited_for)
+                ),
+                None,
+            )
+            turn = None
             if over is None:
-                return Turn(
-                    accounts, most_bytes, lambda size: self._ended(group, size, cold)
-                )
-            if not is_late:
-                is_late = True
-                over.throttled += 1
+                turn = Turn(accounts, most_bytes, partial(self._ended, group, cold))
+            if woken_by not in (None, over):
+                woken_by.pass_on()
             left_s = ends_s - clock()
-            if left_s <= 0:
+            if over is None:
+                return turn
+            if is_new:
+                over.throttled += 1
+            if left_s <= 0 or self.waiting >= self._most_waiting:
+                over.pass_on()
                 return None
-            await over.even(left_s)
+            self.waiting += 1
+            try:
+                await over.even(left_s, again=over is woken_by)
+            finally:
+                self.waiting -= 1
+            woken_by = over
 
-    def _ended(self, group: str, size_bytes: int, cold: bool) -> None:
+    def _ended(self, group: str, cold: bool, size_bytes: int) -> None:
         """Keep what mqadmin's getColdDataFlowCtrInfo tells."""
         if not (cold and size_bytes and self.limits_cold(group)):
             return

@@ -237,6 +237,9 @@ CHANGES: dict[int, Look] = {
     Code.CONSUME_MESSAGE_DIRECTLY: lambda request, _: {
         f"Group:{request.consumer_group} Message:{request.msg_id or ''}": None
     },
+    Code.ROPEWAY_NOTE_RESEND: lambda request, _: {
+        f"Topic:{request.to_topic} Message:{request.msg_id}": None
+    },
     Code.RESUME_CHECK_HALF_MESSAGE: lambda request, _: {
         f"Topic:{request.topic or ''} Message:{request.msg_id or ''}": None
     },

@@ -8,10 +8,15 @@ from __future__ import annotations
 from gateway.processors import lookup
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
-from gateway.processors.needs import GET, SUB, on_topic, on_topic_if_given
+from gateway.processors.needs import GET, PUB, SUB, on_topic, on_topic_if_given
 from gateway.wire import message, properties
 from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.query import QueryMessage, QueryReply, ViewMessage
+from gateway.wire.commands.query import (
+    NoteResend,
+    QueryMessage,
+    QueryReply,
+    ViewMessage,
+)
 
 MAX_FOUND = 64
 """maxMsgsNumBatch's default, and the most for one query by unique key too."""
@@ -23,6 +28,12 @@ async def view_message(request: ViewMessage, context: Context) -> Answer:
     actions = (SUB, GET)
     found = await lookup.permitted(context, request.offset, request.topic, actions)
     return Answer(body=found)
+
+
+@handles(NoteResend, on_topic(PUB, field="to_topic"), anywhere=True)
+def note_resend(_: NoteResend, __: Context) -> Answer:
+    """Nothing: that it came is in the audit log, and what is sent comes by itself."""
+    return Answer()
 
 
 @handles(QueryMessage, on_topic(SUB, GET), reads=True)

@@ -55,6 +55,7 @@ async def wait_to_send(context: Context, topic: str) -> None:
     if account is not None:
         account.throttled += 1
         await account.even(FORWARDED_S)
+        account.pass_on()
 
 
 async def read_in_turn(

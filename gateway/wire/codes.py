@@ -201,6 +201,8 @@ class RequestCode(IntEnum):
     """Likewise."""
     ROPEWAY_LIST_QUOTAS = 20_032
     """Likewise."""
+    ROPEWAY_NOTE_RESEND = 20_033
+    """Ours, for `ropeway message resend`."""
     ROPEWAY_STAGE = 20_005
     """Ours, for batches of messages over many queues."""
     ROPEWAY_COMMIT_BATCH = 20_006

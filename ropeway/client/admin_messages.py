@@ -14,6 +14,7 @@ from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.callbacks import ConsumeMessageDirectly
 from gateway.wire.commands.offsets import GetMaxOffset, Offset, SearchOffset
 from gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage, PullReply
+from gateway.wire.commands.query import NoteResend
 from gateway.wire.errors import MessageError
 from gateway.wire.message_id import parse_offset_msg_id
 from ropeway.client.errors import AdminError, ResponseError
@@ -236,6 +237,25 @@ class Handled(Struct, frozen=True, rename="camel"):
     """CR_SUCCESS, CR_LATER, CR_THROW_EXCEPTION ..."""
     remark: str | None = None
     spent_time_mills: int = 0
+
+
+async def note_resend(admin: Admin, message: ReceivedMessage, to_topic: str) -> None:
+    """Say that a message is about to be sent again, for the audit log.
+
+    RocketMQ's own servers do not know it; then nobody is told.
+
+    Raises:
+        ResponseError: It may not be sent there.
+        RemotingError: No server can be reached.
+    """
+    note = NoteResend(
+        to_topic=to_topic, msg_id=message.offset_msg_id, topic=message.queue.topic
+    )
+    try:
+        await admin.ask_name_server(note)
+    except ResponseError as error:
+        if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            raise
 
 
 async def hand_to(

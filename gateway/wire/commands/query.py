@@ -19,6 +19,16 @@ class QueryReply(Header, frozen=True):
     index_last_update_phyoffset: I64
 
 
+@request(RequestCode.ROPEWAY_NOTE_RESEND)
+class NoteResend(Header, frozen=True):
+    """Say that a stored message is about to be sent again; for the audit log alone."""
+
+    to_topic: str
+    msg_id: str
+    topic: str
+    """Where the message is."""
+
+
 @request(RequestCode.QUERY_MESSAGE, reply=QueryReply)
 class QueryMessage(Header, frozen=True):
     """Find messages by key, or by unique key, within a time range.

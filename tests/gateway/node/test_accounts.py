@@ -103,13 +103,26 @@ async def test_reads_go_on_in_the_order_in_which_they_came():
     account.take(60, 0)
 
     async def read(number: int) -> None:
-        while account.overdrawn:
-            await account.even(60)
+        await account.even(60)
         account.take(2, 0)
+        account.pass_on()
         order.append(number)
 
     await asyncio.gather(*(read(number) for number in range(10)))
     assert order == list(range(10))
+
+
+@looped
+async def test_who_is_let_go_on_and_gives_up_passes_it_on():
+    account = Account("a", QuotaConfig(requests_per_s=1000))
+    account.take(1010, 0)
+    first, second = (asyncio.ensure_future(account.even(60)) for _ in range(2))
+    await asyncio.sleep(0)
+    waiting = next(iter(account._waiting))
+    waiting.add_done_callback(lambda _: first.cancel())
+    await second
+    assert first.cancelled()
+    assert not account.waited_for
 
 
 @looped

@@ -31,7 +31,7 @@ async def put(quotas: Quotas, key: Key, **limits: int) -> None:
 
 @looped
 async def test_what_is_limited_is_counted_and_nothing_else(routes):
-    quotas = Quotas(routes, lambda: 0)
+    quotas = Quotas(routes, 100, lambda: 0)
     assert not quotas.sends
     assert not quotas.limits_reads
     await put(quotas, ORDERS, send_bytes_per_s=10)
@@ -55,7 +55,7 @@ async def test_what_is_limited_is_counted_and_nothing_else(routes):
 
 @looped
 async def test_a_changed_limit_counts_at_once_and_others_keep_their_account(routes):
-    quotas = Quotas(routes, lambda: 0)
+    quotas = Quotas(routes, 100, lambda: 0)
     await put(quotas, ORDERS, send_bytes_per_s=10)
     await put(quotas, READERS, read_bytes_per_s=10)
     before = quotas.sends["orders"]
@@ -75,7 +75,7 @@ async def test_a_changed_limit_counts_at_once_and_others_keep_their_account(rout
 
 @looped
 async def test_a_read_waits_for_all_its_accounts_and_takes_of_none_until_then(routes):
-    quotas = Quotas(routes, lambda: 0)
+    quotas = Quotas(routes, 100, lambda: 0)
     await put(quotas, ORDERS, read_bytes_per_s=1_000_000)
     await put(quotas, READERS, read_bytes_per_s=1_000)
     of_topic, of_group = quotas._of("readers", "orders", cold=False)
@@ -103,7 +103,7 @@ async def test_a_read_waits_for_all_its_accounts_and_takes_of_none_until_then(ro
 @looped
 async def test_cold_reads_are_told_for_a_minute(routes):
     clock = [1_000_000]
-    quotas = Quotas(routes, lambda: clock[0])
+    quotas = Quotas(routes, 100, lambda: clock[0])
     await put(quotas, READERS, cold_bytes_per_s=1_000_000)
 
     async def read(size: int, *, cold: bool) -> None:
@@ -139,7 +139,7 @@ async def test_cold_reads_are_told_for_a_minute(routes):
 @looped
 async def test_what_somebody_wrote_past_the_commands_stops_nobody(routes, key, text):
     await routes.put_setting(NAMESPACE, key, text)
-    quotas = Quotas(routes, lambda: 0)
+    quotas = Quotas(routes, 100, lambda: 0)
     assert not quotas.sends
     assert not quotas.limits_reads
     await put(quotas, ORDERS, send_bytes_per_s=1)
@@ -157,3 +157,47 @@ async def test_all_nodes_have_a_quota(tmp_path):
         # Each counts by itself.
         accounts = (one.node.quotas.sends["orders"] for one in (near, far))
         assert len(set(accounts)) == 2
+
+
+@looped
+async def test_reads_of_a_group_and_a_topic_that_are_both_late_all_go_on(routes):
+    quotas, order = Quotas(routes, 1000, lambda: 0), []
+    await put(quotas, ORDERS, read_requests_per_s=100)
+    await put(quotas, READERS, read_requests_per_s=90)
+
+    async def read(number: int, group: str, topic: str) -> None:
+        turn = await quotas.turn(group, topic, 1, 60, cold=False)
+        with turn:
+            turn.size_bytes = 1
+        order.append((number, group, topic))
+
+    reads = [
+        read(number, *pair)
+        for number in range(100)
+        for pair in (("readers", "orders"), ("readers", "x"), ("others", "orders"))
+    ]
+    await asyncio.gather(*reads)
+    for pair in (("readers", "x"), ("others", "orders")):
+        numbers = [number for number, *of in order if tuple(of) == pair]
+        assert numbers == sorted(numbers)
+    assert quotas.waiting == 0
+    assert not any(one.waited_for for one in quotas._accounts.values())
+    await routes.close()
+
+
+@looped
+async def test_so_many_reads_wait_and_no_more(routes):
+    quotas = Quotas(routes, 2, lambda: 0)
+    await put(quotas, READERS, read_bytes_per_s=1)
+    quotas._of("readers", "x", cold=False)[0].take(0, 100)
+    waiting = [
+        asyncio.ensure_future(quotas.turn("readers", "x", 1, 60, cold=False))
+        for _ in range(2)
+    ]
+    await until(lambda: quotas.waiting == 2)
+    assert await quotas.turn("readers", "x", 1, 60, cold=False) is None
+    for one in waiting:
+        one.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert quotas.waiting == 0
+    await routes.close()

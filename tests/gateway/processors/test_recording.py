@@ -19,6 +19,7 @@ from gateway.grpc.protocol import (
     Timestamp,
 )
 from gateway.wire.commands.send import RecallMessage, SendReply
+from ropeway.client import Admin, MessageQueue, admin_messages
 from routing.api import RouteStoreUnavailableError
 from tests.audited import audited, changes, lines
 from tests.gateway.grpc.thin import Thin, create, sign
@@ -207,6 +208,18 @@ async def test_whose_rights_go_is_signed_out_and_that_is_written(tmp_path):
             "users:alice",
             "rules have changed",
         )
+
+
+@looped
+async def test_a_message_that_is_sent_again_by_our_tool_is_written(tmp_path):
+    async with running(tmp_path, audit=audited(tmp_path)) as (app, client):
+        assert (await client.ask(sending("orders"), b"x")).code == 0
+        async with Admin(app.server.listeners[0].advertised) as admin:
+            queue = MessageQueue("orders", "broker-0", 0)
+            (found,) = [one async for one in admin_messages.read(admin, queue, 0)]
+            await admin_messages.note_resend(admin, found, "others")
+        (line,) = changes(tmp_path, "RESEND")
+        assert line["resource"] == f"Topic:others Message:{found.offset_msg_id}"
 
 
 @looped

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from gateway.node import accounts
 from gateway.processors import throttling
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.batches import Stage
@@ -39,6 +40,12 @@ KIB = 1024
 FOREVER = 1
 """A limit that is used up for longer than any test takes, once so much was taken."""
 BODY = b"x" * 100 * KIB
+
+
+@pytest.fixture(autouse=True)
+def _no_debt_is_forgiven(monkeypatch):
+    """While a test runs, however slow the machine is."""
+    monkeypatch.setattr(accounts, "MAX_DEBT_S", 1e9)
 
 
 async def limit(client: Remoting, kind: str, name: str, **limits: int) -> None:
@@ -176,6 +183,37 @@ async def test_reads_wait_and_nothing_else_on_their_connection_does(
         assert others is None or others.messages()
         assert not late.done()
         await free(client, kind, name)
+        assert (await late).messages()
+
+
+@pytest.mark.parametrize("how", ["pull", "pop"])
+@looped
+async def test_who_may_no_longer_read_is_refused_while_it_waits(tmp_path, how):
+    rules = allow("Topic:orders", "Pub", "Sub"), allow("Group:readers", "Sub")
+    async with guarded(tmp_path, *rules) as (app, client):
+        for _ in range(2):
+            assert (await ask(client, ALICE, sending("orders"), BODY)).code == 0
+        limits = SetQuota("group", "readers", read_bytes_per_s=FOREVER)
+        assert (await ask(client, ROOT, limits)).code == 0
+        assert (await ask(client, ALICE, pulling("orders"))).messages()
+        asked = pulling("orders") if how == "pull" else popping(poll_time=15_000)
+        late = asyncio.ensure_future(ask(client, ALICE, asked))
+        await until(lambda: app.node.quotas.waiting == 1)
+        await app.node.guard.administration.delete_rules(f"User:{ALICE}")
+        assert (await late).code == ResponseCode.NO_PERMISSION
+        assert app.node.quotas.waiting == 0
+
+
+@pytest.mark.parametrize("how", ["pull", "pop"])
+@looped
+async def test_what_waits_when_the_node_ends_is_answered(tmp_path, how):
+    async with running(tmp_path) as (app, client):
+        await filled(client, count=2)
+        await limit(client, "group", "readers", read_bytes_per_s=FOREVER)
+        assert (await read(client, "pull")).messages()
+        late = asyncio.ensure_future(read(client, how))
+        await until(lambda: app.node.quotas.waiting == 1)
+        await app.server.close(60)
         assert (await late).messages()
 
 

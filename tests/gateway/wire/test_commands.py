@@ -81,6 +81,7 @@ OURS = {
     RequestCode.ROPEWAY_SET_QUOTA,
     RequestCode.ROPEWAY_DELETE_QUOTA,
     RequestCode.ROPEWAY_LIST_QUOTAS,
+    RequestCode.ROPEWAY_NOTE_RESEND,
 }
 """Commands that RocketMQ does not have."""
 
