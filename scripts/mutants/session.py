@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scripts.mutants import alone, children
+from scripts.mutants import alone, children, unreached
 from scripts.mutants.cores import CORES, distance
 from scripts.mutants.operators import Mutant, mutants
 from scripts.mutants.patching import functions_of, lines_of, patch
@@ -180,6 +180,8 @@ class Campaign:
                 self.failed = None
                 began = time.monotonic()
                 self.reach.start()
+            lines = (line for test in tests.values() for line in test.lines)
+            unreached.keep(kept.with_suffix(".reached"), lines)
             part = kept.with_suffix(f".{os.getpid()}")
             part.write_bytes(pickle.dumps((fingerprint, tests)))
             part.replace(kept)
