@@ -275,3 +275,18 @@ def test_an_index_that_is_damaged_together_with_its_segment(
             await log.close()
 
     asyncio.run(main())
+
+
+def test_keys_are_found_where_an_index_lost_them(tmp_path: Path) -> None:
+    blocks = fill(tmp_path, SMALL, *MANY)
+    index = segments(tmp_path)[0].with_suffix(".index")
+    data = index.read_bytes()
+    index.write_bytes(data[:-4096] + bytes(4096))
+
+    async def main() -> None:
+        log = open_log(tmp_path, SMALL)
+        for word in blocks[0][:10]:
+            assert len(await log.query(TOPIC, f"key-{word}", 0, 9999, 9)) == 1
+        await log.close()
+
+    asyncio.run(main())
