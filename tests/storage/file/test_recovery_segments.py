@@ -10,6 +10,8 @@ import pytest
 
 from storage.api import LogDamagedError
 from storage.file import FileLogSettings, open_log, verify
+from storage.file.block import ENTRY
+from storage.file.index import HEADER
 from storage.file.segment import bases, create
 from tests.contracts.log import TOPIC, begin, read_all, record
 from tests.storage.file.damage import SKIP, SMALL, fill, flip, places, reopen, unseal
@@ -281,7 +283,9 @@ def test_keys_are_found_where_an_index_lost_them(tmp_path: Path) -> None:
     blocks = fill(tmp_path, SMALL, *MANY)
     index = segments(tmp_path)[0].with_suffix(".index")
     data = index.read_bytes()
-    index.write_bytes(data[:-4096] + bytes(4096))
+    fields = HEADER.unpack(data[: HEADER.size])
+    keys_at = HEADER.size + 16 * fields[4] + ENTRY.size * fields[9]
+    index.write_bytes(data[:keys_at].ljust(len(data), b"\0"))
 
     async def main() -> None:
         log = open_log(tmp_path, SMALL)
