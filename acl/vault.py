@@ -30,6 +30,8 @@ class FernetVault:
         Raises:
             VaultError: There is none, or one is not a key.
         """
+        if not keys:
+            raise VaultError("no key; make one with: ropeway acl key")
         try:
             self._fernet = MultiFernet([Fernet(one) for one in keys])
         except (ValueError, TypeError) as error:
@@ -37,8 +39,6 @@ class FernetVault:
                 f"{len(keys)} keys, and one is not 32 bytes in URL-safe base64; "
                 "make one with: ropeway acl key"
             ) from error
-        if not keys:
-            raise VaultError("no key; make one with: ropeway acl key")
 
     def __repr__(self) -> str:
         return "FernetVault()"

@@ -4,6 +4,7 @@
     python -m scripts.mutants run 40 --seed 7    40 others of each core
     python -m scripts.mutants run 0              only again those that lived
     python -m scripts.mutants show wire          survivors, as diffs
+    python -m scripts.mutants unreached wire     lines that no test reaches, after a run
     python -m scripts.mutants table              figures, as docs/testing.md has them
 
 A run that was ended goes on where it was: what is known is not asked again. What is
@@ -25,7 +26,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from scripts.mutants import results
+from scripts.mutants import results, unreached
 from scripts.mutants.cores import CORES
 from scripts.mutants.operators import Mutant, mutants
 
@@ -176,11 +177,17 @@ def main() -> int:
     running.add_argument("--again", action="store_true", help="survivors, too")
     showing = commands.add_parser("show")
     showing.add_argument("cores", nargs="*", choices=[[], *CORES])
+    telling = commands.add_parser("unreached")
+    telling.add_argument("cores", nargs="*", choices=[[], *CORES])
     commands.add_parser("table")
     options = parser.parse_args()
     if options.command == "run":
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         return run(options)
+    if options.command == "unreached":
+        for core in options.cores or CORES:
+            print(*unreached.of_core(ROOT, core, options.state), sep="\n")
+        return 0
     known = results.read(options.state / "results.jsonl")
     rows = results.current(ROOT, known.values())
     if options.command == "table":

@@ -61,6 +61,8 @@ CORES = {
             f"{PROCESSORS}/test_pop.py",
             f"{PROCESSORS}/test_pop_acks.py",
             f"{PROCESSORS}/test_pop_looks.py",
+            f"{PROCESSORS}/test_shared_retries.py",
+            "tests/gateway/node/test_reauthorization.py",
         ],
     ),
     "acl": Core(

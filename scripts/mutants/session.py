@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scripts.mutants import alone, children
+from scripts.mutants import alone, children, unreached
 from scripts.mutants.cores import CORES, distance
 from scripts.mutants.operators import Mutant, mutants
 from scripts.mutants.patching import functions_of, lines_of, patch
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 MOST_SECONDS = 20.0
 """Tests of one mutant are chosen until they took this together; by law the double."""
+BESIDE_SECONDS = 4.0
+"""What else of its folder is run for a mutant that only an import shows."""
 SLACK_SECONDS = 20.0
 """What a mutant may take beside thrice its tests: machines are loaded."""
 WAIT_SECONDS = 10.0
@@ -180,6 +182,8 @@ class Campaign:
                 self.failed = None
                 began = time.monotonic()
                 self.reach.start()
+            lines = (line for test in tests.values() for line in test.lines)
+            unreached.keep(kept.with_suffix(".reached"), lines)
             part = kept.with_suffix(f".{os.getpid()}")
             part.write_bytes(pickle.dumps((fingerprint, tests)))
             part.replace(kept)
@@ -277,11 +281,16 @@ class Campaign:
     def _alone(self, mutant: Mutant) -> dict[str, Any]:
         """Run the nearest test files in a process of their own."""
         files: dict[str, float] = {}
+        beside: dict[str, float] = {}
         for nodeid, test in self.tests.items():
             name = nodeid.partition("::")[0]
             touches = any(path == mutant.path for path, _ in test.lines)
-            if touches or distance(mutant.path, name) == 0:
+            far = distance(mutant.path, name)
+            if touches or far == 0:
                 files[name] = files.get(name, 0.0) + test.seconds
+            elif far == 1:
+                # It may look at what the import made, such as a table.
+                beside[name] = beside.get(name, 0.0) + test.seconds
         if not files:
             # It is only imported: its core's tests may look at what that made.
             for nodeid, test in self.tests.items():
@@ -292,7 +301,14 @@ class Campaign:
             files, key=lambda one: (distance(mutant.path, one), files[one])
         )
         return alone.run(
-            alone.within(ordered, files, MOST_SECONDS),
+            [
+                *alone.within(ordered, files, MOST_SECONDS),
+                *alone.within(
+                    sorted(beside.keys() - files, key=beside.__getitem__),
+                    beside,
+                    BESIDE_SECONDS,
+                ),
+            ],
             failing,
             self.children,
         )

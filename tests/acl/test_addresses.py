@@ -20,6 +20,8 @@ from acl.addresses import AddressError, parse_networks, parse_plain
         ("10.0.0.0/8", ["10.200.0.1"], ["11.0.0.1"]),
         ("2001:db8::*", ["2001:db8::5"], ["2001:db9::5", "192.0.2.1"]),
         ("2001:db8::1-20", ["2001:db8::20"], ["2001:db8::21"]),
+        ("1:2:3:4:5:6:7:*", ["1:2:3:4:5:6:7:8"], ["1:2:3:4:5:6:8:8"]),
+        ("*.*.*.1", ["10.0.0.1"], ["10.0.0.2", "", "a client", "10.0.0"]),
     ],
 )
 def test_a_rule_matches_its_addresses_and_no_others(text, inside, outside):
@@ -30,7 +32,16 @@ def test_a_rule_matches_its_addresses_and_no_others(text, inside, outside):
 
 @pytest.mark.parametrize(
     "text",
-    ["10.0", "10.0.0.256", "10.0.0.5-1", "10.0.0.{1", "host", "10.0.0.1,", "1.2.3.4.*"],
+    [
+        "10.0",
+        "10.x.*",
+        "10.0.0.256",
+        "10.0.0.5-1",
+        "10.0.0.{1",
+        "host",
+        "10.0.0.1,",
+        "1.2.3.4.*",
+    ],
 )
 def test_what_is_no_rule_is_refused(text):
     with pytest.raises(AddressError, match="allowed"):

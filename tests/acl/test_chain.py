@@ -27,14 +27,18 @@ class Scripted:
 
     def _answer(self, value):
         self.asked += 1
-        if isinstance(value, Exception):
-            raise value
-        if not self.later:
+
+        def say():
+            if isinstance(value, Exception):
+                raise value
             return value
+
+        if not self.later:
+            return say()
 
         async def wait():
             await asyncio.sleep(0)
-            return value
+            return say()
 
         return wait()
 
@@ -148,7 +152,10 @@ def test_all_needs_must_be_met(later):
 
 @pytest.mark.parametrize("later", [False, True])
 def test_a_hook_that_fails_refuses(later):
-    chain = chained(Scripted(opinion=ValueError("secret")), Scripted(opinion=YES))
+    chain = chained(
+        Scripted(opinion=ValueError("secret"), later=later),
+        Scripted(opinion=YES, later=later),
+    )
     with capture_logs() as logs:
         verdict = settled(chain.permit(ALICE, NEEDS, HERE, "r"))
     assert not verdict.allowed

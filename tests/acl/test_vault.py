@@ -38,3 +38,8 @@ def test_without_a_key_nothing_is_sealed():
     for work in (NoVault().seal, NoVault().unseal):
         with pytest.raises(VaultError, match="ROPEWAY_ACL_KEY"):
             work("hush")
+
+
+def test_without_a_key_there_is_no_vault():
+    with pytest.raises(VaultError, match="no key; make one with"):
+        FernetVault([])

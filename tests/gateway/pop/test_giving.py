@@ -335,3 +335,29 @@ async def test_a_filter_that_keeps_much_out_does_not_make_a_pop_wait(tmp_path: P
             exp="price > 5", exp_type="SQL92", poll_time=60_000
         )
         assert popped(await client.ask(header)).bodies == [b"wanted"]
+
+
+@looped
+async def test_what_is_not_wanted_in_order_is_passed_over_for_good(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        for tag in ("a", "a", "b"):
+            await rig.consumer.send(1, pairs={"TAGS": tag})
+        none = await rig.consumer.pop(exp="z", order=True)
+        assert none.frame.code == ResponseCode.POLLING_TIMEOUT
+        assert rig.committed() == 3
+        await rig.consumer.send(1, pairs={"TAGS": "z"})
+        assert (await rig.consumer.take(1, order=True)).offsets == [3]
+
+
+@looped
+async def test_a_reset_of_one_queue_leaves_the_others_as_they_are(tmp_path: Path):
+    async with rigged(tmp_path, queues=2) as rig:
+        for queue_id in (0, 1):
+            await rig.consumer.send(4, queue_id=queue_id)
+            await rig.consumer.take(2, queue_id=queue_id)
+        reset = ResetOffset(
+            group=GROUP, topic=TOPIC, queue_id=0, timestamp=0, offset=0, is_force=True
+        )
+        assert (await rig.consumer.client.ask(reset)).code == 0
+        assert (await rig.consumer.pop(queue_id=1)).offsets == [2, 3]
+        assert (await rig.consumer.pop(queue_id=0)).offsets == [0, 1, 2, 3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -126,9 +127,10 @@ async def test_a_group_without_retries_has_dead_letters_at_once(tmp_path: Path):
 
 
 @looped
+@pytest.mark.parametrize("at_once", [False, True], ids=["later", "at once"])
 @pytest.mark.parametrize("old", [False, True], ids=["in memory", "in the ledger"])
 async def test_what_cannot_be_stored_again_now_is_tried_again_later(
-    tmp_path: Path, monkeypatch, old
+    tmp_path: Path, monkeypatch, old, at_once
 ):
     async with rigged(tmp_path) as rig:
         await rig.app.node.topics.ensure_derived(RETRY_V1, 1)
@@ -140,7 +142,10 @@ async def test_what_cannot_be_stored_again_now_is_tried_again_later(
                 append(to, *more)
                 return
             refused.append(rig.clock())
-            raise LogBusyError("too much waits")
+            error = LogBusyError("too much waits")
+            if at_once:
+                raise error
+            asyncio.get_running_loop().call_soon(more[-1], -1, error)
 
         await rig.consumer.send(1)
         found = await rig.consumer.take(1)
@@ -201,12 +206,17 @@ async def test_what_nobody_can_have_any_more_is_dropped(
 @looped
 async def test_properties_that_leave_no_room_are_stored_without_notes(tmp_path: Path):
     async with rigged(tmp_path) as rig:
-        room = message.MAX_PROPERTIES_BYTES - 140
+        await rig.consumer.send(1, pairs={"user": "x"})
+        (short,) = await stored(rig, TOPIC)
+        room = message.MAX_PROPERTIES_BYTES - len(short.properties) + 1
         await rig.consumer.send(1, pairs={"user": "x" * room})
-        await rig.consumer.take(1)
+        await rig.consumer.take(2)
         await rig.pass_time_until_done(INVISIBLE_MS + 100)
-        (one,) = await stored(rig, RETRY_V1)
-        assert properties.parse(one.properties)["user"] == "x" * room
+        found = [
+            properties.parse(one.properties) for one in await stored(rig, RETRY_V1)
+        ]
+        assert [len(one["user"]) for one in found] == [1, room]
+        assert ["1ST_POP_TIME" in one for one in found] == [True, False]
 
 
 def test_a_retry_topic_is_that_of_its_group():

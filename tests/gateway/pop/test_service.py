@@ -248,13 +248,13 @@ async def test_what_is_being_stored_again_is_waited_for_at_an_orderly_stop(
         rig.pass_time(INVISIBLE_MS + 100)
         await until(lambda: held)
 
-        def write() -> None:
-            served.partitions[0] = true
-            for args in held:
-                true.append(*args)
-
-        asyncio.get_running_loop().call_later(0.05, write)
-        await rig.pop.give_up()
+        giving_up = asyncio.ensure_future(rig.pop.give_up())
+        await asyncio.wait({giving_up}, timeout=0.1)
+        assert not giving_up.done()
+        served.partitions[0] = true
+        for args in held:
+            true.append(*args)
+        await giving_up
         assert true.end == 1
     async with rigged(tmp_path, clock) as rig:
         assert (await rig.consumer.take(1)).bodies == [b"0"]

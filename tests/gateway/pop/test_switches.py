@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING
 
 from gateway.pop.switches import ENABLE, INIT, Switches
 from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.pop import Notification, NotificationReply
 from routing.embedded import EmbeddedRoutes
-from tests.gateway.pop.rig import INVISIBLE_MS, RETRY_V1, popped, rigged
+from tests.gateway.pop.rig import (
+    GROUP,
+    INVISIBLE_MS,
+    RETRY_V1,
+    TOPIC,
+    popped,
+    rigged,
+)
 from tests.remoting import looped, until
 
 if TYPE_CHECKING:
@@ -31,6 +39,11 @@ async def test_without_enable_nothing_is_handed_out_and_the_rest_goes_on(
         found = await rig.consumer.take(2)
         await turn(rig, ENABLE, "false")
         assert (await rig.consumer.pop()).frame.code == ResponseCode.POLLING_TIMEOUT
+        look = Notification(
+            consumer_group=GROUP, topic=TOPIC, queue_id=0, poll_time=0, born_time=0
+        )
+        answer = await rig.consumer.client.ask(look)
+        assert not answer.read(NotificationReply).has_msg
         waiting = rig.consumer.client.send(rig.consumer.header(poll_time=60_000))
         await until(lambda: len(rig.pop.lines) == 1)
         assert await rig.consumer.ack(found, 0) == 0

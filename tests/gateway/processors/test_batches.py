@@ -62,6 +62,11 @@ async def test_what_is_staged_is_seen_when_it_is_committed(tmp_path: Path) -> No
         (Stage(producer_id="a", topic="none", queue_id=0), ONE, "not exist"),
         (Stage(producer_id="a", topic="orders", queue_id=99), ONE, "queueId[99]"),
         (
+            Stage(producer_id="a", topic=names.SCHEDULE_TOPIC, queue_id=0),
+            ONE,
+            "sending message is forbidden",
+        ),
+        (
             CommitBatch(producer_id="sink", batch_id=-1),
             b'{"staged":{}}',
             "batchId is -1; allowed: 0 and more",

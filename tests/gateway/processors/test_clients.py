@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 from gateway.config import TopicsConfig
+from gateway.node.locks import QueueLocks
 from gateway.wire import bodies
 from gateway.wire.codes import ONE_WAY_FLAG, RequestCode, ResponseCode
 from gateway.wire.commands.clients import GetConsumerListByGroup, UnregisterClient
 from routing.api import Group
+from storage.api import LogUnavailableError
 from tests.captures import load
 from tests.remoting import Remoting, beat, connect, looped, running, sending, until
 
@@ -212,3 +215,34 @@ async def test_a_queue_is_locked_by_one_client_at_a_time(tmp_path: Path):
         await unlock("a", 0)
         assert await lock("b", 0) == [0]
         assert await lock("a", 0, 1) == [1]
+
+
+@looped
+@pytest.mark.parametrize("is_kept", [True, False])
+async def test_a_lock_is_told_when_whoever_takes_over_would_know_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_kept: bool
+):
+    async with running(tmp_path) as (_, client):
+        asked, goes_on = asyncio.Event(), asyncio.Event()
+
+        async def kept(_) -> None:
+            asked.set()
+            await goes_on.wait()
+            if not is_kept:
+                raise LogUnavailableError("not certain")
+
+        monkeypatch.setattr(QueueLocks, "shared", True)
+        monkeypatch.setattr(QueueLocks, "kept", kept)
+        body = b'{"consumerGroup":"g","clientId":"c","mqSet":' + QUEUES + b"}"
+        answering = client.send(RequestCode.LOCK_BATCH_MQ, body, fields={})
+        await asked.wait()
+        assert not client.answers
+        goes_on.set()
+        answer = await answering
+        if is_kept:
+            assert len(msgspec.json.decode(answer.body)["lockOKMQSet"]) == 1
+        else:
+            assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
+
+
+QUEUES = b'[{"topic":"orders","brokerName":"broker-0","queueId":0}]'

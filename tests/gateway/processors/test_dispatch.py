@@ -10,6 +10,7 @@ import pytest
 
 import gateway.processors.all  # noqa: F401 - registers every processor
 from gateway.config import Config
+from gateway.node.leadership import NoLeaderError
 from gateway.processors import dispatch
 from gateway.processors.context import LATER, Answer
 from gateway.processors.needs import KNOWN
@@ -18,7 +19,8 @@ from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.commands.offsets import GetMaxOffset, Offset
 from gateway.wire.frame import Envelope, FrameReader, decode_envelope
 from gateway.wire.header import ROWS
-from tests.remoting import looped
+from storage.api import LogError, LogUnavailableError, NotReadyError
+from tests.remoting import looped, until
 
 CODE = int(RequestCode.GET_MAX_OFFSET)
 FIELDS = msgspec.Raw(b'{"topic":"t","queueId":"0"}')
@@ -28,6 +30,7 @@ class Peer:
     """A connection that keeps answers."""
 
     address = "127.0.0.1:1"
+    forwarded = False
 
     def __init__(self) -> None:
         self.codes: list[int] = []
@@ -116,6 +119,83 @@ def test_an_unknown_request_is_an_answer():
     peer = Peer()
     dispatch.dispatch(Node(), peer, Envelope(31_337), b"")
     assert peer.codes == [ResponseCode.REQUEST_CODE_NOT_SUPPORTED]
+
+
+def test_a_body_that_is_too_long_for_its_request_is_an_answer():
+    peer, node = Peer(), Node()
+    body = bytes(node.config.requests.body_bytes + 1)
+    dispatch.dispatch(node, peer, Envelope(CODE, ext_fields=FIELDS), body)
+    assert peer.codes == [ResponseCode.INVALID_PARAMETER]
+
+
+class Log:
+    """A log whose topic is opened as a test says."""
+
+    def __init__(self, outcome: LogError | None, *, hangs: bool) -> None:
+        self._outcome = outcome
+        self._hangs = hangs
+        self.is_open = False
+
+    async def ready(self, topic: str) -> None:
+        assert topic == "t"
+        await asyncio.sleep(0)
+        if self._hangs:
+            await asyncio.Event().wait()
+        if self._outcome is not None:
+            raise self._outcome
+        self.is_open = True
+
+
+@looped
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(
+    ("outcome", "hangs", "code"),
+    [
+        (None, False, ResponseCode.SUCCESS),
+        (LogUnavailableError("no"), False, ResponseCode.SERVICE_NOT_AVAILABLE),
+        (None, True, ResponseCode.SERVICE_NOT_AVAILABLE),
+    ],
+    ids=["opens", "cannot be opened", "takes too long"],
+)
+async def test_a_request_whose_topic_is_shut_waits_until_it_is_open(
+    monkeypatch: pytest.MonkeyPatch, at_once, outcome, hangs, code
+):
+    monkeypatch.setattr(dispatch, "_OPEN_S", 0.01 if hangs else 60)
+    node, peer = Node(), Peer()
+    node.log = Log(outcome, hangs=hangs)
+
+    def process(*_):
+        if node.log.is_open:
+            return Offset(offset=1)
+        error = NotReadyError("t")
+        return raising(error) if at_once else later(error)
+
+    monkeypatch.setitem(dispatch.PROCESSORS, CODE, process)
+    dispatch.dispatch(node, peer, Envelope(CODE, ext_fields=FIELDS), b"")
+    await until(lambda: all(one.done() for one in node.tasks))
+    assert peer.codes == [code]
+
+
+@looped
+@pytest.mark.parametrize("who", ["us", "nobody"])
+async def test_a_request_waits_until_it_is_known_who_leads(
+    monkeypatch: pytest.MonkeyPatch, who
+):
+    async def settle(*, expected):
+        await asyncio.sleep(0)
+        assert not expected
+        if who == "nobody":
+            raise NoLeaderError("no node leads the broker")
+        node.leadership.leads = True
+
+    monkeypatch.setitem(dispatch.PROCESSORS, CODE, lambda *_: Offset(offset=1))
+    node, peer = Node(), Peer()
+    node.leadership = SimpleNamespace(leads=False, settle=settle)
+    node.topics = SimpleNamespace(follows=False)
+    dispatch.dispatch(node, peer, Envelope(CODE, ext_fields=FIELDS), b"")
+    await until(lambda: all(one.done() for one in node.tasks))
+    assert len(peer.codes) == 1
+    assert (peer.codes == [0]) == (who == "us")
 
 
 def test_what_a_node_answers_that_does_not_lead():

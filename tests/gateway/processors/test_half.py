@@ -70,6 +70,7 @@ async def test_both_ways_store_the_same_but_for_the_order_of_properties(
         "UNIQ_KEY\x01u\x02PGROUP\x01g",
         "UNIQ_KEY\x01u\x02PGROUP\x01g\x02TRAN_MSG\x01true",
         "UNIQ_KEY\x01u\x02TRAN_MSG\x01true\x02",
+        "KEYS\x01v\x02UNIQ_KEY\x01v\x02UNIQ_KEY\x01u\x02TRAN_MSG\x01true\x02PGROUP\x01g\x02",
         "TRAN_MSG\x01true\x02UNIQ_KEY\x01u\x02PGROUP\x01g\x02",
         (
             "CHECK_IMMUNITY_TIME_IN_SECONDS\x0160\x02TRAN_MSG\x01true\x02"

@@ -130,3 +130,11 @@ async def test_a_receipt_of_a_lite_topic_counts_there_alone(tmp_path: Path):
         assert await rig.ack(found, 0, "") != 0
         assert await rig.ack(found, 0, "a") == 0
         assert await rig.ack(found, 0, "a") == ResponseCode.NO_MESSAGE
+
+
+@looped
+@pytest.mark.parametrize("kind", ["OFFSET", "TAIL_N", "TIMESTAMP"])
+async def test_a_subscription_may_begin_at_nothing(tmp_path: Path, kind: str):
+    async with rigged(tmp_path) as rig:
+        option = OffsetOption(kind, 0)
+        assert await rig.sync(lite.PARTIAL_ADD, "a", option=option) == 0

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from gateway.config import TopicsConfig
+from gateway.config import ListenerConfig, TopicsConfig
 from gateway.wire import bodies
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.admin import CreateTopic, DeleteTopic
@@ -22,8 +22,16 @@ from gateway.wire.commands.namesrv_admin import (
     GetTopicsByCluster,
 )
 from routing import embedded
-from routing.api import Group
-from tests.remoting import Remoting, beat, looped, running, sending, two_running
+from routing.api import Broker, Group
+from tests.remoting import (
+    Remoting,
+    beat,
+    connect,
+    looped,
+    running,
+    sending,
+    two_running,
+)
 
 
 @looped
@@ -201,3 +209,27 @@ async def test_a_producer_that_asks_any_node_gets_no_queue_that_is_not_there(
         made = await second.ask(sending("orders", default_topic_queue_nums=1), b"two")
         assert made.code == ResponseCode.SUCCESS
         assert await found(first, "orders") == {"broker-0": 2, "broker-1": 2}
+
+
+@looped
+async def test_a_broker_with_fewer_listeners_is_told_by_its_last(tmp_path):
+    listeners = (ListenerConfig(port=0), ListenerConfig(port=0))
+    async with running(tmp_path, listeners=listeners) as (app, _):
+        other = Broker(
+            name="broker-9",
+            node="n",
+            cluster="DefaultCluster",
+            addresses=("127.0.0.1:1",),
+            pid=1,
+        )
+        await app.node.routes.put_broker(other)
+        async with connect(app.server.listeners[1]) as client:
+            info = await client.ask(GetBrokerClusterInfo())
+        cluster = bodies.decode(bodies.ClusterInfo, info.body)
+        told = {
+            name: one.broker_addrs for name, one in cluster.broker_addr_table.items()
+        }
+        assert told == {
+            "broker-0": {"0": app.server.listeners[1].advertised},
+            "broker-9": {"0": "127.0.0.1:1"},
+        }

@@ -11,7 +11,7 @@ import pytest
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.namesrv import GetAllTopicList
 from gateway.wire.commands.send import SendBatchMessage, SendReply
-from storage.api import LogUnavailableError, NoSuchPartitionError
+from storage.api import LogUnavailableError, NoSuchPartitionError, NotReadyError
 from tests.remoting import batch_of, looped, pulling, running, sending, until
 
 if TYPE_CHECKING:
@@ -111,3 +111,27 @@ async def test_a_topic_deleted_with_sends_in_flight_answers_each(tmp_path: Path)
         answers = await asyncio.gather(*futures)
         assert {one.code for one in answers} <= {0, ResponseCode.TOPIC_NOT_EXIST}
         assert (await client.ask(sending("orders"), b"x")).code == 0
+
+
+@looped
+@pytest.mark.parametrize("pairs", [{}, {"TIMER_DELAY_MS": "3600000"}])
+async def test_a_send_to_a_topic_that_is_shut_waits_until_it_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pairs: dict[str, str]
+):
+    async with running(tmp_path) as (app, client):
+        await client.ask(sending("orders"), b"x")
+        topic = app.node.timer.topic if pairs else app.node.topics.get("orders")
+        true = topic.partitions[0]
+        end = true.end
+        shut = Refusing(true, NotReadyError(topic.name), later=False)
+        topic.partitions[0] = shut
+
+        async def ready(name: str) -> None:
+            if name == topic.name:
+                topic.partitions[0] = true
+
+        monkeypatch.setattr(app.node.log, "ready", ready)
+        answer = await client.ask(sending("orders", pairs=pairs), b"x")
+        assert answer.code == 0
+        assert topic.partitions[0] is true
+        await until(lambda: true.end == end + 1)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import LogDamagedError
+from storage.api import LogDamagedError, LogUnavailableError
 from storage.file.catalog import Catalog, load, open_catalog
 
 if TYPE_CHECKING:
@@ -93,4 +95,45 @@ def test_what_the_disk_did_not_take_is_tried_again_and_what_it_has_is_not(
     assert len(synced) == 2
     catalog.sync()
     assert len(synced) == 2
+    catalog.close()
+
+
+def test_a_line_that_cannot_be_written_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, room = os.pwrite, 5
+
+    def short(descriptor: int, data: bytes, place: int) -> int:
+        nonlocal room
+        if not room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        data, room = data[:room], 0
+        return write(descriptor, data, place)
+
+    catalog = opened(tmp_path)
+    catalog.create("a", [0])
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", short)
+        with pytest.raises(LogUnavailableError, match=r"No space .*nothing was"):
+            catalog.create("b", [0])
+    assert catalog.topics == {"a": {0: 0}}
+    catalog.create("c", [0])
+    catalog.close()
+    catalog = opened(tmp_path)
+    assert catalog.topics == {"a": {0: 0}, "c": {0: 1}}
+    catalog.close()
+
+
+def test_a_line_that_is_written_in_two_parts_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.pwrite
+    catalog = opened(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", lambda fd, data, at: write(fd, data[:50], at))
+        catalog.create("a", [0])
+    catalog.create("b", [0])
+    catalog.close()
+    catalog = opened(tmp_path)
+    assert catalog.topics == {"a": {0: 0}, "b": {0: 1}}
     catalog.close()

@@ -270,3 +270,25 @@ def test_a_disk_that_does_not_let_segments_go_is_an_error_of_the_log(
         await log.close()
 
     asyncio.run(main())
+
+
+def test_no_room_for_another_segment_is_an_error_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    async def main() -> None:
+        clock = Clock()
+        settings = FileLogSettings(segment_bytes=1 << 16, retention_ms=1000)
+        log = open_log(tmp_path, settings, clock)
+        await log.create(TOPIC, [0])
+        await begin(log.partition(TOPIC, 0), record("a"))
+        with monkeypatch.context() as patch:
+            patch.setattr("storage.file.segment.create", full)
+            with pytest.raises(LogUnavailableError, match=r"begin a segment: .*No spa"):
+                await log.expire(clock.now_ms + 1001)
+        assert await begin(log.partition(TOPIC, 0), record("b")) == 1
+        await log.close()
+
+    asyncio.run(main())

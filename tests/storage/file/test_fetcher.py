@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING
+
+import pytest
 
 from storage.file.fetcher import AHEAD_BYTES, ColdError, fetch, read_ahead
 from storage.file.segment import Segment
@@ -35,3 +38,17 @@ def test_what_is_fetched_is_the_same_with_more_read_ahead(tmp_path: Path) -> Non
         descriptor, found = fetch(path, [(5, 3), (98, 4)], ahead_bytes)
         os.close(descriptor)
         assert found == {("file", 5, 3): b"\5\6\7", ("file", 98, 4): b"bc\0\0"}
+
+
+def test_a_disk_that_fails_leaves_no_file_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: int) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    (tmp_path / "file").write_bytes(b"x")
+    before = os.listdir("/proc/self/fd")  # noqa: PTH208 - a count
+    monkeypatch.setattr(os, "pread", broken)
+    with pytest.raises(OSError, match="Input/output"):
+        fetch(tmp_path / "file", [(0, 1)], 0)
+    assert len(os.listdir("/proc/self/fd")) == len(before)  # noqa: PTH208 - a count

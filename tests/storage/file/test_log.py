@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import LogError, LogLimitError, LogUnavailableError
+from storage.api import (
+    LogError,
+    LogLimitError,
+    LogUnavailableError,
+    LogUnfitError,
+    NoSuchPartitionError,
+)
 from storage.file import FileLog, FileLogSettings, open_log, verify
 from storage.file.log import now_ms
 from tests.contracts.log import TOPIC, LogContract, begin, read_all, record
@@ -119,6 +125,18 @@ def test_as_much_may_wait_as_is_allowed(tmp_path: Path) -> None:
         with pytest.raises(LogUnavailableError, match=r"busy: 1000 bytes .* 1000"):
             begin(partition, record(""))
         await asyncio.gather(*waiting)
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_entries_of_other_formats_are_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path)
+        with pytest.raises(LogUnfitError, match=r"entry format pulsar .* packed"):
+            await log.create(TOPIC, [0], entry_format="pulsar")
+        with pytest.raises(NoSuchPartitionError):
+            log.partition(TOPIC, 0)
         await log.close()
 
     asyncio.run(main())

@@ -196,3 +196,22 @@ def test_what_is_kept_is_no_word_in_the_log(tmp_path: Path) -> None:
         await offsets.close()
 
     asyncio.run(main())
+
+
+def test_what_is_forgotten_is_gone_from_the_file_an_interval_later(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        offsets = open_offsets(tmp_path, flush_interval_ms=1)
+        offsets.commit("g", "t", 0, 5)
+        await offsets.flush()
+        offsets.forget(group="g")
+        other = sqlite3.connect(tmp_path / "offsets.db")
+        async with asyncio.timeout(60):
+            select = "SELECT * FROM offsets"
+            while other.execute(select).fetchall():  # noqa: ASYNC110 - by a thread
+                await asyncio.sleep(0.001)
+        other.close()
+        await offsets.close()
+
+    asyncio.run(main())

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from typing import TYPE_CHECKING
 
-from storage.api import MAX_LOOKS, Filter
+import pytest
+
+from storage.api import MAX_LOOKS, Filter, LogUnavailableError
 from storage.file import FileLogSettings, open_log
 from tests.contracts.log import TOPIC, begin, read_all, record, texts
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 SETTINGS = FileLogSettings(segment_bytes=1 << 16, flush="sync")
 
@@ -150,5 +151,49 @@ def test_a_filter_is_shown_a_bounded_number_of_bytes(
         assert chunk.records == 0
         assert 2 <= chunk.next_offset <= 4
         await log.close()
+
+    asyncio.run(main())
+
+
+def test_a_disk_that_fails_is_an_error_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    async def main() -> None:
+        log = open_log(tmp_path, SETTINGS)
+        await log.create(TOPIC, [0])
+        for text in "abcdef":
+            await begin(log.partition(TOPIC, 0), record(text * 20_000))
+        await log.close()
+        log = open_log(tmp_path, SETTINGS)
+        partition = log.partition(TOPIC, 0)
+        with monkeypatch.context() as patch:
+            patch.setattr("storage.file.fetcher.fetch", broken)
+            with pytest.raises(LogUnavailableError, match=r"cannot read .*Input/outp"):
+                await partition.read(0, 1, 1)
+        assert (await partition.read(0, 1, 1)).records == 1
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_times_are_found_in_a_log_that_was_just_opened(tmp_path: Path) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path, SETTINGS)
+        await log.create(TOPIC, [0])
+        for number in range(6):
+            one = record("x" * 20_000)
+            await begin(log.partition(TOPIC, 0), one, store_ms=1000 + 10 * number)
+        await log.close()
+        for look in range(2):
+            forget_pages(tmp_path)
+            log = open_log(tmp_path, SETTINGS)
+            partition = log.partition(TOPIC, 0)
+            if look:
+                assert await partition.offset_at(1035) == 4
+            assert await partition.store_time(1) == 1010
+            await log.close()
 
     asyncio.run(main())

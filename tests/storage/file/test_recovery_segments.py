@@ -10,8 +10,10 @@ import pytest
 
 from storage.api import LogDamagedError
 from storage.file import FileLogSettings, open_log, verify
+from storage.file.block import ENTRY
+from storage.file.index import HEADER
 from storage.file.segment import bases, create
-from tests.contracts.log import TOPIC, begin, record
+from tests.contracts.log import TOPIC, begin, read_all, record
 from tests.storage.file.damage import SKIP, SMALL, fill, flip, places, reopen, unseal
 
 if TYPE_CHECKING:
@@ -246,6 +248,49 @@ def test_records_of_a_partition_that_is_forgotten_go_to_no_other(
         partition = log.partition("another", 0)
         assert (partition.first, partition.end) == (0, 0)
         assert await begin(partition, record("first")) == 0
+        await log.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("settings", [SMALL, SKIP], ids=["refuse", "skip"])
+def test_an_index_that_is_damaged_together_with_its_segment(
+    tmp_path: Path, settings: FileLogSettings
+) -> None:
+    blocks = fill(tmp_path, SMALL, *MANY)
+    first = segments(tmp_path)[0]
+    index = first.with_suffix(".index")
+    flip(index, index.stat().st_size - 1)
+    flip(first, places(first)[1] + 70)
+
+    async def main() -> None:
+        log = open_log(tmp_path, settings)
+        partition = log.partition(TOPIC, 0)
+        try:
+            if settings is SMALL:
+                with pytest.raises(LogDamagedError, match=f"{first}, place"):
+                    await partition.read(0, 1, 1)
+            else:
+                found = await read_all(partition)
+                assert found == flat([blocks[0], *blocks[2:]])
+        finally:
+            await log.close()
+
+    asyncio.run(main())
+
+
+def test_keys_are_found_where_an_index_lost_them(tmp_path: Path) -> None:
+    blocks = fill(tmp_path, SMALL, *MANY)
+    index = segments(tmp_path)[0].with_suffix(".index")
+    data = index.read_bytes()
+    fields = HEADER.unpack(data[: HEADER.size])
+    keys_at = HEADER.size + 16 * fields[4] + ENTRY.size * fields[9]
+    index.write_bytes(data[:keys_at].ljust(len(data), b"\0"))
+
+    async def main() -> None:
+        log = open_log(tmp_path, SMALL)
+        for word in blocks[0][:10]:
+            assert len(await log.query(TOPIC, f"key-{word}", 0, 9999, 9)) == 1
         await log.close()
 
     asyncio.run(main())

@@ -295,3 +295,33 @@ def test_a_flush_waits_for_what_is_on_its_way_to_the_disk(
         await log.close()
 
     asyncio.run(main())
+
+
+def test_a_flush_waits_for_no_more_than_what_came_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        log = await opened(tmp_path, "sync", wait_ms=TIMEOUT_S * 1000)
+        partition = log.partition(TOPIC, 0)
+        turns, write = threading.Semaphore(0), os.pwritev
+
+        def held(descriptor: int, pieces: Sequence[bytes], place: int) -> int:
+            turns.acquire(timeout=TIMEOUT_S)
+            return write(descriptor, pieces, place)
+
+        monkeypatch.setattr(os, "pwritev", held)
+        flushing = []
+        for _ in range(2):
+            begin(partition, record("waits"))
+            flushing.append(asyncio.ensure_future(log.flush()))
+            await asyncio.sleep(0)
+        turns.release()
+        await flushing[0]
+        assert partition.end == 1
+        assert not flushing[1].done()
+        turns.release()
+        await flushing[1]
+        assert partition.end == 2
+        await log.close()
+
+    asyncio.run(main())

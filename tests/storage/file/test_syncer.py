@@ -143,3 +143,20 @@ def test_who_waits_for_a_sync_may_give_up(
         os.close(segment.descriptor)
 
     asyncio.run(main())
+
+
+def test_a_segment_that_was_sealed_meanwhile_needs_no_sync(
+    tmp_path: Path, thread: ThreadPoolExecutor
+) -> None:
+    async def main() -> None:
+        syncer = Syncer(Journal(), thread, HOUR_MS, 0, pytest.fail)  # type: ignore[arg-type]
+        segment = written(tmp_path, 0)
+        syncer.note(segment)
+        os.close(segment.descriptor)
+        segment.descriptor = -1
+        await syncer.sync()
+        await asyncio.sleep(0)
+        assert syncer.durable == 100
+        syncer.stop()
+
+    asyncio.run(main())
