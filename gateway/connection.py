@@ -266,7 +266,9 @@ class Connection(Outgoing, asyncio.Protocol):
                 count = len(others)
             # Who is unknown has a turn for the request that makes it known.
             most = TURN_REQUESTS if self.known else 1
-            if not self._turns.sampling or self._begin_timed(frames, came):
+            if not self._turns.sampling or (
+                self._begin_timed(frames, came) and time.monotonic() < until
+            ):
                 self._begin(islice(frames, most), until)
         except FrameError as error:
             self._distrust(error)
