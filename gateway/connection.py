@@ -20,7 +20,7 @@ import structlog
 
 from acl.api import Channel, Source
 from gateway.node.calls import ClientAnswer
-from gateway.node.turns import HEARING_S, TURN_REQUESTS, Arrived
+from gateway.node.turns import HEARING_BYTE_S, HEARING_S, TURN_REQUESTS, Arrived
 from gateway.outgoing import Outgoing
 from gateway.processors.dispatch import dispatch
 from gateway.processors.late import refuse_sends
@@ -143,18 +143,19 @@ class Connection(Outgoing, asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes came: work on every request that is whole."""
         self.active = True
-        came = time.monotonic()
         try:
             frames = self._reader.feed(data)
             if self.share is not None:
                 self.share.charge(len(frames), len(data))
             turns = self._turns
             if self._waiting or self._paused or not turns.is_free():
+                began = time.monotonic()
                 self._keep(frames)
-                self._hearing_s += HEARING_S + time.monotonic() - came
+                self._hearing_s += HEARING_S + len(data) * HEARING_BYTE_S
+                self._hearing_s += time.monotonic() - began
                 return
             rest = iter(frames)
-            if not turns.sampling or self._begin_timed(rest, came):
+            if not turns.sampling or self._begin_timed(rest, time.monotonic()):
                 self._begin(rest, turns.tick_over_at)
             # After the log's write of what has just begun, which may answer it.
             self._outbox.expect()
