@@ -60,6 +60,7 @@ class Connection(Outgoing, asyncio.Protocol):
         "_turns",
         "_waiting",
         "_waiting_bytes",
+        "_waiting_count",
         "active",
         "address",
         "advertised",
@@ -97,7 +98,7 @@ class Connection(Outgoing, asyncio.Protocol):
         self._queued = False
         """Whether it will get a turn."""
         self._waiting: deque[Arrived] = deque()
-        self._waiting_bytes = 0
+        self._waiting_bytes = self._waiting_count = 0
         self._hearing_s = 0.0
         """What it took to hear it while others waited; it takes that from its turn."""
         self._draining = False
@@ -135,10 +136,9 @@ class Connection(Outgoing, asyncio.Protocol):
         """Somebody is known by a request: it may send more from now on."""
         self._reader.became_known()
         if principal is not None:
-            waiting = self.waiting
-            self.flow.waiting -= waiting
+            self.flow.waiting -= self._waiting_count
             self.flow = self._turns.flow(principal)
-            self.flow.waiting += waiting
+            self.flow.waiting += self._waiting_count
 
     def data_received(self, data: bytes) -> None:
         """Bytes came: work on every request that is whole."""
@@ -225,12 +225,13 @@ class Connection(Outgoing, asyncio.Protocol):
 
     def _count_waiting(self, count: int, size: int) -> None:
         self._waiting_bytes += size
+        self._waiting_count += count
         self.flow.waiting += count
         self._turns.waiting += count
         self._turns.waiting_bytes += size
 
     def _forget_waiting(self) -> None:
-        self._count_waiting(-self.waiting, -self._waiting_bytes)
+        self._count_waiting(-self._waiting_count, -self._waiting_bytes)
         self._waiting.clear()
 
     def _queue(self) -> None:
