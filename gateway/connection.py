@@ -20,7 +20,7 @@ import structlog
 
 from acl.api import Channel, Source
 from gateway.node.calls import ClientAnswer
-from gateway.node.turns import HEARING_S, TURN_REQUESTS, Arrived
+from gateway.node.turns import HEARING_BYTE_S, HEARING_S, TURN_REQUESTS, Arrived
 from gateway.outgoing import Outgoing
 from gateway.processors.dispatch import dispatch
 from gateway.processors.late import refuse_sends
@@ -62,6 +62,7 @@ class Connection(Outgoing, asyncio.Protocol):
         "_turns",
         "_waiting",
         "_waiting_bytes",
+        "_waiting_count",
         "active",
         "address",
         "advertised",
@@ -99,7 +100,7 @@ class Connection(Outgoing, asyncio.Protocol):
         self._queued = False
         """Whether it will get a turn."""
         self._waiting: deque[Arrived] = deque()
-        self._waiting_bytes = 0
+        self._waiting_bytes = self._waiting_count = 0
         self._hearing_s = 0.0
         """What it took to hear it while others waited; it takes that from its turn."""
         self._draining = False
@@ -141,26 +142,26 @@ class Connection(Outgoing, asyncio.Protocol):
         """Somebody is known by a request: it may send more from now on."""
         self._reader.became_known()
         if principal is not None:
-            waiting = self.waiting
-            self.flow.waiting -= waiting
+            self.flow.waiting -= self._waiting_count
             self.flow = self._turns.flow(principal)
-            self.flow.waiting += waiting
+            self.flow.waiting += self._waiting_count
 
     def data_received(self, data: bytes) -> None:
         """Bytes came: work on every request that is whole."""
         self.active = True
-        came = time.monotonic()
         try:
             frames = self._reader.feed(data)
             if self.share is not None:
                 self.share.charge(len(frames), len(data))
             turns = self._turns
             if self._waiting or self._paused or not turns.is_free():
+                began = time.monotonic()
                 self._keep(frames)
-                self._hearing_s += HEARING_S + time.monotonic() - came
+                self._hearing_s += HEARING_S + len(data) * HEARING_BYTE_S
+                self._hearing_s += time.monotonic() - began
                 return
             rest = iter(frames)
-            if not turns.sampling or self._begin_timed(rest, came):
+            if not turns.sampling or self._begin_timed(rest, time.monotonic()):
                 self._begin(rest, turns.tick_over_at)
             # After the log's write of what has just begun, which may answer it.
             self._outbox.expect()
@@ -230,12 +231,13 @@ class Connection(Outgoing, asyncio.Protocol):
 
     def _count_waiting(self, count: int, size: int) -> None:
         self._waiting_bytes += size
+        self._waiting_count += count
         self.flow.waiting += count
         self._turns.waiting += count
         self._turns.waiting_bytes += size
 
     def _forget_waiting(self) -> None:
-        self._count_waiting(-self.waiting, -self._waiting_bytes)
+        self._count_waiting(-self._waiting_count, -self._waiting_bytes)
         self._waiting.clear()
 
     def _queue(self) -> None:
@@ -272,7 +274,9 @@ class Connection(Outgoing, asyncio.Protocol):
                 count = len(others)
             # Who is unknown has a turn for the request that makes it known.
             most = TURN_REQUESTS if self.known else 1
-            if not self._turns.sampling or self._begin_timed(frames, came):
+            if not self._turns.sampling or (
+                self._begin_timed(frames, came) and time.monotonic() < until
+            ):
                 self._begin(islice(frames, most), until)
         except FrameError as error:
             self._distrust(error)

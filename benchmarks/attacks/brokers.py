@@ -114,19 +114,21 @@ def _nested(_: Target, __: int) -> Iterator[bytes]:
     return many(PREFIX.pack(4 + len(text), len(text)) + text)
 
 
-def _batch(size: int) -> bytes:
-    entry = struct.pack(">iiiii", 23, 0, 0, 0, 1) + b"x" + struct.pack(">h", 0)
-    return entry * size
+def _batch(size: int, pairs: dict[str, str]) -> bytes:
+    text = dump(pairs).encode()
+    front = struct.pack(">iiiii", 23 + len(text), 0, 0, 0, 1)
+    return (front + b"x" + struct.pack(">h", len(text)) + text) * size
 
 
 def _batches(target: Target, _: int) -> Iterator[bytes]:
-    return many(target.request(send(batch=True), _batch(16_384)))
+    return many(
+        target.request(send(batch=True), _batch(16_384, {"UNIQ_KEY": "7F" * 16}))
+    )
 
 
 def _careful(target: Target, _: int) -> Iterator[bytes]:
-    # With a field that it does not know, a send goes the long way.
-    delayed = send(batch=True, queue_id=1, properties=dump({"WAIT": "false"}))
-    return many(target.request(delayed, _batch(16_384)))
+    # Without keys of their own, messages go the long way.
+    return many(target.request(send(batch=True), _batch(8192, {})))
 
 
 def _properties(target: Target, _: int) -> Iterator[bytes]:

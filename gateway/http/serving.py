@@ -25,7 +25,7 @@ from gateway.http.replies import reply
 from gateway.http.sessions import Sessions
 from gateway.http.state import OF_REQUEST, SESSIONS, STATE, State
 from gateway.http.static import FILES, HEADERS
-from gateway.http.visits import Runner, in_turn
+from gateway.http.visits import MAX_BODY_BYTES, Runner, in_turn
 from gateway.server import bind
 from gateway.tls import node_context
 from gateway.wire import host_port
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-MAX_BODY_BYTES = 64 * 1024
 _CLOSE_S = 1.0
 _STATUSES = (
     (TopicNotFoundError, 404),

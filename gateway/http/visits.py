@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import structlog
 from aiohttp import web
 
+from gateway.http.replies import reply
 from gateway.wire import host_port
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 FLOW = "page"
+MAX_BODY_BYTES = 64 * 1024
 KEEPALIVE_S = 75.0
 """How long a connection stays that asks for nothing more, as with nginx."""
 LINGER_S = 1.0
@@ -73,6 +75,7 @@ class Visit(asyncio.Protocol):
         self._refuses = False
         """Whether what speaks HTTP takes nothing for now."""
         self._answering = 0
+        self._is_deaf = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Somebody has connected."""
@@ -116,6 +119,8 @@ class Visit(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes came: parse them at once, or when it is this connection's turn."""
+        if self._is_deaf:
+            return
         if not self._answering and self._timer is None:
             self._await_request()
         self._kept += data
@@ -150,7 +155,7 @@ class Visit(asyncio.Protocol):
     def _read_or_not(self) -> None:
         if self._inner is None or self._transport.is_closing():
             return
-        if self._refuses or self._queued or self._kept:
+        if self._is_deaf or self._refuses or self._queued or self._kept:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
@@ -160,6 +165,12 @@ class Visit(asyncio.Protocol):
         self._refuses = refuses
         if self._kept and not refuses:
             self._queue()
+        self._read_or_not()
+
+    def hear_no_more(self) -> None:
+        """Read nothing more: the rest of a body that nobody wants."""
+        self._is_deaf = True
+        self._kept = b""
         self._read_or_not()
 
     # -- time
@@ -261,6 +272,12 @@ async def in_turn(request: web.Request, handler: Any) -> web.StreamResponse:
         return cast("web.StreamResponse", await handler(request))
     visit.began()
     try:
+        size = request.content_length or 0
+        if size > MAX_BODY_BYTES or "Transfer-Encoding" in request.headers:
+            visit.hear_no_more()
+            came = f"body of {size} bytes" if size else "body of unknown length"
+            sentence = f"{came}; allowed: {MAX_BODY_BYTES}, with Content-Length"
+            return reply({"error": sentence}, status=413)
         await visit.slices.pause()
         return cast("web.StreamResponse", await handler(request))
     finally:

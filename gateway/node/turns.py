@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 TURN_REQUESTS = 16
 HEARING_S = 50e-6
 """What the network and the loop do for each time that a connection is heard."""
+HEARING_BYTE_S = 1e-9
+"""And for each byte, until it is cut into requests."""
 _TURN_S = 0.002
 """A turn ends after so long, too, whatever requests it began."""
 

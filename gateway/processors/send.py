@@ -327,6 +327,8 @@ def _batch_with_care(
     """Make the records of a batch with a message that is not plain, or refuse it."""
     node = context.node
     peer = context.peer
+    # Each takes several times as long as a plain one.
+    check_batch(context.body, node.config.requests.batch_messages // 2)
     records = []
     first = topic.partitions[queue_id].next_offset
     for offset, entry in enumerate(decode_batch(context.body), first):

@@ -17,6 +17,7 @@ from gateway.wire.commands.namesrv import GetAllTopicList
 from gateway.wire.commands.send import SendReply
 from gateway.wire.frame import encode_frame
 from gateway.wire.header import to_fields
+from tests.guarded import ALICE, allow, ask, guarded
 from tests.remoting import beat, connect, looped, pulling, running, sending, until
 
 if TYPE_CHECKING:
@@ -90,6 +91,78 @@ async def test_nobody_has_more_turns_by_having_more_connections():
     Asking("single", turns, 2, taken, "single")
     await until(lambda: len(taken) == 10)
     assert taken[:4] == ["many0", "single", "many1", "single"]
+
+
+@looped
+async def test_long_work_waits_for_turns_while_others_do():
+    turns = Turns(LimitsConfig(), Log(), Leadership())
+    slices = turns.slices("long")
+    # Nobody waits: no pause.
+    await asyncio.wait_for(slices.pause(), 20)
+    taken: list[str] = []
+    Asking("one", turns, 3, taken, "short")
+
+    async def work() -> None:
+        for _ in range(3):
+            await slices.pause()
+            taken.append("long")
+            # Its turn is over.
+            slices._until = 0.0
+
+    await asyncio.wait_for(work(), 20)
+    assert taken.index("long") > taken.index("one")
+    await until(lambda: taken.count("one") == 3)
+    # One that gave up while it waited takes no turn.
+    turns.is_free()
+    Asking("two", turns, 1, taken, "short")
+    waiting = asyncio.create_task(turns.slices("gone").pause())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await until(turns.is_free)
+
+
+@looped
+async def test_large_requests_are_few_and_one_of_each_flow():
+    turns = Turns(LimitsConfig(), Log(), Leadership())
+    mine, also_mine, other = (turns.slices(one) for one in ("a", "a", "b"))
+    await mine.begin_large()
+    second = asyncio.create_task(also_mine.begin_large())
+    await asyncio.wait_for(other.begin_large(), 20)
+    assert not second.done()
+    mine.end_large()
+    await asyncio.wait_for(second, 20)
+    others = [turns.slices(name) for name in "cd"]
+    for one in others:
+        await asyncio.wait_for(one.begin_large(), 20)
+    fifth = asyncio.create_task(turns.slices("e").begin_large())
+    await asyncio.sleep(0)
+    assert not fifth.done()
+    # Who gives up leaves its place.
+    fifth.cancel()
+    await asyncio.wait([fifth])
+    also_mine.end_large()
+    await asyncio.wait_for(turns.slices("e").begin_large(), 20)
+
+
+@looped
+async def test_who_is_unknown_is_not_refused_for_what_others_of_its_address_send(
+    tmp_path: Path,
+):
+    async with guarded(tmp_path, allow("Topic:*", "Pub")) as (app, _):
+        turns, listener = app.node.turns, app.server.listeners[0]
+        async with connect(listener) as client:
+            # As if very much waited that somebody else has sent from here.
+            flow = turns.flow("127.0.0.1")
+            flow.waiting += 100_000_000
+            turns._free, turns.tick_over_at = False, 1e-9
+            sent = asyncio.create_task(ask(client, ALICE, sending("orders"), b"x"))
+            await until(
+                lambda: sent.done() or any(one.waiting for one in listener.connections)
+            )
+            assert not sent.done()
+            flow.waiting -= 100_000_000
+            turns._tick()
+            assert (await sent).code == 0
 
 
 @looped
