@@ -57,6 +57,7 @@ FIRST = [
     NODES_ON_PULSAR,
     "tests/system/test_pulsar_cluster.py",
     "tests/system/test_attacks.py",
+    "tests/benchmarks/test_hostile.py",
     "tests/system/test_differential_grpc.py",
     "tests/system/test_differential.py",
     "tests/system/test_pulsar_client.py",

@@ -1,4 +1,4 @@
-"""Every attack, for a second: nobody waits long, memory is bounded, and all goes on.
+"""Every attack, for half a second: nobody waits long, and all goes on.
 
 The bounds are far above what is aimed at, which `python -m benchmarks.hostile` shows:
 CPU time and memory do not depend on what else the machine does, but their worst case
@@ -34,7 +34,7 @@ MOST_MIB = 400
 def test_no_attack_stops_who_sends_a_message_now_and_then(
     tmp_path: Path, attack: Attack, by: str
 ):
-    found = hostile.measure(attack, by, 1.0, tmp_path)
+    found = hostile.measure(attack, by, 0.5, tmp_path)
     assert found.cpu_ms
     assert found.cpu_ms[-1] < MOST_CPU_MS
     assert found.more_mib < MOST_MIB

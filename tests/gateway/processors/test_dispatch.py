@@ -11,6 +11,7 @@ import pytest
 import gateway.processors.all  # noqa: F401 - registers every processor
 from gateway.config import Config
 from gateway.node.leadership import NoLeaderError
+from gateway.node.turns import Slices
 from gateway.processors import dispatch
 from gateway.processors.context import LATER, Answer
 from gateway.processors.needs import KNOWN
@@ -30,6 +31,7 @@ class Peer:
     """A connection that keeps answers."""
 
     address = "127.0.0.1:1"
+    source = SimpleNamespace(address="127.0.0.1")
     forwarded = False
 
     def __init__(self) -> None:
@@ -49,7 +51,10 @@ class Node:
         self.forwarder = SimpleNamespace(others={})
         self.guard = None
         self.config = Config()
-        self.turns = SimpleNamespace(is_free=lambda: True)
+        self.turns = SimpleNamespace(is_free=lambda: True, slices=self.slices)
+
+    def slices(self, _):
+        return Slices(self.turns, None)
 
     def spawn(self, work):
         self.tasks.append(asyncio.get_running_loop().create_task(work))
@@ -233,6 +238,7 @@ def test_what_a_node_answers_that_does_not_lead():
         "ROPEWAY_NODE_STATUS",
         "ROPEWAY_STEP_BACK",
         "ROPEWAY_EXPLAIN_ACCESS",
+        "ROPEWAY_NOTE_RESEND",
     }
     anywhere = {RequestCode(code).name for code in dispatch.ANYWHERE}
     assert anywhere == of_connections | of_routes | of_nodes

@@ -113,6 +113,7 @@ def test_our_own_requests_are_where_rocketmq_has_none() -> None:
         "ROPEWAY_SET_QUOTA": 20030,
         "ROPEWAY_DELETE_QUOTA": 20031,
         "ROPEWAY_LIST_QUOTAS": 20032,
+        "ROPEWAY_NOTE_RESEND": 20033,
     }
     assert not set(own.values()) & set(OF_ROCKETMQ["requests"].values())
 

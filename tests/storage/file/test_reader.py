@@ -118,10 +118,11 @@ def test_what_was_asked_about_is_not_asked_again_when_the_rest_is_cold(
     asyncio.run(main())
 
 
-def test_what_the_kernel_has_in_memory_is_read_at_once(tmp_path: Path) -> None:
+def test_what_the_kernel_has_in_memory_is_read_at_once(disk_path: Path) -> None:
     async def main() -> None:
         log = open_log(
-            tmp_path, FileLogSettings(segment_bytes=1 << 16, flush="sync", tail_bytes=0)
+            disk_path,
+            FileLogSettings(segment_bytes=1 << 16, flush="sync", tail_bytes=0),
         )
         await log.create(TOPIC, [0])
         partition = log.partition(TOPIC, 0)
