@@ -36,7 +36,7 @@ from ropeway.client.errors import (
     TopicNotFoundError,
 )
 from ropeway.client.lags import read_spans
-from ropeway.client.received import read_all
+from ropeway.client.received import read_answer
 from ropeway.client.routes import MASTER_ID
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class Console(Admin):
         )
         if response.code != ResponseCode.SUCCESS:
             return None
-        (message,) = read_all(response.body, broker)
+        (message,) = await read_answer(response.body, broker)
         return message
 
     async def replay(self, group: str, dead: ReceivedMessage) -> None:

@@ -93,13 +93,15 @@ class Slices:
     Args:
         turns: Who else waits.
         flow: Whose work it is.
+        size_bytes: What it keeps in memory meanwhile.
     """
 
-    __slots__ = ("_expected_s", "_turns", "_until", "_waits", "flow")
+    __slots__ = ("_expected_s", "_size_bytes", "_turns", "_until", "_waits", "flow")
 
-    def __init__(self, turns: Turns, flow: Flow) -> None:
+    def __init__(self, turns: Turns, flow: Flow, size_bytes: int = 0) -> None:
         self._turns = turns
         self.flow = flow
+        self._size_bytes = size_bytes
         self._until = self._expected_s = 0.0
         self._waits: asyncio.Future[None]
 
@@ -114,7 +116,11 @@ class Slices:
         self._expected_s = expected_s
         self._waits = asyncio.get_running_loop().create_future()
         self._turns.join(self)
-        await self._waits
+        self._turns.waiting_bytes += self._size_bytes
+        try:
+            await self._waits
+        finally:
+            self._turns.waiting_bytes -= self._size_bytes
 
     async def begin_large(self) -> None:
         """Wait until few are at work on something large, and none of this flow."""
@@ -177,7 +183,7 @@ class Turns:
         self.waiting = 0
         """Requests that wait, on all connections."""
         self.waiting_bytes = 0
-        """Their bytes."""
+        """Their bytes, and those of requests whose work pauses."""
 
     @property
     def full(self) -> bool:
@@ -214,9 +220,9 @@ class Turns:
             self._begin_tick()
         self._free = False
 
-    def slices(self, whose: Principal | str) -> Slices:
+    def slices(self, whose: Principal | str, size_bytes: int = 0) -> Slices:
         """What long work for a principal, or an address, is done in."""
-        return Slices(self, self.flow(whose))
+        return Slices(self, self.flow(whose), size_bytes)
 
     def owe(self, seconds: float) -> None:
         """A turn that was given takes its time later, behind this tick."""

@@ -183,7 +183,7 @@ class Context(msgspec.Struct, gc=False):
     def slices(self) -> Slices:
         """What work that takes long is done in."""
         whose = self.principal or self.peer.source.address
-        return self.node.turns.slices(whose)
+        return self.node.turns.slices(whose, len(self.body))
 
     def timed(self) -> None:
         """A request that is timed is answered now."""

@@ -91,14 +91,11 @@ class Metadata:
                 isolation_level=None,
                 check_same_thread=False,
             )
-            self._file.execute("PRAGMA journal_mode = WAL")
-            # What they say was put or merged has to hold when the copies of it go.
-            self._file.execute("PRAGMA synchronous = FULL")
-            (version,) = self._file.execute("PRAGMA user_version").fetchone()
-            if not version:
-                self._file.executescript(
-                    f"BEGIN; {_TABLES} PRAGMA user_version = {VERSION}; COMMIT;"
-                )
+            try:
+                version = self._prepare()
+            except sqlite3.Error:
+                self._file.close()
+                raise
         except (sqlite3.Error, OSError) as error:
             raise LogUnavailableError(
                 f"cannot use {self.path}: {error}; it may be deleted while no node "
@@ -110,6 +107,18 @@ class Metadata:
                 f"{self.path} has format {version}; this program reads up to "
                 f"{VERSION}: use a newer one"
             )
+
+    def _prepare(self) -> int:
+        """Make the tables where there are none; the format's version."""
+        self._file.execute("PRAGMA journal_mode = WAL")
+        # What they say was put or merged has to hold when the copies of it go.
+        self._file.execute("PRAGMA synchronous = FULL")
+        (version,) = self._file.execute("PRAGMA user_version").fetchone()
+        if not version:
+            self._file.executescript(
+                f"BEGIN; {_TABLES} PRAGMA user_version = {VERSION}; COMMIT;"
+            )
+        return int(version)
 
     def close(self) -> None:
         """Give up the file."""

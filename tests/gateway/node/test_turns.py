@@ -122,6 +122,18 @@ async def test_long_work_waits_for_turns_while_others_do():
 
 
 @looped
+async def test_what_long_work_keeps_counts_as_waiting_while_it_pauses():
+    turns = Turns(LimitsConfig(waiting_bytes=100), Log(), Leadership())
+    Asking("one", turns, 1_000_000, [], "short")
+    pausing = [asyncio.create_task(turns.slices("long", 60).pause()) for _ in range(2)]
+    await asyncio.sleep(0)
+    assert turns.full
+    pausing[0].cancel()
+    await asyncio.wait_for(pausing[1], 20)
+    assert turns.waiting_bytes == 0
+
+
+@looped
 async def test_large_requests_are_few_and_one_of_each_flow():
     turns = Turns(LimitsConfig(), Log(), Leadership())
     mine, also_mine, other = (turns.slices(one) for one in ("a", "a", "b"))
