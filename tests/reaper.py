@@ -22,7 +22,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.builds import cache
 from tests.reaper_process import DONE
 
 VARIABLES = ("ROPEWAY_TEST_RUN", "ROPEWAY_TEST_WORKER")
@@ -47,6 +46,9 @@ def pytest_configure(config: pytest.Config) -> None:
         # Not in pytest's own folders, which other users cannot enter: tests are some.
         temporary = tempfile.mkdtemp(prefix="ropeway-tests-")
         Path(temporary).chmod(0o711)
+        # Not above: pytest rewrites the assertions of plugins that nobody imported.
+        from tests.builds import cache
+
         cache().mkdir(parents=True, exist_ok=True)
         os.environ[ON_DISK] = tempfile.mkdtemp(prefix="ropeway-tests-", dir=cache())
         os.environ["TMPDIR"] = tempfile.tempdir = temporary

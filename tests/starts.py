@@ -15,10 +15,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import pytest
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -86,7 +86,9 @@ def _lines() -> list[str]:
     return Path(os.environ[FILE]).read_text().splitlines()
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
+    """Behind `reaper`, which says where files of the run are."""
     if not hasattr(config, "workerinput"):
         handle, name = tempfile.mkstemp(prefix="ropeway-starts-")
         os.close(handle)
