@@ -62,10 +62,13 @@ class Run:
         mine = {key: value for key, value in os.environ.items() if key not in VARIABLES}
         for name in [one for one in mine if one.startswith("PYTEST_")]:
             del mine[name]
+        plugins = ("-p", "tests.reaper", "-p", "tests.starts", "-p", "no:cacheprovider")
         self.process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "pytest", "-p", "tests.reaper", "-q"),
-                *("-p", "no:cacheprovider", *options, str(folder)),
+                # Who runs tests in the background of a shell has them ignore it.
+                *("env", "--default-signal=INT"),
+                *(sys.executable, "-m", "pytest", "-q", *plugins),
+                *(*options, str(folder)),
             ],
             cwd=folder,
             stdout=subprocess.DEVNULL,

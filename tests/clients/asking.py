@@ -6,7 +6,9 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from gateway.wire.commands.admin import GetConsumeStats
+import msgspec
+
+from gateway.wire.commands.admin import GetConsumerConnectionList, GetConsumeStats
 from tests.remoting import Frame, Remoting
 
 if TYPE_CHECKING:
@@ -35,6 +37,15 @@ def lag(server: Server, group: str, topic: str) -> int:
     answer = ask(server, GetConsumeStats(consumer_group=group, topic=topic))
     assert answer.code == 0, answer.remark
     return sum(end - done for end, done in progress(answer.body))
+
+
+def tags(server: Server, group: str, topic: str) -> list[str]:
+    """The tags that a group wants of a topic, as the server knows it."""
+    answer = ask(server, GetConsumerConnectionList(consumer_group=group))
+    assert answer.code == 0, answer.remark
+    table = msgspec.json.decode(answer.body)["subscriptionTable"]
+    found: list[str] = table[topic]["tagsSet"]
+    return found
 
 
 def progress(body: bytes) -> list[tuple[int, int]]:

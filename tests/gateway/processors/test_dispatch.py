@@ -53,7 +53,7 @@ class Node:
         self.config = Config()
         self.turns = SimpleNamespace(is_free=lambda: True, slices=self.slices)
 
-    def slices(self, _):
+    def slices(self, *_):
         return Slices(self.turns, None)
 
     def spawn(self, work):
