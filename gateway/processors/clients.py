@@ -109,13 +109,12 @@ async def _register(
     consumer: bodies.ConsumerData, client_id: str, context: Context
 ) -> None:
     node = context.node
-    group = await creating.ensure_group(context, consumer.group_name)
-    if group is None:
-        raise Refusal(
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            names.group_complaint(consumer.group_name)
-            or f"subscription group not exist, {consumer.group_name:.200}",
-        )
+    group = await creating.ensure_group(
+        context,
+        consumer.group_name,
+        names.group_complaint(consumer.group_name)
+        or f"subscription group not exist, {consumer.group_name:.200}",
+    )
     # Slaves know of clients too, so that they need not come again after a take-over;
     # what is made for them, the master makes.
     if (
@@ -217,11 +216,11 @@ def lock_queues(
 async def _ensure_group_and_lock(
     asked: bodies.LockBatchBody, context: Context
 ) -> Answer:
-    if await creating.ensure_group(context, asked.consumer_group) is None:
-        raise Refusal(
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"subscription group not exist, {asked.consumer_group:.200}",
-        )
+    await creating.ensure_group(
+        context,
+        asked.consumer_group,
+        f"subscription group not exist, {asked.consumer_group:.200}",
+    )
     answer = _lock(asked, context)
     return answer if isinstance(answer, Answer) else await answer
 

@@ -7,36 +7,31 @@ from typing import TYPE_CHECKING
 
 from gateway.node.creations import GROUP, TOPIC, maker_of
 from gateway.processors.changes import group_state, topic_state
+from gateway.processors.context import Refusal
 from gateway.processors.recording import note
+from gateway.wire.codes import ResponseCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from gateway.node.served_topic import ServedTopic
     from gateway.processors.context import Context
     from routing.api import Group
 
 
-@contextmanager
-def topic(context: Context, name: str) -> Iterator[None]:
-    """Count a topic that may be made meanwhile, if it is.
+def topic(context: Context, name: str) -> AbstractContextManager[None]:
+    """Count a topic that may be created within the block, if it is.
 
     Raises:
-        TooManyError: There are too many.
+        TooManyError: There are too many; raised on entry.
     """
-    with _counted(context, TOPIC, name, context.node.routes.topics):
-        yield
+    return _counted(context, TOPIC, name, context.node.routes.topics)
 
 
-@contextmanager
-def group(context: Context, name: str) -> Iterator[None]:
-    """Count a group that may be made meanwhile, if it is.
-
-    Raises:
-        TooManyError: There are too many.
-    """
-    with _counted(context, GROUP, name, context.node.routes.groups):
-        yield
+def group(context: Context, name: str) -> AbstractContextManager[None]:
+    """Count a group that may be created within the block, likewise."""
+    return _counted(context, GROUP, name, context.node.routes.groups)
 
 
 @contextmanager
@@ -60,7 +55,7 @@ def _counted(
 async def auto_create(
     context: Context, name: str, default_topic: str, queues: int
 ) -> ServedTopic | None:
-    """As `Topics.auto_create`, of a topic that is counted and written down."""
+    """Create a topic as `Topics.auto_create` does, counted and audited."""
     node = context.node
 
     def made(topic: ServedTopic) -> None:
@@ -70,8 +65,18 @@ async def auto_create(
         return await node.topics.auto_create(name, default_topic, queues, made)
 
 
-async def ensure_group(context: Context, name: str) -> Group | None:
-    """As `Groups.ensure`, of a group that is counted and written down."""
+async def ensure_group(context: Context, name: str, remark: str) -> Group:
+    """Return a group's set-up; create it, counted and audited, where it is missing.
+
+    Args:
+        context: The request that needs it.
+        name: The group's.
+        remark: What the client is told where it is not to be created.
+
+    Raises:
+        Refusal: It is not there, and is not to be created.
+        TooManyError: There are too many.
+    """
     node = context.node
 
     def made(group: Group) -> None:
@@ -80,4 +85,7 @@ async def ensure_group(context: Context, name: str) -> Group | None:
     if found := node.groups.get(name):
         return found
     with group(context, name):
-        return await node.groups.ensure(name, made)
+        created = await node.groups.ensure(name, made)
+    if created is None:
+        raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+    return created

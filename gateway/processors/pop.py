@@ -71,18 +71,9 @@ async def _ensure_group_and_pop(
 
 
 async def ensure_group(context: Context, name: str) -> Group:
-    """The set-up of a group, made where that is allowed.
-
-    Raises:
-        Refusal: There is none.
-    """
-    group = await creating.ensure_group(context, name)
-    if group is None:
-        raise Refusal(
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"subscription group [{name:.200}] does not exist",
-        )
-    return group
+    """As `creating.ensure_group`, with the remark of RocketMQ's pulls and pops."""
+    remark = f"subscription group [{name:.200}] does not exist"
+    return await creating.ensure_group(context, name, remark)
 
 
 def check(context: Context, name: str, queue_id: int, group: Group) -> ServedTopic:

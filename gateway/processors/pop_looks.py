@@ -32,21 +32,16 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from gateway.node.served_topic import ServedTopic
-    from routing.api import Group
 
 log = structlog.get_logger(__name__)
 
 _FOUND, _EMPTY = "FOUND", "NO_MESSAGE_IN_QUEUE"
 
 
-async def _group(context: Context, name: str) -> Group:
-    return context.node.groups.get(name) or await pop.ensure_group(context, name)
-
-
 @handles(PeekMessage, on_popped(SUB, GET))
 async def peek_message(request: PeekMessage, context: Context) -> Answer:
     """Show the next messages, and leave them to whoever pops."""
-    group = await _group(context, request.consumer_group)
+    group = await pop.ensure_group(context, request.consumer_group)
     pop.check(context, request.topic, request.queue_id, group)
     if not 0 < request.max_msg_nums <= pop.MAX_COUNT:
         raise Refusal(
@@ -83,7 +78,7 @@ async def notification(
     request: Notification, context: Context
 ) -> NotificationReply | Later:
     """Say whether a pop would find something; wait until one would."""
-    group = await _group(context, request.consumer_group)
+    group = await pop.ensure_group(context, request.consumer_group)
     topic = pop.check(context, request.topic, request.queue_id, group)
     wanted = Wanted(
         group.name,
@@ -153,7 +148,7 @@ class _Watch:
 @handles(PollingInfo, on_popped(SUB, GET))
 async def polling_info(request: PollingInfo, context: Context) -> PollingInfoReply:
     """Say how many pops of a group wait at a queue."""
-    group = await _group(context, request.consumer_group)
+    group = await pop.ensure_group(context, request.consumer_group)
     pop.check(context, request.topic, request.queue_id, group)
     count = context.node.pop.lines.count(group.name, request.topic, request.queue_id)
     return PollingInfoReply(polling_num=count)

@@ -75,11 +75,8 @@ def pull_message(
 async def _ensure_group_and_pull(
     request: PullMessage, context: Context
 ) -> Answer | Later:
-    if await creating.ensure_group(context, request.consumer_group) is None:
-        raise Refusal(
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"subscription group [{request.consumer_group:.200}] does not exist",
-        )
+    remark = f"subscription group [{request.consumer_group:.200}] does not exist"
+    await creating.ensure_group(context, request.consumer_group, remark)
     result = pull_message(request, context)
     return result if isinstance(result, (Answer, Later)) else await result
 

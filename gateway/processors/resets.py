@@ -120,11 +120,7 @@ async def clone_offsets(request: CloneGroupOffset, context: Context) -> Answer:
     """Have one group go on where another one is."""
     node = context.node
     source, target = request.src_group, request.dest_group
-    if await creating.ensure_group(context, target) is None:
-        raise Refusal(
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"Group {target:.200} does not exist",
-        )
+    await creating.ensure_group(context, target, f"Group {target:.200} does not exist")
     names = [request.topic] if request.topic else node.offsets.topics(source)
     connected = node.clients.consumer_group(source)
     for name in names:

@@ -121,13 +121,8 @@ async def dead_letters_if_exhausted(
 
 
 async def _group(context: Context, name: str) -> Group:
-    group = await creating.ensure_group(context, name)
-    if group is None:
-        raise Refusal(
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"subscription group not exist, {name:.200}",
-        )
-    return group
+    remark = f"subscription group not exist, {name:.200}"
+    return await creating.ensure_group(context, name, remark)
 
 
 async def _dead_letters(context: Context, group: str) -> ServedTopic:
