@@ -114,7 +114,7 @@ class Audit:
         }
 
     def attempt(self, event: str, **values: str | None) -> None:
-        """Write that something was refused, or that somebody signed in or out."""
+        """Write that something was refused, or a sign-in or sign-out: see `Auditor`."""
         if claimed := values.get("claimed"):
             values["claimed"] = abridged(claimed)
         if self._attempts.take(self._clock()):
@@ -131,17 +131,9 @@ class Audit:
         *,
         failure: str = "",
     ) -> None:
-        """Write that something was changed, or that a change failed.
+        """Write that something was changed, or that a change failed: see `Auditor`.
 
-        Args:
-            request: What was asked.
-            principal: Who asked; None where nobody has to say who it is.
-            source: From where; None for what the node does by its configuration.
-            resource: What was to be changed.
-            before: How it was, as what JSON has; None: it was not there.
-            after: How it is now, likewise.
-            failure: Why it failed; the rest says how far it came. What failed and
-                changed nothing counts as a refusal does.
+        A change that failed and changed nothing counts as a refusal does.
         """
         budget = self._attempts
         if not failure or before != after:

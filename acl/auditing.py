@@ -50,5 +50,6 @@ class Auditor(Protocol):
             resource: What was to be changed.
             before: How it was, as what JSON has; None: it was not there.
             after: How it is now, likewise.
-            failure: Why it failed; empty where it did not.
+            failure: Why it failed; the rest says how far it came. Empty where it did
+                not fail.
         """

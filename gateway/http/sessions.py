@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from acl import api
 from gateway.http.attempts import Attempts
 from gateway.http.params import RefusedError
+from gateway.node.owners import is_same
 from gateway.wire.codes import ROPEWAY_VERSION
 from gateway.wire.signing import signed_values
 from ropeway.client.credentials import Credentials, signed
@@ -45,11 +46,6 @@ class Session(NamedTuple):
     user: OnBehalf
     state: State
     until_s: float
-
-    @property
-    def of(self) -> tuple[str, str] | None:
-        """Whose it is: the hook and the name, whatever else changes of a principal."""
-        return _name(self.user.principal)
 
 
 class Sessions:
@@ -219,18 +215,17 @@ class Sessions:
             RefusedError: There are too many of others.
         """
         await self._close_old()
-        name = _name(principal)
-        own = [token for token, one in self._open.items() if one.of == name]
+        own = [
+            token
+            for token, one in self._open.items()
+            if is_same(one.user.principal, principal)
+        ]
         for token in own[: max(0, len(own) - MOST_OF_ONE + 1)]:
             await self.close(token, "too many sessions of one principal")
         if len(self._open) >= MOST:
             raise RefusedError(
                 f"{MOST} sessions are open; allowed: {MOST}. Try again later", 503
             )
-
-
-def _name(principal: Principal | None) -> tuple[str, str] | None:
-    return None if principal is None else (principal.hook, principal.name)
 
 
 def _proof(credentials: Credentials) -> api.Credentials:
