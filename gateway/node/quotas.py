@@ -17,7 +17,7 @@ import structlog
 
 from gateway.config import QuotaConfig
 from gateway.node.accounts import Account
-from gateway.wire.commands.quotas import Quota
+from gateway.wire.commands.quotas import COLD_FORGET_S, COLD_WINDOW_S, Quota
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -243,16 +243,12 @@ class Quotas:
             return
         now_ms = self._now_ms()
         old = self.cold_reads.get(group)
-        if old is None or now_ms - old.last_ms > _FORGET_MS:
+        if old is None or now_ms - old.last_ms > COLD_FORGET_S * 1000:
             old = ColdRead(now_ms, now_ms, 0)
-        is_same = now_ms // _WINDOW_MS == old.last_ms // _WINDOW_MS
+        window_ms = COLD_WINDOW_S * 1000
+        is_same = now_ms // window_ms == old.last_ms // window_ms
         before = old.size_bytes if is_same else 0
         self.cold_reads[group] = ColdRead(old.since_ms, now_ms, before + size_bytes)
-
-
-_WINDOW_MS = 5_000
-_FORGET_MS = 60_000
-"""ColdDataCgCtrService.cgColdAccResideTimeoutMills, RocketMQ 5.5.0."""
 
 
 def _read(key: Key, text: str) -> Quota:

@@ -16,6 +16,7 @@ from gateway.node.quotas import GROUP, Key
 from gateway.wire import bodies, recall
 from gateway.wire.access_bodies import AclInfo
 from gateway.wire.codes import RequestCode as Code
+from gateway.wire.commands.quotas import cold_lines
 from routing.api import Group, Topic
 
 if TYPE_CHECKING:
@@ -193,10 +194,8 @@ def _quota(kind: str, name: str, context: Context) -> dict[str, Any]:
 
 
 def _cold(_: Any, context: Context) -> dict[str, Any]:
-    lines = context.body.decode(errors="replace").splitlines()
-    groups = [line.partition("=")[0].strip() for line in lines if line.strip()]
     found: dict[str, Any] = {}
-    for group in groups:
+    for group, _value in cold_lines(context.body):
         found |= _quota(GROUP, group, context)
     return found
 

@@ -20,6 +20,7 @@ from gateway.processors.needs import GET, UPDATE, on_cluster
 from gateway.wire import bodies
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.quotas import (
+    COLD_FORGET_S,
     COLD_WINDOW_S,
     ColdDataFlow,
     ColdReads,
@@ -32,13 +33,13 @@ from gateway.wire.commands.quotas import (
     RemoveColdDataFlowCtrConfig,
     SetQuota,
     UpdateColdDataFlowCtrConfig,
+    cold_lines,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _COMPLAINTS = {TOPIC: names.topic_complaint, GROUP: names.group_complaint}
-_LATELY_MS = 60_000
 
 
 @handles(SetQuota, on_cluster(UPDATE), anywhere=True)
@@ -110,15 +111,12 @@ async def limit_cold_reads(_: UpdateColdDataFlowCtrConfig, context: Context) -> 
 
 
 def cold_limits(body: bytes) -> Iterator[tuple[str, int]]:
-    """Groups with their thresholds, in Java's properties form.
+    """Read groups and their thresholds, in bytes.
 
     Raises:
-        Refusal: A threshold is none.
+        Refusal: A threshold is not a whole number above 0.
     """
-    for line in body.decode(errors="replace").splitlines():
-        name, _, value = (part.strip() for part in line.partition("="))
-        if not name or name.startswith("#"):
-            continue
+    for name, value in cold_lines(body):
         if not (value.isascii() and value.isdecimal() and 0 < int(value) < 2**53):
             raise _bad(
                 f"threshold of {name:.200} is {value!r:.40}; allowed: a whole number "
@@ -149,7 +147,7 @@ async def get_cold_reads(_: GetColdDataFlowCtrInfo, context: Context) -> Answer:
             one.last_ms,
         )
         for group, one in quotas.cold_reads.items()
-        if now - one.last_ms < _LATELY_MS
+        if now - one.last_ms < COLD_FORGET_S * 1000
     }
     config = {
         key.name: quota.cold_bytes_per_s * COLD_WINDOW_S

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
@@ -10,9 +10,15 @@ from gateway.wire.bodies import Body
 from gateway.wire.codes import RequestCode
 from gateway.wire.header import Header, request
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 Rate = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 COLD_WINDOW_S = 5
 """RocketMQ's thresholds are bytes in so many seconds: ColdDataCgCtrService.run."""
+COLD_FORGET_S = 60
+"""A group without cold reads for so long is forgotten:
+ColdDataCgCtrService.cgColdAccResideTimeoutMills, RocketMQ 5.5.0."""
 
 
 class Quota(Body, frozen=True, omit_defaults=True):
@@ -80,6 +86,14 @@ class UpdateColdDataFlowCtrConfig(Header, frozen=True):
 
     Source: AdminBrokerProcessor.updateColdDataFlowCtrGroupConfig, RocketMQ 5.5.0.
     """
+
+
+def cold_lines(body: bytes) -> Iterator[tuple[str, str]]:
+    """Read groups and their thresholds, as texts, from lines of Java's properties."""
+    for line in body.decode(errors="replace").splitlines():
+        name, _, value = (part.strip() for part in line.partition("="))
+        if name and not name.startswith("#"):
+            yield name, value
 
 
 @request(RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG)

@@ -14,6 +14,7 @@ from gateway.wire.commands.quotas import (
     QuotaInfo,
     QuotaList,
     SetQuota,
+    cold_lines,
 )
 from gateway.wire.header import row_of, to_fields
 from tests.audited import audited, changes
@@ -132,3 +133,11 @@ def test_the_header_and_the_quota_have_the_same_limits():
         quota[name] = str(value)
     assert fields == quota
     assert row_of(SetQuota).code == RequestCode.ROPEWAY_SET_QUOTA
+
+
+def test_comments_and_empty_lines_name_no_group():
+    assert list(cold_lines(b"a=1\n# b=2\n\n c = 3 \nd\n")) == [
+        ("a", "1"),
+        ("c", "3"),
+        ("d", ""),
+    ]
