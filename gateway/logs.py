@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import structlog
 
+from gateway.node.accounts import Bucket
+
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor, WrappedLogger
 
@@ -82,21 +84,19 @@ class _Rate:
     """
 
     def __init__(self) -> None:
-        self._kinds: dict[object, tuple[float, float, int]] = {}
-        """Lines that each may write yet, when that was, and how many it left out."""
+        self._kinds: dict[object, tuple[Bucket, int]] = {}
+        """Lines that each may write yet, and how many it left out."""
 
     def _admit(self, kind: object) -> int | None:
         """How many were left out before this line; None where it is, too."""
         now_s = time.monotonic()
-        left, at_s, left_out = self._kinds.get(kind, (_BURST, now_s, 0))
-        left = min(_BURST, left + (now_s - at_s) * _PER_S)
-        if left < 1:
-            self._kinds[kind] = left, now_s, left_out + 1
-            return None
-        if kind not in self._kinds and len(self._kinds) >= _KINDS:
+        known = self._kinds.get(kind)
+        if known is None and len(self._kinds) >= _KINDS:
             del self._kinds[next(iter(self._kinds))]
-        self._kinds[kind] = left - 1, now_s, 0
-        return left_out
+        bucket, left_out = known or (Bucket(_PER_S, now_s, burst=_BURST), 0)
+        is_admitted = bucket.try_take(now_s)
+        self._kinds[kind] = bucket, 0 if is_admitted else left_out + 1
+        return left_out if is_admitted else None
 
     def limit(self, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
         """Drop a line of ours, or say how many of its kind were."""

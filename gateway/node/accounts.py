@@ -33,31 +33,41 @@ has gone is not seen while nothing is read of it."""
 
 
 class Bucket:
-    """Tokens that come at a rate, up to a second's worth, and may be overdrawn.
+    """A token bucket; it may be overdrawn.
 
     Args:
         rate: Tokens a second.
         now_s: The time.
+        burst: Tokens that it holds at most, and at first; None: a second's worth.
     """
 
-    __slots__ = ("_at_s", "_level", "_rate")
+    __slots__ = ("_at_s", "_burst", "_level", "_rate")
 
-    def __init__(self, rate: float, now_s: float) -> None:
-        self._rate = self._level = rate
+    def __init__(self, rate: float, now_s: float, burst: float | None = None) -> None:
+        self._rate = rate
+        self._burst = self._level = rate if burst is None else burst
         self._at_s = now_s
 
     def take(self, count: float, now_s: float) -> float:
         """Take tokens, there or not; seconds until the bucket is not overdrawn."""
         level = self._level + (now_s - self._at_s) * self._rate
-        level = min(level, self._rate) - count
+        level = min(level, self._burst) - count
         self._level = max(level, -MAX_DEBT_S * self._rate)
         self._at_s = now_s
         return max(0.0, -self._level / self._rate)
 
+    def try_take(self, now_s: float) -> bool:
+        """Take a token if there is one; whether there was."""
+        self.take(0, now_s)
+        if self._level < 1:
+            return False
+        self._level -= 1
+        return True
+
     def is_full(self, now_s: float) -> bool:
         """Whether nothing distinguishes it from a new one."""
         self.take(0, now_s)
-        return self._level == self._rate
+        return self._level == self._burst
 
 
 class Account:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from gateway.node.accounts import Bucket
 from gateway.wire import host_port
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ class Creations:
         self._most = {TOPIC: config.topics, GROUP: config.groups}
         self._per_hour = {TOPIC: config.topics_per_hour, GROUP: config.groups_per_hour}
         self._clock_s = clock_s
-        self._left: dict[tuple[str, str], tuple[float, float]] = {}
-        """How many each may make yet, and when that was."""
+        self._buckets: dict[tuple[str, str], Bucket] = {}
+        """How many each may make yet, by kind and maker."""
 
     def take(self, kind: str, maker: str, there: int) -> None:
         """Somebody is about to make one.
@@ -86,29 +87,25 @@ class Creations:
                 f"(creations.{kind}), more by superusers alone"
             )
         per_hour = self._per_hour[kind]
-        left = self._left_of(kind, maker)
-        if left < 1:
+        if not self._bucket(kind, maker).try_take(self._clock_s()):
             raise TooManyError(
                 f"{maker:.128} has made {per_hour} {kind} within an hour; allowed: "
                 f"{per_hour} (creations.{kind}_per_hour), more by superusers alone"
             )
-        self._put(kind, maker, left - 1)
 
     def give_back(self, kind: str, maker: str) -> None:
         """It was not made after all."""
-        self._put(kind, maker, self._left_of(kind, maker) + 1)
+        self._bucket(kind, maker).take(-1, self._clock_s())
 
-    def _left_of(self, kind: str, maker: str) -> float:
-        per_hour = self._per_hour[kind]
-        now_s = self._clock_s()
-        left, at_s = self._left.get((kind, maker), (per_hour, now_s))
-        return min(per_hour, left + (now_s - at_s) * per_hour / _HOUR_S)
-
-    def _put(self, kind: str, maker: str, left: float) -> None:
-        key = kind, maker
-        if key not in self._left and len(self._left) >= MOST_MAKERS:
-            del self._left[next(iter(self._left))]
-        self._left[key] = left, self._clock_s()
+    def _bucket(self, kind: str, maker: str) -> Bucket:
+        bucket = self._buckets.get((kind, maker))
+        if bucket is None:
+            if len(self._buckets) >= MOST_MAKERS:
+                del self._buckets[next(iter(self._buckets))]
+            most = self._per_hour[kind]
+            bucket = Bucket(most / _HOUR_S, self._clock_s(), burst=most)
+            self._buckets[kind, maker] = bucket
+        return bucket
 
 
 class Registrations:

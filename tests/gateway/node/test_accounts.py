@@ -22,6 +22,15 @@ def test_a_bucket_holds_a_second_and_may_be_overdrawn():
     assert bucket.take(11, 99.0) == pytest.approx(0.1)
 
 
+def test_a_bucket_gives_single_tokens_while_it_has_them():
+    bucket = Bucket(2, now_s=0.0, burst=3)
+    assert [bucket.try_take(0.0) for _ in range(4)] == [True, True, True, False]
+    assert [bucket.try_take(0.5) for _ in range(2)] == [True, False]
+    assert [bucket.try_take(60.0) for _ in range(4)] == [True, True, True, False]
+    bucket.take(-1, 60.0)
+    assert bucket.try_take(60.0)
+
+
 def test_nobody_pays_for_longer_than_some_minutes():
     bucket = Bucket(1, now_s=0.0)
     assert bucket.take(10**9, 0.0) == MAX_DEBT_S

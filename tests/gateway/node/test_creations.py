@@ -80,7 +80,7 @@ def test_who_is_remembered_is_bounded():
     counted, _ = made(topics_per_hour=1)
     for number in range(creations.MOST_MAKERS + 1):
         counted.take(TOPIC, str(number), 0)
-    assert len(counted._left) == creations.MOST_MAKERS
+    assert len(counted._buckets) == creations.MOST_MAKERS
     with pytest.raises(TooManyError):
         counted.take(TOPIC, "1", 0)
     counted.take(TOPIC, "0", 0)
