@@ -132,7 +132,7 @@ class Connection(Outgoing, asyncio.Protocol):
         if certificate := transport.get_extra_info("peercert"):
             self.source = msgspec.structs.replace(self.source, certificate=certificate)
         self.listener.joined(self)
-        self._reader = Reader(self.listener.visitors, self)
+        self._reader = Reader(self.listener.unauthenticated, self)
 
     def to_hold_back(self) -> Share:
         """What is not read while a quota is used up."""

@@ -54,7 +54,7 @@ class Listener:
         config: Where it listens, and what clients are told.
         sock: The socket.
         most_slow: Connections that may be slow at a time.
-        visitors: Which connections are known, of all listeners.
+        unauthenticated: Which connections are known, of all listeners.
 
     Raises:
         ServerError: The advertised host has no address, or is none to connect to.
@@ -65,10 +65,10 @@ class Listener:
         config: ListenerConfig,
         sock: socket.socket,
         most_slow: int,
-        visitors: Unauthenticated,
+        unauthenticated: Unauthenticated,
     ) -> None:
         self.socket = sock
-        self.visitors = visitors
+        self.unauthenticated = unauthenticated
         self.host, self.port = sock.getsockname()[:2]
         host = config.advertised_host or self.host
         if ipaddress.ip_address(_resolve(host)).is_unspecified:
@@ -93,7 +93,7 @@ class Listener:
     def left(self, connection: Connection) -> None:
         """A client's connection has ended."""
         self.connections.discard(connection)
-        self.visitors.left(connection)
+        self.unauthenticated.left(connection)
         self._slow.pop(connection, None)
 
     def slow(self, connection: Connection) -> None:

@@ -129,14 +129,14 @@ class Pipe(asyncio.Protocol):
         if certificate := transport.get_extra_info("peercert"):
             self.source = msgspec.structs.replace(self.source, certificate=certificate)
         self._pipes.open[self.name] = self
-        self.listener.visitors.joined(self)
+        self.listener.unauthenticated.joined(self)
         if self.share is not None:
             self.share.belongs_to(self)
         self._opening = asyncio.get_running_loop().create_task(self._open())
 
     def become_known(self, _principal: Principal | None) -> None:
         """Somebody was known by a call: it may send more."""
-        self.listener.visitors.became_known(self)
+        self.listener.unauthenticated.became_known(self)
 
     async def _open(self) -> None:
         assert self.transport is not None, "it is opened when it is connected"
@@ -179,7 +179,7 @@ class Pipe(asyncio.Protocol):
         self.closed = True
         self._pipes.open.pop(self.name, None)
         self._pipes.budget.leave(self)
-        self.listener.visitors.left(self)
+        self.listener.unauthenticated.left(self)
         if self.share is not None:
             self.share.leave()
         self._inner.close()

@@ -68,7 +68,9 @@ class Server:
             Quotas(quotas, by_principal=node.guard is not None) if quotas else None
         )
         self.turns = node.turns
-        self.visitors = Unauthenticated(node.config, is_guarded=node.guard is not None)
+        self.unauthenticated = Unauthenticated(
+            node.config, is_guarded=node.guard is not None
+        )
         """Who is known, and what unfinished requests hold."""
         self.listeners: list[Listener] = []
         self.http2: Accepting | None = None
@@ -87,7 +89,9 @@ class Server:
         """
         try:
             for config in self._node.config.listeners:
-                self.listeners.append(_listen(config, self._limits, self.visitors))
+                self.listeners.append(
+                    _listen(config, self._limits, self.unauthenticated)
+                )
         except ServerError:
             for listener in self.listeners:
                 listener.socket.close()
@@ -192,12 +196,12 @@ class Server:
         loop = asyncio.get_running_loop()
         idle_s = self._limits.idle_ms / 1000
         slow_s = self._limits.slow_reader_ms / 1000
-        late_s = self.visitors.limits.timeout_ms / 1000
+        late_s = self.unauthenticated.limits.timeout_ms / 1000
         next_idle = loop.time() + idle_s
         next_expiry = loop.time() + _EXPIRE_EVERY_S
         while True:
             await asyncio.sleep(min(_SWEEP_S, idle_s, slow_s, late_s))
-            self.visitors.close_late()
+            self.unauthenticated.close_late()
             for listener in self.listeners:
                 listener.close_slow(slow_s)
             if self._certificates is not None:
@@ -270,12 +274,12 @@ async def _until(done: Callable[[], bool], deadline: float) -> None:
 
 
 def _listen(
-    config: ListenerConfig, limits: LimitsConfig, visitors: Unauthenticated
+    config: ListenerConfig, limits: LimitsConfig, unauthenticated: Unauthenticated
 ) -> Listener:
     sock = bind(config.host, config.port)
     most_slow = max(1, limits.slow_readers_bytes // limits.write_buffer_bytes)
     try:
-        return Listener(config, sock, most_slow, visitors)
+        return Listener(config, sock, most_slow, unauthenticated)
     except ServerError:
         sock.close()
         raise

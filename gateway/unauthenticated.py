@@ -26,7 +26,7 @@ _COUNTED_BYTES = 4096
 """Less of a request is not counted: nearly every read ends within a small one."""
 
 
-class Visitor(Protocol):
+class ClientConnection(Protocol):
     """A client's connection, of whichever protocol."""
 
     address: str
@@ -51,7 +51,7 @@ class Unauthenticated:
         self.frame_bytes = config.limits.frame_bytes
         self.message_bytes = config.limits.message_bytes
         self._is_guarded = is_guarded
-        self._since: dict[Visitor, float] = {}
+        self._since: dict[ClientConnection, float] = {}
         """The one that has been unknown for longest comes first."""
         self.partial = Budget(self.requests.partial_bytes)
         """Unfinished requests of known connections."""
@@ -60,25 +60,25 @@ class Unauthenticated:
     def __len__(self) -> int:
         return len(self._since)
 
-    def joined(self, visitor: Visitor) -> None:
+    def joined(self, connection: ClientConnection) -> None:
         """A client has connected; of too many unknown ones the oldest has to go."""
-        visitor.known = not self._is_guarded
-        if visitor.known:
+        connection.known = not self._is_guarded
+        if connection.known:
             return
-        self._since[visitor] = time.monotonic()
+        self._since[connection] = time.monotonic()
         if len(self._since) > self.limits.connections:
             self._cut_off(next(iter(self._since)), "not authenticated, of too many")
 
-    def became_known(self, visitor: Visitor) -> None:
+    def became_known(self, connection: ClientConnection) -> None:
         """Somebody is: it may send as much as all who are known."""
-        visitor.known = True
-        self._since.pop(visitor, None)
+        connection.known = True
+        self._since.pop(connection, None)
 
-    def left(self, visitor: Visitor) -> None:
+    def left(self, connection: ClientConnection) -> None:
         """A connection has ended."""
-        self._since.pop(visitor, None)
-        self.unknown_partial.leave(visitor)
-        self.partial.leave(visitor)
+        self._since.pop(connection, None)
+        self.unknown_partial.leave(connection)
+        self.partial.leave(connection)
 
     def close_late(self) -> None:
         """Close connections that have been unknown for too long."""
@@ -89,35 +89,41 @@ class Unauthenticated:
                 return
             self._cut_off(oldest, "not authenticated in time")
 
-    def _cut_off(self, visitor: Visitor, reason: str) -> None:
-        log.info("connection closed", client=visitor.address, reason=reason)
-        self.left(visitor)
-        visitor.abort()
+    def _cut_off(self, connection: ClientConnection, reason: str) -> None:
+        log.info("connection closed", client=connection.address, reason=reason)
+        self.left(connection)
+        connection.abort()
 
 
 class Partial:
     """Counts what one connection holds of unfinished requests.
 
     Args:
-        visitors: All connections.
-        visitor: This one.
+        unauthenticated: All connections.
+        connection: This one.
     """
 
-    __slots__ = ("_budget", "_held_bytes", "_visitor", "_visitors")
+    __slots__ = ("_budget", "_connection", "_held_bytes", "_unauthenticated")
 
-    def __init__(self, visitors: Unauthenticated, visitor: Visitor) -> None:
-        self._visitors = visitors
-        self._visitor = visitor
+    def __init__(
+        self, unauthenticated: Unauthenticated, connection: ClientConnection
+    ) -> None:
+        self._unauthenticated = unauthenticated
+        self._connection = connection
         self._held_bytes = 0
-        self._budget = visitors.partial if visitor.known else visitors.unknown_partial
+        self._budget = (
+            unauthenticated.partial
+            if connection.known
+            else unauthenticated.unknown_partial
+        )
 
     def holds(self, size: int) -> None:
         """It holds so much now."""
         change, self._held_bytes = size - self._held_bytes, size
         if change > 0:
-            self._budget.hold(self._visitor, change)
+            self._budget.hold(self._connection, change)
         elif change:
-            self._budget.let_go(self._visitor, -change)
+            self._budget.let_go(self._connection, -change)
 
     def changed(self, change: int) -> None:
         """It holds so much more, or less."""
@@ -126,9 +132,9 @@ class Partial:
     def became_known(self) -> None:
         """Count it among those who are known."""
         held, self._held_bytes = self._held_bytes, 0
-        self._budget.leave(self._visitor)
-        self._visitors.became_known(self._visitor)
-        self._budget = self._visitors.partial
+        self._budget.leave(self._connection)
+        self._unauthenticated.became_known(self._connection)
+        self._budget = self._unauthenticated.partial
         self.holds(held)
 
 
@@ -136,22 +142,27 @@ class Reader(FrameReader):
     """Cuts the frames of one remoting connection, which may send what it is allowed to.
 
     Args:
-        visitors: All connections; the connection joins them.
-        visitor: Whose frames.
+        unauthenticated: All connections; the connection joins them.
+        connection: Whose frames.
     """
 
-    __slots__ = ("_counted", "_partial", "_visitors")
+    __slots__ = ("_counted", "_partial", "_unauthenticated")
 
-    def __init__(self, visitors: Unauthenticated, visitor: Visitor) -> None:
-        self._visitors = visitors
-        visitors.joined(visitor)
-        self._partial = Partial(visitors, visitor)
+    def __init__(
+        self, unauthenticated: Unauthenticated, connection: ClientConnection
+    ) -> None:
+        self._unauthenticated = unauthenticated
+        unauthenticated.joined(connection)
+        self._partial = Partial(unauthenticated, connection)
         self._counted = False
-        frame_bytes, header_bytes = visitors.frame_bytes, visitors.requests.header_bytes
-        if not visitor.known:
-            header_bytes = min(visitors.limits.header_bytes, header_bytes)
+        frame_bytes, header_bytes = (
+            unauthenticated.frame_bytes,
+            unauthenticated.requests.header_bytes,
+        )
+        if not connection.known:
+            header_bytes = min(unauthenticated.limits.header_bytes, header_bytes)
             # A producer may begin with its longest message.
-            frame_bytes = min(visitors.message_bytes + header_bytes, frame_bytes)
+            frame_bytes = min(unauthenticated.message_bytes + header_bytes, frame_bytes)
         super().__init__(frame_bytes, header_bytes)
 
     def _holds(self, size: int) -> None:
@@ -165,5 +176,5 @@ class Reader(FrameReader):
     def became_known(self) -> None:
         """Take what a known client may send."""
         self._partial.became_known()
-        self.max_frame_bytes = self._visitors.frame_bytes
-        self.max_header_bytes = self._visitors.requests.header_bytes
+        self.max_frame_bytes = self._unauthenticated.frame_bytes
+        self.max_header_bytes = self._unauthenticated.requests.header_bytes

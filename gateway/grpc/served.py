@@ -85,8 +85,8 @@ class Client(Connection):
         if certificate := transport.get_extra_info("peercert"):
             self.source = msgspec.structs.replace(self.source, certificate=certificate)
         self._clients.open[self._number] = self
-        self.listener.visitors.joined(self)
-        self.partial = Partial(self.listener.visitors, self)
+        self.listener.unauthenticated.joined(self)
+        self.partial = Partial(self.listener.unauthenticated, self)
         if self.share is not None:
             self.share.belongs_to(self)
         super().connection_made(transport)
@@ -135,7 +135,7 @@ class Client(Connection):
         """The client has gone."""
         super().connection_lost(error)
         self._clients.open.pop(self._number, None)
-        self.listener.visitors.left(self)
+        self.listener.unauthenticated.left(self)
         self._clients.budget.leave(self)
         if self.share is not None:
             self.share.leave()

@@ -16,6 +16,7 @@ from aiohttp import web
 from gateway.config import ConfigError
 from gateway.http import guard, health, signing_in
 from gateway.http.api import ROUTES
+from gateway.http.connections import MAX_BODY_BYTES, Runner, in_turn
 from gateway.http.console import Console, in_words
 from gateway.http.history import History
 from gateway.http.metrics import of_workers, page, text
@@ -25,7 +26,6 @@ from gateway.http.replies import reply
 from gateway.http.sessions import Sessions
 from gateway.http.state import OF_REQUEST, SESSIONS, STATE, State
 from gateway.http.static import FILES, HEADERS
-from gateway.http.visits import MAX_BODY_BYTES, Runner, in_turn
 from gateway.server import bind
 from gateway.tls import node_context
 from gateway.wire import host_port

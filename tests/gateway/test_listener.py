@@ -37,7 +37,7 @@ class Connection:
         self.done.append("flush")
 
 
-def visitors() -> Unauthenticated:
+def unauthenticated() -> Unauthenticated:
     return Unauthenticated(Config(), is_guarded=False)
 
 
@@ -61,7 +61,7 @@ def test_what_clients_are_told_and_what_ids_carry(
     bound: socket.socket, host, port, shown, packed
 ):
     config = ListenerConfig(advertised_host=host, advertised_port=port)
-    listener = Listener(config, bound, 9, visitors())
+    listener = Listener(config, bound, 9, unauthenticated())
     assert listener.advertised == shown
     assert listener.packed_advertised.hex() == packed
     assert listener.id_prefix == packed.upper().encode()
@@ -70,21 +70,21 @@ def test_what_clients_are_told_and_what_ids_carry(
 def test_its_own_address_is_told_where_no_other_is_given(bound: socket.socket):
     port = bound.getsockname()[1]
     assert (
-        Listener(ListenerConfig(), bound, 9, visitors()).advertised
+        Listener(ListenerConfig(), bound, 9, unauthenticated()).advertised
         == f"127.0.0.1:{port}"
     )
 
 
 def test_nobody_can_connect_to_every_address(bound: socket.socket):
     with pytest.raises(ServerError, match="needs advertised_host"):
-        Listener(ListenerConfig(advertised_host="0.0.0.0"), bound, 9, visitors())
+        Listener(ListenerConfig(advertised_host="0.0.0.0"), bound, 9, unauthenticated())
 
 
 @looped
 async def test_only_who_stays_behind_is_slow():
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
-        listener = Listener(ListenerConfig(), sock, 9, visitors())
+        listener = Listener(ListenerConfig(), sock, 9, unauthenticated())
         behind, recovered, again = Connection(), Connection(), Connection()
         for connection in (behind, recovered, again):
             listener.slow(connection)
@@ -104,7 +104,7 @@ async def test_only_who_stays_behind_is_slow():
 async def test_of_too_many_slow_ones_the_slowest_is_cut_off():
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
-        listener = Listener(ListenerConfig(), sock, 2, visitors())
+        listener = Listener(ListenerConfig(), sock, 2, unauthenticated())
         slowest, recovered, third, fourth = (Connection() for _ in range(4))
         for connection in (slowest, recovered):
             listener.slow(connection)
@@ -118,7 +118,7 @@ async def test_of_too_many_slow_ones_the_slowest_is_cut_off():
 
 
 def test_who_is_silent_for_a_whole_round_is_idle(bound: socket.socket):
-    listener = Listener(ListenerConfig(), bound, 9, visitors())
+    listener = Listener(ListenerConfig(), bound, 9, unauthenticated())
     silent, lively = Connection(), Connection()
     listener.joined(silent)
     listener.joined(lively)

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CLIENT = SimpleNamespace(
-    listener=SimpleNamespace(visitors=Unauthenticated(Config(), is_guarded=True)),
+    listener=SimpleNamespace(
+        unauthenticated=Unauthenticated(Config(), is_guarded=True)
+    ),
     address="127.0.0.1:1",
     packed_address=b"",
     source=Source("127.0.0.1", Channel.REMOTING),

@@ -27,7 +27,7 @@ CONFIG = Config(
 SEND = allow("Topic:*", "Pub")
 
 
-class Visitor:
+class Connection:
     """A connection that remembers that it was closed."""
 
     def __init__(self, address: str = "127.0.0.1:1") -> None:
@@ -41,57 +41,57 @@ def frame(header: int, body: int) -> bytes:
     return PREFIX.pack(4 + header + body, header) + bytes(header + body)
 
 
-def begin(visitors: Unauthenticated, size: int) -> tuple[Visitor, Reader]:
+def begin(unauthenticated: Unauthenticated, size: int) -> tuple[Connection, Reader]:
     """A connection that has sent so much of a request."""
-    visitor = Visitor()
-    reader = Reader(visitors, visitor)
+    connection = Connection()
+    reader = Reader(unauthenticated, connection)
     assert reader.feed(frame(0, MIB)[:size]) == []
-    return visitor, reader
+    return connection, reader
 
 
 def test_of_too_many_strangers_the_oldest_goes():
-    visitors = Unauthenticated(CONFIG, is_guarded=True)
-    all_of_them = [begin(visitors, 10)[0] for _ in range(4)]
+    unauthenticated = Unauthenticated(CONFIG, is_guarded=True)
+    all_of_them = [begin(unauthenticated, 10)[0] for _ in range(4)]
     assert [one.is_closed for one in all_of_them] == [True, False, False, False]
-    visitors.left(all_of_them[2])
-    assert not begin(visitors, 10)[0].is_closed
+    unauthenticated.left(all_of_them[2])
+    assert not begin(unauthenticated, 10)[0].is_closed
     assert [one.is_closed for one in all_of_them] == [True, False, False, False]
 
 
 def test_halves_of_requests_of_strangers_share_a_budget_of_their_own():
-    visitors = Unauthenticated(CONFIG, is_guarded=True)
-    known, reader = begin(visitors, 19_000)
+    unauthenticated = Unauthenticated(CONFIG, is_guarded=True)
+    known, reader = begin(unauthenticated, 19_000)
     reader.became_known()
-    slow, _ = begin(visitors, 12_000)
-    other, _ = begin(visitors, 12_000)
+    slow, _ = begin(unauthenticated, 12_000)
+    other, _ = begin(unauthenticated, 12_000)
     assert (known.is_closed, slow.is_closed, other.is_closed) == (False, True, False)
-    assert visitors.partial.used_bytes == 19_000
-    assert visitors.unknown_partial.used_bytes == 12_000
+    assert unauthenticated.partial.used_bytes == 19_000
+    assert unauthenticated.unknown_partial.used_bytes == 12_000
 
 
 def test_a_request_that_is_whole_is_not_counted_and_small_parts_neither():
-    visitors = Unauthenticated(CONFIG, is_guarded=True)
-    visitor = Visitor()
-    reader = Reader(visitors, visitor)
+    unauthenticated = Unauthenticated(CONFIG, is_guarded=True)
+    connection = Connection()
+    reader = Reader(unauthenticated, connection)
     data = frame(10, 9000)
     assert reader.feed(data[:5000]) == []
-    assert visitors.unknown_partial.used_bytes == 5000
+    assert unauthenticated.unknown_partial.used_bytes == 5000
     assert len(reader.feed(data[5000:] + data[:100])) == 1
-    assert visitors.unknown_partial.used_bytes == 0
+    assert unauthenticated.unknown_partial.used_bytes == 0
     assert reader.feed(data[100:6000]) == []
-    assert visitors.unknown_partial.used_bytes == 6000
-    visitors.left(visitor)
-    assert visitors.unknown_partial.used_bytes == 0
+    assert unauthenticated.unknown_partial.used_bytes == 6000
+    unauthenticated.left(connection)
+    assert unauthenticated.unknown_partial.used_bytes == 0
 
 
 def test_a_stranger_begins_with_a_whole_message_but_with_no_long_header():
-    visitors = Unauthenticated(Config(), is_guarded=True)
-    assert len(Reader(visitors, Visitor()).feed(frame(1000, 4 * MIB))) == 1
+    unauthenticated = Unauthenticated(Config(), is_guarded=True)
+    assert len(Reader(unauthenticated, Connection()).feed(frame(1000, 4 * MIB))) == 1
     with pytest.raises(FrameError, match="allowed: 65536"):
-        Reader(visitors, Visitor()).feed(frame(65_537, 0))
+        Reader(unauthenticated, Connection()).feed(frame(65_537, 0))
     with pytest.raises(FrameError, match="frame of 5242884 bytes; allowed: 4 to 42598"):
-        Reader(visitors, Visitor()).feed(frame(0, 5 * MIB)[:8])
-    known = Reader(visitors, Visitor())
+        Reader(unauthenticated, Connection()).feed(frame(0, 5 * MIB)[:8])
+    known = Reader(unauthenticated, Connection())
     known.became_known()
     assert len(known.feed(frame(250_000, 5 * MIB))) == 1
     with pytest.raises(FrameError, match="header of 262145 bytes; allowed: 262144"):
@@ -99,11 +99,11 @@ def test_a_stranger_begins_with_a_whole_message_but_with_no_long_header():
 
 
 def test_without_access_control_nobody_is_a_stranger():
-    visitors = Unauthenticated(CONFIG, is_guarded=False)
-    all_of_them = [begin(visitors, 15_000)[0] for _ in range(6)]
+    unauthenticated = Unauthenticated(CONFIG, is_guarded=False)
+    all_of_them = [begin(unauthenticated, 15_000)[0] for _ in range(6)]
     assert not any(one.is_closed for one in all_of_them)
     assert all(one.known for one in all_of_them)
-    assert len(visitors) == 0
+    assert len(unauthenticated) == 0
 
 
 @looped
@@ -111,7 +111,7 @@ async def test_who_stays_unknown_is_closed_in_time_and_who_is_known_stays(
     tmp_path: Path,
 ):
     async with guarded(tmp_path, SEND) as (app, client):
-        visitors = app.server.visitors
+        unauthenticated = app.server.unauthenticated
         async with AsyncExitStack() as stack:
             listener = app.server.listeners[0]
             silent, wrong = [
@@ -120,9 +120,9 @@ async def test_who_stays_unknown_is_closed_in_time_and_who_is_known_stays(
             assert (await ask(client, ALICE, sending("t"), b"x")).code == 0
             refused = await ask(wrong, ALICE, sending("t"), b"x", password="wrong-one")
             assert refused.code == ResponseCode.NO_PERMISSION
-            assert len(visitors) == 2
+            assert len(unauthenticated) == 2
             # As if so much time had passed; the sweep comes each second.
-            visitors.limits = UnauthenticatedConfig(timeout_ms=1)
+            unauthenticated.limits = UnauthenticatedConfig(timeout_ms=1)
             await silent.closed()
             await wrong.closed()
             assert client.is_open
@@ -136,7 +136,7 @@ async def test_a_connection_may_begin_with_the_longest_message(tmp_path: Path):
         async with connect(app.server.listeners[0]) as client:
             sent = await ask(client, ALICE, sending("t"), bytes(4 * MIB))
             assert sent.code == 0
-            assert len(app.server.visitors) == 1
+            assert len(app.server.unauthenticated) == 1
 
 
 @looped
@@ -145,7 +145,10 @@ async def test_halves_of_requests_of_strangers_stop_nobody_who_is_known(
 ):
     async with guarded(tmp_path, SEND) as (app, client):
         assert (await ask(client, ALICE, sending("t"), b"x")).code == 0
-        listener, budget = app.server.listeners[0], app.server.visitors.unknown_partial
+        listener, budget = (
+            app.server.listeners[0],
+            app.server.unauthenticated.unknown_partial,
+        )
         async with AsyncExitStack() as stack:
             halves = [
                 await stack.enter_async_context(connect(listener)) for _ in range(12)

@@ -234,7 +234,7 @@ async def test_a_deadline_ends_an_answer_that_is_not_taken(tmp_path: Path):
 @looped
 async def test_what_came_of_a_request_counts_until_it_is_whole(tmp_path: Path):
     async with calling(tmp_path) as (app, caller):
-        budget = app.server.visitors.partial
+        budget = app.server.unauthenticated.partial
         part = b"\0" + (5000).to_bytes(4, "big") + bytes(2000)
         caller.call(1, part, ends=False)
         await until(lambda: budget.used_bytes == len(part))

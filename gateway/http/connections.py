@@ -1,8 +1,8 @@
-"""Connections to the page: how many there are, how long they take, and their turns.
+"""Connections to the page: their number, their time-outs, and their turns.
 
-The page runs on the loop that serves brokers' clients, so all of its connections share
-the turns of one flow, and it has file descriptors for so many connections and no more:
-whatever comes here, who sends and receives messages is not kept out.
+The page runs on the event loop that serves RocketMQ clients. Its connections share the
+turns of one flow, and their number is limited, so it leaves event-loop time and file
+descriptors to those clients.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ MAX_BODY_BYTES = 64 * 1024
 KEEPALIVE_S = 75.0
 """How long a connection stays that asks for nothing more, as with nginx."""
 LINGER_S = 1.0
-"""How long a body is read on that nobody wants, so that the answer is read before."""
+"""How long a refused body is read on, so that the client reads the answer first."""
 _PIECE_BYTES = 4 * 1024
 """So much is parsed without a look at the clock: a few milliseconds at worst."""
 
 
-class Visits:
+class Connections:
     """All connections to the page.
 
     Args:
-        config: How many there may be, and how long they may take.
-        turns: Who else waits.
-        make: Makes what speaks HTTP on a connection.
+        config: Their greatest number, and their time-outs.
+        turns: The fair queue that they share with RocketMQ clients.
+        make: Creates aiohttp's protocol for a connection.
     """
 
     def __init__(
@@ -51,142 +51,145 @@ class Visits:
         self.turns = turns
         self.make = make
         self.flow = turns.flow(FLOW)
-        self.open: set[Visit] = set()
+        self.open: set[PageConnection] = set()
 
-    def __call__(self) -> Visit:
-        """A protocol for one more connection."""
-        return Visit(self)
+    def __call__(self) -> PageConnection:
+        """Create the protocol of one more connection."""
+        return PageConnection(self)
 
 
-class Visit(asyncio.Protocol):
-    """One connection: passes bytes on when it has a turn, and knows the time."""
+class PageConnection(asyncio.Protocol):
+    """One connection: gives bytes to aiohttp in its turns, and enforces time-outs."""
 
-    def __init__(self, visits: Visits) -> None:
-        self._visits = visits
-        self.flow = visits.flow
-        self.slices = visits.turns.slices(FLOW)
-        """What its answers are made in."""
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self.flow = connections.flow
+        self.slices = connections.turns.slices(FLOW)
+        """Its requests are worked on in these."""
         self._inner: asyncio.Protocol | None = None
         self._transport: asyncio.Transport
         self._timer: asyncio.TimerHandle | None = None
-        self._kept = b""
-        """What came, and is not parsed yet."""
-        self._queued = False
-        self._refuses = False
-        """Whether what speaks HTTP takes nothing for now."""
+        self._buffer = b""
+        """Received, and not parsed yet."""
+        self._is_queued = False
+        self._is_paused = False
+        """Whether aiohttp has paused reading."""
         self._answering = 0
-        self._is_deaf = False
+        self._is_discarding = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Somebody has connected."""
+        """Start serving, or close one connection too many."""
         self._transport = cast("asyncio.Transport", transport)
-        visits = self._visits
-        if len(visits.open) >= visits.config.connections:
+        connections = self._connections
+        if len(connections.open) >= connections.config.connections:
             log.info(
                 "connection refused",
                 reason="too many connections to the page",
-                allowed=visits.config.connections,
+                allowed=connections.config.connections,
             )
             self._transport.abort()
             return
-        visits.open.add(self)
-        self._inner = visits.make()
-        self._inner.connection_made(Line(self, self._transport))
+        connections.open.add(self)
+        self._inner = connections.make()
+        self._inner.connection_made(PageTransport(self, self._transport))
         self._await_request()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """It has ended."""
-        self._visits.open.discard(self)
+        """Forget the connection."""
+        self._connections.open.discard(self)
         self._stop_timer()
-        self._kept = b""
+        self._buffer = b""
         inner, self._inner = self._inner, None
         if inner is not None:
             inner.connection_lost(error)
 
     def eof_received(self) -> bool | None:
-        """Nothing more will come."""
+        """Tell aiohttp that the client sends nothing more."""
         return self._inner.eof_received() if self._inner is not None else None
 
     def pause_writing(self) -> None:
-        """It does not take what it is sent."""
+        """Tell aiohttp that the client reads too slowly."""
         if self._inner is not None:
             self._inner.pause_writing()
 
     def resume_writing(self) -> None:
-        """It has caught up."""
+        """Tell aiohttp that the client has caught up."""
         if self._inner is not None:
             self._inner.resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came: parse them at once, or when it is this connection's turn."""
-        if self._is_deaf:
+        """Parse bytes at once, or in this connection's turn."""
+        if self._is_discarding:
             return
         if not self._answering and self._timer is None:
             self._await_request()
-        self._kept += data
-        turns = self._visits.turns
-        if not self._queued and turns.is_free():
+        self._buffer += data
+        turns = self._connections.turns
+        if not self._is_queued and turns.is_free():
             self._parse(turns.tick_over_at)
         else:
             self._queue()
 
     def take_turn(self, _now: float, until: float) -> int:
-        """Parse what waited, until a time."""
-        self._queued = False
+        """Parse buffered bytes, until a time."""
+        self._is_queued = False
         self._parse(until)
         return 0
 
     def _parse(self, until: float) -> None:
-        while self._kept and self._inner is not None and not self._refuses:
-            piece, self._kept = self._kept[:_PIECE_BYTES], self._kept[_PIECE_BYTES:]
+        while self._buffer and self._inner is not None and not self._is_paused:
+            piece, self._buffer = (
+                self._buffer[:_PIECE_BYTES],
+                self._buffer[_PIECE_BYTES:],
+            )
             self._inner.data_received(piece)
             if time.monotonic() > until:
                 break
-        if self._kept and not self._refuses:
+        if self._buffer and not self._is_paused:
             self._queue()
-        self._read_or_not()
+        self._update_reading()
 
     def _queue(self) -> None:
-        if not self._queued and self._inner is not None:
-            self._queued = True
-            self._visits.turns.join(self)
-        self._read_or_not()
+        if not self._is_queued and self._inner is not None:
+            self._is_queued = True
+            self._connections.turns.join(self)
+        self._update_reading()
 
-    def _read_or_not(self) -> None:
+    def _update_reading(self) -> None:
         if self._inner is None or self._transport.is_closing():
             return
-        if self._is_deaf or self._refuses or self._queued or self._kept:
+        if self._is_discarding or self._is_paused or self._is_queued or self._buffer:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
 
-    def refuse(self, *, refuses: bool) -> None:
-        """Take nothing more for now, or again."""
-        self._refuses = refuses
-        if self._kept and not refuses:
+    def pause(self, *, is_paused: bool) -> None:
+        """Pause giving bytes to aiohttp, or go on."""
+        self._is_paused = is_paused
+        if self._buffer and not is_paused:
             self._queue()
-        self._read_or_not()
+        self._update_reading()
 
-    def hear_no_more(self) -> None:
-        """Read nothing more: the rest of a body that nobody wants."""
-        self._is_deaf = True
-        self._kept = b""
-        self._read_or_not()
+    def discard_body(self) -> None:
+        """Drop what came, and read nothing more: the body was refused."""
+        self._is_discarding = True
+        self._buffer = b""
+        self._update_reading()
 
     # -- time
 
     def began(self) -> None:
-        """A request's headers are whole."""
+        """Note that a request's headers are complete."""
         self._answering += 1
         self._stop_timer()
 
     def ended(self) -> None:
-        """A request is answered."""
+        """Note that a request is answered."""
         self._answering -= 1
 
     def _await_request(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(
-            self._visits.config.headers_ms / 1000, self._late
+            self._connections.config.headers_ms / 1000, self._time_out
         )
 
     def _stop_timer(self) -> None:
@@ -194,7 +197,7 @@ class Visit(asyncio.Protocol):
             self._timer.cancel()
             self._timer = None
 
-    def _late(self) -> None:
+    def _time_out(self) -> None:
         address = self._transport.get_extra_info("peername")
         log.info(
             "connection closed",
@@ -204,14 +207,16 @@ class Visit(asyncio.Protocol):
         self._transport.abort()
 
 
-class Line(asyncio.Transport):
-    """The transport as what speaks HTTP sees it: it says only if it wants to read."""
+class PageTransport(asyncio.Transport):
+    """The transport that aiohttp sees: pausing it pauses parsing, not the socket."""
 
-    def __init__(self, visit: Visit, transport: asyncio.Transport) -> None:
+    def __init__(
+        self, connection: PageConnection, transport: asyncio.Transport
+    ) -> None:
         super().__init__()
-        self.visit = visit
+        self.connection = connection
         self._transport = transport
-        # Whatever else is asked of it.
+        # All else is the socket's.
         for name in (
             *("abort", "close", "get_extra_info", "get_write_buffer_size"),
             *("is_closing", "set_write_buffer_limits", "write", "writelines"),
@@ -221,21 +226,21 @@ class Line(asyncio.Transport):
                 setattr(self, name, getattr(transport, name))
 
     def pause_reading(self) -> None:
-        """Give nothing more for now."""
-        self.visit.refuse(refuses=True)
+        """Pause parsing."""
+        self.connection.pause(is_paused=True)
 
     def resume_reading(self) -> None:
-        """Go on."""
-        self.visit.refuse(refuses=False)
+        """Resume parsing."""
+        self.connection.pause(is_paused=False)
 
 
 class Runner(web.AppRunner):
-    """Runs an application on connections that are counted.
+    """Runs an application on `Connections`.
 
     Args:
         application: The page.
-        config: How many there may be.
-        turns: Who else waits.
+        config: Limits of its connections.
+        turns: The fair queue.
     """
 
     __slots__ = ("_config", "_turns")
@@ -258,27 +263,27 @@ class Runner(web.AppRunner):
 
     @property
     def server(self) -> Any:
-        """What makes a protocol for each connection."""
+        """The factory of protocols; None before the application is set up."""
         made = super().server
-        return None if made is None else Visits(self._config, self._turns, made)
+        return None if made is None else Connections(self._config, self._turns, made)
 
 
 @web.middleware
 async def in_turn(request: web.Request, handler: Any) -> web.StreamResponse:
-    """Answer a request when the page has a turn."""
-    line = request.transport
-    visit = line.visit if isinstance(line, Line) else None
-    if visit is None:
+    """Middleware: handle a request in the page's turn; refuse a long body."""
+    transport = request.transport
+    connection = transport.connection if isinstance(transport, PageTransport) else None
+    if connection is None:
         return cast("web.StreamResponse", await handler(request))
-    visit.began()
+    connection.began()
     try:
         size = request.content_length or 0
         if size > MAX_BODY_BYTES or "Transfer-Encoding" in request.headers:
-            visit.hear_no_more()
+            connection.discard_body()
             came = f"body of {size} bytes" if size else "body of unknown length"
             sentence = f"{came}; allowed: {MAX_BODY_BYTES}, with Content-Length"
             return reply({"error": sentence}, status=413)
-        await visit.slices.pause()
+        await connection.slices.pause()
         return cast("web.StreamResponse", await handler(request))
     finally:
-        visit.ended()
+        connection.ended()
