@@ -141,7 +141,7 @@ class Account:
         """Whether others wait for it, who came before."""
         return bool(self._waiting)
 
-    async def even(self, timeout_s: float, *, again: bool = False) -> None:
+    async def wait_until_even(self, timeout_s: float, *, again: bool = False) -> None:
         """Wait until it is not overdrawn any more, or nearly so long.
 
         One is let go on at a time, and has to `pass_on` then: it may take of the

@@ -1,7 +1,7 @@
 """Quotas of topics and groups: kept with the routes, counted on each node by itself.
 
 Sends hold back the connection that they come on, as quotas of clients do. Reads wait
-each by itself for their turn, so that nothing else on their connection does. A read
+each by itself for a permit, so that nothing else on their connection does. A read
 takes of all its accounts at once or of none, so that nobody waits for one account and
 keeps another from others.
 """
@@ -43,8 +43,8 @@ class Key(NamedTuple):
         return f"{self.kind}/{self.name}"
 
 
-class Turn:
-    """One read whose turn it is, counted when it ends; a context manager.
+class Permit:
+    """Lets one read be done, and counts it when it ends; a context manager.
 
     Args:
         accounts: What it takes of.
@@ -188,9 +188,9 @@ class Quotas:
             places.append((Key(GROUP, group), COLD))
         return [self._accounts[one] for one in places if one in self._accounts]
 
-    async def turn(
+    async def acquire(
         self, group: str, topic: str, most_bytes: int, wait_s: float, *, cold: bool
-    ) -> Turn | None:
+    ) -> Permit | None:
         """Wait until a group may read in a topic.
 
         Args:
@@ -201,7 +201,7 @@ class Quotas:
             cold: Whether it needs more than memory.
 
         Returns:
-            Its turn; None where it did not come in time.
+            A permit; None where there was none in time.
         """
         clock = asyncio.get_running_loop().time
         ends_s = clock() + wait_s
@@ -217,14 +217,14 @@ class Quotas:
                 ),
                 None,
             )
-            turn = None
+            permit = None
             if over is None:
-                turn = Turn(accounts, most_bytes, partial(self._ended, group, cold))
+                permit = Permit(accounts, most_bytes, partial(self._ended, group, cold))
             if woken_by not in (None, over):
                 woken_by.pass_on()
             left_s = ends_s - clock()
             if over is None:
-                return turn
+                return permit
             if is_new:
                 over.throttled += 1
             if left_s <= 0 or self.waiting >= self._most_waiting:
@@ -232,7 +232,7 @@ class Quotas:
                 return None
             self.waiting += 1
             try:
-                await over.even(left_s, again=over is woken_by)
+                await over.wait_until_even(left_s, again=over is woken_by)
             finally:
                 self.waiting -= 1
             woken_by = over

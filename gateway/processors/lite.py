@@ -15,7 +15,7 @@ from gateway.processors import pop
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import Interruptible, handles
 from gateway.processors.needs import SUB, Needs, on_popped, popped_needs
-from gateway.processors.throttling import turn_to_read
+from gateway.processors.throttling import LimitedRead
 from gateway.wire import bodies, receipt
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.lite import (
@@ -57,27 +57,27 @@ async def pop_lite_message(request: PopLiteMessage, context: Context) -> Answer:
     one = _subscriber(context, group.name, request.client_id, topic)
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + min(request.poll_time, pop.MAX_POLL_MS) / 1000
+    limited = LimitedRead(
+        context,
+        group.name,
+        topic.name,
+        MAX_BYTES,
+        request.poll_time,
+        lambda: not _is_outdated(one, group, topic, context),
+    )
     while True:
-        turn = await turn_to_read(
-            context,
-            group.name,
-            topic.name,
-            MAX_BYTES,
-            request.poll_time,
-            lambda: not _is_outdated(one, group, topic, context),
-            # Whether it is in memory is known only when it was read.
-            cold=True,
-        )
-        if turn is None:
+        # Whether it is in memory is known only when it was read.
+        permit = await limited.acquire(cold=True)
+        if permit is None:
             reply = PopLiteReply(0, request.invisible_time, receipt.IN_ORDER, "")
             code = ResponseCode.POLLING_TIMEOUT
             return Answer(code, "NO_MESSAGE_IN_QUEUE", reply)
-        with turn:
+        with permit:
             async with context.node.disk_reads:
                 given = await lite.pop(
                     one, request.max_msg_num, request.invisible_time, request.attempt_id
                 )
-            turn.size_bytes = sum(map(len, given.data))
+            permit.size_bytes = sum(map(len, given.data))
         reply = PopLiteReply(
             pop_time=given.pop_ms,
             invisible_time=request.invisible_time,

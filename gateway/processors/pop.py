@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from gateway.node import attributes, retry_names, subscriptions
 from gateway.pop.lines import Waiter
-from gateway.pop.taking import Taken, Wanted
+from gateway.pop.taking import MAX_BYTES, Taken, Wanted
 from gateway.processors import creating
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
 from gateway.processors.dispatch import handles, judge_again
 from gateway.processors.needs import SUB, on_popped
-from gateway.processors.throttling import pop_in_turn
+from gateway.processors.throttling import LimitedRead, pop_throttled
 from gateway.wire import receipt
 from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
 from gateway.wire.commands.pop import FROM_EARLIEST, PopMessage, PopReply
@@ -224,7 +224,7 @@ class _Pop:
     def run(self) -> Answer | Later | Coroutine[None, None, Answer | Later]:
         """Answer at once, wait for the disk, or wait for messages."""
         if self._is_limited():
-            return self._pop_in_turn()
+            return self._pop_throttled()
         taken = self._context.node.pop.giving.pop(self._wanted)
         if isinstance(taken, Taken):
             return self._outcome(taken)
@@ -234,14 +234,17 @@ class _Pop:
         quotas = self._context.node.quotas
         return quotas.limits_reads and quotas.limits(self._group.name, self._topic.name)
 
-    async def _pop_in_turn(self) -> Answer | Later:
+    async def _pop_throttled(self) -> Answer | Later:
         """Pop when the quotas of topic and group let it."""
-        taken = await pop_in_turn(
+        limited = LimitedRead(
             self._context,
-            self._wanted,
+            self._group.name,
+            self._topic.name,
+            MAX_BYTES,
             self._request.poll_time,
             lambda: not self._is_outdated(),
         )
+        taken = await pop_throttled(limited, self._wanted)
         if taken is None:
             return self._empty(ResponseCode.POLLING_TIMEOUT, 0, 0)
         return self._outcome(taken)
@@ -335,15 +338,15 @@ class _Pop:
 
     def _look(self) -> bool:
         """There may be something: answer if there is."""
-        return self._look_in_turn() if self._is_limited() else self._look_now()
+        return self._look_throttled() if self._is_limited() else self._look_now()
 
-    def _look_in_turn(self) -> bool:
+    def _look_throttled(self) -> bool:
         context = self._context
         is_there = self._is_outdated() or context.node.pop.giving.is_there(self._wanted)
         if context.peer.congested or not is_there:
             return False
         context.peer.unhold()
-        context.node.spawn(self._await_and_answer(self._pop_in_turn()))
+        context.node.spawn(self._await_and_answer(self._pop_throttled()))
         return True
 
     def _look_now(self) -> bool:

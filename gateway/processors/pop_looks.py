@@ -16,7 +16,7 @@ from gateway.processors import pop
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
 from gateway.processors.dispatch import handles
 from gateway.processors.needs import GET, SUB, UPDATE, on_cluster, on_popped
-from gateway.processors.throttling import turn_to_read
+from gateway.processors.throttling import LimitedRead
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.pop import (
     Notification,
@@ -56,18 +56,19 @@ async def peek_message(request: PeekMessage, context: Context) -> Answer:
         0,
         own_retries=pop.own_retries(context, group.name, request.topic),
     )
-    turn = await turn_to_read(
-        *(context, group.name, request.topic, MAX_BYTES, 0, lambda: True), cold=True
+    limited = LimitedRead(
+        context, group.name, request.topic, MAX_BYTES, 0, lambda: True
     )
-    if turn is None:
+    permit = await limited.acquire(cold=True)
+    if permit is None:
         raise Refusal(
             ResponseCode.SYSTEM_BUSY,
             f"the quotas of group {group.name} and topic {request.topic} are used up",
         )
-    with turn:
+    with permit:
         async with context.node.disk_reads:
             data, rest = await context.node.pop.giving.peek(wanted)
-        turn.size_bytes = sum(map(len, data))
+        permit.size_bytes = sum(map(len, data))
     code = ResponseCode.SUCCESS if data else ResponseCode.PULL_NOT_FOUND
     reply = PopReply(pop_time=0, invisible_time=0, revive_qid=0, rest_num=rest)
     return Answer(code, _FOUND if data else _EMPTY, reply, body=b"".join(data))

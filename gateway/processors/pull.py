@@ -25,7 +25,7 @@ from gateway.processors.context import (
 )
 from gateway.processors.dispatch import handles, judge_again
 from gateway.processors.needs import SUB, on_group, on_topic
-from gateway.processors.throttling import read_in_turn
+from gateway.processors.throttling import LimitedRead, read_throttled
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.pull import (
     COMMIT_OFFSET_FLAG,
@@ -124,7 +124,7 @@ class _Pull:
         offset = self._offset
         if first <= offset < end:
             if self._context.node.quotas.limits_reads and self._is_limited():
-                return self._read_in_turn()
+                return self._read_throttled()
             chunk = self._read_now()
             if chunk is None:
                 return self._read()
@@ -135,19 +135,18 @@ class _Pull:
         quotas = self._context.node.quotas
         return quotas.limits(self._group.name, self._topic.name)
 
-    async def _read_in_turn(self) -> Answer | Later:
+    async def _read_throttled(self) -> Answer | Later:
         """Read when the quotas of topic and group let it."""
         request = self._request
-        chunk = await read_in_turn(
+        limited = LimitedRead(
             self._context,
             self._group.name,
             self._topic.name,
             self._max_bytes(),
             request.suspend_timeout_millis if request.sys_flag & SUSPEND_FLAG else 0,
             self._is_still_there,
-            self._read_now,
-            self._read_chunk,
         )
+        chunk = await read_throttled(limited, self._read_now, self._read_chunk)
         return self._not_now() if chunk is None else self._outcome(chunk)
 
     def _is_still_there(self) -> bool:
@@ -333,7 +332,7 @@ class _Pull:
             return True
         if chunk is None:
             peer.unhold()
-            reading = self._read_in_turn() if is_limited else self._read()
+            reading = self._read_throttled() if is_limited else self._read()
             self._context.node.spawn(self._await_and_respond(reading))
             return True
         if chunk.records == 0 and chunk.next_offset >= self._partition.end:

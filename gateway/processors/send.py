@@ -20,7 +20,7 @@ from gateway.processors.needs import PUB, SUB, Needs, topic_needs
 from gateway.processors.plain import store_plain
 from gateway.processors.queue_choice import queue_of
 from gateway.processors.stored import stored
-from gateway.processors.throttling import charge_send, is_late, wait_to_send
+from gateway.processors.throttling import charge_send, has_to_wait, wait_to_send
 from gateway.wire import properties
 from gateway.wire.batch import decode_batch
 from gateway.wire.codes import ResponseCode
@@ -55,7 +55,7 @@ def send_message(
     if topic is None:
         return _create_and_send(request, context)
     if context.node.quotas.sends:
-        if is_late(context, topic.name):
+        if has_to_wait(context, topic.name):
             return _wait_and_send(request, context)
         charge_send(context, topic.name)
     return _send_message(request, context, topic)

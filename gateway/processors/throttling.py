@@ -1,15 +1,15 @@
 """Sends and reads where a quota of a topic or a group limits them.
 
 A send is worked on when it comes, and counted; then its connection is not read until
-the topic's account is even. A read waits for its turn before it is done.
+the topic's account is even. A read waits for a permit before it is done.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.node.quotas import Turn
-from gateway.pop.taking import MAX_BYTES, Taken
+from gateway.node.quotas import Permit
+from gateway.pop.taking import Taken
 from gateway.processors.dispatch import Interruptible
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def charge_send(context: Context, topic: str) -> None:
         account.charge(held, 1, size_bytes)
 
 
-def is_late(context: Context, topic: str) -> bool:
+def has_to_wait(context: Context, topic: str) -> bool:
     """Whether a send has to wait itself, since nobody can be held back for it.
 
     The connection that it came on is another node's, and has other clients' requests.
@@ -54,126 +54,106 @@ async def wait_to_send(context: Context, topic: str) -> None:
     account = context.node.quotas.sends.get(topic)
     if account is not None:
         account.throttled += 1
-        await account.even(FORWARDED_S)
+        await account.wait_until_even(FORWARDED_S)
         account.pass_on()
 
 
-async def read_in_turn(
-    context: Context,
-    group: str,
-    topic: str,
-    most_bytes: int,
-    timeout_ms: int,
-    still: Callable[[], bool],
+class LimitedRead(NamedTuple):
+    """A read that quotas of its topic and its group may delay."""
+
+    context: Context
+    group: str
+    topic: str
+    most_bytes: int
+    """What it may bring."""
+    timeout_ms: int
+    """How long its client waits for messages; 0: it did not say."""
+    still: Callable[[], bool]
+    """Whether it is still to be done, once it has its permit."""
+
+    async def acquire(self, *, cold: bool) -> Permit | None:
+        """Wait for a permit; meanwhile the request does not count as being worked on.
+
+        Args:
+            cold: Whether it needs more than memory.
+
+        Returns:
+            The permit; None where the request is to be answered without messages.
+        """
+        quotas, peer = self.context.node.quotas, self.context.peer
+        if not quotas.limits_reads:
+            return Permit([], 0)
+        # How long it waits is no latency of the server's.
+        self.context.came_s = 0.0
+        given_s = self.timeout_ms / 1000
+        wait_s = min(given_s, LONGEST_S) if given_s > 0 else USUAL_S
+        peer.hold()
+        try:
+            with Interruptible(self.context):
+                permit = await quotas.acquire(
+                    self.group, self.topic, self.most_bytes, wait_s, cold=cold
+                )
+        finally:
+            peer.unhold()
+        if permit is not None and (peer.closed or not self.still()):
+            with permit:
+                return None
+        return permit
+
+
+async def read_throttled(
+    limited: LimitedRead,
     read_now: Callable[[], Chunk | None],
     read: Callable[[], Awaitable[Chunk]],
 ) -> Chunk | None:
     """Read when quotas let it.
 
     Args:
-        context: The request.
-        group: Who reads.
-        topic: What.
-        most_bytes: What the read may bring.
-        timeout_ms: How long its client waits for messages; 0: it did not say.
-        still: Whether it is still to be done, when its turn comes.
+        limited: The read.
         read_now: Reads what is in memory; None where more is needed.
         read: Reads wherever it is.
 
     Returns:
         What was read; None where the request is to be answered without messages.
     """
-    cold = False
+    quotas, cold = limited.context.node.quotas, False
     while True:
-        turn = await turn_to_read(
-            context, group, topic, most_bytes, timeout_ms, still, cold=cold
-        )
-        if turn is None:
+        permit = await limited.acquire(cold=cold)
+        if permit is None:
             return None
-        with turn:
+        with permit:
             chunk = read_now()
-            if chunk is None and not cold and context.node.quotas.limits_cold(group):
+            if chunk is None and not cold and quotas.limits_cold(limited.group):
                 cold = True
                 continue
             if chunk is None:
                 chunk = await read()
-            turn.size_bytes = sum(map(len, chunk.data))
+            permit.size_bytes = sum(map(len, chunk.data))
         return chunk
 
 
-async def turn_to_read(
-    context: Context,
-    group: str,
-    topic: str,
-    most_bytes: int,
-    timeout_ms: int,
-    still: Callable[[], bool],
-    *,
-    cold: bool,
-) -> Turn | None:
-    """Let a read wait for its turn; it does not count as being worked on.
+async def pop_throttled(limited: LimitedRead, wanted: Wanted) -> Taken | None:
+    """Pop when quotas let it.
 
     Args:
-        context: The request.
-        group: Who reads.
-        topic: What.
-        most_bytes: What it may bring.
-        timeout_ms: How long its client waits for messages; 0: it did not say.
-        still: Whether it is still to be done, when its turn comes.
-        cold: Whether it needs more than memory.
-
-    Returns:
-        Its turn; None where it is to be answered without messages.
-    """
-    if not context.node.quotas.limits_reads:
-        return Turn([], 0)
-    peer = context.peer
-    # How long it waits is not ours to answer for.
-    context.came_s = 0.0
-    wait_s = min(timeout_ms / 1000, LONGEST_S) if timeout_ms > 0 else USUAL_S
-    peer.hold()
-    try:
-        with Interruptible(context):
-            turn = await context.node.quotas.turn(
-                group, topic, most_bytes, wait_s, cold=cold
-            )
-    finally:
-        peer.unhold()
-    if turn is not None and (peer.closed or not still()):
-        with turn:
-            return None
-    return turn
-
-
-async def pop_in_turn(
-    context: Context, wanted: Wanted, timeout_ms: int, still: Callable[[], bool]
-) -> Taken | None:
-    """Hand messages out when quotas let it.
-
-    Args:
-        context: The request.
+        limited: The read.
         wanted: What it asks for.
-        timeout_ms: How long its client waits for messages.
-        still: Whether it is still to be done, when its turn comes.
 
     Returns:
         What was taken; None where the request is to be answered without messages.
     """
-    node, cold = context.node, False
+    node, cold = limited.context.node, False
     while True:
-        turn = await turn_to_read(
-            *(context, wanted.group, wanted.topic, MAX_BYTES, timeout_ms, still),
-            cold=cold,
-        )
-        if turn is None:
+        permit = await limited.acquire(cold=cold)
+        if permit is None:
             return None
-        with turn:
-            from_memory = not cold and node.quotas.limits_cold(wanted.group)
+        with permit:
+            from_memory = not cold and node.quotas.limits_cold(limited.group)
             taken = node.pop.giving.pop(wanted, from_memory=from_memory)
             if not isinstance(taken, Taken):
                 async with node.disk_reads:
                     taken = await taken
-            turn.size_bytes = taken.size_bytes
+            permit.size_bytes = taken.size_bytes
         if taken.count or not taken.cold:
             return taken
         cold = True

@@ -68,7 +68,7 @@ async def test_connections_and_waiting_reads_share_one_timer():
     assert (one.held_by, account.throttled) == ({account}, 1)
     due = account._due
     account.charge(one, 1, 1)
-    reading = asyncio.ensure_future(account.even(60))
+    reading = asyncio.ensure_future(account.wait_until_even(60))
     await asyncio.sleep(0)
     assert account._due is due
     assert account.throttled == 1
@@ -98,7 +98,7 @@ async def test_who_waits_for_a_read_goes_on_when_that_brought_nothing():
     account = Account("a", QuotaConfig(bytes_per_s=1, requests_per_s=1))
     expected = account.begin_read(10_000)
     account.take(1, 100_000)
-    waiting = asyncio.ensure_future(account.even(60))
+    waiting = asyncio.ensure_future(account.wait_until_even(60))
     await until(lambda: account._due is not None)
     account.take(-1, -100_000)
     account.end_read(expected, 0)
@@ -112,7 +112,7 @@ async def test_reads_go_on_in_the_order_in_which_they_came():
     account.take(60, 0)
 
     async def read(number: int) -> None:
-        await account.even(60)
+        await account.wait_until_even(60)
         account.take(2, 0)
         account.pass_on()
         order.append(number)
@@ -125,7 +125,9 @@ async def test_reads_go_on_in_the_order_in_which_they_came():
 async def test_who_is_let_go_on_and_gives_up_passes_it_on():
     account = Account("a", QuotaConfig(requests_per_s=1000))
     account.take(1010, 0)
-    first, second = (asyncio.ensure_future(account.even(60)) for _ in range(2))
+    first, second = (
+        asyncio.ensure_future(account.wait_until_even(60)) for _ in range(2)
+    )
     await asyncio.sleep(0)
     waiting = next(iter(account._waiting))
     waiting.add_done_callback(lambda _: first.cancel())
@@ -138,9 +140,9 @@ async def test_who_is_let_go_on_and_gives_up_passes_it_on():
 async def test_who_waits_in_vain_leaves_no_timer_and_the_end_lets_all_go():
     account, one = Account("a", QuotaConfig(bytes_per_s=1)), Connection()
     account.take(0, 10_000)
-    await account.even(0.001)
+    await account.wait_until_even(0.001)
     assert account._due is None
-    waiting = asyncio.ensure_future(account.even(60))
+    waiting = asyncio.ensure_future(account.wait_until_even(60))
     account.charge(one, 0, 1)
     await asyncio.sleep(0)
     waiting.cancel()

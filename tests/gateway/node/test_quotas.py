@@ -61,13 +61,13 @@ async def test_a_changed_limit_counts_at_once_and_others_keep_their_account(rout
     before = quotas.sends["orders"]
     (reads,) = quotas._of("readers", "x", cold=True)
     reads.take(0, 10_000)
-    waiting = asyncio.ensure_future(quotas.turn("readers", "x", 1, 60, cold=False))
+    waiting = asyncio.ensure_future(quotas.acquire("readers", "x", 1, 60, cold=False))
     await asyncio.sleep(0)
     assert not waiting.done()
     # It has a new account then, with nothing taken.
     await put(quotas, READERS, read_bytes_per_s=1_000_000)
-    turn = await waiting
-    with turn:
+    permit = await waiting
+    with permit:
         pass
     assert quotas.sends["orders"] is before
     await routes.close()
@@ -81,21 +81,21 @@ async def test_a_read_waits_for_all_its_accounts_and_takes_of_none_until_then(ro
     of_topic, of_group = quotas._of("readers", "orders", cold=False)
     of_group.take(0, 2_000)
     waiting = asyncio.ensure_future(
-        quotas.turn("readers", "orders", 4_000, 60, cold=False)
+        quotas.acquire("readers", "orders", 4_000, 60, cold=False)
     )
     await asyncio.sleep(0)
     assert of_topic._take(0, 1) == 0
-    other = await quotas.turn("others", "orders", 4_000, 0, cold=False)
+    other = await quotas.acquire("others", "orders", 4_000, 0, cold=False)
     assert other is not None
     with other:
         other.size_bytes = 10
-    turn = await waiting
-    with turn:
-        turn.size_bytes = 500
+    permit = await waiting
+    with permit:
+        permit.size_bytes = 500
     assert (of_group.throttled, of_topic.throttled) == (1, 0)
     assert quotas.throttled()[READERS] == {"read": 1}
     of_group.take(0, 100_000)
-    assert await quotas.turn("readers", "orders", 1, 0, cold=False) is None
+    assert await quotas.acquire("readers", "orders", 1, 0, cold=False) is None
     assert quotas.throttled()[READERS] == {"read": 2}
     await routes.close()
 
@@ -107,9 +107,9 @@ async def test_cold_reads_are_told_for_a_minute(routes):
     await put(quotas, READERS, cold_bytes_per_s=1_000_000)
 
     async def read(size: int, *, cold: bool) -> None:
-        turn = await quotas.turn("readers", "orders", size, 0, cold=cold)
-        with turn:
-            turn.size_bytes = size
+        permit = await quotas.acquire("readers", "orders", size, 0, cold=cold)
+        with permit:
+            permit.size_bytes = size
 
     await read(10, cold=False)
     assert not quotas.cold_reads
@@ -166,9 +166,9 @@ async def test_reads_of_a_group_and_a_topic_that_are_both_late_all_go_on(routes)
     await put(quotas, READERS, read_requests_per_s=90)
 
     async def read(number: int, group: str, topic: str) -> None:
-        turn = await quotas.turn(group, topic, 1, 60, cold=False)
-        with turn:
-            turn.size_bytes = 1
+        permit = await quotas.acquire(group, topic, 1, 60, cold=False)
+        with permit:
+            permit.size_bytes = 1
         order.append((number, group, topic))
 
     reads = [
@@ -191,11 +191,11 @@ async def test_so_many_reads_wait_and_no_more(routes):
     await put(quotas, READERS, read_bytes_per_s=1)
     quotas._of("readers", "x", cold=False)[0].take(0, 100)
     waiting = [
-        asyncio.ensure_future(quotas.turn("readers", "x", 1, 60, cold=False))
+        asyncio.ensure_future(quotas.acquire("readers", "x", 1, 60, cold=False))
         for _ in range(2)
     ]
     await until(lambda: quotas.waiting == 2)
-    assert await quotas.turn("readers", "x", 1, 60, cold=False) is None
+    assert await quotas.acquire("readers", "x", 1, 60, cold=False) is None
     for one in waiting:
         one.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
