@@ -9,6 +9,7 @@ from types import CodeType, FunctionType
 def functions_of(path: str) -> dict[tuple[str, int], list[FunctionType]]:
     """The functions that were made from a file, by qualified name and first line."""
     found: dict[tuple[str, int], list[FunctionType]] = {}
+    gc.unfreeze()  # what is frozen is not listed
     for one in gc.get_objects():
         if type(one) is FunctionType and one.__code__.co_filename == path:
             code = one.__code__
