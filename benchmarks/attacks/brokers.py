@@ -4,37 +4,26 @@ from __future__ import annotations
 
 import itertools
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.attacks.attack import BOTH, UNKNOWN, Attack, Target
 from gateway.wire import bodies
 from gateway.wire.codes import RequestCode
-from gateway.wire.commands.send import SendMessageV2
 from gateway.wire.frame import PREFIX, encode_frame
 from gateway.wire.properties import dump
+from tests.remoting import sending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gateway.wire.commands.send import SendMessage
+
 _MIB = 1 << 20
-_KEY = dump({"UNIQ_KEY": "7F" * 16})
 
 
-def send(topic: str = "attacked", **changes: object) -> SendMessageV2:
+def send(topic: str = "attacked", **changes: Any) -> SendMessage:
     """The header of a send."""
-    fields: dict[str, object] = {
-        "producer_group": "attackers",
-        "topic": topic,
-        "default_topic": "TBW102",
-        "default_topic_queue_nums": 4,
-        "queue_id": 0,
-        "sys_flag": 0,
-        "born_timestamp": 1_700_000_000_000,
-        "flag": 0,
-        "properties": _KEY,
-        **changes,
-    }
-    return SendMessageV2(**fields)  # type: ignore[arg-type]
+    return sending(topic, producer_group="attackers", **changes)
 
 
 def many(frame: bytes, size: int = 64 * 1024) -> Iterator[bytes]:

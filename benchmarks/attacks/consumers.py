@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks import requests
 from benchmarks.attacks.attack import Attack, Target
@@ -11,13 +11,15 @@ from benchmarks.attacks.brokers import many, send
 from gateway.wire import bodies
 from gateway.wire.codes import RequestCode
 from gateway.wire.commands.pop import PopMessage
-from gateway.wire.commands.pull import SUBSCRIPTION_FLAG, SUSPEND_FLAG, PullMessage
+from gateway.wire.commands.pull import SUBSCRIPTION_FLAG, SUSPEND_FLAG
 from gateway.wire.properties import dump
+from tests.remoting import pulling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from benchmarks.attacks.brokers import SendMessageV2
+    from gateway.wire.commands.pull import PullMessage
+    from gateway.wire.commands.send import SendMessage
 
 _BACKLOG = 100_000
 _IN_BATCH = 1000
@@ -50,26 +52,13 @@ def _backlog(target: Target) -> None:
             assert code == 0, code
 
 
-def _batch() -> SendMessageV2:
+def _batch() -> SendMessage:
     return send("backlog", batch=True)
 
 
-def pull(**changes: object) -> PullMessage:
+def pull(topic: str = "backlog", **changes: Any) -> PullMessage:
     """The header of a pull."""
-    fields: dict[str, object] = {
-        "consumer_group": "readers",
-        "topic": "backlog",
-        "queue_id": 0,
-        "queue_offset": 0,
-        "max_msg_nums": 32,
-        "sys_flag": SUBSCRIPTION_FLAG,
-        "commit_offset": 0,
-        "suspend_timeout_millis": 0,
-        "sub_version": 0,
-        "subscription": "*",
-        **changes,
-    }
-    return PullMessage(**fields)  # type: ignore[arg-type]
+    return pulling(topic, **changes)
 
 
 def pop(expression: str, kind: str = _SQL, **changes: object) -> PopMessage:
