@@ -5,8 +5,6 @@ They lie in a directory that everybody may enter: one that is closed keeps them,
 
 import asyncio
 import base64
-import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -24,24 +22,15 @@ from gateway.config import (
 from tests.acl.hooks import RULES
 
 
-@pytest.fixture
-def place():
-    """A directory that everybody may enter."""
-    with tempfile.TemporaryDirectory(prefix="ropeway-open-") as name:
-        directory = Path(name)
-        directory.chmod(0o755)
-        yield directory
-
-
 def put(path, mode, text=RULES):
     path.write_text(text)
     path.chmod(mode)
     return path
 
 
-def guarded(place, rules, **acl):
+def guarded(public, rules, **acl):
     hooks = AclConfig(hooks=("plain",), options={"plain": {"file": str(rules)}}, **acl)
-    data = place / "data"
+    data = public / "data"
     return Config(data=data, listeners=(ListenerConfig(port=0),), acl=hooks)
 
 
@@ -53,30 +42,32 @@ def start(config):
     asyncio.run(main())
 
 
-def test_a_node_with_access_control_refuses_secrets_that_others_can_read(place):
-    rules = put(place / "plain_acl.yml", 0o644)
+def test_a_node_with_access_control_refuses_secrets_that_others_can_read(
+    public,
+):
+    rules = put(public / "plain_acl.yml", 0o644)
     complaint = r"acl.options.plain.file: .*plain_acl.yml has mode 0644.*allowed: 0600"
     with pytest.raises(ConfigError, match=complaint):
-        start(guarded(place, rules))
+        start(guarded(public, rules))
     rules.chmod(0o640)
-    start(guarded(place, rules))
+    start(guarded(public, rules))
 
 
-def test_without_access_control_or_in_a_dry_run_it_says_so_and_starts(place, capsys):
-    rules = put(place / "plain_acl.yml", 0o644)
-    start(guarded(place, rules, dry_run=True))
+def test_without_access_control_or_in_a_dry_run_it_says_so_and_starts(public, capsys):
+    rules = put(public / "plain_acl.yml", 0o644)
+    start(guarded(public, rules, dry_run=True))
     assert "plain_acl.yml has mode 0644" in capsys.readouterr().out
-    secret = put(place / "secret", 0o644, "x" * 32)
+    secret = put(public / "secret", 0o644, "x" * 32)
     listeners = (ListenerConfig(port=0),)
-    start(Config(place / "data", listeners=listeners, cluster_secret_file=secret))
+    start(Config(public / "data", listeners=listeners, cluster_secret_file=secret))
     assert "cluster_secret_file: " in capsys.readouterr().out
 
 
-def test_every_file_with_secrets_is_looked_at(place):
+def test_every_file_with_secrets_is_looked_at(public):
     names = ["cluster", "tls", "token", "password", "client", "keys", "admin", "hmac"]
-    at = {name: put(place / name, 0o644, "x") for name in names}
-    public = put(place / "public", 0o644, "x")
-    put(place / "routes.db", 0o644, "")
+    at = {name: put(public / name, 0o644, "x") for name in names}
+    certificate = put(public / "certificate", 0o644, "x")
+    put(public / "routes.db", 0o644, "")
     options = {
         "users": {"superuser": "root", "superuser_password_file": str(at["admin"])},
         "pulsar": {
@@ -87,13 +78,16 @@ def test_every_file_with_secrets_is_looked_at(place):
         "other": {"key": "data:;base64," + base64.b64encode(b"x" * 999).decode()},
     }
     config = Config(
-        data=place,
-        tls=TlsConfig(certificate=public, key=at["tls"]),
+        data=public,
+        tls=TlsConfig(certificate=certificate, key=at["tls"]),
         pulsar=PulsarConfig(
-            service_url="", admin_url="", token_file=at["token"], ca_certificate=public
+            service_url="",
+            admin_url="",
+            token_file=at["token"],
+            ca_certificate=certificate,
         ),
         zookeeper=ZooKeeperConfig(
-            password_file=at["password"], key=at["client"], ca_certificate=public
+            password_file=at["password"], key=at["client"], ca_certificate=certificate
         ),
         acl=AclConfig(hooks=tuple(options), options=options, key_file=at["keys"]),
         cluster_secret_file=at["cluster"],
@@ -102,11 +96,11 @@ def test_every_file_with_secrets_is_looked_at(place):
     assert found == {*names, "routes.db"}
 
 
-def test_a_link_counts_as_what_it_leads_to(place):
+def test_a_link_counts_as_what_it_leads_to(public):
     """Kubernetes mounts secrets as links with mode 0777."""
-    (place / "..data").mkdir()
-    link = place / "secret"
-    link.symlink_to(put(place / "..data" / "secret", 0o400, "x"))
+    (public / "..data").mkdir()
+    link = public / "secret"
+    link.symlink_to(put(public / "..data" / "secret", 0o400, "x"))
     assert list(secret_files.exposed(Config(cluster_secret_file=link))) == []
     link.resolve().chmod(0o440)
     (one,) = secret_files.exposed(Config(cluster_secret_file=link))
@@ -116,8 +110,8 @@ def test_a_link_counts_as_what_it_leads_to(place):
     assert (one.mode, one.to_others) == (0o444, True)
 
 
-def test_a_closed_directory_keeps_what_is_in_it(place):
-    closed = place / "closed"
+def test_a_closed_directory_keeps_what_is_in_it(public):
+    closed = public / "closed"
     closed.mkdir(0o700)
     secret = put(closed / "secret", 0o644, "x")
     assert list(secret_files.exposed(Config(cluster_secret_file=secret))) == []

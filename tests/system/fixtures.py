@@ -1,7 +1,12 @@
-"""Fixtures: foreign servers that tests share, each with a place of its own there."""
+"""Fixtures: foreign servers that tests share, each with a place of its own there.
+
+And a directory for other users of the machine.
+"""
 
 import itertools
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -43,3 +48,12 @@ def pulsar_namespace(pulsar: Pulsar) -> str:
     namespace = f"public/test-{next(numbers)}"
     pulsar.make_namespace(namespace)
     return namespace
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A directory that everybody may enter, unlike pytest's."""
+    with tempfile.TemporaryDirectory(prefix="ropeway-open-") as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        yield directory

@@ -4,7 +4,6 @@ import asyncio
 import os
 import stat
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -17,20 +16,11 @@ OPEN = ("sh", "-c", f'umask 0; exec {sys.executable} "$@"', "sh")
 """A shell that lets everybody read what is made."""
 
 
-@pytest.fixture
-def place():
-    """A directory that everybody may enter."""
-    with tempfile.TemporaryDirectory(prefix="ropeway-open-") as name:
-        directory = Path(name)
-        directory.chmod(0o755)
-        yield directory
-
-
-def settings(place: Path) -> Path:
-    path = place / "ropeway.toml"
+def settings(public: Path) -> Path:
+    path = public / "ropeway.toml"
     path.write_text(
-        f"[tier]\nurl = '{(place / 'data' / 'objects').as_uri()}'\ncommit_ms = 50\n"
-        f"[audit]\nfile = '{place / 'data' / 'audit.log'}'\n"
+        f"[tier]\nurl = '{(public / 'data' / 'objects').as_uri()}'\ncommit_ms = 50\n"
+        f"[audit]\nfile = '{public / 'data' / 'audit.log'}'\n"
         "[log]\nsegment_bytes = 1048576\n[pop]\n[acl]\nhooks = ['users']\n"
         "dry_run = true\n"
     )
@@ -52,8 +42,8 @@ async def use(address: str) -> None:
         assert await admin.topics()
 
 
-def kept(place: Path) -> list[Path]:
-    found = [place / "data", *(place / "data").rglob("*")]
+def kept(public: Path) -> list[Path]:
+    found = [public / "data", *(public / "data").rglob("*")]
     return [one for one in found if one.exists()]
 
 
@@ -82,13 +72,13 @@ def readable_by_nobody(paths: list[Path]) -> list[str]:
 
 
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")])
-def test_what_a_node_keeps_nobody_else_can_read(place, workers):
-    options = ["--config", str(settings(place)), *workers]
-    node = Ropeway(place, python=OPEN, options=options)
+def test_what_a_node_keeps_nobody_else_can_read(public, workers):
+    options = ["--config", str(settings(public)), *workers]
+    node = Ropeway(public, python=OPEN, options=options)
     node.start()
     try:
         asyncio.run(use(node.name_server))
-        paths = kept(place)
+        paths = kept(public)
         names = {one.name for one in paths}
         assert {"log", "offsets.db", "offsets.db-wal", "routes.db", "timer"} <= names
         wrong = {
@@ -104,16 +94,16 @@ def test_what_a_node_keeps_nobody_else_can_read(place, workers):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-def test_what_an_older_node_left_for_all_is_taken_from_them(place):
-    node = Ropeway(place)
+def test_what_an_older_node_left_for_all_is_taken_from_them(public):
+    node = Ropeway(public)
     node.start()
     node.stop()
-    for one in kept(place):
+    for one in kept(public):
         one.chmod(0o755 if one.is_dir() else 0o644)
-    data = place / "data"
+    data = public / "data"
     assert readable_by_nobody([data / "routes.db", data / "offsets.db"])
     node.start()
     try:
-        assert set(readable_by_nobody(kept(place))) <= {str(data)}
+        assert set(readable_by_nobody(kept(public))) <= {str(data)}
     finally:
         node.stop()

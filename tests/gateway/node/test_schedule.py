@@ -13,6 +13,7 @@ from gateway.node.schedule import parse_levels
 from gateway.wire import message, properties
 from gateway.wire.commands.send import SendReply
 from storage.api import LogUnavailableError
+from tests.gateway.holding import Holding
 from tests.remoting import Remoting, looped, pulling, running, sending, until, waiting
 
 if TYPE_CHECKING:
@@ -165,31 +166,20 @@ async def test_a_crash_while_a_delivery_is_written_loses_nothing(
         await client.ask(sending("orders", queue_id=1), b"now")
         served = app.node.topics.get("orders")
         true = served.partitions[0]
-        held = []
-
-        class Held:
-            """Takes records, and writes none of them yet."""
-
-            def __getattr__(self, name):
-                return getattr(true, name)
-
-            def append(self, *args):
-                held.append(args)
-
-        served.partitions[0] = Held()
+        holding = Holding(true)
+        served.partitions[0] = holding
         try:
             for number in range(3):
                 asked = sending("orders", pairs={"DELAY": "1"})
                 await client.ask(asked, b"%d" % number)
-                await until(lambda: held)
+                await until(lambda: holding.held)
             # What a crash would leave now: all that is known is flushed first.
             await app.node.offsets.flush()
             shutil.copytree(tmp_path / "node", tmp_path / "crashed")
             assert not app.node.offsets.get("CID_RMQ_SYS_SCHEDULE", SCHEDULE, 0)
         finally:
             served.partitions[0] = true
-            for args in held:
-                true.append(*args)
+            holding.let_go()
     async with running(tmp_path / "crashed", delay_levels="1s") as (_, client):
         found = await delivered(client, 3)
         assert [one.body for one in found] == [b"0", b"1", b"2"]

@@ -10,6 +10,7 @@ import pytest
 
 from gateway.node import names
 from gateway.wire.codes import ResponseCode
+from tests.gateway.holding import Holding
 from tests.gateway.pop.rig import (
     INVISIBLE_MS,
     RETRY_V1,
@@ -231,29 +232,18 @@ async def test_what_is_being_stored_again_is_waited_for_at_an_orderly_stop(
         await rig.retried(RETRY_V1, 0)
         served = rig.app.node.topics.get(RETRY_V1)
         true = served.partitions[0]
-        held = []
-
-        class Held:
-            """Takes records, and writes none of them yet."""
-
-            def __getattr__(self, name):
-                return getattr(true, name)
-
-            def append(self, *args):
-                held.append(args)
-
-        served.partitions[0] = Held()
+        holding = Holding(true)
+        served.partitions[0] = holding
         await rig.consumer.send(1)
         await rig.consumer.take(1)
         rig.pass_time(INVISIBLE_MS + 100)
-        await until(lambda: held)
+        await until(lambda: holding.held)
 
         giving_up = asyncio.ensure_future(rig.pop.give_up())
         await asyncio.wait({giving_up}, timeout=0.1)
         assert not giving_up.done()
         served.partitions[0] = true
-        for args in held:
-            true.append(*args)
+        holding.let_go()
         await giving_up
         assert true.end == 1
     async with rigged(tmp_path, clock) as rig:

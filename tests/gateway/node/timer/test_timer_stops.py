@@ -6,29 +6,12 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from gateway.node.timer import timer
+from tests.gateway.holding import Holding
 from tests.gateway.node.timer.rig import START_MS, Clock, rigged
 from tests.remoting import looped, until
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-class Holding:
-    """A partition that writes what it was given when it is let go."""
-
-    def __init__(self, true: Any) -> None:
-        self._true = true
-        self.held: list[tuple[Any, ...]] = []
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._true, name)
-
-    def append(self, *args: Any) -> None:
-        self.held.append(args)
-
-    def let_go(self) -> None:
-        for args in self.held:
-            self._true.append(*args)
 
 
 @looped
