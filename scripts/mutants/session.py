@@ -116,6 +116,9 @@ class Campaign:
         if self.plan.servers and self.core.server:
             self._start_server(self.core.server)
         self.tests = self._baseline()
+        # What is kept until here serves all that is started. A mutant's must not stay.
+        sys.dont_write_bytecode = True
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         wanted = set(self.plan.keys)
         for path in self.core.files(self.root):
             source = (self.root / path).read_bytes()
@@ -188,9 +191,7 @@ class Campaign:
             part.write_bytes(pickle.dumps((fingerprint, tests)))
             part.replace(kept)
 
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         outcome = children.run(measure, self._prepare, 3600, 600)
-        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         if outcome.status != "done":
             raise SystemExit(f"{self.plan.core}: without a change: {outcome.status}")
         return self._baseline()
