@@ -76,6 +76,10 @@ class Plan:
     scratch: str
     servers: bool
 
+    def left_out(self) -> list[str]:
+        """The marks of tests that are not run."""
+        return ["go", "cpp", "slow", *([] if self.servers else ["jvm", "server"])]
+
 
 class Campaign:
     """A plugin that takes the place of pytest's own loop over the tests."""
@@ -251,6 +255,7 @@ class Campaign:
             IDLE_SECONDS + 2 * longest,
             lambda: failed,
         )
+        children.resume_all()
         row: dict[str, Any] = {
             "tests": len(chosen),
             "seconds": round(time.monotonic() - began, 2),
@@ -312,6 +317,7 @@ class Campaign:
             ],
             failing,
             self.children,
+            self.plan.left_out(),
         )
 
     def _prepare(self) -> None:
@@ -342,7 +348,6 @@ def main(arguments: list[str]) -> int:
     core = CORES[plan.core]
     root = Path.cwd()
     reach = Reach(str(root / one) for one in core.files(root))
-    marks = ["go", "cpp", "slow", *([] if plan.servers else ["jvm", "server"])]
     shutil.rmtree(plan.scratch, ignore_errors=True)
     Path(plan.scratch).mkdir(parents=True)
     campaign = Campaign(plan, reach)
@@ -354,7 +359,7 @@ def main(arguments: list[str]) -> int:
                 *core.wider,
                 *alone.OPTIONS,
                 f"--basetemp={plan.scratch}/b",
-                *["-m", f"not ({' or '.join(marks)})"],
+                *["-m", f"not ({' or '.join(plan.left_out())})"],
             ],
             plugins=[campaign],
         )

@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 
 from routing.api import RouteStoreUnavailableError, Topic
 from routing.zookeeper import ZooKeeperRoutes, ZooKeeperSettings, changes
+from routing.zookeeper.codec import number_of
 from routing.zookeeper.session import LostError
 from tests.contracts.routes import ORDERS, grow, put_topic, until
 from tests.routing.zookeeper.helpers import opened, raw
@@ -73,6 +74,27 @@ def test_where_the_list_has_forgotten_nobody_says_what_became_of_it(
             async def others():
                 await grow(second, 5)
                 await until(second._changes._trimming.done)
+
+            lose_answers(first, is_made=True, after=others)
+            with pytest.raises(RouteStoreUnavailableError, match="not known whether"):
+                await put_topic(first, ORDERS)
+
+    asyncio.run(main())
+
+
+def test_a_change_is_not_denied_where_the_list_has_forgotten_just_that(chroot: str):
+    async def main():
+        async with opened(chroot, 2) as (first, second), raw(chroot) as client:
+            await grow(second, 3)
+            await until(lambda: first._copy.sequence == 2)
+
+            async def others():
+                await grow(second, 1)
+                ours, _ = sorted(client.get_children("/changes"), key=number_of)[-2:]
+                client.delete(f"/changes/{ours}")
+                for older in client.get_children("/changes"):
+                    if number_of(older) < number_of(ours):
+                        client.delete(f"/changes/{older}")
 
             lose_answers(first, is_made=True, after=others)
             with pytest.raises(RouteStoreUnavailableError, match="not known whether"):
