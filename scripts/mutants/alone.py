@@ -20,8 +20,8 @@ OPTIONS = [
     *["-q", "-p", "no:cacheprovider", "-p", "no:rerunfailures"],
     *["-o", "addopts=", "--import-mode=importlib", "-o", "timeout=0"],
 ]
-SECONDS = 90.0
-"""What such a run may take, of tests that take 20 and an import of 2 to 5."""
+SECONDS = 240.0
+"""What such a run may take: tests that take 20, an import, the start of a server."""
 
 
 @contextlib.contextmanager

@@ -30,6 +30,7 @@ from scripts.mutants.cores import CORES, distance
 from scripts.mutants.operators import Mutant, mutants
 from scripts.mutants.patching import functions_of, lines_of, patch
 from scripts.mutants.reach import Reach
+from scripts.mutants.results import LIVED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,9 @@ WAIT_SECONDS = 10.0
 IDLE_SECONDS = 8.0
 """And for how long it may wait, beside twice the longest of them, without computing."""
 NOT_PATCHED = "not patched"
+LEFT_OUT = ["go", "cpp", "slow"]
+"""Tests with one of these marks are never run, and with these only with servers."""
+OF_SERVERS = ["jvm", "server"]
 
 
 @dataclass
@@ -75,10 +79,6 @@ class Plan:
     state: str
     scratch: str
     servers: bool
-
-    def left_out(self) -> list[str]:
-        """The marks of tests that are not run."""
-        return ["go", "cpp", "slow", *([] if self.servers else ["jvm", "server"])]
 
 
 class Campaign:
@@ -306,19 +306,19 @@ class Campaign:
         ordered = sorted(
             files, key=lambda one: (distance(mutant.path, one), files[one])
         )
-        return alone.run(
-            [
-                *alone.within(ordered, files, MOST_SECONDS),
-                *alone.within(
-                    sorted(beside.keys() - files, key=beside.__getitem__),
-                    beside,
-                    BESIDE_SECONDS,
-                ),
-            ],
-            failing,
-            self.children,
-            self.plan.left_out(),
-        )
+        chosen = [
+            *alone.within(ordered, files, MOST_SECONDS),
+            *alone.within(
+                sorted(beside.keys() - files, key=beside.__getitem__),
+                beside,
+                BESIDE_SECONDS,
+            ),
+        ]
+        row = alone.run(chosen, failing, self.children, LEFT_OUT + OF_SERVERS)
+        if self.plan.servers and row["status"] in LIVED:
+            # Its server has to start, too: only where it is needed.
+            row = alone.run(chosen, failing, self.children, LEFT_OUT)
+        return row
 
     def _prepare(self) -> None:
         """In a child: temporary files of its own, and names no other child has."""
@@ -351,6 +351,7 @@ def main(arguments: list[str]) -> int:
     shutil.rmtree(plan.scratch, ignore_errors=True)
     Path(plan.scratch).mkdir(parents=True)
     campaign = Campaign(plan, reach)
+    marks = LEFT_OUT if plan.servers else LEFT_OUT + OF_SERVERS
     reach.start()
     try:
         return pytest.main(
@@ -359,7 +360,7 @@ def main(arguments: list[str]) -> int:
                 *core.wider,
                 *alone.OPTIONS,
                 f"--basetemp={plan.scratch}/b",
-                *["-m", f"not ({' or '.join(plan.left_out())})"],
+                *["-m", f"not ({' or '.join(marks)})"],
             ],
             plugins=[campaign],
         )

@@ -138,6 +138,24 @@ def test_a_node_that_others_removed_is_not_announced_again(chroot: str):
     asyncio.run(main())
 
 
+def test_a_node_that_somebody_else_removes_at_the_same_time_is_removed(chroot: str):
+    async def main():
+        async with opened(chroot, 2) as (first, second):
+            await first.put_broker(A)
+            commit = second._session.commit
+
+            async def late(transaction):
+                second._session.commit = commit
+                await first.remove_broker("broker-0", "a")
+                return await commit(transaction)
+
+            second._session.commit = late
+            await second.remove_broker("broker-0", "a")
+            await until(lambda: first.brokers == second.brokers == {})
+
+    asyncio.run(main())
+
+
 def test_an_announcement_whose_answer_was_lost_is_there_once(chroot: str):
     async def main():
         async with opened(chroot, 2) as (first, second):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from kazoo.exceptions import NoAuthError
 from structlog.testing import capture_logs
 
-from routing.api import RouteStoreUnavailableError, Topic
+from routing.api import RouteError, RouteStoreUnavailableError, Topic
 from routing.zookeeper import ZooKeeperRoutes, ZooKeeperSettings, changes
 from routing.zookeeper.codec import number_of
 from routing.zookeeper.session import LostError
@@ -34,6 +35,52 @@ def lose_answers(routes: ZooKeeperRoutes, *, is_made: bool, after=None) -> list[
 
     routes._session.commit = lossy
     return asked
+
+
+@pytest.mark.parametrize("is_made", [True, False])
+def test_a_change_is_made_once_though_the_connection_is_lost_again(
+    chroot: str, *, is_made: bool
+):
+    async def main():
+        async with opened(chroot) as (routes,):
+            refresh = routes._copy.refresh
+
+            async def lost():
+                routes._copy.refresh = refresh
+                raise LostError("another fault of this test")
+
+            async def lose():
+                routes._copy.refresh = lost
+
+            lose_answers(routes, is_made=is_made, after=lose)
+            given = []
+
+            def make(old: Topic | None) -> Topic:
+                given.append(old)
+                return ORDERS
+
+            await routes.change_topic("orders", make)
+            assert given == ([None] if is_made else [None, None])
+            assert routes.topics == {"orders": ORDERS}
+
+    asyncio.run(main())
+
+
+def test_what_servers_refuse_to_change_is_said(chroot: str):
+    async def main():
+        async with opened(chroot) as (routes,):
+
+            async def refuse(_):
+                raise NoAuthError
+
+            routes._session.commit = refuse
+            with pytest.raises(
+                RouteError,
+                match=r"ZooKeeper refuses a change of .*/topics/orders: NoAuthError$",
+            ):
+                await put_topic(routes, ORDERS)
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("is_made", [True, False])
