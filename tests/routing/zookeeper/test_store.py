@@ -55,7 +55,7 @@ def test_what_servers_refuse_to_tell_is_asked_for_again_and_said_once(
                 with capture_logs() as logs:
                     await put_topic(second, replace(ORDERS, name=name, route={}))
                     await until(lambda: name in first.topics)  # noqa: B023
-                    await until(lambda: len(logs) == 2)  # noqa: B023
+                    await until(lambda: len(logs) == 2)
                 assert [(one["event"], one.get("reason")) for one in logs] == [
                     ("routes may be out of date", "NoAuthError"),
                     ("routes are up to date again", None),
