@@ -75,7 +75,7 @@ async def take(
         PulsarUnfitError: Something is missing.
         LogUnavailableError: The admin REST does not answer, or does not permit it.
     """
-    policies = {space: await admin.policies(space) for space in catalog.spaces}
+    policies = {space: await look(admin, space) for space in catalog.spaces}
     await catalog.load(space for space, found in policies.items() if found is not None)
     if owner is not None:
         for space, found in policies.items():
@@ -87,6 +87,23 @@ async def take(
             await note(admin, space, owner)
         if owner.adopts is not None:
             _log.warning("leave --adopt out from now on: it is for one start")
+
+
+async def look(admin: Admin, space: str) -> Policies | None:
+    """The policies of a namespace, as `Admin.policies`.
+
+    Raises:
+        PulsarUnfitError: The token has not the rights that everything needs.
+        LogUnavailableError: The admin REST does not answer.
+    """
+    try:
+        return await admin.policies(space)
+    except NotPermittedError as error:
+        tenant = space.partition("/")[0]
+        raise PulsarUnfitError(
+            f"{error}; the token must be valid, and its role an admin of the tenant: "
+            f"pulsar-admin tenants update {tenant} --admin-roles ROLE"
+        ) from error
 
 
 def complaints(
