@@ -72,20 +72,20 @@ async def test_the_commands_of_the_guide_give_all_rights_that_are_needed(
         )
         return ["--config", str(config), "--node", "node", *more]
 
-    def run(line: str) -> None:
+    def as_superuser(line: str) -> None:
         pulsar_admin(secured, tmp_path, line, token({"sub": ROOT}))
 
     (tenant,), namespace = commands()
     code, said = refused(tmp_path / "none", *given(ROLE))
     assert (code, "pulsar-admin tenants create rocketmq" in said) == (UNFIT, True)
-    run(tenant)
+    as_superuser(tenant)
     code, said = refused(tmp_path / "none", *given(ROLE, prepare=False))
     assert (code, f"namespaces create {SPACE}" in said) == (UNFIT, True)
     for line in namespace:
         code, said = refused(tmp_path / "none", *given(ROLE, prepare=False))
         assert code == UNFIT
         assert line in f"{said} {SPACE}"
-        run(line)
+        as_superuser(line)
     # By hand, and as the node does it by itself.
     for prepare, more in ((False, []), (True, ["--cluster", "another"])):
         options = given(ROLE, *more, prepare=prepare)
@@ -93,7 +93,7 @@ async def test_the_commands_of_the_guide_give_all_rights_that_are_needed(
             await works(node)
     assert list(owners(secured, SPACE).values()) == ["DefaultCluster"]
     # Who may use all topics of the namespace may not make one.
-    run(
+    as_superuser(
         f"pulsar-admin namespaces grant-permission --role {LESSER} "
         f"--actions produce,consume {SPACE}"
     )
