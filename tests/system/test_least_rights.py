@@ -14,7 +14,7 @@ from tests.remoting import looped
 from tests.system import guarded_deployments
 from tests.system.pulsar_admin import pulsar_admin
 from tests.system.test_cluster import reach
-from tests.system.test_namespaces import UNFIT, bodies, owners, refused, running, send
+from tests.system.test_namespaces import UNFIT, bodies, owners, refused, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ def commands() -> list[list[str]]:
 
 async def works(node: Ropeway) -> None:
     """Topics are made, used and deleted."""
-    await send(node, b"one")
+    await place_order(node, b"one")
     assert await bodies(node) == [b"one"]
     async with reach(node) as client:
         assert (await client.ask(DeleteTopic(topic="orders"))).code == 0

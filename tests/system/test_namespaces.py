@@ -88,7 +88,7 @@ def delete_topics(pulsar: Pulsar, space: str) -> None:
         pulsar.admin("DELETE", path)
 
 
-async def send(node: Ropeway, body: bytes) -> None:
+async def place_order(node: Ropeway, body: bytes) -> None:
     async with reach(node) as client:
         assert (await client.ask(sending("orders"), body)).code == 0
 
@@ -107,7 +107,7 @@ async def test_a_second_cluster_of_the_same_name_does_not_stop_the_first(
     space = f"rocketmq/{name}"
     first = options(pulsar, chroot, name)
     with running(tmp_path / "first", *first) as node:
-        await send(node, b"one")
+        await place_order(node, b"one")
         ((ours, label),) = owners(pulsar, space).items()
         assert label == name
         second = options(pulsar, f"{chroot}-second", name)
@@ -115,7 +115,7 @@ async def test_a_second_cluster_of_the_same_name_does_not_stop_the_first(
         assert code == FOREIGN
         assert f"namespace {space} of Pulsar belongs to another cluster" in said
         assert said.endswith(f"--adopt {ours}")
-        await send(node, b"two")
+        await place_order(node, b"two")
         assert await bodies(node) == [b"one", b"two"]
         assert owners(pulsar, space) == {ours: name}
         # Who is told of another id is told again.
@@ -136,7 +136,7 @@ async def test_a_namespace_that_lost_all_topics_is_refused_unless_they_are_given
 ):
     given = options(pulsar, chroot, name)
     with running(tmp_path / "node", *given) as node:
-        await send(node, b"one")
+        await place_order(node, b"one")
     with running(tmp_path / "node", *given) as node:
         assert await bodies(node) == [b"one"]
     # One that another place is named for, where nothing is.
@@ -155,7 +155,7 @@ async def test_a_namespace_that_lost_all_topics_is_refused_unless_they_are_given
     assert pulsar.admin("GET", f"persistent/{space}/partitioned") == []
     with running(tmp_path / "node", *given, "--adopt", "empty") as node:
         assert await bodies(node) == []
-        await send(node, b"two")
+        await place_order(node, b"two")
     with running(tmp_path / "node", *given) as node:
         assert await bodies(node) == [b"two"]
 
@@ -182,7 +182,7 @@ async def test_public_default_is_used_where_it_is_named_and_never_changed(
     try:
         for number in range(2):
             with running(tmp_path / "node", *given) as node:
-                await send(node, b"%d" % number)
+                await place_order(node, b"%d" % number)
                 assert len(await bodies(node)) == 1 + number
         assert policies(pulsar, "public/default") == before
         assert "another cluster can take" in (tmp_path / "node/ropeway.log").read_text()
