@@ -14,7 +14,14 @@ from tests.remoting import looped
 from tests.system import guarded_deployments
 from tests.system.pulsar_admin import pulsar_admin
 from tests.system.test_cluster import reach
-from tests.system.test_namespaces import UNFIT, bodies, owners, refused, running
+from tests.system.test_namespaces import (
+    UNFIT,
+    bodies,
+    owners,
+    place_order,
+    refused,
+    running,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +68,7 @@ async def works(node: Ropeway) -> None:
 async def test_the_commands_of_the_guide_give_all_rights_that_are_needed(
     tmp_path: Path, secured: Pulsar
 ):
-    def given(role: str, *more: str, prepare: bool = True) -> list[str]:
+    def options_of(role: str, *more: str, prepare: bool = True) -> list[str]:
         (tmp_path / "token").write_text(token({"sub": role}))
         (tmp_path / "token").chmod(0o600)
         config = tmp_path / "ropeway.toml"
@@ -76,19 +83,19 @@ async def test_the_commands_of_the_guide_give_all_rights_that_are_needed(
         pulsar_admin(secured, tmp_path, line, token({"sub": ROOT}))
 
     (tenant,), namespace = commands()
-    code, said = refused(tmp_path / "none", *given(ROLE))
+    code, said = refused(tmp_path / "none", *options_of(ROLE))
     assert (code, "pulsar-admin tenants create rocketmq" in said) == (UNFIT, True)
     as_superuser(tenant)
-    code, said = refused(tmp_path / "none", *given(ROLE, prepare=False))
+    code, said = refused(tmp_path / "none", *options_of(ROLE, prepare=False))
     assert (code, f"namespaces create {SPACE}" in said) == (UNFIT, True)
     for line in namespace:
-        code, said = refused(tmp_path / "none", *given(ROLE, prepare=False))
+        code, said = refused(tmp_path / "none", *options_of(ROLE, prepare=False))
         assert code == UNFIT
         assert line in f"{said} {SPACE}"
         as_superuser(line)
     # By hand, and as the node does it by itself.
     for prepare, more in ((False, []), (True, ["--cluster", "another"])):
-        options = given(ROLE, *more, prepare=prepare)
+        options = options_of(ROLE, *more, prepare=prepare)
         with running(tmp_path / "-".join(["node", *more]), *options) as node:
             await works(node)
     assert list(owners(secured, SPACE).values()) == ["DefaultCluster"]
@@ -97,7 +104,7 @@ async def test_the_commands_of_the_guide_give_all_rights_that_are_needed(
         f"pulsar-admin namespaces grant-permission --role {LESSER} "
         f"--actions produce,consume {SPACE}"
     )
-    code, said = refused(tmp_path / "lesser", *given(LESSER))
+    code, said = refused(tmp_path / "lesser", *options_of(LESSER))
     assert (code, "its role an admin of the tenant: pulsar-a" in said) == (UNFIT, True)
-    code, said = refused(tmp_path / "invalid", *given(""))
+    code, said = refused(tmp_path / "invalid", *options_of(""))
     assert (code, "the token must be valid" in said) == (UNFIT, True)
