@@ -84,6 +84,10 @@ class LogUnfitError(LogError):
     """The log, or the server beneath it, lacks what this needs; names the setting."""
 
 
+class LogForeignError(LogUnfitError):
+    """What is there is another cluster's, or has lost what the routes say it has."""
+
+
 class LogInUseError(LogError):
     """Another process has this log open."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 ACCESS_NAMESPACES = "ROPEWAY_ACL"
-"""How the names of settings begin that no client may see or change: who may do what."""
+"""How the names of settings begin that no client may see or change: who may do what,
+and which cluster this is."""
 
 REQUEST_MODES = "MESSAGE_REQUEST_MODE"
 """The namespace of settings that say how groups consume topics."""

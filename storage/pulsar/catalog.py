@@ -8,7 +8,7 @@ from storage.api import MAX_PARTITIONS, LogLimitError, LogUnavailableError
 from storage.pulsar.names import Names, parse_partition
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from storage.pulsar.admin import Admin
     from storage.pulsar.names import PulsarName
@@ -32,9 +32,9 @@ class Catalog:
         self.topics: dict[str, int] = {}
         """How many partitions each has, by RocketMQ's name in its shortest form."""
 
-    async def load(self) -> None:
-        """Copy what there is: one request a namespace."""
-        for space in self.spaces:
+    async def load(self, spaces: Iterable[str]) -> None:
+        """Copy what there is in some namespaces: one request each."""
+        for space in spaces:
             for full in await self._admin.topics(space):
                 parsed = parse_partition(full)
                 if parsed is not None:

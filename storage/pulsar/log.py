@@ -25,10 +25,10 @@ from storage.pulsar.client import PulsarClient
 from storage.pulsar.compaction import PulsarCompaction
 from storage.pulsar.finding import Finder
 from storage.pulsar.hosts import hosts as find_hosts
+from storage.pulsar.owner import take
 from storage.pulsar.ownership import Ownership
 from storage.pulsar.partition import PulsarPartition
 from storage.pulsar.reading import Readers
-from storage.pulsar.settings import PulsarLogSettings
 from storage.pulsar.state import PulsarState, open_state, state_topic
 from storage.pulsar.tail import Tail
 from storage.pulsar.times import Times
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     from storage.api import EntryFormat, Found, Numbering
     from storage.native import Converter
+    from storage.pulsar.owner import Owner
+    from storage.pulsar.settings import PulsarLogSettings
     from storage.state import Deposed
 
 LOOK_AGAIN_S = (0.0, 0.2, 1.0, 3.0)
@@ -47,38 +49,36 @@ LOOK_AGAIN_S = (0.0, 0.2, 1.0, 3.0)
 
 LostOwnership = Callable[[str, int], None]
 """Called with topic and number when another node has taken a partition over."""
-
 _log = structlog.get_logger()
 
 
 async def open_log(
-    settings: PulsarLogSettings | None = None,
+    settings: PulsarLogSettings,
     *,
     prepare: bool = False,
+    owner: Owner | None = None,
     lost_ownership: LostOwnership | None = None,
     converter: Converter | None = None,
 ) -> PulsarLog:
     """Open the log that Pulsar keeps in the namespaces of the settings.
 
     Args:
-        settings: The defaults, where it is None.
+        settings: Where Pulsar is, and which namespaces.
         prepare: Make a missing namespace, and set its policies where they do not fit.
-        lost_ownership: Called with topic and number when another node has taken a
-            partition over.
-        converter: Between records and messages of native clients, for topics that are
-            shared with them.
+        owner: Whose the namespaces are; None: nobody asks.
+        lost_ownership: See `LostOwnership`.
+        converter: Of messages in topics that are shared with native clients.
 
     Raises:
+        LogForeignError: A namespace is another cluster's, or has lost all topics.
         PulsarUnfitError: Pulsar lacks something; names the setting.
         LogUnavailableError: It does not answer, or does not permit it.
     """
-    settings = settings or PulsarLogSettings()
     tls = ssl.create_default_context(cafile=settings.tls_ca_file)
     admin = Admin(settings.admin_url, token=settings.token, tls=tls)
     catalog = Catalog(admin, settings)
     try:
-        await selftest.check(admin, catalog.spaces, prepare=prepare)
-        await catalog.load()
+        await take(admin, catalog, owner, prepare=prepare)
     except BaseException:
         await admin.close()
         raise

@@ -311,3 +311,22 @@ def test_when_no_host_answers_all_are_named() -> None:
         await admin.close()
 
     asyncio.run(main())
+
+
+def test_a_namespace_is_made_with_its_tenant_whoever_does_so_meanwhile() -> None:
+    async def test(admin: Admin, rest: Rest) -> None:
+        await admin.make_namespace("rocketmq/c")
+        assert rest.asked[2] == (
+            "PUT",
+            "/admin/v2/tenants/rocketmq",
+            '{"allowedClusters":["east","west"]}',
+        )
+
+    run(
+        {
+            ("PUT", "/admin/v2/namespaces/rocketmq/c"): [(404, None), (409, None)],
+            ("GET", "/admin/v2/clusters"): [(200, ["east", "global", "west"])],
+            ("PUT", "/admin/v2/tenants/rocketmq"): [(409, None)],
+        },
+        test,
+    )

@@ -22,7 +22,7 @@ def test_partitions_are_counted_from_one_list_a_namespace() -> None:
     async def test(admin: Admin, _: Rest) -> None:
         catalog = Catalog(admin, SETTINGS)
         assert catalog.spaces == ["public/default", "acme/blue"]
-        await catalog.load()
+        await catalog.load(catalog.spaces)
         assert catalog.topics == {"orders": 3, "%RETRY%acme|blue%billing": 1}
 
     default = [
