@@ -36,6 +36,9 @@ class Partition(Named):
     def cached_pack(self, _offset: int) -> None:
         return None
 
+    def past_gap(self, offset: int) -> int:
+        return offset
+
 
 async def never(_partition: Any) -> None:
     raise AssertionError("nothing is missing")
