@@ -32,6 +32,7 @@ class Partition(Named):
     """A partition of one record a pack, that remembers nothing."""
 
     compacted = False
+    end_offset = SMALL + LARGE
 
     def cached_pack(self, _offset: int) -> None:
         return None
