@@ -192,8 +192,11 @@ class Connection(Outgoing, asyncio.Protocol):
                 envelope = decode_envelope(serialize_type, header)
                 if envelope.flag & RESPONSE_FLAG:
                     answer = ClientAnswer(envelope.code, envelope.remark, body)
-                    self._node.calls.answered(self, envelope.opaque, answer)
+                    if not self._node.calls.answered(self, envelope.opaque, answer):
+                        self._reader.refused()
                     continue
+                if self.known:
+                    self._reader.refusals = 0
                 if not self.version:
                     self.version = envelope.version
                     self.language = language_name(envelope.language)
@@ -334,6 +337,8 @@ class Connection(Outgoing, asyncio.Protocol):
             self.push(*data)
         if self._paused:
             self.pause_or_resume()
+        if not self.known:
+            self._reader.refused()
 
     def hold(self) -> None:
         """A request waits; it does not count as being worked on."""
@@ -362,12 +367,6 @@ class Connection(Outgoing, asyncio.Protocol):
         self._draining = True
         self._forget_waiting()
         self.pause_or_resume()
-
-    def close(self) -> None:
-        """Send what has gathered, then close."""
-        if self._transport is not None and not self.closed:
-            self.flush()
-            self._transport.close()
 
     def abort(self) -> None:
         """Close at once, whatever is unsent."""
