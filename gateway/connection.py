@@ -142,9 +142,10 @@ class Connection(Outgoing, asyncio.Protocol):
         """Somebody is known by a request: it may send more from now on."""
         self._reader.became_known()
         if principal is not None:
-            self.flow.waiting -= self._waiting_count
+            count, size = self._waiting_count, self._waiting_bytes
+            self._count_waiting(-count, -size)
             self.flow = self._turns.flow(principal)
-            self.flow.waiting += self._waiting_count
+            self._count_waiting(count, size)
 
     def data_received(self, data: bytes) -> None:
         """Bytes came: work on every request that is whole."""
@@ -191,8 +192,11 @@ class Connection(Outgoing, asyncio.Protocol):
                 envelope = decode_envelope(serialize_type, header)
                 if envelope.flag & RESPONSE_FLAG:
                     answer = ClientAnswer(envelope.code, envelope.remark, body)
-                    self._node.calls.answered(self, envelope.opaque, answer)
+                    if not self._node.calls.answered(self, envelope.opaque, answer):
+                        self._reader.refused()
                     continue
+                if self.known:
+                    self._reader.refusals = 0
                 if not self.version:
                     self.version = envelope.version
                     self.language = language_name(envelope.language)
@@ -234,7 +238,8 @@ class Connection(Outgoing, asyncio.Protocol):
         self._waiting_count += count
         self.flow.waiting += count
         self._turns.waiting += count
-        self._turns.waiting_bytes += size
+        if size:
+            self._turns.keep(self.flow, size)
 
     def _forget_waiting(self) -> None:
         self._count_waiting(-self._waiting_count, -self._waiting_bytes)
@@ -249,9 +254,13 @@ class Connection(Outgoing, asyncio.Protocol):
         """Begin some of the requests that waited, and say how many."""
         self._queued = False
         begun = self._begin_waiting(now, until) if self._waiting else 0
-        # While much waits, nobody begins to send more.
-        if not self._paused and not self.closed and (self._waiting or self._turns.full):
+        goes_on = not self._paused and not self.closed
+        if goes_on and self._waiting:
             self._queue()
+        elif goes_on and self._turns.is_full(self.flow):
+            # Who has much that waits does not begin to send more.
+            self._queued = True
+            self._turns.hold_back(self)
         else:
             # What it is heard for comes behind this tick.
             self._turns.owe(self._hearing_s)
@@ -311,6 +320,7 @@ class Connection(Outgoing, asyncio.Protocol):
             self.share.leave()
         self._out.clear()
         self._forget_waiting()
+        self.flow.held_back.pop(self, None)
         self._reader.clear()
         self.listener.left(self)
         self._node.holds.forget(self)
@@ -327,6 +337,8 @@ class Connection(Outgoing, asyncio.Protocol):
             self.push(*data)
         if self._paused:
             self.pause_or_resume()
+        if not self.known:
+            self._reader.refused()
 
     def hold(self) -> None:
         """A request waits; it does not count as being worked on."""
@@ -355,12 +367,6 @@ class Connection(Outgoing, asyncio.Protocol):
         self._draining = True
         self._forget_waiting()
         self.pause_or_resume()
-
-    def close(self) -> None:
-        """Send what has gathered, then close."""
-        if self._transport is not None and not self.closed:
-            self.flush()
-            self._transport.close()
 
     def abort(self) -> None:
         """Close at once, whatever is unsent."""

@@ -150,7 +150,8 @@ async def test_what_long_work_keeps_counts_as_waiting_while_it_pauses():
     Asking("one", turns, 1_000_000, [], "short")
     pausing = [asyncio.create_task(turns.slices("long", 60).pause()) for _ in range(2)]
     await asyncio.sleep(0)
-    assert turns.full
+    assert turns.is_full(turns.flow("long"))
+    assert not turns.is_full(turns.flow("short"))
     pausing[0].cancel()
     await asyncio.wait_for(pausing[1], 20)
     assert turns.waiting_bytes == 0
