@@ -154,6 +154,11 @@ class Appender:
         """When the oldest pack in flight was sent; there must be one."""
         return self._flights[0].sent_at
 
+    @property
+    def is_shut_out(self) -> bool:
+        """Whether Pulsar refuses what is on its way, and not only is late."""
+        return self.producer.is_shut_out
+
     async def drained(self) -> None:
         """Return when all that was appended before is stored.
 

@@ -95,9 +95,14 @@ class Producer:
         await self._reopener.first(self._client.request_timeout_s)
 
     @property
+    def is_shut_out(self) -> bool:
+        """Whether its broker lets it in and closes it again, and stores nothing."""
+        return self._closings >= LET_IN_AND_OUT
+
+    @property
     def silence(self) -> str:
         """What is known of why nothing was acknowledged, for messages to people."""
-        if self._closings < LET_IN_AND_OUT:
+        if not self.is_shut_out:
             return "Pulsar did not answer in time"
         return (
             f"Pulsar closed the producer {self._closings} times and stored nothing; "

@@ -109,6 +109,11 @@ class SharedAppender:
         """When the oldest append on its way was sent; there must be one."""
         return self._awaited.oldest_at
 
+    @property
+    def is_shut_out(self) -> bool:
+        """Whether Pulsar refuses what is on its way, and not only is late."""
+        return self._producer.is_shut_out
+
     async def drained(self) -> None:
         """Return when all that was appended before is stored.
 

@@ -43,6 +43,7 @@ class Broker:
     """Stands in for a producer; keeps what was sent until it is acknowledged."""
 
     silence = "Pulsar did not answer in time"
+    is_shut_out = False
 
     def __init__(self) -> None:
         self.sent: list[tuple[bytes, int, int]] = []

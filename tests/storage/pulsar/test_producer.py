@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import re
 
 import pytest
 
-from storage.pulsar.backoff import FIRST_DELAY_S
 from storage.pulsar.commands import (
     Access,
     CloseProducer,
@@ -148,31 +146,6 @@ async def test_entries_sent_while_there_is_no_connection_follow_in_order():
         assert len(one.broker.of(Connect)) == 1
         ids = [each.producer_id for each in one.broker.of(OpenProducer)]
         assert len(set(ids)) == len(ids)
-
-
-@looped
-async def test_a_broker_that_cannot_store_is_asked_ever_more_slowly_and_named():
-    """As one whose bookies are full: it lets the producer in, and out at an entry."""
-    async with sending() as one:
-        usual = one.broker.answers[Send]
-        one.broker.answers[Send] = lambda _, send: CloseProducer(send.producer_id, -1)
-        producer = await one.open()
-        assert producer.silence == "Pulsar did not answer in time"
-        began_s = asyncio.get_running_loop().time()
-        one.send(1)
-        await one.broker.wait(OpenProducer, 6)
-        # The second opening was at once; each of the next four waited twice as long.
-        waited_s = asyncio.get_running_loop().time() - began_s
-        assert waited_s >= 15 * FIRST_DELAY_S / 2
-        assert re.fullmatch(
-            r"Pulsar closed the producer [456] times and stored nothing; its bookies "
-            "may be too few, or their disks full",
-            producer.silence,
-        )
-        one.broker.answers[Send] = usual
-        await one.finished(1)
-        assert (one.done, one.lost) == ([(1, Position(7, 0), None)], [])
-        assert producer.silence == "Pulsar did not answer in time"
 
 
 @looped
