@@ -215,8 +215,8 @@ class Connection(Outgoing, asyncio.Protocol):
         Without any, it is reading on that waits for a turn.
         """
         # Who is unknown would be kept out by what others send from its address.
-        if self.known and (delay_ms := self._turns.delay_ms(self.flow)):
-            frames = self._refuse_sends(frames, delay_ms)
+        if self.known and (why := self._turns.why_late(self.flow)):
+            frames = self._refuse_sends(frames, why)
         if frames:
             size = sum(len(header) + len(body) for _, header, body in frames)
             self._waiting.append(Arrived(time.monotonic(), iter(frames), size))
@@ -225,10 +225,8 @@ class Connection(Outgoing, asyncio.Protocol):
             self._queue()
             self.pause_or_resume()
 
-    def _refuse_sends(
-        self, frames: Iterable[RawFrame], waited_ms: int
-    ) -> list[RawFrame]:
-        others, answers = refuse_sends(frames, waited_ms, self._limits.send_wait_ms)
+    def _refuse_sends(self, frames: Iterable[RawFrame], why: str) -> list[RawFrame]:
+        others, answers = refuse_sends(frames, why)
         if answers:
             self.push(answers)
         return others
@@ -276,7 +274,7 @@ class Connection(Outgoing, asyncio.Protocol):
         waited_s = now - came
         try:
             if waited_s > self._turns.wait_s and self.known and not late:
-                others = self._refuse_sends(frames, int(waited_s * 1000))
+                others = self._refuse_sends(frames, self._turns.waited(waited_s))
                 frames = iter(others)
                 self._waiting[0] = Arrived(came, frames, size, late=True)
                 self._count_waiting(len(others) - count, 0)

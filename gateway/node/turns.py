@@ -253,12 +253,19 @@ class Turns:
             found = self._known_flows[whose] = Flow()
         return found
 
-    def delay_ms(self, flow: Flow) -> int:
-        """How long sends wait now, if what came now could be too late; or else 0."""
+    def why_late(self, flow: Flow) -> str:
+        """Why a send that comes now could be too late; or else nothing."""
         delay_s = flow.waiting * self._each_s * (len(self._flows) or 1)
         if delay_s * 2 > self.wait_s:
-            return int(delay_s * 1000) or 1
-        return self._log.overdue_ms
+            return self.waited(delay_s)
+        if overdue_ms := self._log.overdue_ms:
+            return f"the log has not stored a message that came {overdue_ms} ms ago"
+        return ""
+
+    def waited(self, seconds: float) -> str:
+        """What a send is told that waits for a turn for so long."""
+        allowed_ms = self.wait_s * 1000
+        return f"sends wait for {seconds * 1000:.0f} ms; allowed: {allowed_ms:.0f}"
 
     def is_free(self) -> bool:
         """Whether what has just come may be begun at once."""
