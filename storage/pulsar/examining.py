@@ -5,13 +5,12 @@ It is looked at by the same functions as at a start, and nothing is changed.
 
 from __future__ import annotations
 
-import ssl
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.api import LogError
 from storage.pulsar import owner as owners
 from storage.pulsar import selftest
-from storage.pulsar.admin import Admin
+from storage.pulsar.admin import open_admin, trusted
 from storage.pulsar.catalog import Catalog
 from storage.pulsar.client import PulsarClient
 from storage.pulsar.errors import PulsarError
@@ -20,6 +19,7 @@ from storage.pulsar.selftest import PUBLIC
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
+    from storage.pulsar.admin import Admin
     from storage.pulsar.owner import Owner, Policies
     from storage.pulsar.settings import PulsarLogSettings
 
@@ -51,12 +51,11 @@ async def examine(
     Raises:
         OSError: A certificate cannot be read.
     """
-    tls = ssl.create_default_context(cafile=settings.tls_ca_file)
-    admin = Admin(settings.admin_url, token=settings.token, tls=tls)
+    admin = open_admin(settings)
     client = PulsarClient(
         settings.service_url,
         token=settings.token,
-        tls=tls,
+        tls=trusted(settings),
         request_timeout_s=ANSWER_S,
     )
     try:
