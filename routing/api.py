@@ -28,6 +28,10 @@ class RouteStoreUnavailableError(RouteError):
     """The store cannot be reached or written now; asking again later may work."""
 
 
+class NoRoutesError(RouteError):
+    """There is no route store at that place, and none was to be made."""
+
+
 class Topic(Struct, frozen=True, kw_only=True):
     """How a topic is set up, on all of its brokers, and where its queues live."""
 

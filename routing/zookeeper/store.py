@@ -35,20 +35,23 @@ _log = structlog.get_logger()
 
 
 async def open_routes(
-    url: str, settings: ZooKeeperSettings | None = None
+    url: str, settings: ZooKeeperSettings | None = None, *, make: bool = True
 ) -> ZooKeeperRoutes:
-    """Open the route store of a URL; where there is nothing, make one.
+    """Open the route store of a URL.
 
     Args:
         url: zookeeper://host:port,host:port/path.
         settings: How it is reached.
+        make: Make one, where there is nothing.
 
     Raises:
+        NoRoutesError: There is nothing, and none is to be made.
         RouteStoreUnavailableError: No server answers.
         RouteError: The URL names no place; or something else is there, or a newer
             version.
     """
-    return await ZooKeeperRoutes(parse_url(url), settings or ZooKeeperSettings()).open()
+    routes = ZooKeeperRoutes(parse_url(url), settings or ZooKeeperSettings())
+    return await routes.open(make=make)
 
 
 class ZooKeeperRoutes:
@@ -78,17 +81,20 @@ class ZooKeeperRoutes:
         self._telling: asyncio.TimerHandle | None = None
         self._told = False
 
-    async def open(self) -> Self:
-        """Connect, and read everything.
+    async def open(self, *, make: bool = True) -> Self:
+        """Connect, and read everything; see `open_routes`.
 
         Raises:
+            NoRoutesError: There is nothing, and none is to be made.
             RouteStoreUnavailableError: No server answers.
             RouteError: Something else is there, or a newer version.
         """
         await self._session.open()
         try:
             async with self._bounded("it cannot be opened"):
-                await self._patiently(lambda: prepare(self._session, self._layout))
+                await self._patiently(
+                    lambda: prepare(self._session, self._layout, make=make)
+                )
             await self._read_all()
         except BaseException:
             await self._session.close()
