@@ -67,6 +67,7 @@ class Leadership:
         duties: What the leader does.
         proofs: Each tells until when nobody can have taken this node's place, in
             seconds of `time.monotonic`; the latest counts. None where nobody ever can.
+        incarnation: Which process of the node's name this is.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Leadership:
         routes: RouteStore,
         duties: Sequence[Duty],
         proofs: Sequence[Callable[[], float]] = (),
+        incarnation: str = "",
     ) -> None:
         self.leads = False
         """Whether requests are answered here. Looked at for each of them."""
@@ -83,6 +85,7 @@ class Leadership:
         self.node = node
         """This node's name."""
         self._broker = broker
+        self._incarnation = incarnation
         self._routes = routes
         self._duties = duties
         self._proofs = proofs
@@ -112,7 +115,7 @@ class Leadership:
         """Whether another node is to lead, as routes say."""
         # Where nobody is, routes have lost sight of their nodes, and the log decides.
         chosen = self._chosen()
-        return chosen is not None and chosen.node != self.node
+        return chosen is not None and not self._is_this(chosen)
 
     async def settle(self, *, expected: bool = False) -> Broker | None:
         """Wait until it is known who leads: another node, or None for this one.
@@ -128,7 +131,8 @@ class Leadership:
         give_up_s = loop.time() + SETTLE_S
         believe_s = loop.time() + (_HEARD_S if expected else 0.0)
         while not self.leads:
-            elsewhere = self.is_led_elsewhere()
+            # Whoever is not announced yet may have had this name before, and died.
+            elsewhere = self._task is not None and self.is_led_elsewhere()
             left_s = (believe_s if elsewhere else give_up_s) - loop.time()
             if left_s <= 0 and elsewhere:
                 return self._chosen()
@@ -186,7 +190,7 @@ class Leadership:
         others = [
             one.node
             for one in self._routes.brokers.get(self._broker, ())
-            if one.node != self.node
+            if not self._is_this(one)
         ]
         if not others:
             raise HandOverError(
@@ -228,7 +232,11 @@ class Leadership:
 
     def _is_chosen(self) -> bool:
         chosen = self._chosen()
-        return chosen is not None and chosen.node == self.node
+        return chosen is not None and self._is_this(chosen)
+
+    def _is_this(self, node: Broker) -> bool:
+        """Whether a node is this process; another may have had its name before."""
+        return (node.node, node.incarnation) == (self.node, self._incarnation)
 
     def _proven_until_s(self) -> float:
         return max((proof() for proof in self._proofs), default=math.inf)
@@ -271,7 +279,7 @@ class Leadership:
 
     def _announced(self) -> Broker:
         for one in self._routes.brokers.get(self._broker, ()):
-            if one.node == self.node:
+            if self._is_this(one):
                 return one
         raise HandOverError(
             f"the routes do not know node {self.node} now; try again in a moment"
