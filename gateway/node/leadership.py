@@ -8,6 +8,8 @@ Laws:
 * Duties are taken over in their order and given up in reverse; one that fails puts the
   whole take-over off, and nothing is left half-done.
 * Appends do not rely on any of this: the log fences whoever was the leader before.
+* What came while the process stood still for longer than that is of unknown age, and
+  `is_stale` until all of it has been read: a send among it is stored by nobody.
 """
 
 from __future__ import annotations
@@ -36,6 +38,13 @@ answers to sends and pulls, and longer than a take-over takes."""
 _HEARD_S = 2.0
 """What the routes say has reached every node that can be reached by then."""
 _RETRY_S = 1.0
+BEAT_S = 0.25
+STILL_S = 1.0
+"""A loop that does not come round for longer stood still; for less, it was busy."""
+STALE_S = 1.0
+"""What clients and the network held while the process stood still arrives in this."""
+STALE_PASSES = 16
+"""And so often each connection that has something is read after it, up to 256 KiB."""
 _DOUBT_POLL_S = 0.05
 
 
@@ -81,6 +90,10 @@ class Leadership:
     ) -> None:
         self.leads = False
         """Whether requests are answered here. Looked at for each of them."""
+        self.is_stale = False
+        """Whether what comes may have been sent long ago; this node leads nobody."""
+        self.went_on_s = -math.inf
+        """When this process last went on after it had stood still for too long."""
         self.certain_until_s = math.inf
         self.node = node
         """This node's name."""
@@ -91,6 +104,12 @@ class Leadership:
         self._proofs = proofs
         self._on_duty = False
         self._deposed = False
+        self._late_s = math.inf
+        """A loop that comes round later stood still."""
+        self._vouched_until_s = math.inf
+        """What the proofs said when it came round last."""
+        self._beating: asyncio.Handle | None = None
+        self._catching_up: asyncio.Handle | None = None
         self._changed = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []
         self._stepping_back: asyncio.Future[None] | None = None
@@ -100,11 +119,51 @@ class Leadership:
 
     def check(self, now_s: float) -> None:
         """Stop leading where it is not certain any more; called once a tick."""
+        if now_s > self._late_s:
+            self._go_on(now_s)
         if now_s > self.certain_until_s and self.leads:
             self.certain_until_s = self._proven_until_s()
             if now_s > self.certain_until_s:
                 self.leads = False
                 self._changed.set()
+
+    def _beat(self) -> None:
+        """Know that the loop comes round."""
+        now_s = time.monotonic()
+        self.check(now_s)
+        self._late_s = now_s + STILL_S
+        self._vouched_until_s = self._proven_until_s()
+        self._beating = asyncio.get_running_loop().call_later(BEAT_S, self._beat)
+
+    def _go_on(self, now_s: float) -> None:
+        """Work on nothing that came meanwhile, if another node may lead by now."""
+        stood_s = now_s - self._late_s + STILL_S
+        self._late_s = now_s + STILL_S
+        if now_s <= self._vouched_until_s:
+            return
+        log.warning(
+            "this node stood still for longer than its lease; "
+            "sends that came meanwhile are refused",
+            broker=self._broker,
+            seconds=round(stood_s, 1),
+        )
+        self.leads = False
+        self.is_stale = True
+        self.went_on_s = now_s
+        self._changed.set()
+        if self._catching_up is not None:
+            self._catching_up.cancel()
+        self._catching_up = asyncio.get_running_loop().call_later(
+            STALE_S, self._catch_up, STALE_PASSES
+        )
+
+    def _catch_up(self, passes: int) -> None:
+        if not passes:
+            self.is_stale = False
+            self._changed.set()
+            return
+        loop = asyncio.get_running_loop()
+        self._catching_up = loop.call_soon(self._catch_up, passes - 1)
 
     def is_certain(self) -> bool:
         """Whether this node leads, for answers to what no tick has just begun."""
@@ -162,6 +221,7 @@ class Leadership:
         """Lead when the route store says so, from now on."""
         self._routes.watch_brokers(self._routes_changed)
         self._task = asyncio.get_running_loop().create_task(self._run())
+        self._beat()
 
     def deposed(self) -> None:
         """Another node has taken over, as the log knows; whatever routes say."""
@@ -209,6 +269,9 @@ class Leadership:
     async def close(self) -> None:
         """Give everything up."""
         self.leads = False
+        for handle in (self._beating, self._catching_up):
+            if handle is not None:
+                handle.cancel()
         self._stepped_back(HandOverError(f"node {self.node} ends"))
         if self._task is not None:
             self._task.cancel()
@@ -316,7 +379,8 @@ class Leadership:
     def _look_again(self) -> float | None:
         """Lead where that is certain; else say when to look again."""
         self.certain_until_s = self._proven_until_s()
-        self.leads = self.certain_until_s > time.monotonic() and not self._deposed
+        is_certain = self.certain_until_s > time.monotonic()
+        self.leads = is_certain and not self._deposed and not self.is_stale
         return None if self.leads else _DOUBT_POLL_S
 
     async def _give_up(self) -> None:
