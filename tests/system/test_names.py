@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import sys
-from contextlib import asynccontextmanager, contextmanager
+import time
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
 from kazoo.client import KazooClient
 
-from ropeway.client import Producer
+from ropeway.client import Message, Producer, RemotingError
 from tests.clients.harness import WAIT_SECONDS
 from tests.remoting import looped, until
 from tests.system.cluster import Cluster, stopped
+from tests.system.faults import read_all
 from tests.system.ropeway import ROOT, Ropeway
 from tests.system.test_cluster import running
-from tests.system.test_moving import read_all, send_on
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.jvm, pytest.mark.server, pytest.mark.slow]
 
 LEADS = "this node is the master now"
+MORE = 5
+"""So many sends go well before a fault, and after it."""
 SECRET = 0xB3415C00
 """What ZooKeeper makes passwords of sessions with: SessionTrackerImpl and
 ZooKeeperServer.generatePasswd of 3.9.5."""
@@ -106,16 +110,30 @@ async def sends(cluster: Cluster) -> AsyncIterator[list[bytes]]:
     """One message after the other is sent meanwhile; all are there afterwards."""
     stop = asyncio.Event()
     acknowledged: list[bytes] = []
+
+    async def send_on(producer: Producer) -> None:
+        for number in itertools.count():
+            while not stop.is_set():
+                with suppress(RemotingError):
+                    await producer.send(Message("orders", b"%d" % number))
+                    acknowledged.append(b"%d" % number)
+                    break
+                await asyncio.sleep(0.05)
+            else:
+                return
+
     async with Producer(cluster.name_server, "senders") as producer:
-        sending = asyncio.create_task(send_on(producer, "orders", stop))
+        sending = asyncio.create_task(send_on(producer))
         try:
+            await until(lambda: len(acknowledged) > MORE)
             yield acknowledged
+            before = len(acknowledged)
+            await until(lambda: len(acknowledged) > before + MORE)
         finally:
             stop.set()
-            acknowledged += await sending
-    assert len(acknowledged) > 10
-    received = await read_all(cluster.name_server, len(acknowledged))
-    assert set(received) >= set(acknowledged)
+            await sending
+    stored = await read_all(cluster, "orders")
+    assert {body.encode() for queue in stored for body in queue} >= {*acknowledged}
 
 
 async def copy(directory: Path, cluster: Cluster) -> tuple[int, str]:
@@ -175,10 +193,13 @@ async def test_who_loses_its_place_is_announced_again_and_all_goes_on(
                 lose(standby)
                 await until(lambda: sorted(held.order()) == ["node-0", "node-1"])
                 assert held.order() == [master, standby]
-                lose(master)
-                await until(lambda: held.order() == [standby, master])  # noqa: B023
                 next_one = cluster.nodes[int(standby[-1])]
-                await until(lambda: told(next_one, LEADS))  # noqa: B023
+                led = told(next_one, LEADS)
+                lose(master)
+                lost_s = time.monotonic()
+                await until(lambda: held.order() == [standby, master])  # noqa: B023
+                await until(lambda: told(next_one, LEADS) > led)  # noqa: B023
+                print(f"{lose.__name__}: {time.monotonic() - lost_s:.2f} s")
 
 
 @looped
