@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from gateway.wire.frame import RawFrame
 
-_SENDS = frozenset(
+SENDS = frozenset(
     {
         RequestCode.SEND_MESSAGE,
         RequestCode.SEND_MESSAGE_V2,
@@ -54,7 +54,7 @@ def refuse_sends(frames: Iterable[RawFrame], why: str) -> tuple[list[RawFrame], 
     reason = why.encode()
     for frame in frames:
         envelope = decode_envelope(frame[0], frame[1])
-        if envelope.code not in _SENDS or envelope.flag & RESPONSE_FLAG:
+        if envelope.code not in SENDS or envelope.flag & RESPONSE_FLAG:
             others.append(frame)
         elif not envelope.flag & ONE_WAY_FLAG:
             header = _BUSY % (envelope.opaque, reason)
