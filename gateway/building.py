@@ -107,7 +107,14 @@ class Builder:
         config, routes, storage = self._config, self._routes, self._storage
         levels_ms = _levels_ms(config)
         suffix = property_suffix(config)
-        topics = Topics(config, routes, storage.log, len(levels_ms), storage.compaction)
+        topics = Topics(
+            config,
+            routes,
+            storage.log,
+            len(levels_ms),
+            storage.compaction,
+            storage.offsets.flush,
+        )
         holds = Holds(config.limits.held_pulls)
         resets = Resets(storage.offsets, time.monotonic)
         pulled = Pulled()
@@ -277,7 +284,7 @@ def _forgetting(
         if not topics.follows:
             storage.offsets.forget(topic=topic.name)
             resets.forget(topic=topic.name)
-        elif storage.shared_log is not None:
+        if storage.shared_log is not None:
             storage.shared_log.forget(topic.name)
 
     return forget

@@ -201,11 +201,13 @@ async def get_system_topics(
 
 
 @handles(DeleteTopicInNamesrv, on_cluster(UPDATE), anywhere=True)
-def delete_topic_route(_: DeleteTopicInNamesrv, __: Context) -> Answer:
+async def delete_topic_route(request: DeleteTopicInNamesrv, context: Context) -> Answer:
     """Forget a topic's route until its brokers register again.
 
-    Ours register at once, as it were; the topic goes when its last broker deletes it.
+    Brokers that run are asked to delete a topic themselves. Those that do not, and
+    registered before the others deleted it, find it deleted when they come back.
     """
+    await context.node.topics.delete_outdated(request.topic)
     return Answer()
 
 

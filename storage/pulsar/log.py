@@ -9,14 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-import structlog
-
-from storage.api import (
-    LogError,
-    LogUnavailableError,
-    LogUnfitError,
-    NoSuchPartitionError,
-)
+from storage.api import LogUnavailableError, LogUnfitError, NoSuchPartitionError
 from storage.pulsar import query as queries
 from storage.pulsar import selftest
 from storage.pulsar.admin import Admin
@@ -42,13 +35,8 @@ if TYPE_CHECKING:
     from storage.native import Converter
     from storage.state import Deposed
 
-LOOK_AGAIN_S = (0.0, 0.2, 1.0, 3.0)
-"""When to ask whether a topic is gone: Pulsar deletes its partitions first."""
-
 LostOwnership = Callable[[str, int], None]
 """Called with topic and number when another node has taken a partition over."""
-
-_log = structlog.get_logger()
 
 
 async def open_log(
@@ -142,17 +130,21 @@ class PulsarLog:
         topic: str,
         partitions: Collection[int],
         entry_format: EntryFormat = "packed",
+        generation: int = 0,
     ) -> None:
         """Make partitions of a topic, and all before them; see `storage.api`."""
         self._refuse_when_closed()
         topic = self._catalog.names.canonical(topic)
+        if self._catalog.choose(topic, generation):
+            self._forget(topic)
         if entry_format == "packed":
             self._shared.discard(topic)
         else:
             await self._share(topic)
-        catalog = self._catalog
-        make = catalog.find if self._ownership.follows else catalog.create
-        await make(topic, partitions)
+        if self._ownership.follows:
+            await self._catalog.find(topic, partitions)
+        else:
+            await self._catalog.create(topic, partitions)
 
     async def _share(self, topic: str) -> None:
         if self._converter is None:
@@ -170,8 +162,7 @@ class PulsarLog:
         Raises:
             LogUnavailableError: Pulsar does not answer.
         """
-        space = f"{self._settings.tenant}/{self._settings.namespace}"
-        return await selftest.retention_ms(self._admin, space)
+        return await selftest.retention_ms(self._admin, self._catalog.spaces[0])
 
     async def open_state(self, broker: str, node: str, deposed: Deposed) -> PulsarState:
         """Open what the nodes of a broker share, beside the topics without a tenant.
@@ -184,16 +175,17 @@ class PulsarLog:
         Raises:
             LogUnavailableError: Pulsar does not answer, or refuses.
         """
-        topic = state_topic(
-            f"{self._settings.tenant}/{self._settings.namespace}", broker
-        )
+        topic = state_topic(self._catalog.spaces[0], broker)
         return await open_state(self._client, self._admin, topic, node, deposed)
 
-    async def delete(self, topic: str) -> None:
-        """Forget a topic; see `storage.api`."""
+    async def delete(self, topic: str, generation: int = 0) -> None:
+        """Forget a generation of a topic; see `storage.api`."""
         self._refuse_when_closed()
         topic = self._catalog.names.canonical(topic)
-        partitions = self._partitions_of(topic)
+        # Producers of what was forgotten before go first, too.
+        await self._ownership.idle()
+        chosen = self._catalog.is_chosen(topic, generation)
+        partitions = self._partitions_of(topic) if chosen else []
         for partition in partitions:
             partition.gone = True
         try:
@@ -202,13 +194,14 @@ class PulsarLog:
             await asyncio.gather(
                 *(shut(one, "the topic is being deleted") for one in partitions)
             )
-            await self._catalog.delete(topic)
-            self._shared.discard(topic)
+            await self._catalog.delete(topic, generation)
         except BaseException:
             for partition in partitions:
                 partition.gone = False
             raise
-        self._forget(topic)
+        if chosen:
+            self._shared.discard(topic)
+            self._forget(topic)
 
     def partition(self, topic: str, number: int) -> PulsarPartition:
         """The partition of that name; see `storage.api`."""
@@ -248,8 +241,7 @@ class PulsarLog:
     async def ready(self, topic: str) -> None:
         """Return when a topic's partitions are open; see `storage.api`."""
         self._refuse_when_closed()
-        topic = self._catalog.names.canonical(topic)
-        if topic not in self._catalog.topics:
+        if self._catalog.names.canonical(topic) not in self._catalog.topics:
             raise NoSuchPartitionError(f"no topic {topic}")
         await self._ownership.open(self._partitions_of(topic))
 
@@ -279,7 +271,7 @@ class PulsarLog:
         self._ownership.stop_following(self._open_ones())
 
     def forget(self, topic: str) -> None:
-        """Know nothing more of a topic that another node has deleted."""
+        """Know nothing more of a topic that is not this broker's any more."""
         topic = self._catalog.names.canonical(topic)
         self._catalog.topics.pop(topic, None)
         self._shared.discard(topic)
@@ -314,18 +306,10 @@ class PulsarLog:
 
     def _deleted(self, partition: PulsarPartition) -> None:
         """A topic is not what it was: gone, or another one of the same name."""
+        if self._partitions.get(partition.topic, {}).get(partition.number) != partition:
+            return  # Of a generation that nobody knows any more.
         self._forget(partition.topic)
-        self._ownership.do(self._look_for(partition.topic))
-
-    async def _look_for(self, topic: str) -> None:
-        for wait_s in LOOK_AGAIN_S:
-            await asyncio.sleep(wait_s)
-            try:
-                if not await self._catalog.exists(topic):
-                    self._catalog.topics.pop(topic, None)
-                    return
-            except LogError as error:
-                _log.warning("cannot tell whether a topic is gone", reason=str(error))
+        self._ownership.do(self._catalog.look_for(partition.topic))
 
     def _forget(self, topic: str) -> None:
         self.compaction.forget(topic)

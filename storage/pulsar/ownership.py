@@ -309,10 +309,14 @@ class Ownership:
         self._chores.add(chore)
         chore.add_done_callback(self._chores.discard)
 
+    async def idle(self) -> None:
+        """Return when all is done that nobody waited for when this was called."""
+        await asyncio.gather(*self._chores, return_exceptions=True)
+
     async def close(self) -> None:
         """Open nothing any more, and wait for what is being closed."""
         await self.stop_opening()
-        await asyncio.gather(*self._chores, return_exceptions=True)
+        await self.idle()
 
 
 async def _close(appender: WayIn | None) -> None:
