@@ -16,6 +16,7 @@ import structlog
 from msgspec.structs import replace
 
 from gateway.node import attributes
+from gateway.node.names import DELETIONS_NAMESPACE
 from routing.api import Deletion, RouteError, Topic
 from storage.api import LogError
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from routing.api import RouteStore
     from storage.api import Log
 
-NAMESPACE = "ROPEWAY_DELETIONS"
 GENERATION = "generation"
 """The setting that is above each generation of a topic that is not kept any more."""
 KEPT = 1000
@@ -195,13 +195,22 @@ class Deletions:
                 yield topic.name
 
     def generation(self, setup: Topic, old: Topic | None) -> int:
-        """Of this broker's queues of a topic, those that it has or is to get."""
+        """Of this broker's queues of a topic, those that it has or is to get.
+
+        Raises:
+            RouteError: The setting that bounds it is damaged.
+        """
         if old is not None and self._broker in old.route:
             return old.generations.get(self._broker, 0)
         if attributes.entry_format(setup.attributes) != "packed":
             # Native clients know the topic by its name alone.
             return 0
-        floor = self._routes.settings.get((NAMESPACE, GENERATION), "0")
+        floor = self._routes.settings.get((DELETIONS_NAMESPACE, GENERATION), "0")
+        if not floor.isdecimal():
+            raise RouteError(
+                f"setting {GENERATION} of {DELETIONS_NAMESPACE} is {floor!r:.80}; "
+                "allowed: a number from 0"
+            )
         return max(int(floor), old.generation if old else 0)
 
     async def apply(self, name: str) -> None:
@@ -254,7 +263,7 @@ class Deletions:
         def raised(old: str | None) -> str:
             return str(max(int(old or 0), above))
 
-        await self._routes.change_setting(NAMESPACE, GENERATION, raised)
+        await self._routes.change_setting(DELETIONS_NAMESPACE, GENERATION, raised)
         for one in settled:
             await self._routes.change_topic(
                 one.name,

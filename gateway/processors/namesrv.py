@@ -212,8 +212,8 @@ async def delete_topic_route(request: DeleteTopicInNamesrv, context: Context) ->
 
 
 def _refuse_access(namespace: str) -> None:
-    """Keep clients from what the nodes keep for access control."""
-    if namespace.startswith(names.ACCESS_NAMESPACES):
+    """Keep clients from what the nodes keep for access control and of deletions."""
+    if namespace.startswith((names.ACCESS_NAMESPACES, names.DELETIONS_NAMESPACE)):
         raise Refusal(
             ResponseCode.NO_PERMISSION,
             f"namespace {namespace:.80} is for nodes alone; rules are changed by the "

@@ -281,3 +281,27 @@ async def test_a_broker_that_is_killed_while_it_deletes_goes_on_with_it_when_it_
         async with opened(made.routes) as (routes,):
             await until(lambda: not routes.topics["orders"].deletions)
         assert len(of_orders(pulsar, made)) == 1
+
+
+@looped
+async def test_a_topic_that_is_shared_with_native_clients_keeps_its_name(
+    tmp_path: Path, pulsar: Pulsar, zookeeper: ZooKeeper
+):
+    made = Cluster(
+        tmp_path, pulsar, zookeeper.address, brokers=["broker-0"], session_ms=SESSION_MS
+    )
+    (node,) = made.nodes
+    with running(made):
+        async with Admin(made.name_server) as admin, reach(node) as client:
+            for body in (b"first", b"second"):
+                shared = {"entry.format": "PULSAR"}
+                await admin.create_topic("orders", QUEUES, attributes=shared)
+                await send(client, "orders", body)
+                assert await stored(node, "orders") == [body]
+                assert of_orders(pulsar, made) == {"orders"}
+                await delete(admin, "orders")
+            await send(client, "orders", b"packed")
+            assert await stored(node, "orders") == [b"packed"]
+        async with opened(made.routes) as (routes,):
+            await until(lambda: not routes.topics["orders"].deletions)
+        assert of_orders(pulsar, made) == {"orders@2"}

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from gateway.node import deletions
 from gateway.node.deletions import (
     GENERATION,
-    NAMESPACE,
     applied,
     emptied,
     is_pending,
@@ -19,6 +18,7 @@ from gateway.node.deletions import (
     taken,
     without,
 )
+from gateway.node.names import DELETIONS_NAMESPACE
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.namesrv import DeleteTopicInNamesrv
 from routing.api import Deletion, Topic
@@ -172,7 +172,7 @@ async def test_names_of_deleted_topics_are_kept_up_to_a_number(
         assert routes.topics["d"].generation == 0
         await app.node.topics.delete("d")
         await until(lambda: not routes.deleted)
-        assert routes.settings[NAMESPACE, GENERATION] == "2"
+        assert routes.settings[DELETIONS_NAMESPACE, GENERATION] == "2"
         # None that was ever used is used again.
         assert (await client.ask(sending("a"), b"new")).code == 0
         assert routes.topics["a"].generations == {"broker-0": 2}
