@@ -6,13 +6,13 @@ The only file that knows which logs and route stores there are.
 from __future__ import annotations
 
 import asyncio
-import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import structlog
 
+from gateway import on_pulsar
 from gateway.config import ConfigError, read_named
 from gateway.node import attributes, names
 from gateway.node.node import now_ms
@@ -28,7 +28,7 @@ from storage.tiered.providers import open_provider
 from storage.tiered.settings import TieredSettings
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager, AsyncExitStack
+    from contextlib import AsyncExitStack
 
     from gateway.config import Config, PulsarConfig, TierConfig
     from gateway.node.held import SharedLog
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from storage.compacting import Compaction, Describer
     from storage.native import Converter
     from storage.offsets import Offsets
-    from storage.pulsar.offload import Offloading
     from storage.state import Deposed, State
     from storage.tiered.log import TieredLog
 
@@ -126,7 +125,7 @@ async def open_routes(config: Config) -> RouteStore:
 
 
 async def _open_zookeeper(url: str, config: Config) -> RouteStore:
-    zookeeper = _extra("routing.zookeeper", "zookeeper")
+    zookeeper = on_pulsar.package("routing.zookeeper", "zookeeper")
     given = config.zookeeper
     tls = None
     if given.ca_certificate is not None:
@@ -147,20 +146,6 @@ async def _open_zookeeper(url: str, config: Config) -> RouteStore:
     return routes
 
 
-def _extra(module: str, name: str) -> Any:
-    """What needs packages that not everybody has.
-
-    Raises:
-        ConfigError: They are not installed.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ConfigError(
-            f"{error.name} is not installed; it comes with: pip install ropeway[{name}]"
-        ) from error
-
-
 async def open_storage(
     config: Config,
     node: str,
@@ -179,11 +164,13 @@ async def open_storage(
         deposed: Called with why, when another node has taken this one's place.
         converter: Of messages in topics that are shared with the log's own clients.
         describer: Of messages in topics that are compacted.
-        routes: Tell how long topics want to be kept on a provider.
+        routes: Tell how long topics want to be kept on a provider, and which cluster
+            this is.
 
     Raises:
         ConfigError: A setting cannot be used.
         LogError: They cannot be opened.
+        RouteError: The cluster's id cannot be kept.
         OSError: A file cannot be read, or a directory cannot be made.
     """
     if config.pulsar is not None:
@@ -193,7 +180,7 @@ async def open_storage(
                 "old messages by itself (pulsar-admin namespaces set-offload-policies)"
             )
         return await _open_pulsar(
-            config, config.pulsar, node, stack, deposed, converter, describer
+            config, config.pulsar, node, stack, deposed, converter, describer, routes
         )
     return await _open_files(config, stack, describer, routes)
 
@@ -298,11 +285,16 @@ async def _open_pulsar(
     deposed: Deposed,
     converter: Converter | None,
     describer: Describer,
+    routes: RouteStore | None,
 ) -> Storage:
-    pulsar = _extra("storage.pulsar", "pulsar")
-    settings = _pulsar_settings(config, given)
+    pulsar = on_pulsar.package("storage.pulsar", "pulsar")
+    # Before Pulsar is asked what there is: what routes have by then must be there.
+    owner = None if routes is None else await on_pulsar.owner(config, routes)
     message_log = await pulsar.open_log(
-        settings, prepare=given.prepare, converter=converter
+        on_pulsar.settings(config, given),
+        prepare=given.prepare,
+        owner=owner,
+        converter=converter,
     )
     stack.push_async_callback(message_log.close)
     message_log.compaction.start(describer, config.compaction.dirty_ratio)
@@ -322,36 +314,6 @@ async def _open_pulsar(
         message_log,
         window_ms,
     )
-
-
-def _pulsar_settings(config: Config, given: PulsarConfig) -> Any:
-    ca, token = given.ca_certificate, given.token_file
-    return _extra("storage.pulsar", "pulsar").PulsarLogSettings(
-        service_url=given.service_url,
-        admin_url=given.admin_url,
-        token_file=str(token) if token else None,
-        tls_ca_file=str(ca) if ca else None,
-        tenant=given.tenant,
-        namespace=given.namespace,
-        namespaces=given.namespaces,
-        tail_bytes=config.log.tail_cache_bytes,
-        waiting_bytes=config.limits.waiting_bytes,
-    )
-
-
-def open_offloading(config: Config) -> AbstractAsyncContextManager[Offloading]:
-    """Look after what Pulsar offloads by itself.
-
-    Raises:
-        ConfigError: The log of that configuration is not on Pulsar.
-    """
-    if config.pulsar is None:
-        raise ConfigError("no [pulsar] is given; an embedded log has [tier] instead")
-    module = _extra("storage.pulsar.offload", "pulsar")
-    found: AbstractAsyncContextManager[Offloading] = module.open_offloading(
-        _pulsar_settings(config, config.pulsar)
-    )
-    return found
 
 
 def _file_settings(config: Config) -> FileLogSettings:

@@ -55,12 +55,13 @@ from gateway.tls import node_context
 from gateway.wire import properties
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from contextlib import AsyncExitStack
 
     from acl.api import Guard
     from gateway.backends import Storage
     from gateway.config import Config
+    from gateway.node.held import SharedLog
     from gateway.node.leadership import Duty
     from gateway.node.served_topic import ServedTopic
     from routing.api import RouteStore
@@ -113,7 +114,7 @@ class Builder:
             storage.log,
             len(levels_ms),
             storage.compaction,
-            storage.offsets.flush,
+            partial(_keep_forgotten, storage),
         )
         holds = Holds(config.limits.held_pulls)
         resets = Resets(storage.offsets, time.monotonic)
@@ -290,6 +291,16 @@ def _forgetting(
     return forget
 
 
+async def _keep_forgotten(
+    storage: Storage, topic: str, generations: Collection[int]
+) -> None:
+    """Have it kept that a deleted topic was forgotten, and where it ended as well."""
+    if storage.shared_log is not None:
+        for generation in generations:
+            storage.shared_log.forget_ends(topic, generation)
+    await storage.offsets.flush()
+
+
 async def _share(
     duties: list[Duty],
     storage: Storage,
@@ -308,12 +319,22 @@ async def _share(
         duties.insert(1, TakenBack(storage.offsets, topics))
         return []
     if shared_log is not None:
-        held = duties[0] = Held(shared_log, topics, holds)
+        held = duties[0] = Held(shared_log, topics, holds, storage.offsets)
+        routes.watch_topics(partial(_forget_ends, shared_log, routes))
         # A node begins as a slave.
         await held.give_up()
         await clients.give_up()
     duties.insert(0, state)
     return [lambda: state.held_until_s, lambda: routes.held_until_s]
+
+
+def _forget_ends(log: SharedLog, routes: RouteStore, topic: str) -> None:
+    """Where the last broker deleted a topic that had queues here before.
+
+    While others have queues of it, one of them may have those that were here.
+    """
+    if topic not in routes.topics:
+        log.forget_ends(topic)
 
 
 def _levels_ms(config: Config) -> list[int]:

@@ -205,14 +205,16 @@ class PulsarConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ROPEWAY_PULSAR_TOKEN, where it is not given."""
     ca_certificate: Path | None = None
     """Who signed Pulsar's certificates; the system's own where it is not given."""
-    tenant: str = "public"
+    tenant: str = "rocketmq"
     """Of topics whose names have none."""
-    namespace: str = "default"
-    """Of topics whose names have none."""
+    namespace: str | None = None
+    """Likewise; the cluster's name where it is not given."""
     namespaces: tuple[str, ...] = ()
     """Further ones that topics are served from, each `tenant/namespace`."""
     prepare: bool = True
     """Make the namespace, and set what it must have, where something is missing."""
+    adopt: str | None = None
+    """Take a namespace that a start refuses: of the cluster of this id, or `empty`."""
 
 
 class ZooKeeperConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

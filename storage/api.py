@@ -84,6 +84,10 @@ class LogUnfitError(LogError):
     """The log, or the server beneath it, lacks what this needs; names the setting."""
 
 
+class LogForeignError(LogUnfitError):
+    """What is there is another cluster's, or has lost what the routes say it has."""
+
+
 class LogInUseError(LogError):
     """Another process has this log open."""
 
@@ -329,6 +333,14 @@ class Log(Protocol):
 
         Until then, and always for a log that does not refuse appends as busy, 0. It
         saves callers the work on what would be refused.
+        """
+
+    @property
+    def misfits(self) -> int:
+        """How often a partition ended elsewhere than where it was known to.
+
+        A log that keeps messages and their ends in one place has none. Each is said in
+        a line, and offsets go on so that no group passes over what comes.
         """
 
     async def query(

@@ -34,7 +34,9 @@ async def open_hook(setting: Setting) -> Hook:
     Raises:
         HookError: An option or a key cannot be used.
     """
-    options = read_options(setting.name, setting.options)
+    options = read_options(
+        setting.name, {"namespace": setting.cluster, **setting.options}
+    )
     key = read_key(options, setting.environment)
     try:
         admin = Admin(

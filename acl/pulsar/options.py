@@ -38,10 +38,10 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ROPEWAY_PULSAR_TOKEN, where it is not given."""
     ca_certificate: Path | None = None
     """Who signed its certificate; whom the system trusts, where it is not given."""
-    tenant: str = "public"
+    tenant: str = "rocketmq"
     """Of topics and groups whose names have none."""
-    namespace: str = "default"
-    """Likewise."""
+    namespace: str = ""
+    """Likewise; `open_hook` gives it the cluster's name."""
     superusers: tuple[str, ...] = ()
     """Roles that may do everything, besides Pulsar's own superUserRoles, which only
     its superusers can see."""

@@ -11,7 +11,7 @@ from gateway.config import ConfigError
 from gateway.errors import ServerError, WorkerError
 from ropeway.client import ConnectionFailedError, RemotingError
 from routing.api import RouteError
-from storage.api import LogError
+from storage.api import LogError, LogForeignError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +33,12 @@ class UnreachableError(click.ClickException):
     exit_code = 3
 
 
+class ForeignError(click.ClickException):
+    """What is in Pulsar is another cluster's, or lost; nothing changed: exit code 5."""
+
+    exit_code = 5
+
+
 class UnwellError(click.ClickException):
     """What was looked at has a problem, which was printed: exit code 4."""
 
@@ -48,6 +54,8 @@ def reported() -> Iterator[None]:
         raise MisusedError(str(error)) from error
     except ConnectionFailedError as error:
         raise UnreachableError(str(error)) from error
+    except LogForeignError as error:
+        raise ForeignError(str(error)) from error
     except (LogError, RouteError, ServerError, RemotingError, WorkerError) as error:
         raise CannotError(str(error)) from error
     except OSError as error:

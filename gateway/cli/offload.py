@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import asdict
 
-from gateway.backends import open_offloading
 from gateway.cli.clients import json_option
 from gateway.cli.examples import example
 from gateway.cli.failures import UnwellError, reported
 from gateway.cli.output import print_json, print_rows
 from gateway.config_file import load
+from gateway.on_pulsar import open_offloading
 
 if TYPE_CHECKING:
     from gateway.config import Config

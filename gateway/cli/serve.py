@@ -83,6 +83,11 @@ Point a client at name server {address}, for example
 )
 @click.option("--pulsar-admin", metavar="URL", help="Pulsar's admin REST.")
 @click.option(
+    "--adopt",
+    metavar="ID|empty",
+    help="Take a namespace of Pulsar that was refused: of that cluster, or empty.",
+)
+@click.option(
     "--routes",
     metavar="URL",
     help="Share routes: zookeeper://HOST:PORT,HOST:PORT/PATH, or a file.",
@@ -144,6 +149,7 @@ def _settings(
     node: str | None,
     pulsar: str | None,
     pulsar_admin: str | None,
+    adopt: str | None,
     routes: str | None,
     cluster: str | None,
     tls_cert: str | None,
@@ -158,7 +164,10 @@ def _settings(
         "node": node,
         "cluster": cluster,
         "routes": routes,
-        "pulsar": _given({"service_url": pulsar, "admin_url": pulsar_admin}) or None,
+        "pulsar": _given(
+            {"service_url": pulsar, "admin_url": pulsar_admin, "adopt": adopt}
+        )
+        or None,
         "http": parse_address(http) if http else None,
         "listeners": [parse_listener(text) for text in listen] or None,
         "log": {"flush": flush} if flush else None,

@@ -9,6 +9,7 @@ held is deleted when no broker has queues of it. docs/architecture/routing.md sa
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from routing.api import Deletion, RouteError, Topic
 from storage.api import LogError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterator
+    from collections.abc import Iterator
 
     from routing.api import RouteStore
     from storage.api import Log
@@ -36,6 +37,8 @@ FINISHED_S = 10.0
 _AGAIN_S = 1.0
 
 _log = structlog.get_logger()
+
+KeepForgotten = Callable[[str, Collection[int]], Awaitable[None]]
 
 
 def without(old: Topic | None, brokers: Collection[str]) -> Topic | None:
@@ -165,7 +168,8 @@ class Deletions:
         broker: This node's.
         routes: Where deletions are decided and noted.
         log: Where the messages are.
-        flush: Has what was forgotten of a topic kept, its offsets above all.
+        keep_forgotten: Called with a topic and generations of it that were forgotten;
+            has that kept, of its offsets above all.
         lock: A topic's; nobody changes it meanwhile.
     """
 
@@ -174,13 +178,13 @@ class Deletions:
         broker: str,
         routes: RouteStore,
         log: Log,
-        flush: Callable[[], Awaitable[None]],
+        keep_forgotten: KeepForgotten,
         lock: Callable[[str], asyncio.Lock],
     ) -> None:
         self._broker = broker
         self._routes = routes
         self._log = log
-        self._flush = flush
+        self._keep_forgotten = keep_forgotten
         self._lock = lock
         self._finishing: dict[str, asyncio.Task[None]] = {}
 
@@ -222,11 +226,19 @@ class Deletions:
             LogError: It is not known to be kept; do it again.
             RouteError: It is not noted; likewise.
         """
-        if is_pending(self.find(name), self._broker):
+        topic = self.find(name)
+        if topic is not None and is_pending(topic, self._broker):
             if self._log.numbering == "rotating":
                 # This broker's alone, and made again in the same place.
                 await self._log.delete(name)
-            await self._flush()
+            await self._keep_forgotten(
+                name,
+                [
+                    one.generation
+                    for one in topic.deletions
+                    if self._broker in one.pending
+                ],
+            )
             await self._routes.change_topic(name, partial(applied, broker=self._broker))
 
     async def empty(self, name: str) -> None:

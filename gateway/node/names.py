@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 ACCESS_NAMESPACES = "ROPEWAY_ACL"
-"""How the names of settings begin that no client may see or change: who may do what."""
+"""How the names of settings begin that no client may see or change: who may do what,
+and which cluster this is."""
 
 DELETIONS_NAMESPACE = "ROPEWAY_DELETIONS"
 """That of what nodes keep of deleted topics, likewise for them alone."""

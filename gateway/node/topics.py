@@ -18,6 +18,7 @@ from gateway.node import attributes, names, placing
 from gateway.node.deletions import (
     FINISHED_S,
     Deletions,
+    KeepForgotten,
     is_pending,
     outdated,
     without,
@@ -33,7 +34,7 @@ from storage.api import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from gateway.config import Config
     from routing.api import RouteStore
@@ -53,7 +54,7 @@ class Topics:
         log: Log,
         delay_levels: int,
         compaction: Compaction | None = None,
-        flush: Callable[[], Awaitable[None]] | None = None,
+        keep_forgotten: KeepForgotten | None = None,
     ) -> None:
         self._config = config
         self._delay_levels = delay_levels
@@ -69,7 +70,7 @@ class Topics:
         self._changing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._mending: set[asyncio.Task[None]] = set()
         self._deletions = Deletions(
-            config.broker, routes, log, flush or log.flush, self._lock
+            config.broker, routes, log, keep_forgotten or _keep_nothing, self._lock
         )
         self._changes = TopicChanges(config, routes, log, self._deletions)
         routes.watch_topics(self._refresh)
@@ -380,3 +381,7 @@ class Topics:
 def _differs(served: ServedTopic, setup: Topic, broker: str) -> bool:
     """Whether it was deleted and made again since."""
     return served.setup.generations.get(broker, 0) != setup.generations.get(broker, 0)
+
+
+async def _keep_nothing(_topic: str, _generations: Collection[int]) -> None:
+    """Nothing of topics is kept beside the log."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from gateway import __version__
+from gateway.node import spaces
 from gateway.node.node import now_ms
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
@@ -58,7 +59,7 @@ def _log_facts(config: Config) -> dict[str, str]:
         return {
             "service_url": config.pulsar.service_url,
             "admin_url": config.pulsar.admin_url,
-            "namespace": f"{config.pulsar.tenant}/{config.pulsar.namespace}",
+            "namespace": "/".join(spaces.own(config)),
         }
     disk = shutil.disk_usage(config.data)
     return {

@@ -7,10 +7,12 @@ FORMAT.md has every byte.
 
 from storage.pulsar.log import PulsarLog, open_log
 from storage.pulsar.offsets import PulsarOffsets
+from storage.pulsar.owner import Owner
 from storage.pulsar.selftest import PulsarUnfitError
 from storage.pulsar.settings import PulsarLogSettings
 
 __all__ = [
+    "Owner",
     "PulsarLog",
     "PulsarLogSettings",
     "PulsarOffsets",

@@ -107,8 +107,32 @@ class Admin:
         return msgspec.json.decode(answer, type=dict[str, Any])
 
     async def make_namespace(self, space: str) -> None:
-        """Make `tenant/namespace`, in a tenant that exists."""
-        await self._call("PUT", f"namespaces/{space}", {})
+        """Make `tenant/namespace`, and its tenant; where they are there it is fine."""
+        try:
+            await self._make(f"namespaces/{space}", {})
+        except AdminRefusedError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            clusters = msgspec.json.decode(await self._call("GET", "clusters"))
+            # What stands for all clusters of a geo-replicated instance is none itself.
+            body = {"allowedClusters": [one for one in clusters if one != "global"]}
+            await self._make(f"tenants/{space.partition('/')[0]}", body)
+            await self._make(f"namespaces/{space}", {})
+
+    async def _make(self, path: str, body: object) -> None:
+        try:
+            await self._call("PUT", path, body)
+        except AdminRefusedError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+
+    async def set_property(self, space: str, key: str, value: str) -> None:
+        """Set a property of a namespace; others stay as they are."""
+        await self._call("PUT", f"namespaces/{space}/properties", {key: value})
+
+    async def remove_property(self, space: str, key: str) -> None:
+        """Remove a property of a namespace."""
+        await self._call("DELETE", f"namespaces/{space}/property/{quote(key, safe='')}")
 
     async def set_policy(self, space: str, policy: str, value: object) -> None:
         """Set one policy of a namespace, named as in the REST's path."""
@@ -137,9 +161,11 @@ class Admin:
             try:
                 await self._call("PUT", path, partitions)
             except AdminRefusedError as error:
+                if error.status != HTTPStatus.CONFLICT:
+                    raise
                 known = await self.partitions(name)
-                # Without it, what is in the way is what a deletion left.
-                if error.status != HTTPStatus.CONFLICT or not known:
+                if not known:
+                    # What is in the way is what a deletion left.
                     raise
         if 0 < known < partitions:
             try:

@@ -7,16 +7,11 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from storage.api import (
-    MAX_PARTITIONS,
-    LogError,
-    LogLimitError,
-    LogUnavailableError,
-)
+from storage.api import MAX_PARTITIONS, LogError, LogLimitError, LogUnavailableError
 from storage.pulsar.names import Names, parse_partition
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from storage.pulsar.admin import Admin
     from storage.pulsar.names import PulsarName
@@ -47,12 +42,12 @@ class Catalog:
         self._generations: dict[str, int] = {}
         """Which generation of each that is, where it is not 0."""
 
-    async def load(self) -> None:
-        """Copy what there is: one request a namespace.
+    async def load(self, spaces: Iterable[str]) -> None:
+        """Copy what there is in some namespaces: one request each.
 
         Of several generations of a topic the newest is taken, until `choose` is called.
         """
-        for space in self.spaces:
+        for space in spaces:
             for full in await self._admin.topics(space):
                 parsed = parse_partition(full)
                 if parsed is None:
@@ -113,7 +108,7 @@ class Catalog:
             self.topics.pop(topic, None)
 
     async def look_for(self, topic: str) -> None:
-        """Forget a topic that Pulsar has no more, as soon as that can be seen."""
+        """Forget a topic if Pulsar no longer has it."""
         for wait_s in LOOK_AGAIN_S:
             await asyncio.sleep(wait_s)
             try:

@@ -13,15 +13,18 @@ from storage.api import LogUnavailableError, LogUnfitError, NoSuchPartitionError
 from storage.pulsar import query as queries
 from storage.pulsar import selftest
 from storage.pulsar.admin import Admin
+from storage.pulsar.appender import Appender
 from storage.pulsar.catalog import Catalog
 from storage.pulsar.client import PulsarClient
 from storage.pulsar.compaction import PulsarCompaction
+from storage.pulsar.elsewhere import Elsewhere
+from storage.pulsar.ends import Ends
 from storage.pulsar.finding import Finder
 from storage.pulsar.hosts import hosts as find_hosts
+from storage.pulsar.owner import take
 from storage.pulsar.ownership import Ownership
 from storage.pulsar.partition import PulsarPartition
 from storage.pulsar.reading import Readers
-from storage.pulsar.settings import PulsarLogSettings
 from storage.pulsar.state import PulsarState, open_state, state_topic
 from storage.pulsar.tail import Tail
 from storage.pulsar.times import Times
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
 
     from storage.api import EntryFormat, Found, Numbering
     from storage.native import Converter
+    from storage.pulsar.ends import Furthest
+    from storage.pulsar.owner import Owner
+    from storage.pulsar.settings import PulsarLogSettings
     from storage.state import Deposed
 
 LostOwnership = Callable[[str, int], None]
@@ -40,33 +46,32 @@ LostOwnership = Callable[[str, int], None]
 
 
 async def open_log(
-    settings: PulsarLogSettings | None = None,
+    settings: PulsarLogSettings,
     *,
     prepare: bool = False,
+    owner: Owner | None = None,
     lost_ownership: LostOwnership | None = None,
     converter: Converter | None = None,
 ) -> PulsarLog:
     """Open the log that Pulsar keeps in the namespaces of the settings.
 
     Args:
-        settings: The defaults, where it is None.
+        settings: Where Pulsar is, and which namespaces.
         prepare: Make a missing namespace, and set its policies where they do not fit.
-        lost_ownership: Called with topic and number when another node has taken a
-            partition over.
-        converter: Between records and messages of native clients, for topics that are
-            shared with them.
+        owner: Whose the namespaces are; None: nobody asks.
+        lost_ownership: See `LostOwnership`.
+        converter: Of messages in topics that are shared with native clients.
 
     Raises:
+        LogForeignError: A namespace is another cluster's, or has lost all topics.
         PulsarUnfitError: Pulsar lacks something; names the setting.
         LogUnavailableError: It does not answer, or does not permit it.
     """
-    settings = settings or PulsarLogSettings()
     tls = ssl.create_default_context(cafile=settings.tls_ca_file)
     admin = Admin(settings.admin_url, token=settings.token, tls=tls)
     catalog = Catalog(admin, settings)
     try:
-        await selftest.check(admin, catalog.spaces, prepare=prepare)
-        await catalog.load()
+        await take(admin, catalog, owner, prepare=prepare)
     except BaseException:
         await admin.close()
         raise
@@ -106,18 +111,15 @@ class PulsarLog:
         refresh = partial(refresh_first, client, admin)
         self._readers = Readers(client, finder, settings, refresh)
         self._times = Times(finder, self._readers)
+        self._ends = Ends()
         self._ownership = Ownership(
-            client, admin, self._readers, settings, self._taken, self._deleted
+            *(client, admin, self._readers, settings, self._ends),
+            *(self._taken, self._deleted),
         )
         self._traffic = self._ownership.traffic
         self._upkeep = Upkeep(
-            settings,
-            self._traffic,
-            self._readers,
-            self._open_ones,
-            refresh,
-            self._ownership.reopen,
-            self._ownership.close_unused,
+            *(settings, self._traffic, self._readers, self._open_ones, refresh),
+            *(self._ownership.reopen, self._ownership.close_unused),
         )
         self._partitions: dict[str, dict[int, PulsarPartition]] = {}
         self.compaction = PulsarCompaction(
@@ -175,30 +177,24 @@ class PulsarLog:
         Raises:
             LogUnavailableError: Pulsar does not answer, or refuses.
         """
-        topic = state_topic(self._catalog.spaces[0], broker)
-        return await open_state(self._client, self._admin, topic, node, deposed)
+        space = self._catalog.spaces[0]
+        topic = state_topic(space, broker)
+        state = await open_state(self._client, self._admin, topic, node, deposed)
+        elsewhere = Elsewhere(self._client, self._admin, space, topic)
+        self._ends.keep(state, self._open_ones, elsewhere)
+        return state
 
     async def delete(self, topic: str, generation: int = 0) -> None:
         """Forget a generation of a topic; see `storage.api`."""
         self._refuse_when_closed()
         topic = self._catalog.names.canonical(topic)
-        # Producers of what was forgotten before go first, too.
-        await self._ownership.idle()
         chosen = self._catalog.is_chosen(topic, generation)
         partitions = self._partitions_of(topic) if chosen else []
-        for partition in partitions:
-            partition.gone = True
-        try:
-            # First, lest a producer that reconnects makes it anew.
-            shut = self._ownership.shut
-            await asyncio.gather(
-                *(shut(one, "the topic is being deleted") for one in partitions)
-            )
+        async with self._ownership.deleting(partitions):
+            # Made again under this name, it begins at 0.
+            self.forget_ends(topic, generation)
+            await self._ends.flush()
             await self._catalog.delete(topic, generation)
-        except BaseException:
-            for partition in partitions:
-                partition.gone = False
-            raise
         if chosen:
             self._shared.discard(topic)
             self._forget(topic)
@@ -277,6 +273,14 @@ class PulsarLog:
         self._shared.discard(topic)
         self._forget(topic)
 
+    def compare_with(self, furthest: Furthest) -> None:
+        """Know what groups have committed, when partitions are opened."""
+        self._ends.compare_with(furthest)
+
+    def forget_ends(self, topic: str, generation: int = 0) -> None:
+        """Know no more where a deleted topic ended; nothing where this node follows."""
+        self._ends.forget(self._catalog.names.pulsar(topic, generation))
+
     async def release(self) -> None:
         """Give up all partitions; `ready` opens them again.
 
@@ -297,7 +301,9 @@ class PulsarLog:
             "this node has given it up",
             self._settings.wait_ms / 1000,
         )
-        for partition, _ in released:
+        for partition, appender in released:
+            if isinstance(appender, Appender):
+                self._ends.note(partition)
             partition.forget_ends()
 
     def _taken(self, partition: PulsarPartition) -> None:
@@ -337,6 +343,11 @@ class PulsarLog:
         waited_ms = int((time.monotonic() - traffic.heard_at) * 1000)
         return waited_ms if waited_ms > self._settings.wait_ms else 0
 
+    @property
+    def misfits(self) -> int:
+        """How often a partition ended elsewhere than where it was known to."""
+        return self._ends.misfits
+
     async def query(
         self, topic: str, key: str, begin_ms: int, end_ms: int, max_count: int
     ) -> list[Found]:
@@ -360,6 +371,7 @@ class PulsarLog:
 
     async def _close(self) -> None:
         await self.compaction.close()
+        await self._ends.close()
         await self._upkeep.close()
         appenders = []
         for partition in self._every():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import structlog
@@ -20,10 +21,11 @@ from storage.pulsar.probing import unavailable
 from storage.pulsar.shared import open_shared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable
 
     from storage.pulsar.admin import Admin
     from storage.pulsar.client import PulsarClient
+    from storage.pulsar.ends import Ends
     from storage.pulsar.following import Followed
     from storage.pulsar.opening import Opened
     from storage.pulsar.partition import PulsarPartition
@@ -52,6 +54,7 @@ class Ownership:
         admin: Knows ledgers.
         readers: Those of a partition are closed with it.
         settings: Sizes and patience.
+        ends: Know where partitions end, and note it.
         taken: Called with a partition that another node has taken over.
         deleted: Called with a partition whose topic was, or seems to be, deleted.
     """
@@ -62,6 +65,7 @@ class Ownership:
         admin: Admin,
         readers: Readers,
         settings: PulsarLogSettings,
+        ends: Ends,
         taken: Callable[[PulsarPartition], None],
         deleted: Callable[[PulsarPartition], None],
     ) -> None:
@@ -73,6 +77,7 @@ class Ownership:
         self._admin = admin
         self._readers = readers
         self._settings = settings
+        self._ends = ends
         self._taken = taken
         self._deleted = deleted
         self._openings: dict[PulsarPartition, asyncio.Task[None]] = {}
@@ -191,7 +196,7 @@ class Ownership:
             )
             return
         opened = await open_partition(
-            self._client, self._admin, partition, self._settings, lost
+            self._client, self._admin, partition, self._settings, self._ends, lost
         )
         if lost_early or partition.gone or partition.closed:
             await opened.producer.close()
@@ -274,6 +279,7 @@ class Ownership:
             partition.grown,
         )
         partition.open(appender, opened.first, opened.end, opened.oldest_ledger)
+        self._ends.note(partition)
         _log.debug(
             "partition open",
             partition=partition.full_name,
@@ -302,6 +308,28 @@ class Ownership:
         partition.shut(reason)
         self._readers.forget(partition)
         return _close(appender)
+
+    @asynccontextmanager
+    async def deleting(
+        self, partitions: Collection[PulsarPartition]
+    ) -> AsyncIterator[None]:
+        """Have partitions closed while their topic is deleted, or open as before.
+
+        First, lest a producer that reconnects makes it anew; those of partitions that
+        were forgotten before, too.
+        """
+        for one in partitions:
+            one.gone = True
+        try:
+            await self.idle()
+            await asyncio.gather(
+                *(self.shut(one, "the topic is being deleted") for one in partitions)
+            )
+            yield
+        except BaseException:
+            for one in partitions:
+                one.gone = False
+            raise
 
     def do(self, work: Coroutine[None, None, None]) -> None:
         """Have something done that nobody waits for, but for `close`."""

@@ -1,7 +1,7 @@
 """What Pulsar must have before a log may be kept there: checked at start, in words.
 
 Each check names the setting and how to set it. With `prepare` the policies of the
-namespace are set instead, and the log says so.
+namespace are set instead, and the log says so; `public/default` is only looked at.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from storage.pulsar.native import SETTINGS
 from storage.pulsar.settings import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from storage.pulsar.admin import Admin
 
@@ -29,6 +29,10 @@ INDEXING = "AppendIndexMetadataInterceptor"
 
 MIN_MESSAGE_BYTES = 4 * MIB + 128 * 1024
 """RocketMQ's largest default body, its properties, and a pack's tables."""
+
+PUBLIC = "public/default"
+"""Pulsar's own default namespace: applications that name none are in it, so nothing
+of it is ever changed."""
 
 _log = structlog.get_logger()
 
@@ -136,11 +140,22 @@ async def check(admin: Admin, spaces: list[str], *, prepare: bool) -> None:
         PulsarUnfitError: Something is missing.
         LogUnavailableError: The admin REST does not answer, or does not permit it.
     """
+    broker = await check_brokers(admin)
+    for space in spaces:
+        await _check_namespace(admin, space, broker, prepare=prepare)
+
+
+async def check_brokers(admin: Admin) -> Mapping[str, str]:
+    """Refuse brokers that are too old, or take too little; returns their settings.
+
+    Raises:
+        PulsarUnfitError: They are.
+        LogUnavailableError: The admin REST does not answer, or does not permit it.
+    """
     _check_version(await admin.version())
     broker = await admin.configuration() or {}
     _check_size(broker)
-    for space in spaces:
-        await _check_namespace(admin, space, broker, prepare=prepare)
+    return broker
 
 
 async def check_indexes(admin: Admin) -> None:
@@ -197,22 +212,18 @@ def _check_size(broker: Mapping[str, str]) -> None:
 async def _check_namespace(
     admin: Admin, space: str, broker: Mapping[str, str], *, prepare: bool
 ) -> None:
+    prepare = prepare and space != PUBLIC
     policies = await admin.policies(space)
     if policies is None:
         if not prepare:
-            raise PulsarUnfitError(
-                f"Pulsar has no namespace {space}; make it: "
-                f"pulsar-admin namespaces create {space}"
-            )
-        await admin.make_namespace(space)
+            raise PulsarUnfitError(_missing(space))
+        try:
+            await admin.make_namespace(space)
+        except NotPermittedError as error:
+            raise PulsarUnfitError(_missing(space)) from error
         _log.warning("namespace of Pulsar made", namespace=space)
         policies = await admin.policies(space) or {}
-    for policy in POLICIES:
-        complaint = policy.complaint(policies, broker)
-        if complaint is None:
-            continue
-        remedy = f"pulsar-admin namespaces {policy.remedy} {space}"
-        text = f"namespace {space} of Pulsar: {complaint}; set: {remedy}"
+    for policy, text in complaints(space, policies, broker):
         if not prepare:
             raise PulsarUnfitError(text)
         try:
@@ -223,5 +234,25 @@ async def _check_namespace(
             "policy of a namespace of Pulsar set",
             namespace=space,
             policy=policy.path,
-            reason=complaint,
+            reason=policy.complaint(policies, broker),
         )
+
+
+def complaints(
+    space: str, policies: Mapping[str, Any], broker: Mapping[str, str]
+) -> Iterator[tuple[Policy, str]]:
+    """The policies of a namespace that do not fit, and how each is set."""
+    for policy in POLICIES:
+        complaint = policy.complaint(policies, broker)
+        if complaint is not None:
+            remedy = f"pulsar-admin namespaces {policy.remedy} {space}"
+            yield policy, f"namespace {space} of Pulsar: {complaint}; set: {remedy}"
+
+
+def _missing(space: str) -> str:
+    tenant = space.partition("/")[0]
+    return (
+        f"Pulsar has no namespace {space}, or does not show it to this token's role; "
+        f"make what is missing: pulsar-admin tenants create {tenant} --admin-roles "
+        f"ROLE, pulsar-admin namespaces create {space}"
+    )

@@ -54,7 +54,9 @@ def test_the_sample_loads_with_every_setting_switched_on(tmp_path):
     assert config.pulsar == PulsarConfig(
         token_file=Path("token"),
         ca_certificate=Path("pulsar-ca.pem"),
+        namespace="DefaultCluster",
         namespaces=("sales/orders",),
+        adopt="empty",
     )
     assert config.zookeeper.key == Path("zookeeper-client.key")
     assert config.tier == TierConfig(

@@ -19,6 +19,7 @@ SETTINGS = """\
 [pulsar]
 service_url = "{service_url}"
 admin_url = "{admin_url}"
+tenant = "public"
 namespace = "{namespace}"
 {namespaces}
 [zookeeper]

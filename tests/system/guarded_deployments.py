@@ -69,6 +69,7 @@ TOKENS = """\
 token_secret_key = "{directory}/signing-key"
 admin_url = "{admin_url}"
 token_file = "{directory}/token"
+tenant = "public"
 namespace = "{namespace}"
 refresh_s = 1.0
 """
@@ -77,6 +78,7 @@ ON_PULSAR = """\
 service_url = "{service_url}"
 admin_url = "{admin_url}"
 token_file = "{directory}/token"
+tenant = "public"
 namespace = "{namespace}"
 [zookeeper]
 session_ms = 3000

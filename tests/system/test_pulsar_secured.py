@@ -33,6 +33,7 @@ SETTINGS = """\
 service_url = "{service_url}"
 admin_url = "{admin_url}"
 token_file = "{directory}/token"
+tenant = "public"
 namespace = "gateway"
 namespaces = ["public/secured"]
 [acl]
@@ -41,6 +42,7 @@ hooks = ["pulsar"]
 token_secret_key = "{directory}/key"
 admin_url = "{admin_url}"
 token_file = "{directory}/token"
+tenant = "public"
 namespace = "gateway"
 refresh_s = 2.0
 """

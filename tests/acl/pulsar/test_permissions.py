@@ -67,7 +67,8 @@ class Setup:
         self.admin = FakeAdmin()
         self.now_s = 1000.0
         self.changes = 0
-        given = Options(token_secret_key="x", **options)
+        place = {"tenant": "public", "namespace": "default"}
+        given = Options(token_secret_key="x", **place, **options)
         self.hook = PulsarPermissions(
             given, self.admin, self._changed, lambda: self.now_s
         )

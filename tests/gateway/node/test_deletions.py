@@ -117,7 +117,7 @@ async def test_an_embedded_log_has_nothing_deleted_after_an_end_in_the_middle(
         if step in ("applied", "emptied"):
             monkeypatch.setattr(deletions, step, fail)
         elif step == "flush":
-            monkeypatch.setattr(app.node.topics._deletions, "_flush", fail)
+            monkeypatch.setattr(app.node.topics._deletions, "_keep_forgotten", fail)
         else:
             monkeypatch.setattr(app.node.log, "delete", fail)
         await app.node.topics.delete("orders")

@@ -23,7 +23,7 @@ def test_partitions_are_counted_from_one_list_a_namespace() -> None:
     async def test(admin: Admin, _: Rest) -> None:
         catalog = Catalog(admin, SETTINGS)
         assert catalog.spaces == ["public/default", "acme/blue"]
-        await catalog.load()
+        await catalog.load(catalog.spaces)
         assert catalog.topics == {"orders": 3, "%RETRY%acme|blue%billing": 1}
 
     default = [
@@ -73,7 +73,7 @@ def test_numbers_and_namespaces_are_checked_before_pulsar_is_asked() -> None:
 def test_a_topic_is_known_by_its_newest_generation_until_another_is_chosen() -> None:
     async def test(admin: Admin, rest: Rest) -> None:
         catalog = Catalog(admin, PulsarLogSettings())
-        await catalog.load()
+        await catalog.load(catalog.spaces)
         assert catalog.topics == {"orders": 1, "others": 2}
         assert catalog.name("orders").local == "orders@12"
         assert not catalog.choose("orders", 12)

@@ -111,7 +111,7 @@ async def names_are_taken(log: PulsarLog) -> None:
         partition = await opened(log, 0, topic)
         await begin(partition, record(topic))
         assert await read_all(partition) == [topic]
-    await log._catalog.load()
+    await log._catalog.load(log._catalog.spaces)
     assert set(log.topics()) == set(topics)
     for topic in topics:
         await log.delete(topic)

@@ -1,0 +1,117 @@
+"""What a configuration says of the log on Pulsar: its namespace, and whose that is."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from gateway.config import ConfigError
+from gateway.node import names, spaces
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from gateway.config import Config, PulsarConfig
+    from routing.api import RouteStore
+    from storage.pulsar.offload import Offloading
+    from storage.pulsar.owner import Owner
+    from storage.pulsar.settings import PulsarLogSettings
+
+_ID = names.ACCESS_NAMESPACES, "cluster_id"
+"""The setting of the route store that says which cluster this is."""
+_ID_BYTES = 8
+_legal = re.compile(r"[-=:.\w]+", re.ASCII).fullmatch
+"""Source: NamedEntity.java, Pulsar 4.0.8."""
+
+
+def package(module: str, name: str) -> Any:
+    """What needs packages that not everybody has.
+
+    Raises:
+        ConfigError: They are not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ConfigError(
+            f"{error.name} is not installed; it comes with: pip install ropeway[{name}]"
+        ) from error
+
+
+def settings(config: Config, given: PulsarConfig) -> PulsarLogSettings:
+    """The settings of the log.
+
+    Raises:
+        ConfigError: There are none, or they cannot be used.
+    """
+    tenant, namespace = spaces.own(config)
+    for name, part in (("tenant", tenant), ("namespace", namespace)):
+        if not _legal(part):
+            raise ConfigError(
+                f"pulsar.{name} is {part!r}; allowed: letters, digits and _ - = : ."
+                + ("; it is the cluster's name unless it is given" * (part != tenant))
+            )
+    ca, token = given.ca_certificate, given.token_file
+    made: PulsarLogSettings
+    try:
+        made = package("storage.pulsar", "pulsar").PulsarLogSettings(
+            service_url=given.service_url,
+            admin_url=given.admin_url,
+            token_file=str(token) if token else None,
+            tls_ca_file=str(ca) if ca else None,
+            tenant=tenant,
+            namespace=namespace,
+            namespaces=given.namespaces,
+            tail_bytes=config.log.tail_cache_bytes,
+            waiting_bytes=config.limits.waiting_bytes,
+        )
+    except ValueError as error:
+        raise ConfigError(f"pulsar: {error}") from error
+    return made
+
+
+async def owner(config: Config, routes: RouteStore) -> Owner:
+    """Which cluster this is; its id is made and kept with the routes at first.
+
+    Raises:
+        RouteError: The id cannot be kept.
+    """
+    made = secrets.token_hex(_ID_BYTES)
+    await routes.change_setting(*_ID, lambda old: old or made)
+    return _owner(config, routes, routes.settings[_ID])
+
+
+def known_owner(config: Config, routes: RouteStore) -> Owner | None:
+    """Which cluster this is; None where no node of it was ever started."""
+    known = routes.settings.get(_ID)
+    return None if known is None else _owner(config, routes, known)
+
+
+def _owner(config: Config, routes: RouteStore, cluster_id: str) -> Owner:
+    assert config.pulsar is not None
+    made: Owner = package("storage.pulsar", "pulsar").Owner(
+        cluster_id,
+        config.cluster,
+        frozenset(
+            name for name, topic in routes.topics.items() if any(topic.route.values())
+        ),
+        config.pulsar.adopt,
+    )
+    return made
+
+
+def open_offloading(config: Config) -> AbstractAsyncContextManager[Offloading]:
+    """Look after what Pulsar offloads by itself.
+
+    Raises:
+        ConfigError: The log of that configuration is not on Pulsar.
+    """
+    if config.pulsar is None:
+        raise ConfigError("no [pulsar] is given; an embedded log has [tier] instead")
+    module = package("storage.pulsar.offload", "pulsar")
+    found: AbstractAsyncContextManager[Offloading] = module.open_offloading(
+        settings(config, config.pulsar)
+    )
+    return found

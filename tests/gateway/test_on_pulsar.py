@@ -1,0 +1,56 @@
+"""A configuration's log on Pulsar: where it is, and which cluster's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gateway import on_pulsar
+from gateway.config import Config, ConfigError, PulsarConfig
+from routing.api import Topic
+from routing.embedded import EmbeddedRoutes
+from tests.remoting import looped
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def on(cluster: str = "DefaultCluster", **given: object) -> Config:
+    return Config(cluster=cluster, pulsar=PulsarConfig(**given))
+
+
+def test_a_cluster_whose_name_no_namespace_can_have_needs_one_that_is_named():
+    wrong = on("a|b")
+    assert wrong.pulsar is not None
+    with pytest.raises(ConfigError, match=r"pulsar\.namespace is 'a\|b'; allowed: le"):
+        on_pulsar.settings(wrong, wrong.pulsar)
+    named = on("a|b", namespace="ab")
+    assert named.pulsar is not None
+    assert on_pulsar.settings(named, named.pulsar).namespace == "ab"
+
+
+def test_what_is_no_namespace_is_a_mistake_in_the_configuration():
+    wrong = on(namespaces=("sales",))
+    assert wrong.pulsar is not None
+    with pytest.raises(ConfigError, match="'sales'; allowed: tenant/namespace"):
+        on_pulsar.settings(wrong, wrong.pulsar)
+
+
+@looped
+async def test_a_clusters_id_is_made_once_and_kept_with_its_routes(tmp_path: Path):
+    routes = EmbeddedRoutes(tmp_path / "routes.db")
+    assert on_pulsar.known_owner(on(), routes) is None
+    first = await on_pulsar.owner(on(), routes)
+    topic = Topic(name="orders", read_queue_nums=1, write_queue_nums=1)
+    await routes.change_topic("orders", lambda _: topic)
+    await routes.close()
+    again = EmbeddedRoutes(tmp_path / "routes.db")
+    second = await on_pulsar.owner(on(adopt="empty"), again)
+    assert (second.id, second.name, second.adopts) == (first.id, first.name, "empty")
+    # A topic without queues has no partitions either.
+    assert second.topics == frozenset()
+    other = EmbeddedRoutes(tmp_path / "other.db")
+    assert (await on_pulsar.owner(on(), other)).id != first.id
+    await other.close()
+    await again.close()
