@@ -55,7 +55,7 @@ from gateway.tls import node_context
 from gateway.wire import properties
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from contextlib import AsyncExitStack
 
     from acl.api import Guard
@@ -111,7 +111,14 @@ class Builder:
         config, routes, storage = self._config, self._routes, self._storage
         levels_ms = _levels_ms(config)
         suffix = property_suffix(config)
-        topics = Topics(config, routes, storage.log, len(levels_ms), storage.compaction)
+        topics = Topics(
+            config,
+            routes,
+            storage.log,
+            len(levels_ms),
+            storage.compaction,
+            partial(_keep_forgotten, storage),
+        )
         holds = Holds(config.limits.held_pulls)
         resets = Resets(storage.offsets, time.monotonic)
         pulled = Pulled()
@@ -283,10 +290,20 @@ def _forgetting(
         if not topics.follows:
             storage.offsets.forget(topic=topic.name)
             resets.forget(topic=topic.name)
-        elif storage.shared_log is not None:
+        if storage.shared_log is not None:
             storage.shared_log.forget(topic.name)
 
     return forget
+
+
+async def _keep_forgotten(
+    storage: Storage, topic: str, generations: Collection[int]
+) -> None:
+    """Have it kept that a deleted topic was forgotten, and where it ended as well."""
+    if storage.shared_log is not None:
+        for generation in generations:
+            storage.shared_log.forget_ends(topic, generation)
+    await storage.offsets.flush()
 
 
 async def _share(

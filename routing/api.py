@@ -36,6 +36,22 @@ class NameTakenError(RouteError):
     """Another process lives that has a node's name; the text says where it is."""
 
 
+class Deletion(Struct, frozen=True, kw_only=True):
+    """What is left to do of a topic's deletion: its tombstone.
+
+    It stays until each broker that had queues has applied it, and the messages are
+    deleted; and while other brokers have queues of the same generation.
+    """
+
+    generation: int
+    partitions: list[int]
+    """Those that were deleted; nobody gets them again in this generation."""
+    pending: list[str]
+    """Brokers that have it to apply before they serve the topic again, sorted."""
+    stored: bool = True
+    """Whether messages may still be there."""
+
+
 class Topic(Struct, frozen=True, kw_only=True):
     """How a topic is set up, on all of its brokers, and where its queues live."""
 
@@ -53,6 +69,27 @@ class Topic(Struct, frozen=True, kw_only=True):
     No two queues of a topic have the same partition, whichever brokers they are on.
     A broker may have fewer queues than the topic is set up for, or more.
     """
+    generation: int = 0
+    """Of queues that a broker gets from now on; each deletion has it grow.
+
+    What is stored of a topic on a log that brokers share is its generation's: one that
+    was deleted is never used again.
+    """
+    generations: dict[str, int] = {}
+    """Broker name to the generation of its queues, where that is not 0."""
+    deletions: list[Deletion] = []
+    """What is not done yet of deletions, one for a generation."""
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether no broker has queues of it any more: it only tells what was."""
+        return self.generation > 0 and not self.route
+
+    def is_live(self, generation: int) -> bool:
+        """Whether a broker has queues of a generation."""
+        return any(
+            self.generations.get(broker, 0) == generation for broker in self.route
+        )
 
 
 class RetryPolicy(Struct, frozen=True, kw_only=True):
@@ -130,6 +167,10 @@ class RouteStore(Protocol):
         """Every topic by its name; a live view, not to be kept across an await."""
 
     @property
+    def deleted(self) -> Mapping[str, Topic]:
+        """What is kept of topics that were deleted, by name; a live view likewise."""
+
+    @property
     def groups(self) -> Mapping[str, Group]:
         """Every consumer group by its name; a live view likewise."""
 
@@ -171,14 +212,14 @@ class RouteStore(Protocol):
     async def change_topic(
         self, name: str, change: Callable[[Topic | None], Topic | None]
     ) -> None:
-        """Create, replace or delete a topic.
+        """Create, replace or forget a topic.
 
         Args:
             name: The topic's name.
-            change: Gets the topic as the store has it, None where it has none, and
-                returns what it is to be, None to delete it. Nobody else changes it
-                meanwhile; where somebody did, it is called again. What it raises
-                is passed on.
+            change: Gets the topic as the store has it, also what is kept of a deleted
+                one, None where it has none, and returns what it is to be, None to
+                forget it. Nobody else changes it meanwhile; where somebody did, it is
+                called again. What it raises is passed on.
 
         Raises:
             RouteStoreUnavailableError: Nothing was changed; or, of a store on other

@@ -7,6 +7,7 @@ import math
 import sqlite3
 import time
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -69,6 +70,8 @@ class EmbeddedRoutes:
         self._setting_watchers: list[Callable[[str], None]] = []
         self._names_lost: list[Callable[[str], None]] = []
         self._topics: dict[str, Topic] = {}
+        """Deleted ones are in `_deleted`, and no name in both."""
+        self._deleted: dict[str, Topic] = {}
         self._groups: dict[str, Group] = {}
         self._settings: dict[tuple[str, str], str] = {}
         self._follower: asyncio.Task[None] | None = None
@@ -87,6 +90,11 @@ class EmbeddedRoutes:
     def topics(self) -> Mapping[str, Topic]:
         """Every topic by its name."""
         return self._topics
+
+    @property
+    def deleted(self) -> Mapping[str, Topic]:
+        """What is kept of topics that were deleted, by name."""
+        return self._deleted
 
     @property
     def groups(self) -> Mapping[str, Group]:
@@ -125,7 +133,7 @@ class EmbeddedRoutes:
         self, name: str, change: Callable[[Topic | None], Topic | None]
     ) -> None:
         """Create, replace or delete a topic."""
-        if await self._change("topics", self._topics, name, change):
+        if await self._change("topics", self._topic, self._set_topic, name, change):
             for changed in self._watchers:
                 changed(name)
 
@@ -133,26 +141,36 @@ class EmbeddedRoutes:
         self, name: str, change: Callable[[Group | None], Group | None]
     ) -> None:
         """Create, replace or delete a group."""
-        await self._change("groups", self._groups, name, change)
+        groups = self._groups
+        await self._change("groups", groups.get, partial(_set, groups), name, change)
+
+    def _topic(self, name: str) -> Topic | None:
+        return self._topics.get(name) or self._deleted.get(name)
+
+    def _set_topic(self, name: str, topic: Topic | None) -> None:
+        is_deleted = topic is not None and topic.is_deleted
+        _set(self._topics, name, None if is_deleted else topic)
+        _set(self._deleted, name, topic if is_deleted else None)
 
     async def _change(
         self,
         kind: Kind,
-        known: dict[str, T],
+        known: Callable[[str], T | None],
+        keep: Callable[[str, T | None], None],
         name: str,
         change: Callable[[T | None], T | None],
     ) -> bool:
         """Change a topic or a group; whether it was anything but left as it is."""
         await self._database.begin()
         with self._transaction():
-            old = known.get(name)
+            old = known(name)
             new = change(old)
             if new is old:
                 return False
             self._database.put(kind, name, _encode(new))
             sequence = self._database.note(kind, name)
         self._sequence = sequence
-        _set(known, name, new)
+        keep(name, new)
         return True
 
     async def put_setting(self, namespace: str, key: str, value: str | None) -> None:
@@ -309,15 +327,16 @@ class EmbeddedRoutes:
         if kind == "groups":
             _set(self._groups, name, _decode(value, Group))
         else:
-            _set(self._topics, name, _decode(value, Topic))
+            self._set_topic(name, _decode(value, Topic))
             self._tell(self._watchers, name)
 
     def _load_all(self) -> None:
         # What changes while this reads has a higher number and is read again.
         self._sequence = self._database.sequence()
         self._topics.clear()
+        self._deleted.clear()
         for name, value in self._database.all("topics"):
-            self._topics[name] = msgspec.json.decode(value, type=Topic)
+            self._set_topic(name, msgspec.json.decode(value, type=Topic))
         self._groups.clear()
         for name, value in self._database.all("groups"):
             self._groups[name] = msgspec.json.decode(value, type=Group)
@@ -328,10 +347,10 @@ class EmbeddedRoutes:
         self._settings.update(self._database.settings())
 
     def _load_again(self) -> None:
-        topics, settings = dict(self._topics), dict(self._settings)
+        topics, settings = self._topics | self._deleted, dict(self._settings)
         self._load_all()
-        for name in topics.keys() | self._topics.keys():
-            if topics.get(name) != self._topics.get(name):
+        for name in topics.keys() | self._topics.keys() | self._deleted.keys():
+            if topics.get(name) != self._topic(name):
                 self._tell(self._watchers, name)
         for namespace in {
             one for (one, _), _ in settings.items() ^ self._settings.items()

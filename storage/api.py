@@ -271,6 +271,7 @@ class Log(Protocol):
         topic: str,
         partitions: Collection[int],
         entry_format: EntryFormat = "packed",
+        generation: int = 0,
     ) -> None:
         """Make partitions of a topic; those that exist are left as they are.
 
@@ -279,6 +280,9 @@ class Log(Protocol):
             partitions: Their numbers.
             entry_format: How its records are kept. The log does not keep it: after
                 each opening of the log it is told again, before `partition` is called.
+            generation: Which one of those topics that were made under this name, one
+                after the other, where nodes share the log; it is told again likewise.
+                What `partition` gave of another one is gone.
 
         Raises:
             LogLimitError: A number is not within 0 to 1023.
@@ -286,8 +290,12 @@ class Log(Protocol):
             LogUnavailableError: The storage refused.
         """
 
-    async def delete(self, topic: str) -> None:
+    async def delete(self, topic: str, generation: int = 0) -> None:
         """Forget a topic; made again, it starts at offset 0. Absent ones are fine.
+
+        Args:
+            topic: Its name.
+            generation: As of `create`; a log that is one node's has one at a time.
 
         Raises:
             LogUnavailableError: The storage refused, and the topic is as it was.

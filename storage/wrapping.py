@@ -30,9 +30,10 @@ class WrappedLog(Generic[L]):
         topic: str,
         partitions: Collection[int],
         entry_format: EntryFormat = "packed",
+        generation: int = 0,
     ) -> None:
         """Make partitions of a topic."""
-        await self.inner.create(topic, partitions, entry_format)
+        await self.inner.create(topic, partitions, entry_format, generation)
 
     async def ready(self, topic: str) -> None:
         """Return when a topic's partitions are open."""

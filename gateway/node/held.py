@@ -34,7 +34,7 @@ class SharedLog(Protocol):
     def forget(self, topic: str) -> None:
         """Know nothing more of a topic that another node has deleted."""
 
-    def forget_ends(self, topic: str) -> None:
+    def forget_ends(self, topic: str, generation: int = 0) -> None:
         """Know no more where a deleted topic ended; nothing where this node follows."""
 
     def compare_with(self, furthest: Furthest) -> None:

@@ -11,6 +11,9 @@ ACCESS_NAMESPACES = "ROPEWAY_ACL"
 """How the names of settings begin that no client may see or change: who may do what,
 and which cluster this is."""
 
+DELETIONS_NAMESPACE = "ROPEWAY_DELETIONS"
+"""That of what nodes keep of deleted topics, likewise for them alone."""
+
 REQUEST_MODES = "MESSAGE_REQUEST_MODE"
 """The namespace of settings that say how groups consume topics."""
 WRITE_PERMISSION = "ROPEWAY_WRITE_PERMISSION"

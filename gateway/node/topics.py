@@ -15,10 +15,18 @@ import msgspec
 import structlog
 
 from gateway.node import attributes, names, placing
+from gateway.node.deletions import (
+    FINISHED_S,
+    Deletions,
+    KeepForgotten,
+    is_pending,
+    outdated,
+    without,
+)
 from gateway.node.served_topic import ServedTopic
+from gateway.node.topic_changes import ChangedMeanwhileError, TopicChanges, TopicError
 from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from storage.api import (
-    MAX_PARTITIONS,
     LogError,
     LogUnavailableError,
     LogUnfitError,
@@ -26,7 +34,7 @@ from storage.api import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator
 
     from gateway.config import Config
     from routing.api import RouteStore
@@ -34,14 +42,6 @@ if TYPE_CHECKING:
     from storage.compacting import Compaction
 
 _log = structlog.get_logger()
-
-
-class TopicError(Exception):
-    """A topic cannot be made or changed so; the text says what came and is allowed."""
-
-
-class _ChangedMeanwhileError(Exception):
-    """A route changed on another node between a plan and its execution."""
 
 
 class Topics:
@@ -54,6 +54,7 @@ class Topics:
         log: Log,
         delay_levels: int,
         compaction: Compaction | None = None,
+        keep_forgotten: KeepForgotten | None = None,
     ) -> None:
         self._config = config
         self._delay_levels = delay_levels
@@ -65,10 +66,13 @@ class Topics:
         """Whether reads are answered here while another node leads the broker."""
         self._served: dict[str, ServedTopic] = {}
         self._by_partition: dict[int, set[str]] = {}
-        self._assigned = 0
         self._watchers: list[Callable[[ServedTopic], None]] = []
         self._changing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._mending: set[asyncio.Task[None]] = set()
+        self._deletions = Deletions(
+            config.broker, routes, log, keep_forgotten or _keep_nothing, self._lock
+        )
+        self._changes = TopicChanges(config, routes, log, self._deletions)
         routes.watch_topics(self._refresh)
         self.get = self._served.get
         """The topic of a name, or None."""
@@ -80,10 +84,18 @@ class Topics:
             LogError: A topic's partitions are missing and cannot be made.
             RouteError: System topics are missing and cannot be made.
         """
+        for name in self._deletions.unfinished():
+            if self._is_pending(name):
+                # Who is told forgets what the broker keeps: its leader's to do.
+                self.follows = False
+                self._tell(self._of_deleted(name))
+                await self._deletions.apply(name)
         # Who uses a topic that this log cannot keep is told; other topics go on.
         await self._serve(but_for=LogUnfitError)
         await self._create_system_topics()
         self.follows = False
+        for name in self._deletions.unfinished():
+            self._deletions.finish(name)
 
     async def follow(self) -> None:
         """Serve them for reading alone, while another node leads."""
@@ -95,12 +107,15 @@ class Topics:
         ours = {
             name: setup.route[broker]
             for name, setup in self._routes.topics.items()
-            if broker in setup.route
+            if broker in setup.route and not self._is_pending(name)
         }
-        self._assigned = sum(map(len, ours.values()))
+        self._changes.assigned = sum(map(len, ours.values()))
         for name, numbers in ours.items():
             try:
-                await self._create(self._routes.topics[name], numbers)
+                setup = self._routes.topics[name]
+                await self._changes.create(
+                    setup, numbers, setup.generations.get(broker, 0)
+                )
             except but_for as error:
                 _log.error("topic cannot be served", topic=name, reason=str(error))
         self._serving = True
@@ -110,8 +125,13 @@ class Topics:
     async def give_up(self) -> None:
         """Serve none, because another node does."""
         self._serving = self.follows = False
+        await self._deletions.give_up()
         self._served.clear()
         self._by_partition.clear()
+
+    def _lock(self, name: str) -> asyncio.Lock:
+        """Held while a topic is changed, or a deletion of it applied."""
+        return self._changing.setdefault(name, asyncio.Lock())
 
     def __iter__(self) -> Iterator[ServedTopic]:
         return iter(list(self._served.values()))
@@ -119,9 +139,23 @@ class Topics:
     def watch_deleted(self, deleted: Callable[[ServedTopic], None]) -> None:
         """Call `deleted` with a topic that nobody gets any more, messages and all.
 
-        Its messages are gone by then.
+        Its messages may still be there for a moment. Where it was deleted in this
+        node's absence, it is told without partitions.
         """
         self._watchers.append(deleted)
+
+    def _tell(self, gone: ServedTopic) -> None:
+        self._changes.forget(gone.name)
+        for deleted in self._watchers:
+            deleted(gone)
+
+    def _is_pending(self, name: str) -> bool:
+        return is_pending(self._deletions.find(name), self._config.broker)
+
+    def _of_deleted(self, name: str) -> ServedTopic:
+        setup = self._deletions.find(name)
+        assert setup is not None, "a deletion is pending"
+        return ServedTopic(setup, [])
 
     def with_partition(self, number: int, *, retry: bool) -> list[ServedTopic]:
         """The topics that a message id may mean: those with such a partition."""
@@ -230,11 +264,11 @@ class Topics:
         *,
         everywhere: bool = False,
     ) -> ServedTopic:
-        async with self._changing.setdefault(name, asyncio.Lock()):
+        async with self._lock(name):
             while True:
                 try:
-                    await self._try_to_change(name, wanted, everywhere=everywhere)
-                except _ChangedMeanwhileError:
+                    await self._changes.attempt(name, wanted, everywhere=everywhere)
+                except ChangedMeanwhileError:
                     continue
                 if name not in self._served:
                     # It was so already, and is being mended since it was seen.
@@ -244,116 +278,57 @@ class Topics:
                     raise LogUnavailableError(f"topic {name} cannot be served now")
                 return served
 
-    async def _try_to_change(
-        self,
-        name: str,
-        wanted: Callable[[Topic | None], Topic],
-        *,
-        everywhere: bool,
-    ) -> None:
-        """Make the partitions first: what the log refuses must not be in a route."""
-        known = self._routes.topics.get(name)
-        setup = wanted(known)
-        # Partitions that go round are each log's own, and so is this broker's log.
-        if everywhere and known is None and self._log.numbering == "dense":
-            plan = await self._plan(setup)
-        else:
-            numbers = self._assign(setup, known.route if known else {})
-            await self._create(setup, numbers)
-            plan = {self._config.broker: numbers}
-
-        def change(old: Topic | None) -> Topic:
-            setup = wanted(old)
-            route = dict(old.route) if old else {}
-            if old is not None and len(plan) > 1:
-                raise _ChangedMeanwhileError
-            for broker, numbers in plan.items():
-                theirs = route.pop(broker, [])
-                if (
-                    numbers[: len(theirs)] != theirs
-                    or len(numbers) < placing.queues(setup)
-                    or not placing.used(route).isdisjoint(numbers)
-                ):
-                    raise _ChangedMeanwhileError
-            return msgspec.structs.replace(setup, route={**route, **plan})
-
-        await self._routes.change_topic(name, change)
-
-    async def _plan(self, setup: Topic) -> dict[str, list[int]]:
-        """Partitions for all brokers that run: as many for each, and near ones."""
-        queues = placing.queues(setup)
-        brokers = placing.neighbours(
-            self._routes.brokers,
-            self._config.broker,
-            self._config.cluster,
-            MAX_PARTITIONS // queues,
-        )
-        numbers = range(queues * len(brokers))
-        await self._create(setup, list(numbers))
-        owners: dict[int, str] = {}
-        if len(brokers) > 1:
-            owners = await self._log.hosts(setup.name, numbers)
-        return placing.share_out(numbers, brokers, owners)
-
-    def _assign(self, setup: Topic, route: Mapping[str, list[int]]) -> list[int]:
-        """Partitions for queue ids: those that they have, then free ones."""
-        ours = list(route.get(self._config.broker, ()))
-        missing = max(placing.queues(setup) - len(ours), 0)
-        used = placing.used(route)
-        if missing > MAX_PARTITIONS - len(used):
-            raise TopicError(
-                f"topic {setup.name} would have {len(used) + missing} queues on its "
-                f"brokers together; allowed: {MAX_PARTITIONS}"
-            )
-        start = self._assigned if self._log.numbering == "rotating" else 0
-        new = placing.free(used, start, missing)
-        if new:
-            self._assigned = start + (new[-1] - start) % MAX_PARTITIONS + 1
-        return ours + new
-
     async def delete(self, name: str) -> None:
-        """Delete a topic with its messages from this broker.
+        """Delete this broker's queues of a topic with their messages.
 
-        Nothing happens where there is none. In a log that brokers share, the last
-        broker that has queues of the topic deletes its messages: all of them.
+        Nothing happens where there are none. When this returns, it is decided for good;
+        what is not done after a few seconds is done later.
+
+        Raises:
+            RouteError: Nothing was deleted; or nobody knows.
         """
-        async with self._changing.setdefault(name, asyncio.Lock()):
-            known = self._routes.topics.get(name)
-            if known is None or self._config.broker not in known.route:
-                return
-            others = self._log.numbering == "dense" and len(known.route) > 1
-            if not others:
-                # Its messages first: a kill in between leaves an empty topic, and not
-                # one that has its old messages again when it is made anew.
-                await self._log.delete(name)
-            try:
-                await self._routes.change_topic(name, self._without_us)
-                if others and name not in self._routes.topics:
-                    # They deleted it at the same moment.
-                    await self._log.delete(name)
-            finally:
-                self._refresh(name)
+        await self._delete(name, lambda _: [self._config.broker])
 
-    def _without_us(self, old: Topic | None) -> Topic | None:
-        if old is None or self._config.broker not in old.route:
-            return old
-        route = dict(old.route)
-        del route[self._config.broker]
-        return msgspec.structs.replace(old, route=route) if route else None
+    async def delete_outdated(self, name: str) -> None:
+        """Delete queues that others deleted theirs of, of brokers that do not run.
+
+        Raises:
+            RouteError: As of `delete`.
+        """
+        await self._delete(name, lambda old: outdated(old, self._routes.brokers))
+
+    async def _delete(
+        self, name: str, brokers: Callable[[Topic | None], Collection[str]]
+    ) -> None:
+        try:
+            await self._routes.change_topic(
+                name, lambda old: without(old, brokers(old))
+            )
+        finally:
+            if name in self._served:
+                self._refresh(name)
+        if self._serving and not self.follows:
+            await asyncio.wait([self._deletions.finish(name)], timeout=FINISHED_S)
 
     def _refresh(self, name: str) -> None:
         if not self._serving:
             return
-        setup = self._routes.topics.get(name)
-        numbers = setup.route.get(self._config.broker) if setup else None
+        broker = self._config.broker
+        setup = self._deletions.find(name)
+        numbers = setup.route.get(broker) if setup else None
+        pending = is_pending(setup, broker)
         gone = self._served.pop(name, None)
         if gone is not None:
             for partition in gone.partitions:
                 self._by_partition[partition.number].discard(name)
-        if setup is None or numbers is None:
-            if gone is not None:
-                for deleted in self._watchers:
-                    deleted(gone)
+        if pending and not self.follows:
+            self._tell(gone or self._of_deleted(name))
+            self._deletions.finish(name)
+        elif gone is not None and (
+            setup is None or numbers is None or pending or _differs(gone, setup, broker)
+        ):
+            self._tell(gone)
+        if setup is None or numbers is None or pending:
             return
         partitions = self._partitions(setup, numbers)
         if partitions is None:
@@ -366,6 +341,10 @@ class Topics:
     def _partitions(self, setup: Topic, numbers: list[int]) -> list[Partition] | None:
         """The partitions of a topic; None where they cannot be had now."""
         name = setup.name
+        if not self._changes.is_made(setup):
+            # What the log has of that name is of another generation, or unknown.
+            self._mend(setup, numbers)
+            return None
         if self._compaction is not None:
             compacted = attributes.is_compacted(setup.attributes)
             self._compaction.keep_last(name, compacted=compacted)
@@ -378,16 +357,15 @@ class Topics:
             _log.error("topic cannot be served", topic=name, reason=str(error))
         return None
 
-    async def _create(self, setup: Topic, numbers: list[int]) -> None:
-        entry_format = attributes.entry_format(setup.attributes)
-        await self._log.create(setup.name, numbers, entry_format)
-
     def _mend(self, setup: Topic, numbers: list[int]) -> None:
         """Make partitions that are in the route and not in the log."""
 
         async def mend() -> None:
             try:
-                await self._create(setup, numbers)
+                async with self._lock(setup.name):
+                    if self._deletions.find(setup.name) == setup:
+                        generation = setup.generations.get(self._config.broker, 0)
+                        await self._changes.create(setup, numbers, generation)
             except LogError as error:
                 _log.error(
                     "topic has no partitions", topic=setup.name, reason=str(error)
@@ -398,3 +376,12 @@ class Topics:
         task = asyncio.get_running_loop().create_task(mend())
         self._mending.add(task)
         task.add_done_callback(self._mending.discard)
+
+
+def _differs(served: ServedTopic, setup: Topic, broker: str) -> bool:
+    """Whether it was deleted and made again since."""
+    return served.setup.generations.get(broker, 0) != setup.generations.get(broker, 0)
+
+
+async def _keep_nothing(_topic: str, _generations: Collection[int]) -> None:
+    """Nothing of topics is kept beside the log."""

@@ -19,7 +19,7 @@ from gateway.node.sql import CompilerBusyError
 from gateway.node.subscriptions import SubscriptionError
 from gateway.node.timer.thread import IndexLostError
 from gateway.node.timer.waiting import BadTimeError
-from gateway.node.topics import TopicError
+from gateway.node.topic_changes import TopicError
 from gateway.node.transactions import TransactionError
 from gateway.wire.codes import ResponseCode
 from gateway.wire.errors import HeaderError, MessageError, ReceiptError

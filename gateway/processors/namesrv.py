@@ -201,17 +201,19 @@ async def get_system_topics(
 
 
 @handles(DeleteTopicInNamesrv, on_cluster(UPDATE), anywhere=True)
-def delete_topic_route(_: DeleteTopicInNamesrv, __: Context) -> Answer:
+async def delete_topic_route(request: DeleteTopicInNamesrv, context: Context) -> Answer:
     """Forget a topic's route until its brokers register again.
 
-    Ours register at once, as it were; the topic goes when its last broker deletes it.
+    Brokers that run are asked to delete a topic themselves. Those that do not, and
+    registered before the others deleted it, find it deleted when they come back.
     """
+    await context.node.topics.delete_outdated(request.topic)
     return Answer()
 
 
 def _refuse_access(namespace: str) -> None:
-    """Keep clients from what the nodes keep for access control."""
-    if namespace.startswith(names.ACCESS_NAMESPACES):
+    """Keep clients from what the nodes keep for access control and of deletions."""
+    if namespace.startswith((names.ACCESS_NAMESPACES, names.DELETIONS_NAMESPACE)):
         raise Refusal(
             ResponseCode.NO_PERMISSION,
             f"namespace {namespace:.80} is for nodes alone; rules are changed by the "

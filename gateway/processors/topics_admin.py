@@ -145,8 +145,7 @@ async def delete_topic(request: DeleteTopic, context: Context) -> Answer:
         raise Refusal(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
     if complaint := _reserved(name, context):
         raise Refusal(ResponseCode.INVALID_PARAMETER, complaint)
-    if context.node.topics.get(name) is not None:
-        await context.node.topics.delete(name)
+    await context.node.topics.delete(name)
     return Answer()
 
 

@@ -55,6 +55,8 @@ class RouteCopy:
             wake: Called when something was changed, for it to call `refresh`.
         """
         self.topics: dict[str, Topic] = {}
+        self.deleted: dict[str, Topic] = {}
+        """What is kept of topics that were deleted; no name is in both."""
         self.groups: dict[str, Group] = {}
         self.settings: dict[tuple[str, str], str] = {}
         self.watchers: list[Callable[[str], None]] = []
@@ -124,7 +126,8 @@ class RouteCopy:
 
     def _show(self, node: str, value: Value) -> None:
         if isinstance(value, Topic):
-            self.topics[value.name] = value
+            self._hide_topic(value.name)
+            (self.deleted if value.is_deleted else self.topics)[value.name] = value
         elif isinstance(value, Group):
             self.groups[value.name] = value
         else:
@@ -132,11 +135,15 @@ class RouteCopy:
 
     def _hide(self, kind: Kind, node: str) -> None:
         if kind == "topics":
-            del self.topics[codec.name_of(node)]
+            self._hide_topic(codec.name_of(node))
         elif kind == "groups":
             del self.groups[codec.name_of(node)]
         else:
             del self.settings[codec.setting_of(node)]
+
+    def _hide_topic(self, name: str) -> None:
+        self.topics.pop(name, None)
+        self.deleted.pop(name, None)
 
     def _leave_out(self, kind: Kind, node: str, reason: str) -> None:
         if self._damaged.get((kind, node)) != reason:

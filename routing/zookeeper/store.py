@@ -123,6 +123,11 @@ class ZooKeeperRoutes:
         return self._copy.topics
 
     @property
+    def deleted(self) -> Mapping[str, Topic]:
+        """What is kept of topics that were deleted, by name."""
+        return self._copy.deleted
+
+    @property
     def groups(self) -> Mapping[str, Group]:
         """Every consumer group by its name."""
         return self._copy.groups

@@ -166,13 +166,13 @@ class CompactedLog(WrappedLog[Log]):
             self.partition(topic, number)
         return [one for _, one in sorted(self._topics.get(topic, {}).items())]
 
-    async def delete(self, topic: str) -> None:
+    async def delete(self, topic: str, generation: int = 0) -> None:
         """Forget a topic; see `storage.api`.
 
         Its records first: a kill in between leaves files of a topic that is not there,
         which the next start deletes.
         """
-        await self.inner.delete(topic)
+        await self.inner.delete(topic, generation)
         self._compacted.discard(topic)
         self._held = {one for one in self._held if one[0] != topic}
         for partition in self._topics.pop(topic, {}).values():

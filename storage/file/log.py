@@ -164,6 +164,7 @@ class FileLog:
         topic: str,
         partitions: Collection[int],
         entry_format: EntryFormat = "packed",
+        generation: int = 0,  # noqa: ARG002 - what is deleted here is gone at once
     ) -> None:
         """Make partitions of a topic; see `storage.api`."""
         self._refuse_when_closed()
@@ -180,7 +181,7 @@ class FileLog:
                 )
         self._catalog.create(topic, partitions)
 
-    async def delete(self, topic: str) -> None:
+    async def delete(self, topic: str, generation: int = 0) -> None:  # noqa: ARG002 - likewise
         """Forget a topic; see `storage.api`."""
         self._refuse_when_closed()
         if topic not in self._catalog.topics:

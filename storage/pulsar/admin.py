@@ -14,6 +14,7 @@ import msgspec
 from yarl import URL
 
 from storage.api import LogUnavailableError
+from storage.pulsar.names import parse_partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,6 +164,9 @@ class Admin:
                 if error.status != HTTPStatus.CONFLICT:
                     raise
                 known = await self.partitions(name)
+                if not known:
+                    # What is in the way is what a deletion left.
+                    raise
         if 0 < known < partitions:
             try:
                 await self._call("POST", path, partitions)
@@ -172,10 +176,24 @@ class Admin:
                     raise
 
     async def delete(self, name: PulsarName) -> None:
-        """Delete a partitioned topic with all that is in it; absent ones are fine."""
-        path = f"persistent/{name.path}/partitions?force=true"
+        """Delete a partitioned topic with all that is in it; absent ones are fine.
+
+        Pulsar deletes partitions one by one. Where somebody else's deletion ended
+        halfway, it knows no such topic any more, and keeps the rest of its partitions.
+        """
         try:
-            await self._call("DELETE", path)
+            await self._call("DELETE", f"persistent/{name.path}/partitions?force=true")
+        except AdminRefusedError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            for full in await self.topics(f"{name.tenant}/{name.namespace}"):
+                parsed = parse_partition(full)
+                if parsed is not None and parsed[0] == name:
+                    await self._delete_plain(full)
+
+    async def _delete_plain(self, full_name: str) -> None:
+        try:
+            await self._call("DELETE", f"{_path(full_name)}?force=true")
         except AdminRefusedError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise

@@ -39,16 +39,37 @@ class Catalog:
         """Each `tenant/namespace`."""
         self.topics: dict[str, int] = {}
         """How many partitions each has, by RocketMQ's name in its shortest form."""
+        self._generations: dict[str, int] = {}
+        """Which generation of each that is, where it is not 0."""
 
     async def load(self, spaces: Iterable[str]) -> None:
-        """Copy what there is in some namespaces: one request each."""
+        """Copy what there is in some namespaces: one request each.
+
+        Of several generations of a topic the newest is taken, until `choose` is called.
+        """
         for space in spaces:
             for full in await self._admin.topics(space):
                 parsed = parse_partition(full)
-                if parsed is not None:
-                    topic = self.names.rocketmq(parsed[0])
-                    count = max(self.topics.get(topic, 0), parsed[1] + 1)
-                    self.topics[topic] = count
+                if parsed is None:
+                    continue
+                name, number = parsed
+                topic = self.names.rocketmq(name)
+                if name.generation > self._generations.get(topic, 0):
+                    self.choose(topic, name.generation)
+                if name.generation == self._generations.get(topic, 0):
+                    self.topics[topic] = max(self.topics.get(topic, 0), number + 1)
+
+    def choose(self, topic: str, generation: int) -> bool:
+        """Know a topic by another generation; whether it is another one."""
+        if self._generations.get(topic, 0) == generation:
+            return False
+        self.topics.pop(topic, None)
+        self._generations[topic] = generation
+        return True
+
+    def is_chosen(self, topic: str, generation: int) -> bool:
+        """Whether a topic is known by this generation."""
+        return self._generations.get(topic, 0) == generation
 
     async def create(self, topic: str, partitions: Collection[int]) -> None:
         """Make partitions from 0 up to the largest number; see `storage.api`."""
@@ -80,10 +101,11 @@ class Catalog:
                 )
             self.topics[topic] = known
 
-    async def delete(self, topic: str) -> None:
-        """Forget a topic, in Pulsar, too."""
-        await self._admin.delete(self.name(topic))
-        self.topics.pop(topic, None)
+    async def delete(self, topic: str, generation: int) -> None:
+        """Forget a generation of a topic, in Pulsar, too."""
+        await self._admin.delete(self.name(topic, generation))
+        if self.is_chosen(topic, generation):
+            self.topics.pop(topic, None)
 
     async def look_for(self, topic: str) -> None:
         """Forget a topic if Pulsar no longer has it."""
@@ -96,13 +118,19 @@ class Catalog:
             except LogError as error:
                 _log.warning("cannot tell whether a topic is gone", reason=str(error))
 
-    def name(self, topic: str) -> PulsarName:
+    def name(self, topic: str, generation: int | None = None) -> PulsarName:
         """A topic's name in Pulsar.
+
+        Args:
+            topic: Its one name among RocketMQ's.
+            generation: The one that it is known by, where it is None.
 
         Raises:
             LogUnavailableError: Its namespace is not served here.
         """
-        name = self.names.pulsar(topic)
+        if generation is None:
+            generation = self._generations.get(topic, 0)
+        name = self.names.pulsar(topic, generation)
         space = f"{name.tenant}/{name.namespace}"
         if space not in self.spaces:
             raise LogUnavailableError(

@@ -131,17 +131,21 @@ class PulsarLog:
         topic: str,
         partitions: Collection[int],
         entry_format: EntryFormat = "packed",
+        generation: int = 0,
     ) -> None:
         """Make partitions of a topic, and all before them; see `storage.api`."""
         self._refuse_when_closed()
         topic = self._catalog.names.canonical(topic)
+        if self._catalog.choose(topic, generation):
+            self._forget(topic)
         if entry_format == "packed":
             self._shared.discard(topic)
         else:
             await self._share(topic)
-        catalog = self._catalog
-        make = catalog.find if self._ownership.follows else catalog.create
-        await make(topic, partitions)
+        if self._ownership.follows:
+            await self._catalog.find(topic, partitions)
+        else:
+            await self._catalog.create(topic, partitions)
 
     async def _share(self, topic: str) -> None:
         if self._converter is None:
@@ -179,29 +183,20 @@ class PulsarLog:
         self._ends.keep(state, self._open_ones, elsewhere)
         return state
 
-    async def delete(self, topic: str) -> None:
-        """Forget a topic; see `storage.api`."""
+    async def delete(self, topic: str, generation: int = 0) -> None:
+        """Forget a generation of a topic; see `storage.api`."""
         self._refuse_when_closed()
         topic = self._catalog.names.canonical(topic)
-        partitions = self._partitions_of(topic)
-        for partition in partitions:
-            partition.gone = True
-        try:
-            # First, lest a producer that reconnects makes it anew.
-            shut = self._ownership.shut
-            await asyncio.gather(
-                *(shut(one, "the topic is being deleted") for one in partitions)
-            )
-            # Made again, it begins at 0.
-            self.forget_ends(topic)
+        chosen = self._catalog.is_chosen(topic, generation)
+        partitions = self._partitions_of(topic) if chosen else []
+        async with self._ownership.deleting(partitions):
+            # Made again under this name, it begins at 0.
+            self.forget_ends(topic, generation)
             await self._ends.flush()
-            await self._catalog.delete(topic)
+            await self._catalog.delete(topic, generation)
+        if chosen:
             self._shared.discard(topic)
-        except BaseException:
-            for partition in partitions:
-                partition.gone = False
-            raise
-        self._forget(topic)
+            self._forget(topic)
 
     def partition(self, topic: str, number: int) -> PulsarPartition:
         """The partition of that name; see `storage.api`."""
@@ -241,8 +236,7 @@ class PulsarLog:
     async def ready(self, topic: str) -> None:
         """Return when a topic's partitions are open; see `storage.api`."""
         self._refuse_when_closed()
-        topic = self._catalog.names.canonical(topic)
-        if topic not in self._catalog.topics:
+        if self._catalog.names.canonical(topic) not in self._catalog.topics:
             raise NoSuchPartitionError(f"no topic {topic}")
         await self._ownership.open(self._partitions_of(topic))
 
@@ -272,7 +266,7 @@ class PulsarLog:
         self._ownership.stop_following(self._open_ones())
 
     def forget(self, topic: str) -> None:
-        """Know nothing more of a topic that another node has deleted."""
+        """Know nothing more of a topic that is not this broker's any more."""
         topic = self._catalog.names.canonical(topic)
         self._catalog.topics.pop(topic, None)
         self._shared.discard(topic)
@@ -282,9 +276,9 @@ class PulsarLog:
         """Know what groups have committed, when partitions are opened."""
         self._ends.compare_with(furthest)
 
-    def forget_ends(self, topic: str) -> None:
+    def forget_ends(self, topic: str, generation: int = 0) -> None:
         """Know no more where a deleted topic ended; nothing where this node follows."""
-        self._ends.forget(self._catalog.names.pulsar(topic))
+        self._ends.forget(self._catalog.names.pulsar(topic, generation))
 
     async def release(self) -> None:
         """Give up all partitions; `ready` opens them again.
@@ -317,6 +311,8 @@ class PulsarLog:
 
     def _deleted(self, partition: PulsarPartition) -> None:
         """A topic is not what it was: gone, or another one of the same name."""
+        if self._partitions.get(partition.topic, {}).get(partition.number) != partition:
+            return  # Of a generation that nobody knows any more.
         self._forget(partition.topic)
         self._ownership.do(self._catalog.look_for(partition.topic))
 

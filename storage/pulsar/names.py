@@ -4,9 +4,12 @@
     acme|blue%orders           persistent://acme/blue/orders-partition-0
     %RETRY%acme|blue%billing   persistent://acme/blue/%RETRY%billing-partition-0
     blue%orders                persistent://public/default/blue%25orders-partition-0
+    orders, generation 2       persistent://public/default/orders@2-partition-0
 
 Tenant and namespace stand as RocketMQ's namespaces do: behind `%RETRY%` or `%DLQ%`,
 before a `%`. A namespace without a tenant is RocketMQ's own, and part of the name.
+A topic that was deleted and made again is another generation; no name that is encoded
+has an `@`.
 Source: NamespaceUtil.java, RocketMQ 5.3.4; RocketMQTopic.java, RoP 0.3.
 """
 
@@ -22,6 +25,7 @@ RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
 PARTITION = "-partition-"
 """Pulsar's own mark between a topic and a partition's number."""
+_generation = re.compile(r"(.+)@([1-9][0-9]{0,9})", re.DOTALL).fullmatch
 
 _legal = re.compile(r"[-=:.\w]+", re.ASCII).fullmatch
 """Source: NamedEntity.java, Pulsar 4.0.8."""
@@ -42,6 +46,12 @@ class PulsarName(NamedTuple):
         )
 
     @property
+    def generation(self) -> int:
+        """Which of those that were made under one RocketMQ name."""
+        found = _generation(self.local)
+        return int(found[2]) if found else 0
+
+    @property
     def path(self) -> str:
         """As the admin REST's paths have it."""
         return f"{self.tenant}/{self.namespace}/{quote(self.local, safe='')}"
@@ -59,17 +69,22 @@ class Names:
         self.tenant = tenant
         self.namespace = namespace
 
-    def pulsar(self, topic: str) -> PulsarName:
+    def pulsar(self, topic: str, generation: int = 0) -> PulsarName:
         """The Pulsar topic of a RocketMQ topic.
+
+        Args:
+            topic: Its name.
+            generation: How often it was deleted before, or more.
 
         Raises:
             LogLimitError: Pulsar cannot take that tenant or namespace.
         """
         prefix, rest = _split(topic)
-        place = _place(rest)
-        if place is None:
-            return self._name(topic, self.tenant, self.namespace, prefix, rest)
-        return self._name(topic, *place[:2], prefix, place[2])
+        tenant, namespace, local = _place(rest) or (self.tenant, self.namespace, rest)
+        name = self._name(topic, tenant, namespace, prefix, local)
+        if generation:
+            name = name._replace(local=f"{name.local}@{generation}")
+        return name
 
     def _name(
         self, topic: str, tenant: str, namespace: str, prefix: str, local: str
@@ -86,7 +101,8 @@ class Names:
 
     def rocketmq(self, name: PulsarName) -> str:
         """The RocketMQ topic of a Pulsar topic, in the shortest form."""
-        prefix, rest = _split(name.local)
+        found = _generation(name.local)
+        prefix, rest = _split(found[1] if found else name.local)
         rest = unquote(rest)
         ours = (name.tenant, name.namespace) == (self.tenant, self.namespace)
         if ours and _place(rest) is None:

@@ -114,21 +114,22 @@ class Offloading:
             await asyncio.sleep(_LOOK_EVERY_S)
 
     async def _partitions(self, topic: str | None) -> list[tuple[str, int, str]]:
-        """Topic, number and full name of partitions."""
-        if topic is not None:
-            name = self._names.pulsar(topic)
-            count = await self._admin.partitions(name)
-            if not count:
-                raise LogError(f"there is no topic {topic}")
-            return [(topic, at, name.partition(at)) for at in range(count)]
+        """Topic, number and full name of partitions; of a topic, its newest ones."""
         found = []
         for space in self._spaces:
             for full_name in await self._admin.topics(space):
                 parsed = parse_partition(full_name)
                 if parsed is not None:
                     name, number = parsed
-                    found.append((self._names.rocketmq(name), number, full_name))
-        return found
+                    found.append((self._names.rocketmq(name), number, full_name, name))
+        if topic is not None:
+            wanted = self._names.canonical(topic)
+            found = [one for one in found if one[0] == wanted]
+            if not found:
+                raise LogError(f"there is no topic {topic}")
+            newest = max(one[3].generation for one in found)
+            found = [one for one in found if one[3].generation == newest]
+        return [one[:3] for one in found]
 
     async def _look(self, topic: str, number: int, full_name: str) -> PartitionOffload:
         ledgers = await self._admin.stored_ledgers(full_name)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import structlog
@@ -20,7 +21,7 @@ from storage.pulsar.probing import unavailable
 from storage.pulsar.shared import open_shared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable
 
     from storage.pulsar.admin import Admin
     from storage.pulsar.client import PulsarClient
@@ -308,16 +309,42 @@ class Ownership:
         self._readers.forget(partition)
         return _close(appender)
 
+    @asynccontextmanager
+    async def deleting(
+        self, partitions: Collection[PulsarPartition]
+    ) -> AsyncIterator[None]:
+        """Have partitions closed while their topic is deleted, or open as before.
+
+        First, lest a producer that reconnects makes it anew; those of partitions that
+        were forgotten before, too.
+        """
+        for one in partitions:
+            one.gone = True
+        try:
+            await self.idle()
+            await asyncio.gather(
+                *(self.shut(one, "the topic is being deleted") for one in partitions)
+            )
+            yield
+        except BaseException:
+            for one in partitions:
+                one.gone = False
+            raise
+
     def do(self, work: Coroutine[None, None, None]) -> None:
         """Have something done that nobody waits for, but for `close`."""
         chore = asyncio.ensure_future(work)
         self._chores.add(chore)
         chore.add_done_callback(self._chores.discard)
 
+    async def idle(self) -> None:
+        """Return when all is done that nobody waited for when this was called."""
+        await asyncio.gather(*self._chores, return_exceptions=True)
+
     async def close(self) -> None:
         """Open nothing any more, and wait for what is being closed."""
         await self.stop_opening()
-        await asyncio.gather(*self._chores, return_exceptions=True)
+        await self.idle()
 
 
 async def _close(appender: WayIn | None) -> None:

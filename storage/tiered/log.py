@@ -162,13 +162,13 @@ class TieredLog(WrappedLog[Tierable]):
         await self.shelf.settle()
         await self.dispatcher.all()
 
-    async def delete(self, topic: str) -> None:
+    async def delete(self, topic: str, generation: int = 0) -> None:
         """Forget a topic; its segments are deleted in the background."""
         identities = {
             self.inner.identity(topic, number)
             for number in self.inner.topics().get(topic, ())
         }
-        await self.inner.delete(topic)
+        await self.inner.delete(topic, generation)
         for partition in self._partitions.pop(topic, {}).values():
             partition.may_refuse = True
         await self.shelf.doom(identities)

@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from routing.api import Broker, Group, Topic
+from tests.contracts.deleted_topics import DeletedTopicsContract
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -31,7 +32,6 @@ KITCHEN = Group(name="kitchen", consume_message_orderly=True, retry_max_times=-1
 BROKER = Broker(
     name="broker-0", node="n", cluster="c", addresses=("127.0.0.1:1", "[::1]:2"), pid=1
 )
-
 
 TIMEOUT_S = 60
 
@@ -80,7 +80,7 @@ async def put_group(routes: RouteStore, group: Group) -> None:
     await routes.change_group(group.name, lambda _: group)
 
 
-class RoutesContract:
+class RoutesContract(DeletedTopicsContract):
     """Laws of `routing.api.RouteStore`. `open_routes` opens the same one again."""
 
     @pytest.fixture

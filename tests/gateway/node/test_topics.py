@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gateway.node.topics import TopicError
+from gateway.node.topic_changes import TopicError
 from routing import embedded
 from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from tests.remoting import looped, running, sending, two_running, until

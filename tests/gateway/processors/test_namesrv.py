@@ -233,3 +233,20 @@ async def test_a_broker_with_fewer_listeners_is_told_by_its_last(tmp_path):
             "broker-0": {"0": app.server.listeners[1].advertised},
             "broker-9": {"0": "127.0.0.1:1"},
         }
+
+
+@looped
+async def test_nobody_moves_the_generation_at_which_topics_begin(tmp_path):
+    """Set back, a deleted topic's name in the log would be used again."""
+    async with running(tmp_path) as (app, client):
+        setting = PutKvConfig(
+            namespace="ROPEWAY_DELETIONS", key="generation", value="none"
+        )
+        answer = await client.ask(setting)
+        assert answer.code == ResponseCode.NO_PERMISSION
+        assert "ROPEWAY_DELETIONS is for nodes alone" in answer.remark
+        # By hand, past the nodes.
+        await app.node.routes.put_setting("ROPEWAY_DELETIONS", "generation", "none")
+        refused = await client.ask(sending("orders"), b"x")
+        assert refused.code != 0
+        assert "generation of ROPEWAY_DELETIONS is 'none'; allowed:" in refused.remark

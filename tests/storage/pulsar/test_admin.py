@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 ORDERS = PulsarName("public", "default", "%RETRY%orders")
-PATH = "/admin/v2/persistent/public/default/%25RETRY%25orders"
+SPACE = "/admin/v2/persistent/public/default"
+PATH = f"{SPACE}/%25RETRY%25orders"
 
 Answers = dict[tuple[str, str], list[tuple[int, object]]]
 
@@ -120,7 +121,49 @@ def test_an_absent_topic_is_deleted_already() -> None:
         assert caught.value.status == HTTPStatus.PRECONDITION_FAILED
 
     path = f"{PATH}/partitions?force=true"
-    run({("DELETE", path): [(404, {"reason": "?"}), (412, {"reason": "busy"})]}, test)
+    run(
+        {
+            ("DELETE", path): [(404, {"reason": "?"}), (412, {"reason": "busy"})],
+            ("GET", SPACE): [(200, [])],
+        },
+        test,
+    )
+
+
+def test_what_a_deletion_left_is_deleted_partition_by_partition() -> None:
+    """Pulsar says that there is no such topic, and has two of its partitions."""
+
+    async def test(admin: Admin, rest: Rest) -> None:
+        await admin.delete(ORDERS)
+        deleted = [path for method, path, _ in rest.asked[2:] if method == "DELETE"]
+        assert deleted == [f"{PATH}-partition-{number}?force=true" for number in (1, 3)]
+
+    mine = [f"{ORDERS.partition(number)}" for number in (1, 3)]
+    run(
+        {
+            ("DELETE", f"{PATH}/partitions?force=true"): [(404, {"reason": "?"})],
+            ("GET", SPACE): [(200, [*mine, f"{mine[0]}0@1-partition-1"])],
+            ("DELETE", f"{PATH}-partition-1?force=true"): [(204, None)],
+            # Somebody else was faster.
+            ("DELETE", f"{PATH}-partition-3?force=true"): [(404, {"reason": "?"})],
+        },
+        test,
+    )
+
+
+def test_what_a_deletion_left_is_in_the_way_of_a_new_topic() -> None:
+    """Taken for made, its queues would answer that the topic does not exist."""
+
+    async def test(admin: Admin, _: Rest) -> None:
+        with pytest.raises(AdminRefusedError, match="409 This topic already exists"):
+            await admin.create(ORDERS, 3)
+
+    path = f"{PATH}/partitions"
+    conflict = (409, {"reason": "This topic already exists"})
+    run(
+        {("GET", path): [(404, {"reason": "?"})] * 2, ("PUT", path): [conflict]},
+        test,
+    )
 
 
 NAME = "persistent://public/default/%RETRY%orders"
@@ -156,7 +199,8 @@ def test_what_is_so_already_is_fine_and_any_other_refusal_is_told(
             await ask(admin)
 
     answers = [(is_so_already, {"reason": "?"}), (412, {"reason": "no"})]
-    run({(method, path): answers}, test)
+    # What of a topic that is not there may have been left.
+    run({(method, path): answers, ("GET", SPACE): [(200, [])]}, test)
 
 
 def test_a_topic_that_may_not_be_made_or_extended_is_told() -> None:

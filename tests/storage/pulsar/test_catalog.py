@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from storage.pulsar.admin import Admin
 
 SETTINGS = PulsarLogSettings(namespaces=("acme/blue", "public/default"))
+OLD = "/admin/v2/persistent/public/default/orders%4012/partitions?force=true"
 BLUE = "/admin/v2/persistent/acme/blue"
 
 
@@ -67,3 +68,37 @@ def test_numbers_and_namespaces_are_checked_before_pulsar_is_asked() -> None:
         assert rest.asked == []
 
     run({}, test)
+
+
+def test_a_topic_is_known_by_its_newest_generation_until_another_is_chosen() -> None:
+    async def test(admin: Admin, rest: Rest) -> None:
+        catalog = Catalog(admin, PulsarLogSettings())
+        await catalog.load(catalog.spaces)
+        assert catalog.topics == {"orders": 1, "others": 2}
+        assert catalog.name("orders").local == "orders@12"
+        assert not catalog.choose("orders", 12)
+        assert catalog.topics["orders"] == 1
+        assert catalog.choose("orders", 13)
+        assert catalog.topics == {"others": 2}
+        await catalog.create("orders", [0, 1])
+        assert catalog.topics["orders"] == 2
+        # What is deleted of an older one does not count for it.
+        await catalog.delete("orders", 12)
+        assert catalog.topics["orders"] == 2
+        assert [path for method, path, _ in rest.asked if method == "DELETE"] == [OLD]
+
+    space = "/admin/v2/persistent/public/default"
+    names = ["orders@12-partition-0", "orders-partition-7", "orders@2-partition-9"]
+    names.append("others-partition-1")
+    new = f"{space}/orders%4013/partitions"
+    run(
+        {
+            ("GET", space): [
+                (200, [f"persistent://public/default/{n}" for n in names])
+            ],
+            ("GET", new): [(404, {"reason": "no"}), (200, {"partitions": 2})],
+            ("PUT", new): [(204, None)],
+            ("DELETE", OLD): [(204, None)],
+        },
+        test,
+    )

@@ -289,6 +289,33 @@ def test_a_topic_deleted_behind_our_back_is_gone_and_others_go_on(
     asyncio.run(main())
 
 
+def test_generations_of_a_topic_are_topics_of_their_own(
+    pulsar: Pulsar, pulsar_namespace: str
+) -> None:
+    async def main() -> None:
+        async with log_of(settings_for(pulsar, pulsar_namespace)) as log:
+            await log.create("orders", [0])
+            old = await opened(log, 0, "orders")
+            await begin(old, record("old"))
+            await log.create("orders", [0, 1], generation=1)
+            with pytest.raises(NoSuchPartitionError):
+                await begin(old, record("lost"))
+            new = await opened(log, 0, "orders")
+            assert await begin(new, record("new")) == 0
+            await log.delete("orders", 0)
+            # Whoever was late does it once more.
+            await log.delete("orders", 0)
+            assert await begin(new, record("newer")) == 1
+            assert log.topics() == {"orders": frozenset({0, 1})}
+        async with log_of(settings_for(pulsar, pulsar_namespace)) as log:
+            await log.create("orders", [0, 1], generation=1)
+            assert await read_all(await opened(log, 0, "orders")) == ["new", "newer"]
+            await log.delete("orders", 1)
+            assert pulsar.admin("GET", f"persistent/{pulsar_namespace}") == []
+
+    asyncio.run(main())
+
+
 def test_deleting_takes_partitions_that_nobody_opened(
     pulsar: Pulsar, pulsar_namespace: str
 ) -> None:

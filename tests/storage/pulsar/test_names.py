@@ -37,6 +37,24 @@ def test_topics_have_these_names(topic: str, full: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("topic", "local"),
+    [
+        ("orders", "orders@7"),
+        ("%RETRY%billing", "%RETRY%billing@7"),
+        ("orders@7", "orders%407@7"),
+        ("a-partition-1", "a%2Dpartition-1@7"),
+    ],
+)
+def test_a_topic_that_is_made_again_has_another_name(topic: str, local: str) -> None:
+    name = NAMES.pulsar(topic, 7)
+    assert name == PulsarName("public", "default", local)
+    assert name.generation == 7
+    assert NAMES.pulsar(topic).generation == 0
+    assert NAMES.rocketmq(name) == topic
+    assert parse_partition(name.partition(3)) == (name, 3)
+
+
+@pytest.mark.parametrize(
     ("long", "short"),
     [
         ("public|default%orders", "orders"),
@@ -60,6 +78,9 @@ def test_every_name_is_refused_or_comes_back(topic: str) -> None:
     assert NAMES.pulsar(again) == name
     assert NAMES.canonical(again) == again
     assert parse_partition(name.partition(9)) == (name, 9)
+    later = NAMES.pulsar(topic, 1024)
+    assert (NAMES.rocketmq(later), later.generation) == (again, 1024)
+    assert name.generation == 0
 
 
 @pytest.mark.parametrize(

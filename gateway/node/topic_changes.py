@@ -1,0 +1,169 @@
+"""Changes of a topic on this broker: its partitions in the log, then its route."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.node import attributes, placing
+from gateway.node.deletions import is_pending, renewed, taken
+from storage.api import MAX_PARTITIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gateway.config import Config
+    from gateway.node.deletions import Deletions
+    from routing.api import RouteStore, Topic
+    from storage.api import Log
+
+
+class TopicError(Exception):
+    """A topic cannot be made or changed so; the text says what came and is allowed."""
+
+
+class ChangedMeanwhileError(Exception):
+    """A route changed on another node between a plan and its execution."""
+
+
+class TopicChanges:
+    """Makes and changes topics; one change of a topic at a time.
+
+    Args:
+        config: With the broker and its cluster.
+        routes: Where topics are.
+        log: Where their partitions are.
+        deletions: Applied first.
+    """
+
+    def __init__(
+        self, config: Config, routes: RouteStore, log: Log, deletions: Deletions
+    ) -> None:
+        self.assigned = 0
+        """Where the next partition is looked for, in a log of which they go round."""
+        self._made: dict[str, int] = {}
+        """Which generation of each topic the log was told of."""
+        self._config = config
+        self._routes = routes
+        self._log = log
+        self._deletions = deletions
+
+    async def attempt(
+        self,
+        name: str,
+        wanted: Callable[[Topic | None], Topic],
+        *,
+        everywhere: bool,
+    ) -> None:
+        """Make the partitions first: what the log refuses must not be in a route.
+
+        Args:
+            name: The topic's.
+            wanted: What it is to be, of what it is; its route does not matter.
+            everywhere: Where it is nowhere yet, make it on all brokers that run.
+
+        Raises:
+            TopicError: There is no room for its queues.
+            ChangedMeanwhileError: Begin again.
+            LogError: The log refuses.
+            RouteError: The routes refuse.
+        """
+        known = self._routes.topics.get(name)
+        setup = wanted(known)
+        await self._deletions.apply(name)
+        kept = self._deletions.find(name)
+        generation = self._deletions.generation(setup, kept)
+        if taken(kept, generation):
+            # Only of a topic that keeps its name in the log may that be.
+            await self._deletions.empty(name)
+            kept = self._deletions.find(name)
+        # Partitions that go round are each log's own, and so is this broker's log.
+        if everywhere and known is None and self._log.numbering == "dense":
+            plan = await self._plan(setup, generation)
+        else:
+            numbers = self._assign(setup, kept, generation)
+            await self.create(setup, numbers, generation)
+            plan = {self._config.broker: numbers}
+
+        def change(old: Topic | None) -> Topic:
+            live = old is not None and not old.is_deleted
+            setup = wanted(old if live else None)
+            route = dict(old.route) if old else {}
+            if (
+                (live and len(plan) > 1)
+                or is_pending(old, self._config.broker)
+                or self._deletions.generation(setup, old) != generation
+            ):
+                raise ChangedMeanwhileError
+            for broker, numbers in plan.items():
+                theirs = route.pop(broker, [])
+                if (
+                    numbers[: len(theirs)] != theirs
+                    or len(numbers) < placing.queues(setup)
+                    or not placing.used(route).isdisjoint(numbers)
+                    or not taken(old, generation).isdisjoint(numbers[len(theirs) :])
+                ):
+                    raise ChangedMeanwhileError
+            return renewed(setup, old, plan, generation)
+
+        await self._routes.change_topic(name, change)
+
+    async def _plan(self, setup: Topic, generation: int) -> dict[str, list[int]]:
+        """Partitions for all brokers that run: as many for each, and near ones."""
+        queues = placing.queues(setup)
+        brokers = placing.neighbours(
+            self._routes.brokers,
+            self._config.broker,
+            self._config.cluster,
+            MAX_PARTITIONS // queues,
+        )
+        numbers = range(queues * len(brokers))
+        await self.create(setup, list(numbers), generation)
+        owners: dict[int, str] = {}
+        if len(brokers) > 1:
+            owners = await self._log.hosts(setup.name, numbers)
+        return placing.share_out(numbers, brokers, owners)
+
+    def _assign(self, setup: Topic, known: Topic | None, generation: int) -> list[int]:
+        """Partitions for queue ids: those that they have, then free ones."""
+        route = known.route if known else {}
+        ours = list(route.get(self._config.broker, ()))
+        missing = max(placing.queues(setup) - len(ours), 0)
+        used = placing.used(route) | taken(known, generation)
+        if missing > MAX_PARTITIONS - len(used):
+            raise TopicError(
+                f"topic {setup.name} would have {len(used) + missing} queues on its "
+                f"brokers together; allowed: {MAX_PARTITIONS}"
+            )
+        start = self.assigned if self._log.numbering == "rotating" else 0
+        new = placing.free(used, start, missing)
+        if new:
+            self.assigned = start + (new[-1] - start) % MAX_PARTITIONS + 1
+        return ours + new
+
+    async def create(self, setup: Topic, numbers: list[int], generation: int) -> None:
+        """Have a topic's partitions of a generation in the log.
+
+        Raises:
+            LogError: They are missing and cannot be made.
+        """
+        entry_format = attributes.entry_format(setup.attributes)
+        await self._log.create(setup.name, numbers, entry_format, generation)
+        self._made[setup.name] = generation
+        if entry_format == "packed" and self._log.numbering == "dense":
+            found = self._deletions.find(setup.name)
+            if (
+                found
+                and found.generation > generation
+                and not found.is_live(generation)
+            ):
+                # Deleted meanwhile; perhaps before it was made.
+                await self._log.delete(setup.name, generation)
+
+    def is_made(self, setup: Topic) -> bool:
+        """Whether the log was told of this broker's generation of a topic."""
+        known = self._made.get(setup.name)
+        return known == setup.generations.get(self._config.broker, 0)
+
+    def forget(self, name: str) -> None:
+        """Know nothing more of a topic that was deleted."""
+        self._made.pop(name, None)
