@@ -365,7 +365,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Serve RocketMQ 5's gRPC clients, too, on every listener; needs the extra grpc."""
     grpc_server: Literal["ropeway", "grpcio"] = "ropeway"
     """What takes their calls: Ropeway itself, or gRPC's own server behind it, which
-    costs several times as much."""
+    costs several times as much, and whose calls take no turns."""
     limits: LimitsConfig = LimitsConfig()
     requests: RequestsConfig = RequestsConfig()
     unauthenticated: UnauthenticatedConfig = UnauthenticatedConfig()

@@ -9,6 +9,8 @@ import signal
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gateway.open_files import raise_limit
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
@@ -33,6 +35,7 @@ def run(work: Coroutine[None, None, None]) -> None:
         pass
     else:
         factory = uvloop.new_event_loop
+    raise_limit()
     umask = os.umask(UMASK)
     thresholds = gc.get_threshold()
     # What is there by now stays: nobody need look at it again.

@@ -16,6 +16,7 @@ import structlog
 from gateway.connection import Connection
 from gateway.errors import ServerError
 from gateway.listener import Listener, Outbox
+from gateway.open_files import room
 from gateway.pipes import ALPN, PREFACE
 from gateway.quotas import Quotas, Share
 from gateway.tls import HANDSHAKE, first_byte
@@ -72,6 +73,8 @@ class Server:
             node.config, is_guarded=node.guard is not None
         )
         """Who is known, and what unfinished requests hold."""
+        self._allowed = room(node.config).clients
+        """Connections at a time."""
         self.listeners: list[Listener] = []
         self.http2: Accepting | None = None
         """Where connections go on that speak HTTP/2; None: they are closed."""
@@ -128,11 +131,11 @@ class Server:
         client.setblocking(False)
         connected = sum(len(one.connections) for one in self.listeners)
         connected += len(self._arriving) + len(self.http2.open if self.http2 else ())
-        if connected >= self._limits.connections:
+        if connected >= self._allowed:
             log.warning(
                 "connection refused",
                 reason="too many connections",
-                allowed=self._limits.connections,
+                allowed=self._allowed,
             )
             client.close()
             return

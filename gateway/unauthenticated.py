@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from gateway.budget import Budget
+from gateway.open_files import room
 from gateway.wire.frame import FrameReader
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Unauthenticated:
         self.frame_bytes = config.limits.frame_bytes
         self.message_bytes = config.limits.message_bytes
         self._is_guarded = is_guarded
+        self._allowed = room(config).strangers
         self._since: dict[ClientConnection, float] = {}
         """The one that has been unknown for longest comes first."""
         self.partial = Budget(self.requests.partial_bytes)
@@ -66,7 +68,7 @@ class Unauthenticated:
         if connection.known:
             return
         self._since[connection] = time.monotonic()
-        if len(self._since) > self.limits.connections:
+        if len(self._since) > self._allowed:
             self._cut_off(next(iter(self._since)), "not authenticated, of too many")
 
     def became_known(self, connection: ClientConnection) -> None:

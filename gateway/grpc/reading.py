@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE_BYTES = 64 * 1024
 """So much is inflated on the loop: a few hundred microseconds."""
+_CALL_BYTES = 4096
+"""What a call takes that waits, beside its request."""
 _SMALL_BYTES = 16 * 1024
 """A request of so many bytes has not enough parts to be looked through."""
 _PARTS = 8192
@@ -123,7 +125,7 @@ class Request:
             if inflating.unconsumed_tail:
                 # Thousands may wait: what they have of it would be much.
                 del inflating, message
-                await slices.begin_large()
+                await slices.begin_large(len(data) + _CALL_BYTES)
                 self._large = slices
                 most = compressed.limit_bytes + 1
                 inflating = zlib.decompressobj(bits)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import msgspec
 import structlog
 from aiohttp import web
 
@@ -26,6 +27,7 @@ from gateway.http.replies import reply
 from gateway.http.sessions import Sessions
 from gateway.http.state import OF_REQUEST, SESSIONS, STATE, State
 from gateway.http.static import FILES, HEADERS
+from gateway.open_files import room
 from gateway.server import bind
 from gateway.tls import node_context
 from gateway.wire import host_port
@@ -61,6 +63,12 @@ _NEVER_S = 365 * 86400.0
 """The console asks for each route when it needs it."""
 
 
+def _bounded(app: App, config: HttpConfig) -> HttpConfig:
+    """As many connections as there are file descriptors for."""
+    most = room(msgspec.structs.replace(app.node.config, http=config)).page
+    return msgspec.structs.replace(config, connections=most)
+
+
 @asynccontextmanager
 async def open_site(
     app: App, config: HttpConfig, workers: Mapping[str, int]
@@ -89,7 +97,7 @@ async def open_site(
                 State(app, config, console, History(console), workers=workers),
                 _sessions(app, config),
             ),
-            config,
+            _bounded(app, config),
             app.node.turns,
             access_log=None,
             shutdown_timeout=_CLOSE_S,

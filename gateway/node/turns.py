@@ -140,9 +140,14 @@ class Slices:
         finally:
             self._turns.keep(self.flow, -self._size_bytes)
 
-    async def begin_large(self) -> None:
-        """Wait until few are at work on something large, and none of this flow."""
-        self._turns.keep(self.flow, self._size_bytes)
+    async def begin_large(self, more_bytes: int = 0) -> None:
+        """Wait until few are at work on something large, and none of this flow.
+
+        Args:
+            more_bytes: What it keeps in memory meanwhile, besides what is known.
+        """
+        size_bytes = self._size_bytes + more_bytes
+        self._turns.keep(self.flow, size_bytes)
         try:
             await self.flow.large.acquire()
             try:
@@ -151,7 +156,7 @@ class Slices:
                 self.flow.large.release()
                 raise
         finally:
-            self._turns.keep(self.flow, -self._size_bytes)
+            self._turns.keep(self.flow, -size_bytes)
 
     def end_large(self) -> None:
         """Let others begin."""
@@ -192,7 +197,8 @@ class Turns:
         self.tick_over_at = 0.0
         """When this tick has taken long enough; 0 until something has come in it."""
         self._free = True
-        """Whether nobody waits, nor the log is overdue; looked at once a tick."""
+        """Whether nobody waits, nor too much, nor the log is overdue; looked at once a
+        tick."""
         self._tick_began = 0.0
         self._owed_s = 0.0
         """What this tick's turns will take when it is over."""
@@ -230,9 +236,11 @@ class Turns:
         Others read on: they wait for nobody who has as much as may be.
         """
         return (
-            self.waiting_bytes > self._limit_bytes
-            and flow.waiting_bytes * self._keeping > self._limit_bytes
+            self._is_over() and flow.waiting_bytes * self._keeping > self._limit_bytes
         )
+
+    def _is_over(self) -> bool:
+        return self.waiting_bytes > self._limit_bytes
 
     def hold_back(self, connection: Waiting) -> None:
         """Give a connection a turn when its flow is not full any more."""
@@ -292,7 +300,7 @@ class Turns:
         self._owed_s += seconds
 
     def _begin_tick(self) -> None:
-        self._free = not self._log.overdue_ms
+        self._free = not self._log.overdue_ms and not self._is_over()
         now = time.monotonic()
         self._leadership.check(now)
         self._sample(now)
@@ -327,7 +335,7 @@ class Turns:
             begun += _give_turn(self._next(), now)
             now = time.monotonic() + self._owed_s
         self._begun = begun if self._flows else 0
-        self._free = not self._flows and not self._log.overdue_ms
+        self._free = not (self._flows or self._log.overdue_ms or self._is_over())
         self._loop.call_soon(self._tick)
 
     def _next(self) -> Waiting:

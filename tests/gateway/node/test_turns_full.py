@@ -65,6 +65,23 @@ async def test_who_keeps_too_much_is_held_back_and_others_are_not():
 
 
 @looped
+async def test_what_waits_to_be_inflated_counts_and_nobody_begins_beside_the_turns():
+    turns = Turns(LimitsConfig(waiting_bytes=100), Log(), Leadership())
+    first, second = turns.slices("bombs"), turns.slices("bombs")
+    await first.begin_large(1000)
+    assert (turns.waiting_bytes, turns.is_free()) == (0, True)
+    waiting = asyncio.create_task(second.begin_large(101))
+    await until(lambda: turns.is_full(turns.flow("bombs")))
+    await until(lambda: not turns.is_free())
+    assert not turns.is_full(turns.flow("others"))
+    first.end_large()
+    await in_time(waiting)
+    assert turns.waiting_bytes == 0
+    await until(turns.is_free)
+    second.end_large()
+
+
+@looped
 async def test_who_sends_little_is_served_while_anothers_long_work_stands_still(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from storage.file import FileLogSettings, open_log
+from storage.file.index import KEY_BYTES, ActiveIndex
 from tests.contracts.log import TOPIC, begin, record
 
 if TYPE_CHECKING:
@@ -91,6 +92,36 @@ def test_keys_of_other_topics_with_the_same_hash_do_not_count(tmp_path: Path) ->
         other.key_seed = log.partition(TOPIC, 0).key_seed
         await begin(other, record("a", 0, ["k"]))
         assert await log.query(TOPIC, "k", 0, 9999, 20) == []
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_indexes_in_memory_are_no_larger_than_their_segments(tmp_path: Path) -> None:
+    """Messages with as many keys as properties may hold: each is in its block, too."""
+    settings = FileLogSettings(segment_bytes=1 << 20)
+    words = [f"{number:x}" for number in range(32_767 // 5)]
+
+    async def main() -> None:
+        log = open_log(tmp_path, settings)
+        await log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+        most = 0
+        for _ in range(60):
+            await begin(partition, *[record(" ".join(words), 0, words)] * 2)
+            active = [
+                (segment, segment.index)
+                for segment in log._segments.all
+                if isinstance(segment.index, ActiveIndex)
+            ]
+            # The one that grows, and at most one whose index is being written.
+            assert len(active) <= 2
+            for segment, index in active:
+                keys = sum(map(len, index._runs)) + len(index._tail)
+                entries = sum(len(part.data) for part in index.parts.values())
+                most = max(most, keys * KEY_BYTES + entries)
+                assert keys * KEY_BYTES + entries < segment.written
+        assert most > settings.segment_bytes // 4
         await log.close()
 
     asyncio.run(main())
