@@ -69,6 +69,11 @@ def test_a_table_without_a_count_of_its_own_is_of_state_zero():
     assert msgspec.json.decode(bodies.encode(admin_bodies.DataVersion())) == version
 
 
+def test_what_there_is_nothing_of_is_told_as_empty():
+    table = bodies.encode(admin_bodies.ConsumerStatuses({}))
+    assert table == b'{"consumerTable":{},"messageQueueTable":{}}'
+
+
 def test_a_map_of_queues_is_read_as_it_was_written():
     known = [
         (bodies.MessageQueue("b", 0, "t"), 7),
