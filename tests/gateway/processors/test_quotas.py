@@ -80,6 +80,7 @@ async def test_limits_are_set_one_by_one_and_listed_and_deleted(tmp_path):
         ),
         (SetQuota("topic", "orders", cold_bytes_per_s=1), "limits of a topic: cold"),
         (SetQuota("topic", "orders", send_bytes_per_s=-1), "sendBytesPerS is '-1'"),
+        (SetQuota("topic", "orders", send_bytes_per_s=2**53 + 1), "9007199254740992"),
         (DeleteQuota("group", ""), "group"),
     ],
 )

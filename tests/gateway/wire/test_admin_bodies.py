@@ -64,6 +64,16 @@ def test_topic_stats_are_written_as_captured():
     assert bodies.encode(stats) == newest
 
 
+def test_a_table_without_a_count_of_its_own_is_of_state_zero():
+    version = {"counter": 0, "stateVersion": 0, "timestamp": 0}
+    assert msgspec.json.decode(bodies.encode(admin_bodies.DataVersion())) == version
+
+
+def test_what_there_is_nothing_of_is_told_as_empty():
+    table = bodies.encode(admin_bodies.ConsumerStatuses({}))
+    assert table == b'{"consumerTable":{},"messageQueueTable":{}}'
+
+
 def test_a_map_of_queues_is_read_as_it_was_written():
     known = [
         (bodies.MessageQueue("b", 0, "t"), 7),

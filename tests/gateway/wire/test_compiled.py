@@ -348,13 +348,22 @@ def test_wrong_arguments_are_refused_and_not_followed(name):
             twin(*arguments)
 
 
-def test_the_environment_can_ask_for_pythons_forms():
-    program = "from gateway.wire.compiled import IS_PURE; print(IS_PURE)"
+@needs_compiled_forms
+@pytest.mark.parametrize(
+    ("environment", "used"), [({"ROPEWAY_PURE": "1"}, "True 0"), ({}, "False 1")]
+)
+def test_compiled_forms_are_used_unless_the_environment_asks_for_pythons(
+    environment: dict[str, str], used: str
+) -> None:
+    program = (
+        "from gateway.wire import compiled, frame\n"
+        "print(compiled.IS_PURE, compiled.TWINS['cut'].index(frame.cut))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env={"ROPEWAY_PURE": "1", "PYTHONPATH": ":".join(filter(None, sys.path))},
+        env=environment | {"PYTHONPATH": ":".join(filter(None, sys.path))},
         capture_output=True,
         check=True,
         text=True,
     )
-    assert done.stdout == "True\n"
+    assert done.stdout.strip() == used

@@ -203,6 +203,8 @@ def test_a_header_may_be_as_long_as_allowed_and_no_longer() -> None:
     assert reader.feed(sized(21, header_bytes=16)) == []
     with pytest.raises(FrameError, match="header of 17 bytes; allowed: 16"):
         FrameReader(max_header_bytes=16).feed(sized(21, header_bytes=17))
+    with pytest.raises(FrameError, match="header of 16 bytes in a frame of 19"):
+        FrameReader(max_header_bytes=16).feed(sized(19, header_bytes=16))
 
 
 def test_a_bad_frame_behind_a_good_one_is_refused() -> None:

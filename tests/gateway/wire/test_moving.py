@@ -135,6 +135,8 @@ def test_a_half_message_is_committed_with_its_flag_and_its_own_id(
     data = message.encode(half)
     for committed in forms("committed"):
         assert committed(data, b"x" * 32768, *PLACE, 9) is None
+        longest, _, _ = committed(data, b"x" * 32767, *PLACE, 9)
+        assert message.decode(longest).properties == "x" * 32767
         record, _, keys = committed(data, b"UNIQ_KEY\x01k\x02", *PLACE, 9)
         before = message.decode(data)
         assert message.decode(record) == msgspec.structs.replace(

@@ -42,7 +42,8 @@ def test_a_session_is_held_for_longer_and_longer_while_servers_answer(chroot: st
                 if routes._session.id != known[0]:
                     # The machine was too busy to keep the session; ask of the next.
                     known = (routes._session.id, routes.held_until_s)
-                return routes.held_until_s > known[1] + 2
+                until_s = routes.held_until_s
+                return until_s > known[1] + 2 and until_s > time.monotonic()
 
             await until(is_held_on)
             assert routes.held_until_s <= time.monotonic() + QUICK.session_s
@@ -93,8 +94,8 @@ def test_who_was_closed_is_gone_for_all_at_once(chroot: str, monkeypatch):
         async with opened(chroot) as (routes,), raw(chroot) as client:
             await routes.put_broker(node("a"))
             await routes.close()
-            assert client.get_children("/brokers/broker-0") == []
             assert routes._session._client.client_state == "CLOSED"
+            assert client.get_children("/brokers/broker-0") == []
 
     asyncio.run(main())
 

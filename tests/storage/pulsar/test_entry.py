@@ -112,3 +112,7 @@ def test_a_damaged_batch_says_where(payload):
 def test_a_frame_without_metadata_is_no_entry():
     with pytest.raises(WireError):
         Entry(Position(1, 1), FRAMES["Success 1"], len(FRAMES["Success 1"]))
+
+
+def test_a_message_that_is_its_only_chunk_is_whole():
+    assert bytes(made(Metadata("p", 1, 1, chunks=1), b"whole").payload) == b"whole"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -169,6 +170,29 @@ def test_pulsar_shows_a_partitioned_topic_whose_index_is_the_offset(
     stats = pulsar.admin("GET", f"{topic}-partition-2/internalStats")
     # Two packs behind the two markers that begin a term.
     assert stats["entriesAddedCounter"] == 4
+
+
+def test_what_waits_for_pulsar_is_overdue_behind_its_time(
+    pulsar: Pulsar, pulsar_namespace: str
+) -> None:
+    async def main() -> None:
+        settings = settings_for(pulsar, pulsar_namespace, wait_ms=100_000)
+        async with log_of(settings) as log:
+            await log.create("orders", [0])
+            partition = await opened(log, 0, "orders")
+            traffic = log._traffic
+            # Pulsar was heard of a long time ago, but nothing is on its way.
+            traffic.heard_at = time.monotonic() - 200
+            assert log.overdue_ms == 0
+            sent = begin(partition, record("a"))
+            await asyncio.sleep(0)  # with all that comes in one turn of the loop
+            assert log.overdue_ms == 0
+            traffic.heard_at = time.monotonic() - 200
+            assert 200_000 <= log.overdue_ms < 2_000_000
+            assert await sent == 0
+            assert log.overdue_ms == 0
+
+    asyncio.run(main())
 
 
 def test_a_log_that_is_released_gives_all_up_and_can_have_it_again(

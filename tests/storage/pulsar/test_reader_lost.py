@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+
 import pytest
 
 from storage.pulsar.commands import (
@@ -12,10 +15,11 @@ from storage.pulsar.commands import (
     Success,
     encode_command,
 )
+from storage.pulsar.compression import COMPRESSIONS
 from storage.pulsar.errors import EntryError, PulsarUnavailableError
 from storage.pulsar.frames import payload_frame
 from tests.remoting import looped
-from tests.storage.pulsar.test_reader import LEDGER, reading
+from tests.storage.pulsar.test_reader import LEDGER, TIMEOUT_S, reading
 
 
 @looped
@@ -66,3 +70,36 @@ async def test_who_asks_while_no_broker_has_the_topic_is_told_in_time():
         with pytest.raises(PulsarUnavailableError, match=r"no broker in 0\.05 s"):
             await reader.last_position()
         assert one.lost == []
+
+
+@looped
+async def test_nothing_is_given_from_the_moment_that_it_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    goes_on = threading.Event()
+    undo = COMPRESSIONS[2][1]
+
+    def waiting(data: memoryview, size_bytes: int) -> memoryview:
+        assert goes_on.wait(TIMEOUT_S)
+        return undo(data, size_bytes)
+
+    monkeypatch.setitem(COMPRESSIONS, 2, ("ZLIB", waiting))
+    held = []
+    try:
+        async with reading() as one:
+            one.long = {1}
+            reader = await one.open()
+            assert await one.until(1) == [0]
+            one.broker.answers[CloseConsumer] = lambda *asked: held.append(asked)
+            closing = asyncio.ensure_future(reader.close())
+            await one.broker.wait(CloseConsumer, 1)
+            inflating = reader._inflating
+            goes_on.set()
+            assert inflating is not None
+            await inflating
+            assert one.came == [0]
+            ((peer, asked),) = held
+            peer.tell(Success(asked.request_id))
+            await closing
+    finally:
+        goes_on.set()

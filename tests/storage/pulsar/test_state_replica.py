@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from storage.pulsar import state_replica
 from storage.pulsar.errors import EntryError, PulsarError
 from storage.pulsar.state import state_topic
 from storage.pulsar.state_entry import LEADER, Leader, decode, encode_leader
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from storage.pulsar.entry import Entry
     from tests.system.pulsar import Pulsar
 
+TIMEOUT_S = 60
 server = pytest.mark.server
 jvm = pytest.mark.jvm
 
@@ -91,6 +93,30 @@ def test_a_reader_that_compaction_overtook_ends_with_the_same_facts(
             await until(lambda: "end" in late.values)
             assert late.values == {"k": "499", "end": "1"}
             assert late.records < 500, "the reader was ahead of compaction"
+            await state.close()
+
+    asyncio.run(main())
+
+
+@server
+@jvm
+def test_more_is_read_than_the_broker_may_send_ahead(
+    pulsar: Pulsar, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_replica, "AHEAD", 2)
+
+    async def main() -> None:
+        async with cluster(pulsar, topic) as one:
+            state = await one.open("a")
+            await state.take_over()
+            for number in range(8):
+                state.put("k", str(number))
+                await state.flush()
+            replica = Replica(one.client(), topic, lambda _: None, lambda *_: None)
+            async with asyncio.timeout(TIMEOUT_S):
+                await replica.open()
+            assert replica.facts.values == {"k": "7"}
+            await replica.close()
             await state.close()
 
     asyncio.run(main())

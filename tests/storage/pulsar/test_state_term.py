@@ -171,6 +171,31 @@ def test_each_term_numbers_its_entries_above_all_before(
     asyncio.run(main())
 
 
+def test_who_gives_up_holds_no_lease_and_all_that_was_put_is_stored(
+    pulsar: Pulsar, topic: str
+) -> None:
+    async def main() -> None:
+        async with cluster(pulsar, topic) as one:
+            await one.admin.create_plain(topic)
+            node = Node(one)
+            await node.open()
+            await until(lambda: node.term.held_until_s > time.monotonic())
+            node.term.put("k", "1")
+            await node.term.give_up()
+            assert node.term.held_until_s == 0
+            assert node.term.ahead == {}
+            assert node.lost == []
+            await node.close()
+            replica = Replica(one.client(), topic, lambda _: None, lambda *_: None)
+            await replica.open()
+            assert replica.facts.values == {"k": "1"}
+            assert replica.leader is not None
+            assert replica.leader.ended
+            await replica.close()
+
+    asyncio.run(main())
+
+
 def test_a_term_that_was_ended_writes_nothing_more(pulsar: Pulsar, topic: str) -> None:
     async def main() -> None:
         async with cluster(pulsar, topic) as one:
