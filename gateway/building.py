@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from acl.api import Guard
     from gateway.backends import Storage
     from gateway.config import Config
+    from gateway.node.held import SharedLog
     from gateway.node.leadership import Duty
     from gateway.node.served_topic import ServedTopic
     from routing.api import RouteStore
@@ -301,12 +302,22 @@ async def _share(
         duties.insert(1, TakenBack(storage.offsets, topics))
         return []
     if shared_log is not None:
-        held = duties[0] = Held(shared_log, topics, holds)
+        held = duties[0] = Held(shared_log, topics, holds, storage.offsets)
+        routes.watch_topics(partial(_forget_ends, shared_log, routes))
         # A node begins as a slave.
         await held.give_up()
         await clients.give_up()
     duties.insert(0, state)
     return [lambda: state.held_until_s, lambda: routes.held_until_s]
+
+
+def _forget_ends(log: SharedLog, routes: RouteStore, topic: str) -> None:
+    """Where the last broker deleted a topic that had queues here before.
+
+    While others have queues of it, one of them may have those that were here.
+    """
+    if topic not in routes.topics:
+        log.forget_ends(topic)
 
 
 def _levels_ms(config: Config) -> list[int]:

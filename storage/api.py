@@ -327,6 +327,14 @@ class Log(Protocol):
         saves callers the work on what would be refused.
         """
 
+    @property
+    def misfits(self) -> int:
+        """How often a partition ended elsewhere than where it was known to.
+
+        A log that keeps messages and their ends in one place has none. Each is said in
+        a line, and offsets go on so that no group passes over what comes.
+        """
+
     async def query(
         self, topic: str, key: str, begin_ms: int, end_ms: int, max_count: int
     ) -> list[Found]:

@@ -16,6 +16,8 @@ class OffsetTable:
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, dict[int, int]]] = {}
+        self._groups_of: dict[str, set[str]] = {}
+        """By topic."""
 
     def get(self, group: str, topic: str, queue_id: int) -> int | None:
         """The next offset to consume; None where the group never committed one."""
@@ -37,8 +39,26 @@ class OffsetTable:
         """Every group that has an offset."""
         return iter(tuple(self._groups))
 
+    def furthest(self, topic: str, queue_id: int) -> tuple[int, str] | None:
+        """The largest offset of a queue, and its group; None where there is none."""
+        found = [
+            (offset, group)
+            for group in self._groups_of.get(topic, ())
+            if (offset := self._groups[group][topic].get(queue_id)) is not None
+        ]
+        return max(found, default=None)
+
     def _set(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        self._groups.setdefault(group, {}).setdefault(topic, {})[queue_id] = offset
+        self._queues(group, topic)[queue_id] = offset
+
+    def _queues(self, group: str, topic: str) -> dict[int, int]:
+        """The offsets of a group on a topic, to be changed."""
+        topics = self._groups.setdefault(group, {})
+        queues = topics.get(topic)
+        if queues is None:
+            queues = topics[topic] = {}
+            self._groups_of.setdefault(topic, set()).add(group)
+        return queues
 
     def _remove(self, group: str, topic: str, queue_id: int) -> bool:
         """Drop an offset; whether it was the last one of its group on the topic."""
@@ -47,6 +67,10 @@ class OffsetTable:
         queues.pop(queue_id, None)
         if queues or topics.pop(topic, None) is None:
             return False
+        groups = self._groups_of[topic]
+        groups.discard(group)
+        if not groups:
+            del self._groups_of[topic]
         if not topics:
             del self._groups[group]
         return True

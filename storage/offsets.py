@@ -25,6 +25,9 @@ class Offsets(Protocol):
     def queues(self, group: str, topic: str) -> dict[int, int]:
         """Queue id to offset of one group on one topic; empty where there is none."""
 
+    def furthest(self, topic: str, queue_id: int) -> tuple[int, str] | None:
+        """The largest offset of a queue, and its group; None where there is none."""
+
     def topics(self, group: str) -> list[str]:
         """Topics on which a group has offsets, sorted."""
 

@@ -51,6 +51,11 @@ class WrappedLog(Generic[L]):
         """How long the oldest append has been on its way, once that is too long."""
         return self.inner.overdue_ms
 
+    @property
+    def misfits(self) -> int:
+        """How often a partition ended elsewhere than where it was known to."""
+        return self.inner.misfits
+
     async def flush(self) -> None:
         """Return when all that was appended before is durable."""
         await self.inner.flush()

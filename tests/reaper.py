@@ -8,7 +8,7 @@ too: so the reaper finds it, and ends it.
 
 What tests and their servers call temporary is in a folder of the run, and what needs a
 disk in another one: the reaper removes both. That of pytest it removes where the run
-was cut off.
+was cut off; where tests failed, what is large in it.
 """
 
 from __future__ import annotations

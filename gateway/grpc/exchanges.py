@@ -243,6 +243,10 @@ class Exchange(Stream):
             )
         except CallError as error:
             self._refuse(error.status, error.message)
+        except asyncio.CancelledError:
+            # Not the call, which is over then, but what it waited for.
+            self._refuse(GrpcStatus.INTERNAL, "the broker failed: it gave up waiting")
+            raise
         except Exception:  # nothing may stay unanswered
             log.exception("call failed")
             self._refuse(GrpcStatus.INTERNAL, "the broker failed; its log says why")

@@ -136,6 +136,10 @@ class PageConnection(asyncio.Protocol):
         self._parse(until)
         return 0
 
+    def close(self) -> None:
+        """End the connection: its turn failed."""
+        self._transport.close()
+
     def _parse(self, until: float) -> None:
         while self._buffer and self._inner is not None and not self._is_paused:
             piece, self._buffer = (

@@ -89,7 +89,10 @@ class Forwarder:
         name = None if principal is None else msgspec.json.encode(principal).decode()
         try:
             link = await self._link(address)
-            return await asyncio.wait_for(link.ask(frame, client, name), ANSWER_S)
+            # Not by `wait_for`, which in Python 3.11 may forget that it was cancelled:
+            # then the request would be answered twice.
+            async with asyncio.timeout(ANSWER_S):
+                return await link.ask(frame, client, name)
         except (OSError, TimeoutError) as error:
             self.failed += 1
             reason = str(error) or "no answer in time"

@@ -5,11 +5,18 @@ The others follow: they read what the leader stores, and answer reads of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from gateway.node.holds import Holds
     from gateway.node.topics import Topics
+    from storage.offsets import Offsets
+
+
+Furthest = Callable[[str, int], tuple[int, str] | None]
+"""Called with topic and partition: the largest offset that a group has committed there,
+and the group; None where there is none."""
 
 
 class SharedLog(Protocol):
@@ -27,6 +34,12 @@ class SharedLog(Protocol):
     def forget(self, topic: str) -> None:
         """Know nothing more of a topic that another node has deleted."""
 
+    def forget_ends(self, topic: str) -> None:
+        """Know no more where a deleted topic ended; nothing where this node follows."""
+
+    def compare_with(self, furthest: Furthest) -> None:
+        """Know what groups have committed, when partitions are opened."""
+
 
 class Held:
     """Takes a broker's topics when its node begins to lead, and lets go of them.
@@ -35,12 +48,17 @@ class Held:
         log: Where their partitions are.
         topics: Those topics.
         holds: Pulls that wait while another node leads; they ask again.
+        offsets: What groups have committed.
     """
 
-    def __init__(self, log: SharedLog, topics: Topics, holds: Holds) -> None:
+    def __init__(
+        self, log: SharedLog, topics: Topics, holds: Holds, offsets: Offsets
+    ) -> None:
         self._log = log
         self._topics = topics
         self._holds = holds
+        self._offsets = offsets
+        log.compare_with(self._furthest)
 
     async def take_over(self) -> None:
         """Begin to open partitions, before requests want them.
@@ -57,3 +75,11 @@ class Held:
         await self._topics.give_up()
         await self._log.follow()
         await self._topics.follow()
+
+    def _furthest(self, name: str, number: int) -> tuple[int, str] | None:
+        """What groups have committed in a partition."""
+        topic = self._topics.get(name)
+        for queue_id, partition in enumerate(topic.partitions if topic else ()):
+            if partition.number == number:
+                return self._offsets.furthest(name, queue_id)
+        return None

@@ -21,6 +21,8 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
+import structlog
+
 from gateway.node.latencies import SAMPLE_EVERY_S
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from gateway.node.leadership import Leadership
     from gateway.wire.frame import RawFrame
     from storage.api import Log
+
+log = structlog.get_logger(__name__)
 
 TURN_REQUESTS = 16
 HEARING_S = 50e-6
@@ -85,6 +89,9 @@ class Waiting(Protocol):
 
     def take_turn(self, now: float, until: float) -> int:
         """Begin requests until a time, or go on reading; says how many were begun."""
+
+    def close(self) -> None:
+        """End it: its turn failed."""
 
 
 class Slices:
@@ -143,6 +150,10 @@ class Slices:
             self._turns.owe(self._expected_s)
             self._waits.set_result(None)
         return 0
+
+    def close(self) -> None:
+        """Do not go on."""
+        self._waits.cancel()
 
 
 class Turns:
@@ -259,7 +270,7 @@ class Turns:
         self.tick_over_at = now + _TICK_S
         begun = 0
         while self._flows and now < self.tick_over_at:
-            begun += self._next().take_turn(now, now + _TURN_S)
+            begun += _give_turn(self._next(), now)
             now = time.monotonic() + self._owed_s
         self._begun = begun if self._flows else 0
         self._free = not self._flows and not self._log.overdue_ms
@@ -272,3 +283,14 @@ class Turns:
         if flow.connections:
             self._flows[flow] = None
         return connection
+
+
+def _give_turn(connection: Waiting, now: float) -> int:
+    try:
+        return connection.take_turn(now, now + _TURN_S)
+    except Exception:
+        # As the event loop does where a connection fails to take what came: it ends
+        # that one, and others have their turns.
+        log.exception("connection closed: its turn failed")
+        connection.close()
+        return 0

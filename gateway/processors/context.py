@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -20,6 +21,8 @@ from gateway.wire.frame import Buffer, Envelope, encode_frame
 from gateway.wire.header import Header, to_fields
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from acl.api import Need
     from gateway.node.accounts import Held
     from gateway.node.turns import Slices
@@ -222,6 +225,19 @@ class Context(msgspec.Struct, gc=False):
         )
         return verdict if isinstance(verdict, Verdict) else await verdict
 
+    def spawn(
+        self,
+        work: Coroutine[None, None, None],
+        fail: Callable[[Exception], None] | None = None,
+    ) -> None:
+        """Go on with the request in a task; what that raises is the request's answer.
+
+        Args:
+            work: What is left to do, the answer included.
+            fail: What to do with an error; `fail` of this request, if left out.
+        """
+        self.node.spawn(_finish(work, fail or self.fail))
+
     def respond(self, *data: Buffer) -> None:
         """Answer the request, once, with a whole frame in pieces."""
         if self.came_s:
@@ -266,16 +282,32 @@ class Context(msgspec.Struct, gc=False):
             self.refuse(code, str(error))
         else:
             name = request_name(self.code)
+            # First of all: where the log cannot be written, either, that raises.
+            self.refuse(
+                ResponseCode.SYSTEM_ERROR,
+                f"the broker failed at {name}; its log says why",
+            )
             log.error(
                 "request failed",
                 request=name,
                 client=self.peer.address,
                 exc_info=error,
             )
-            self.refuse(
-                ResponseCode.SYSTEM_ERROR,
-                f"the broker failed at {name}; its log says why",
-            )
+
+
+async def _finish(
+    work: Coroutine[None, None, None], fail: Callable[[Exception], None]
+) -> None:
+    try:
+        await work
+    except asyncio.CancelledError:
+        # Who cancels a request's task answers it, or its connection is no more.
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        fail(RuntimeError("what the request waited for was cancelled"))
+    except Exception as error:  # noqa: BLE001 - turned into an answer
+        fail(error)
 
 
 @lru_cache(maxsize=1024)

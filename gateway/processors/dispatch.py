@@ -9,11 +9,10 @@ Where a topic is not open yet, the request waits until it is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gateway.node.forwarder import ForwardingError
-from gateway.node.leadership import NoLeaderError
 from gateway.node.sql import NotCompiledError, compile_later
 from gateway.processors.admission import admit
 from gateway.processors.context import LATER, Answer, Context, Later, request_name
@@ -163,7 +162,7 @@ def _admit(
     if isinstance(admitted, Header):
         _work(context, processor, envelope, admitted)
     else:
-        context.node.spawn(work_once(admitted, context, envelope))
+        go_on(context, envelope, work_once(admitted, context, envelope))
 
 
 def judge_again(context: Context, leave: Callable[[], bool]) -> Awaitable[None] | None:
@@ -220,16 +219,19 @@ class Interruptible:
         return self._task is not None and self._task.cancel()
 
 
+def go_on(
+    context: Context, envelope: Envelope, work: Coroutine[None, None, None]
+) -> None:
+    """Go on with a request in a task, with an answer whatever becomes of it."""
+    context.spawn(work, partial(_fail, context, envelope))
+
+
 async def work_once(
     admitted: Awaitable[Header | None], context: Context, envelope: Envelope
 ) -> None:
     """Work on a request once it is let in."""
-    try:
-        header = await admitted
-    except Exception as error:  # noqa: BLE001 - turned into an answer
-        context.fail(error)
-    else:
-        _work(context, PROCESSORS[context.code], envelope, header)
+    header = await admitted
+    _work(context, PROCESSORS[context.code], envelope, header)
 
 
 def _work(
@@ -240,18 +242,18 @@ def _work(
 ) -> None:
     """Have the node that can do it work on a request: this one, or another."""
     node, code = context.node, context.code
-    if not node.leadership.leads and code not in ANYWHERE:
-        if code not in READS or not node.topics.follows:
-            node.spawn(_find_leader(context, envelope))
-            return
-        context.as_slave = True
     try:
+        if not node.leadership.leads and code not in ANYWHERE:
+            if code not in READS or not node.topics.follows:
+                go_on(context, envelope, _find_leader(context, envelope))
+                return
+            context.as_slave = True
         if header is None:
             header = decode_request(ROWS[code], envelope.ext_fields)
         if code in _NAMING_BROKER and (others := node.forwarder.others):
             other = others.get(header.bname)
             if other is not None:
-                node.spawn(_forward(context, other, envelope))
+                go_on(context, envelope, _forward(context, other, envelope))
                 return
         result = processor(header, context)
         if result is LATER:
@@ -259,11 +261,11 @@ def _work(
         if isinstance(result, (Header, Answer)):
             context.answer(result)
         else:
-            node.spawn(_wait(context, result, envelope))
+            go_on(context, envelope, _wait(context, result, envelope))
     except _LATER_ERRORS as error:
-        node.spawn(_work_when_ready(context, error, envelope))
+        go_on(context, envelope, _work_when_ready(context, error, envelope))
     except Exception as error:  # noqa: BLE001 - turned into an answer
-        _fail(context, error, envelope)
+        _fail(context, envelope, error)
 
 
 def _refuse_unsupported(context: Context) -> None:
@@ -276,53 +278,47 @@ def _refuse_unsupported(context: Context) -> None:
 async def _wait(
     context: Context, result: Awaitable[Result], envelope: Envelope
 ) -> None:
+    # Those that bring messages are begun in their order.
+    if context.code not in _WITH_MESSAGES and not context.node.turns.is_free():
+        await context.slices().pause(_FIRST_STEP_S)
     try:
-        # Those that bring messages are begun in their order.
-        if context.code not in _WITH_MESSAGES and not context.node.turns.is_free():
-            await context.slices().pause(_FIRST_STEP_S)
         outcome = await result
-        if isinstance(outcome, (Header, Answer)):
-            context.answer(outcome)
     except _LATER_ERRORS as error:
         await _work_when_ready(context, error, envelope)
-    except Exception as error:  # noqa: BLE001 - turned into an answer
-        _fail(context, error, envelope)
+        return
+    if isinstance(outcome, (Header, Answer)):
+        context.answer(outcome)
 
 
 async def _work_when_ready(
     context: Context, missing: NotReadyError | NotCompiledError, envelope: Envelope
 ) -> None:
     """Work on a request once its topic is open, or its expression compiled."""
-    try:
-        if isinstance(missing, NotCompiledError):
-            await compile_later(missing.text)
-        else:
-            await asyncio.wait_for(context.node.log.ready(missing.topic), _OPEN_S)
-            context.as_slave = False
-    except TimeoutError:
-        _fail(context, missing, envelope)
-    except Exception as error:  # noqa: BLE001 - turned into an answer
-        _fail(context, error, envelope)
+    if isinstance(missing, NotCompiledError):
+        await compile_later(missing.text)
     else:
-        # Many may have waited for the same.
-        await context.slices().pause()
-        _work(context, PROCESSORS[context.code], envelope)
+        try:
+            await asyncio.wait_for(context.node.log.ready(missing.topic), _OPEN_S)
+        except TimeoutError:
+            raise missing from None
+        context.as_slave = False
+    # Many may have waited for the same.
+    await context.slices().pause()
+    _work(context, PROCESSORS[context.code], envelope)
 
 
-def _fail(context: Context, error: Exception, envelope: Envelope) -> None:
+def _fail(context: Context, envelope: Envelope, error: Exception) -> None:
     """What a slave cannot read, the master may: it knows more, and earlier."""
     if context.as_slave:
-        context.node.spawn(_find_leader(context, envelope))
+        # What fails then is the answer.
+        context.as_slave = False
+        go_on(context, envelope, _find_leader(context, envelope))
     else:
         context.fail(error)
 
 
 async def _find_leader(context: Context, envelope: Envelope) -> None:
-    try:
-        leader = await context.node.leadership.settle(expected=context.peer.forwarded)
-    except NoLeaderError as error:
-        context.fail(error)
-        return
+    leader = await context.node.leadership.settle(expected=context.peer.forwarded)
     if leader is None:
         context.as_slave = False
         _work(context, PROCESSORS[context.code], envelope)
@@ -348,12 +344,8 @@ async def _forward(context: Context, node: Broker, envelope: Envelope) -> None:
         body=context.body,
         version=envelope.version,
     )
-    try:
-        with Interruptible(context):
-            answer = await context.node.forwarder.forward(
-                node.addresses[0], frame, peer.address, context.principal
-            )
-    except ForwardingError as error:
-        context.fail(error)
-        return
+    with Interruptible(context):
+        answer = await context.node.forwarder.forward(
+            node.addresses[0], frame, peer.address, context.principal
+        )
     context.respond(answer)

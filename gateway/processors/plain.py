@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gateway.node.node import now_ms
 from gateway.processors.admission import admit_send
 from gateway.processors.context import Context
-from gateway.processors.dispatch import work_once
+from gateway.processors.dispatch import go_on, work_once
 from gateway.processors.half import PREPARED, store_plain_half
 from gateway.processors.needs import PUB, topic_need
 from gateway.processors.plain_timed import store_plain_timed
@@ -105,7 +105,7 @@ def _goes_on_later(
     if admitted is None:
         return False
     envelope = decode_envelope(JSON, header)
-    context.node.spawn(work_once(admitted, context, envelope))
+    go_on(context, envelope, work_once(admitted, context, envelope))
     return True
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from gateway.node.subscriptions import Subscription
     from routing.api import Group
 
+    _Found = Answer | Taken | Coroutine[None, None, Answer | Later] | Exception
+
 MAX_COUNT = 32
 MAX_POLL_MS = 120_000
 """Longest wait, whatever the client asks for: Java's is 15 seconds."""
@@ -315,8 +317,12 @@ class _Pop:
             self._context.node.reauthorization.add(waiter)
         if taken.more:
             # A filter kept everything out so far, and there is more to look at.
-            loop.call_soon(pop.lines.wake, self._group.name, self._topic.name)
+            self._look_soon()
         return LATER
+
+    def _look_soon(self) -> None:
+        wake = self._context.node.pop.lines.wake
+        asyncio.get_running_loop().call_soon(wake, self._group.name, self._topic.name)
 
     def _over(self, taken: Taken) -> Answer:
         return self._empty(ResponseCode.POLLING_TIMEOUT, taken.pop_ms, taken.rest)
@@ -338,57 +344,57 @@ class _Pop:
 
     def _look(self) -> bool:
         """There may be something: answer if there is."""
-        return self._look_throttled() if self._is_limited() else self._look_now()
-
-    def _look_throttled(self) -> bool:
-        context = self._context
-        is_there = self._is_outdated() or context.node.pop.giving.is_there(self._wanted)
-        if context.peer.congested or not is_there:
-            return False
-        context.peer.unhold()
-        context.node.spawn(self._await_and_answer(self._pop_throttled()))
-        return True
-
-    def _look_now(self) -> bool:
-        peer = self._context.peer
         try:
-            if self._is_outdated():
-                peer.unhold()
-                self._context.answer(self._empty(ResponseCode.POLLING_TIMEOUT, 0, 0))
-                return True
-            if peer.congested:
-                return False
-            taken = self._context.node.pop.giving.pop(self._wanted)
+            found = self._look_throttled() if self._is_limited() else self._look_now()
         except Exception as error:  # noqa: BLE001 - turned into an answer
-            peer.unhold()
-            self._context.fail(error)
-            return True
-        if not isinstance(taken, Taken):
-            peer.unhold()
-            self._context.node.spawn(self._await_and_answer(self._await(taken)))
-            return True
-        if not taken.count:
-            if taken.more:
-                asyncio.get_running_loop().call_soon(
-                    self._context.node.pop.lines.wake,
-                    self._group.name,
-                    self._topic.name,
-                )
+            found = error
+        if found is None:
             return False
-        peer.unhold()
-        self._respond(taken)
+        self._context.peer.unhold()
+        self._finish(found)
         return True
+
+    def _look_throttled(self) -> _Found | None:
+        node = self._context.node
+        if self._is_outdated() or node.pop.giving.is_there(self._wanted):
+            return None if self._context.peer.congested else self._pop_throttled()
+        return None
+
+    def _look_now(self) -> _Found | None:
+        if self._is_outdated():
+            return self._empty(ResponseCode.POLLING_TIMEOUT, 0, 0)
+        if self._context.peer.congested:
+            return None
+        taken = self._context.node.pop.giving.pop(self._wanted)
+        if not isinstance(taken, Taken):
+            return self._await(taken)
+        if taken.count:
+            return taken
+        if taken.more:
+            self._look_soon()
+        return None
+
+    def _finish(self, found: _Found) -> None:
+        """Answer, now or when it is read."""
+        try:
+            if isinstance(found, Taken):
+                self._respond(found)
+            elif isinstance(found, Answer):
+                self._context.answer(found)
+            elif isinstance(found, Exception):
+                self._context.fail(found)
+            else:
+                self._context.spawn(self._await_and_answer(found))
+        except Exception as error:  # noqa: BLE001 - turned into an answer
+            self._context.fail(error)
 
     async def _await_and_answer(
         self, popping: Coroutine[None, None, Answer | Later]
     ) -> None:
-        try:
-            result = await popping
-            if isinstance(result, Answer):
-                self._context.answer(result)
-        except Exception as error:  # noqa: BLE001 - turned into an answer
-            self._context.fail(error)
+        outcome = await popping
+        if isinstance(outcome, Answer):
+            self._context.answer(outcome)
 
     def _expire(self) -> None:
         self._context.peer.unhold()
-        self._context.answer(self._empty(ResponseCode.POLLING_TIMEOUT, 0, 0))
+        self._finish(self._empty(ResponseCode.POLLING_TIMEOUT, 0, 0))

@@ -33,6 +33,7 @@ from gateway.wire.commands.pull import (
     LitePullMessage,
     PullMessage,
 )
+from storage.api import Chunk
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine
@@ -40,7 +41,10 @@ if TYPE_CHECKING:
     from gateway.node.served_topic import ServedTopic
     from gateway.node.subscriptions import Subscription
     from routing.api import Group
-    from storage.api import Chunk, Filter, Partition
+    from storage.api import Filter, Partition
+
+    _Found = Answer | Chunk | Coroutine[None, None, Answer | Later] | Exception
+    """What ends the wait of a pull: an answer, or what leads to one."""
 
 MAX_PULL_BYTES = 4 * 1024 * 1024
 """Most that one pull gives, and what one without a limit gets at most."""
@@ -310,54 +314,42 @@ class _Pull:
 
     def _wake(self) -> bool:
         """The queue has grown: answer if it has something that is wanted."""
-        peer = self._context.peer
-        is_limited = False
-        again: Answer | None = None
-        chunk: Chunk | None = None
         try:
-            if not self._may_answer():
-                code = ResponseCode.PULL_RETRY_IMMEDIATELY
-                again = self._empty("OFFSET_OVERFLOW_ONE", self._offset, code)
-            elif self._is_outdated():
-                again = self._empty("OFFSET_OVERFLOW_ONE", self._offset)
-            elif not (is_limited := self._is_limited()):
-                chunk = self._read_now()
+            found = self._look_again()
         except Exception as error:  # noqa: BLE001 - turned into an answer
-            peer.unhold()
-            self._context.fail(error)
-            return True
-        if again is not None:
-            peer.unhold()
-            self._finish(again)
-            return True
-        if chunk is None:
-            peer.unhold()
-            reading = self._read_throttled() if is_limited else self._read()
-            self._context.node.spawn(self._await_and_respond(reading))
-            return True
-        if chunk.records == 0 and chunk.next_offset >= self._partition.end:
-            self._offset = chunk.next_offset
+            found = error
+        if found is None:
             return False
-        peer.unhold()
-        self._finish(self._outcome(chunk))
+        self._context.peer.unhold()
+        self._finish(found)
         return True
 
-    async def _await_and_respond(
-        self, reading: Coroutine[None, None, Answer | Later]
-    ) -> None:
-        try:
-            self._finish(await reading)
-        except Exception as error:  # noqa: BLE001 - turned into an answer
-            self._context.fail(error)
+    def _look_again(self) -> _Found | None:
+        """What to answer; None where the pull waits on."""
+        if not self._may_answer():
+            code = ResponseCode.PULL_RETRY_IMMEDIATELY
+            return self._empty("OFFSET_OVERFLOW_ONE", self._offset, code)
+        if self._is_outdated():
+            return self._empty("OFFSET_OVERFLOW_ONE", self._offset)
+        if self._is_limited():
+            return self._read_throttled()
+        chunk = self._read_now()
+        if chunk is None:
+            return self._read()
+        if chunk.records == 0 and chunk.next_offset >= self._partition.end:
+            self._offset = chunk.next_offset
+            return None
+        return chunk
 
     def _expire(self) -> None:
         self._context.peer.unhold()
         try:
-            self._finish(self._last_look())
+            found = self._last_look()
         except Exception as error:  # noqa: BLE001 - turned into an answer
-            self._context.fail(error)
+            found = error
+        self._finish(found)
 
-    def _last_look(self) -> Answer | Later:
+    def _last_look(self) -> _Found:
         # Most often there is nothing, or only what the filter keeps out.
         chunk = None
         if (
@@ -367,9 +359,31 @@ class _Pull:
         ):
             chunk = self._read_now()
         if chunk is not None and chunk.records:
-            return self._outcome(chunk)
+            return chunk
         return self._empty("OFFSET_OVERFLOW_ONE", self._offset)
 
-    def _finish(self, outcome: Answer | Later) -> None:
+    def _finish(self, found: _Found) -> None:
+        """Answer, now or when it is read."""
+        try:
+            outcome = self._outcome(found) if isinstance(found, Chunk) else found
+            if isinstance(outcome, Exception):
+                self._context.fail(outcome)
+            elif outcome is not LATER:
+                self._answer_or_await(outcome)
+        except Exception as error:  # noqa: BLE001 - turned into an answer
+            self._context.fail(error)
+
+    def _answer_or_await(
+        self, outcome: Answer | Coroutine[None, None, Answer | Later]
+    ) -> None:
         if isinstance(outcome, Answer):
+            self._context.answer(outcome)
+        else:
+            self._context.spawn(self._await_and_answer(outcome))
+
+    async def _await_and_answer(
+        self, reading: Coroutine[None, None, Answer | Later]
+    ) -> None:
+        outcome = await reading
+        if outcome is not LATER:
             self._context.answer(outcome)

@@ -48,7 +48,7 @@ class AccessExplanation(Body, frozen=True):
     """None where nobody has the name."""
     allowed: bool
     rule: str
-    reason: str = ""
-    hook: str = ""
+    reason: str
+    hook: str
     """What decided; empty where nothing had an opinion."""
-    dry_run: bool = False
+    dry_run: bool

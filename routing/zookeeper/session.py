@@ -197,7 +197,6 @@ class Session:
         self.id = session_id
         self.timeout_s = timeout_s
         # Whoever leads the servers was told of this session after `sent_s`.
-        self._reached_s = sent_s
         self._held_until_s = sent_s + timeout_s
         self._connected.set()
         self._told_connected(is_another)

@@ -52,9 +52,6 @@ class Place(Struct, frozen=True):
     """host:port of each server, with commas in between."""
     root: str
 
-    def __str__(self) -> str:
-        return f"zookeeper://{self.hosts}{self.root}"
-
 
 def parse_url(url: str) -> Place:
     """The place that a URL names: zookeeper://host:port,host:port/path.

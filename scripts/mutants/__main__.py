@@ -89,8 +89,8 @@ class Job(threading.Thread):
             "PYTHONPATH": str(tree),
             "PYTHONHASHSEED": "0",
             "ROPEWAY_SEED": "1",
-            "PYTHONDONTWRITEBYTECODE": "1",
         }
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         while True:
             try:
                 part = self._parts.get_nowait()

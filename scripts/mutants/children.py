@@ -146,6 +146,13 @@ def _end(child: int) -> None:
     os.waitpid(child, 0)
 
 
+def resume_all() -> None:
+    """Have all go on that was started here: who was ended may have paused a server."""
+    for one in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            one.resume()
+
+
 def use_scratch(scratch: str) -> None:
     """Put temporary files of this process and its children into an empty folder."""
     shutil.rmtree(scratch, ignore_errors=True)

@@ -44,6 +44,7 @@ CORES = {
             f"{PROCESSORS}/test_pop.py",
             f"{PROCESSORS}/test_plain.py",
             f"{PROCESSORS}/test_unsupported.py",
+            f"{PROCESSORS}/test_quotas.py",
         ],
     ),
     "storage/file": Core(
@@ -103,14 +104,18 @@ CORES = {
 }
 
 
-def test_file(source: str) -> str:
-    """The test file of a source file, by the path law."""
+def test_files(source: str) -> set[str]:
+    """The test file of a source file, by the path law, and that of its package."""
     path = Path(source)
-    return str(Path("tests", path.parent, f"test_{path.name}"))
+    package = path.parent
+    return {
+        str(Path("tests", package, f"test_{path.name}")),
+        str(Path("tests", package.parent, f"test_{package.name}.py")),
+    }
 
 
 def distance(source: str, test: str) -> int:
     """How far a test file is from a source file: 0 by law, 1 its folder, 2 wider."""
-    if test == test_file(source):
+    if test in test_files(source):
         return 0
     return 1 if Path(test).parent == Path("tests", source).parent else 2

@@ -14,6 +14,7 @@ def functions_of(path: str) -> dict[tuple[str, int], list[FunctionType]]:
         if type(one) is FunctionType and one.__code__.co_filename == path:
             code = one.__code__
             found.setdefault((code.co_qualname, code.co_firstlineno), []).append(one)
+    gc.freeze()  # or each child looks at all of it, and copies the pages
     return found
 
 

@@ -30,6 +30,7 @@ from scripts.mutants.cores import CORES, distance
 from scripts.mutants.operators import Mutant, mutants
 from scripts.mutants.patching import functions_of, lines_of, patch
 from scripts.mutants.reach import Reach
+from scripts.mutants.results import LIVED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,9 @@ WAIT_SECONDS = 10.0
 IDLE_SECONDS = 8.0
 """And for how long it may wait, beside twice the longest of them, without computing."""
 NOT_PATCHED = "not patched"
+LEFT_OUT = ["go", "cpp", "slow"]
+"""Tests with one of these marks are never run, and with these only with servers."""
+OF_SERVERS = ["jvm", "server"]
 
 
 @dataclass
@@ -116,6 +120,9 @@ class Campaign:
         if self.plan.servers and self.core.server:
             self._start_server(self.core.server)
         self.tests = self._baseline()
+        # What is kept until here serves all that is started. A mutant's must not stay.
+        sys.dont_write_bytecode = True
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         wanted = set(self.plan.keys)
         for path in self.core.files(self.root):
             source = (self.root / path).read_bytes()
@@ -188,9 +195,7 @@ class Campaign:
             part.write_bytes(pickle.dumps((fingerprint, tests)))
             part.replace(kept)
 
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         outcome = children.run(measure, self._prepare, 3600, 600)
-        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         if outcome.status != "done":
             raise SystemExit(f"{self.plan.core}: without a change: {outcome.status}")
         return self._baseline()
@@ -250,6 +255,7 @@ class Campaign:
             IDLE_SECONDS + 2 * longest,
             lambda: failed,
         )
+        children.resume_all()
         row: dict[str, Any] = {
             "tests": len(chosen),
             "seconds": round(time.monotonic() - began, 2),
@@ -300,18 +306,19 @@ class Campaign:
         ordered = sorted(
             files, key=lambda one: (distance(mutant.path, one), files[one])
         )
-        return alone.run(
-            [
-                *alone.within(ordered, files, MOST_SECONDS),
-                *alone.within(
-                    sorted(beside.keys() - files, key=beside.__getitem__),
-                    beside,
-                    BESIDE_SECONDS,
-                ),
-            ],
-            failing,
-            self.children,
-        )
+        chosen = [
+            *alone.within(ordered, files, MOST_SECONDS),
+            *alone.within(
+                sorted(beside.keys() - files, key=beside.__getitem__),
+                beside,
+                BESIDE_SECONDS,
+            ),
+        ]
+        row = alone.run(chosen, failing, self.children, LEFT_OUT + OF_SERVERS)
+        if self.plan.servers and row["status"] in LIVED:
+            # Its server has to start, too: only where it is needed.
+            row = alone.run(chosen, failing, self.children, LEFT_OUT)
+        return row
 
     def _prepare(self) -> None:
         """In a child: temporary files of its own, and names no other child has."""
@@ -341,10 +348,10 @@ def main(arguments: list[str]) -> int:
     core = CORES[plan.core]
     root = Path.cwd()
     reach = Reach(str(root / one) for one in core.files(root))
-    marks = ["go", "cpp", "slow", *([] if plan.servers else ["jvm", "server"])]
     shutil.rmtree(plan.scratch, ignore_errors=True)
     Path(plan.scratch).mkdir(parents=True)
     campaign = Campaign(plan, reach)
+    marks = LEFT_OUT if plan.servers else LEFT_OUT + OF_SERVERS
     reach.start()
     try:
         return pytest.main(

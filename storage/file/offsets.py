@@ -82,7 +82,7 @@ class FileOffsets(OffsetTable):
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Set the next offset to consume, forwards or backwards."""
         self._refuse_when_closed()
-        queues = self._groups.setdefault(group, {}).setdefault(topic, {})
+        queues = self._queues(group, topic)
         if queues.get(queue_id) == offset:
             return
         queues[queue_id] = offset

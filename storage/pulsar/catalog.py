@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
-from storage.api import MAX_PARTITIONS, LogLimitError, LogUnavailableError
+import structlog
+
+from storage.api import MAX_PARTITIONS, LogError, LogLimitError, LogUnavailableError
 from storage.pulsar.names import Names, parse_partition
 
 if TYPE_CHECKING:
@@ -13,6 +16,11 @@ if TYPE_CHECKING:
     from storage.pulsar.admin import Admin
     from storage.pulsar.names import PulsarName
     from storage.pulsar.settings import PulsarLogSettings
+
+LOOK_AGAIN_S = (0.0, 0.2, 1.0, 3.0)
+"""When to ask whether a topic is gone: Pulsar deletes its partitions first."""
+
+_log = structlog.get_logger()
 
 
 class Catalog:
@@ -77,9 +85,16 @@ class Catalog:
         await self._admin.delete(self.name(topic))
         self.topics.pop(topic, None)
 
-    async def exists(self, topic: str) -> bool:
-        """Whether Pulsar still has a topic."""
-        return await self._admin.partitions(self.name(topic)) > 0
+    async def look_for(self, topic: str) -> None:
+        """Forget a topic if Pulsar no longer has it."""
+        for wait_s in LOOK_AGAIN_S:
+            await asyncio.sleep(wait_s)
+            try:
+                if not await self._admin.partitions(self.name(topic)):
+                    self.topics.pop(topic, None)
+                    return
+            except LogError as error:
+                _log.warning("cannot tell whether a topic is gone", reason=str(error))
 
     def name(self, topic: str) -> PulsarName:
         """A topic's name in Pulsar.

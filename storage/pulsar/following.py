@@ -89,12 +89,19 @@ class Follower:
                 f"of term {term}; allowed behind the one before: {self._term} or more",
             )
         self._term = term
-        tells = next_offset_of(entry.sequence_id) is not None
-        if tells and pack.base_offset != partition.end_offset:
+        if next_offset_of(entry.sequence_id) is None:
+            return
+        end = partition.end_offset
+        if not pack.count and pack.base_offset > end:
+            # Its owner knew of more than the topic told; see `storage.pulsar.ends`.
+            partition.gaps[end] = pack.base_offset
+            partition.end_offset = pack.base_offset
+            self._newest.tell()
+        elif pack.base_offset != end:
             raise damaged(
                 partition,
                 entry.position,
-                f"from offset {pack.base_offset} on; allowed: {partition.end_offset}",
+                f"from offset {pack.base_offset} on; allowed: {end}",
             )
 
     @property

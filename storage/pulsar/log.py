@@ -8,20 +8,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-import structlog
-
-from storage.api import (
-    LogError,
-    LogUnavailableError,
-    LogUnfitError,
-    NoSuchPartitionError,
-)
+from storage.api import LogUnavailableError, LogUnfitError, NoSuchPartitionError
 from storage.pulsar import query as queries
 from storage.pulsar import selftest
 from storage.pulsar.admin import open_admin, trusted
+from storage.pulsar.appender import Appender
 from storage.pulsar.catalog import Catalog
 from storage.pulsar.client import PulsarClient
 from storage.pulsar.compaction import PulsarCompaction
+from storage.pulsar.elsewhere import Elsewhere
+from storage.pulsar.ends import Ends
 from storage.pulsar.finding import Finder
 from storage.pulsar.hosts import hosts as find_hosts
 from storage.pulsar.owner import take
@@ -40,16 +36,13 @@ if TYPE_CHECKING:
     from storage.api import EntryFormat, Found, Numbering
     from storage.native import Converter
     from storage.pulsar.admin import Admin
+    from storage.pulsar.ends import Furthest
     from storage.pulsar.owner import Owner
     from storage.pulsar.settings import PulsarLogSettings
     from storage.state import Deposed
 
-LOOK_AGAIN_S = (0.0, 0.2, 1.0, 3.0)
-"""When to ask whether a topic is gone: Pulsar deletes its partitions first."""
-
 LostOwnership = Callable[[str, int], None]
 """Called with topic and number when another node has taken a partition over."""
-_log = structlog.get_logger()
 
 
 async def open_log(
@@ -117,18 +110,15 @@ class PulsarLog:
         refresh = partial(refresh_first, client, admin)
         self._readers = Readers(client, finder, settings, refresh)
         self._times = Times(finder, self._readers)
+        self._ends = Ends()
         self._ownership = Ownership(
-            client, admin, self._readers, settings, self._taken, self._deleted
+            *(client, admin, self._readers, settings, self._ends),
+            *(self._taken, self._deleted),
         )
         self._traffic = self._ownership.traffic
         self._upkeep = Upkeep(
-            settings,
-            self._traffic,
-            self._readers,
-            self._open_ones,
-            refresh,
-            self._ownership.reopen,
-            self._ownership.close_unused,
+            *(settings, self._traffic, self._readers, self._open_ones, refresh),
+            *(self._ownership.reopen, self._ownership.close_unused),
         )
         self._partitions: dict[str, dict[int, PulsarPartition]] = {}
         self.compaction = PulsarCompaction(
@@ -169,8 +159,7 @@ class PulsarLog:
         Raises:
             LogUnavailableError: Pulsar does not answer.
         """
-        space = f"{self._settings.tenant}/{self._settings.namespace}"
-        return await selftest.retention_ms(self._admin, space)
+        return await selftest.retention_ms(self._admin, self._catalog.spaces[0])
 
     async def open_state(self, broker: str, node: str, deposed: Deposed) -> PulsarState:
         """Open what the nodes of a broker share, beside the topics without a tenant.
@@ -183,10 +172,12 @@ class PulsarLog:
         Raises:
             LogUnavailableError: Pulsar does not answer, or refuses.
         """
-        topic = state_topic(
-            f"{self._settings.tenant}/{self._settings.namespace}", broker
-        )
-        return await open_state(self._client, self._admin, topic, node, deposed)
+        space = self._catalog.spaces[0]
+        topic = state_topic(space, broker)
+        state = await open_state(self._client, self._admin, topic, node, deposed)
+        elsewhere = Elsewhere(self._client, self._admin, space, topic)
+        self._ends.keep(state, self._open_ones, elsewhere)
+        return state
 
     async def delete(self, topic: str) -> None:
         """Forget a topic; see `storage.api`."""
@@ -201,6 +192,9 @@ class PulsarLog:
             await asyncio.gather(
                 *(shut(one, "the topic is being deleted") for one in partitions)
             )
+            # Made again, it begins at 0.
+            self.forget_ends(topic)
+            await self._ends.flush()
             await self._catalog.delete(topic)
             self._shared.discard(topic)
         except BaseException:
@@ -284,6 +278,14 @@ class PulsarLog:
         self._shared.discard(topic)
         self._forget(topic)
 
+    def compare_with(self, furthest: Furthest) -> None:
+        """Know what groups have committed, when partitions are opened."""
+        self._ends.compare_with(furthest)
+
+    def forget_ends(self, topic: str) -> None:
+        """Know no more where a deleted topic ended; nothing where this node follows."""
+        self._ends.forget(self._catalog.names.pulsar(topic))
+
     async def release(self) -> None:
         """Give up all partitions; `ready` opens them again.
 
@@ -304,7 +306,9 @@ class PulsarLog:
             "this node has given it up",
             self._settings.wait_ms / 1000,
         )
-        for partition, _ in released:
+        for partition, appender in released:
+            if isinstance(appender, Appender):
+                self._ends.note(partition)
             partition.forget_ends()
 
     def _taken(self, partition: PulsarPartition) -> None:
@@ -314,17 +318,7 @@ class PulsarLog:
     def _deleted(self, partition: PulsarPartition) -> None:
         """A topic is not what it was: gone, or another one of the same name."""
         self._forget(partition.topic)
-        self._ownership.do(self._look_for(partition.topic))
-
-    async def _look_for(self, topic: str) -> None:
-        for wait_s in LOOK_AGAIN_S:
-            await asyncio.sleep(wait_s)
-            try:
-                if not await self._catalog.exists(topic):
-                    self._catalog.topics.pop(topic, None)
-                    return
-            except LogError as error:
-                _log.warning("cannot tell whether a topic is gone", reason=str(error))
+        self._ownership.do(self._catalog.look_for(partition.topic))
 
     def _forget(self, topic: str) -> None:
         self.compaction.forget(topic)
@@ -352,6 +346,11 @@ class PulsarLog:
         waited_ms = int((time.monotonic() - traffic.heard_at) * 1000)
         return waited_ms if waited_ms > self._settings.wait_ms else 0
 
+    @property
+    def misfits(self) -> int:
+        """How often a partition ended elsewhere than where it was known to."""
+        return self._ends.misfits
+
     async def query(
         self, topic: str, key: str, begin_ms: int, end_ms: int, max_count: int
     ) -> list[Found]:
@@ -375,6 +374,7 @@ class PulsarLog:
 
     async def _close(self) -> None:
         await self.compaction.close()
+        await self._ends.close()
         await self._upkeep.close()
         appenders = []
         for partition in self._every():

@@ -6,7 +6,8 @@ new one. What fences is the term in the sequence ids. So
     1  open the producer, and look at the newest entry: our term is above all of both
     2  store a marker that begins the term; once Pulsar says where it is, nothing of an
        older term is stored any more, and nobody else has this term
-    3  the end is what the newest entry before that marker says
+    3  the end is what the newest entry before that marker says, or what else is known
+       of it where that is more
     4  store a second marker that says the end, and serve
 
 The second one is for the next owner: it tells where to go on, also when retention has
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from storage.pulsar.admin import Admin
     from storage.pulsar.client import PulsarClient
+    from storage.pulsar.ends import Ends
     from storage.pulsar.entry import Position
     from storage.pulsar.partition import PulsarPartition
     from storage.pulsar.probing import Found
@@ -63,6 +65,7 @@ async def open_partition(
     admin: Admin,
     partition: PulsarPartition,
     settings: PulsarLogSettings,
+    known_ends: Ends,
     lost: Callable[[PulsarError], None],
 ) -> Opened:
     """Take a partition over, and find its ends.
@@ -89,7 +92,7 @@ async def open_partition(
         raise
     try:
         oldest, newest = await looking
-        opening = Opening(client, admin, partition, producer, newest)
+        opening = Opening(client, admin, partition, producer, known_ends, newest)
         return await opening.finish(oldest, settings.open_s)
     except BaseException:
         looking.cancel()
@@ -105,6 +108,7 @@ class Opening:
         admin: Knows ledgers.
         partition: Which one.
         producer: Opened on it.
+        known_ends: Know what retention cannot delete.
         newest: The newest entry as of about then.
     """
 
@@ -114,10 +118,12 @@ class Opening:
         admin: Admin,
         partition: PulsarPartition,
         producer: Producer,
+        known_ends: Ends,
         newest: Found | None,
     ) -> None:
         self._partition = partition
         self._producer = producer
+        self._ends = known_ends
         self._newest = newest
         known = producer.last_sequence_id
         self._search = Search(client, admin, partition, next_offset_of(known) or 0)
@@ -147,7 +153,13 @@ class Opening:
                 told.position,
                 f"of term {told.term}; allowed before entry {claim}: below {term}",
             )
-        end = told.pack.end if told else self._search.floor
+        end = await self._ends.at_least(
+            self._partition,
+            told.pack.end if told else self._search.floor,
+            told=told is not None,
+        )
+        if told is not None and told.pack.end < end:
+            self._partition.gaps[told.pack.end] = end
         self._look_for_losses(told)
         self._mark(after(term, end), end, _told)
         ledger = oldest.position.ledger if oldest else claim.ledger

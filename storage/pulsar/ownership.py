@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from storage.pulsar.admin import Admin
     from storage.pulsar.client import PulsarClient
+    from storage.pulsar.ends import Ends
     from storage.pulsar.following import Followed
     from storage.pulsar.opening import Opened
     from storage.pulsar.partition import PulsarPartition
@@ -52,6 +53,7 @@ class Ownership:
         admin: Knows ledgers.
         readers: Those of a partition are closed with it.
         settings: Sizes and patience.
+        ends: Know where partitions end, and note it.
         taken: Called with a partition that another node has taken over.
         deleted: Called with a partition whose topic was, or seems to be, deleted.
     """
@@ -62,6 +64,7 @@ class Ownership:
         admin: Admin,
         readers: Readers,
         settings: PulsarLogSettings,
+        ends: Ends,
         taken: Callable[[PulsarPartition], None],
         deleted: Callable[[PulsarPartition], None],
     ) -> None:
@@ -73,6 +76,7 @@ class Ownership:
         self._admin = admin
         self._readers = readers
         self._settings = settings
+        self._ends = ends
         self._taken = taken
         self._deleted = deleted
         self._openings: dict[PulsarPartition, asyncio.Task[None]] = {}
@@ -191,7 +195,7 @@ class Ownership:
             )
             return
         opened = await open_partition(
-            self._client, self._admin, partition, self._settings, lost
+            self._client, self._admin, partition, self._settings, self._ends, lost
         )
         if lost_early or partition.gone or partition.closed:
             await opened.producer.close()
@@ -274,6 +278,7 @@ class Ownership:
             partition.grown,
         )
         partition.open(appender, opened.first, opened.end, opened.oldest_ledger)
+        self._ends.note(partition)
         _log.debug(
             "partition open",
             partition=partition.full_name,

@@ -55,8 +55,10 @@ class PulsarPartition:
         "end_offset",
         "first_offset",
         "full_name",
+        "gaps",
         "gone",
         "name",
+        "noted_end",
         "number",
         "oldest_ledger",
         "positions",
@@ -91,6 +93,11 @@ class PulsarPartition:
         """Its way in; None while it is not open."""
         self.first_offset = 0
         self.end_offset = 0
+        self.noted_end = -1
+        """What the broker's state says of `end_offset`; -1 before it was looked up."""
+        self.gaps: dict[int, int] = {}
+        """Offsets that have no record, as far as is known, from one up to another: what
+        was there is lost, and an owner went on behind it."""
         self.oldest_ledger = -1
         """The ledger that `first_offset` was found in."""
         self.compacted = False
@@ -189,9 +196,18 @@ class PulsarPartition:
     ) -> Gathering:
         """Begin one read's answer."""
         offset = max(offset, self.first_offset)
+        if self.gaps:
+            offset = self.past_gap(offset)
         return Gathering(
             offset, self.end_offset, max_count, max_bytes, wanted, gaps=self.compacted
         )
+
+    def past_gap(self, offset: int) -> int:
+        """Where the next record may be, from an offset on."""
+        for start, stop in self.gaps.items():
+            if start <= offset < stop:
+                return stop
+        return offset
 
     async def offset_at(self, time_ms: int, *, upper: bool = False) -> int:
         """Find an offset by store time; see `storage.api`."""
@@ -232,6 +248,7 @@ class PulsarPartition:
         self._cached = Cached()
         self.first_offset = first
         self.end_offset = end
+        self.noted_end = -1
         self.oldest_ledger = oldest_ledger
         self.appender = appender
 

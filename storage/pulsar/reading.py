@@ -18,7 +18,7 @@ from storage.pulsar.entry import Position
 from storage.pulsar.errors import PulsarError
 from storage.pulsar.pack import peel
 from storage.pulsar.probing import damaged, unavailable, unpack
-from storage.pulsar.terms import term_of
+from storage.pulsar.terms import next_offset_of, term_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -43,8 +43,8 @@ FIRST_PERMITS = 2
 MAX_PERMITS = 256
 
 
-class _TooFarAheadError(LogError):
-    """More has come than a session may hold; a new one asks for less at a time."""
+class _AgainError(LogError):
+    """A session cannot go on; with what is known now, a new one can."""
 
 
 class Session:
@@ -134,6 +134,7 @@ class Session:
             self._fail(error)
             return
         if not pack.count:
+            self._look_for_gap(entry, pack)
             self._ask()
             return
         self.partition.positions.add(pack.base_offset, pack.times[0], *entry.position)
@@ -145,7 +146,7 @@ class Session:
         self._came.set()
         if self._bytes > self._ahead_bytes + LARGEST_BYTES:
             # Small entries came first, and so very many were asked for.
-            self._fail(_TooFarAheadError(f"{self._bytes} bytes ahead"))
+            self._fail(_AgainError(f"{self._bytes} bytes ahead"))
 
     def _check(self, entry: Entry, pack: Pack) -> None:
         """See that an entry may follow the one before."""
@@ -164,6 +165,15 @@ class Session:
                 entry.position,
                 f"a pack from offset {pack.base_offset} on; allowed: {self._next}",
             )
+
+    def _look_for_gap(self, entry: Entry, marker: Pack) -> None:
+        """Notice an owner that went on behind what its topic told."""
+        begin, told = self._next, next_offset_of(entry.sequence_id) is not None
+        if told and begin is not None and marker.end > begin:
+            self.partition.gaps[begin] = self._next = marker.end
+            if not self._packs:
+                # Perhaps nothing comes behind it.
+                self._fail(_AgainError(f"nothing from offset {begin} on"))
 
     def lost(self, error: PulsarError) -> None:
         """The reader is gone."""
@@ -209,7 +219,7 @@ class Readers:
     async def read(self, partition: PulsarPartition, gathering: Gathering) -> Chunk:
         """Gather one read's answer, as soon as there is something."""
         while True:
-            with suppress(_TooFarAheadError):
+            with suppress(_AgainError):
                 return await self._read(partition, gathering)
 
     async def _read(self, partition: PulsarPartition, gathering: Gathering) -> Chunk:
@@ -217,6 +227,9 @@ class Readers:
             session = await self._session(partition, gathering.offset)
             try:
                 while True:
+                    gathering.offset = partition.past_gap(gathering.offset)
+                    if gathering.offset >= partition.end_offset:
+                        break
                     pack = await self._pack(session, gathering.offset)
                     if pack is None:
                         gathering.offset = partition.first_offset
@@ -241,7 +254,10 @@ class Readers:
         if cached is not None:
             return peel(cached)
         while True:
-            with suppress(_TooFarAheadError):
+            offset = partition.past_gap(offset)
+            if offset >= partition.end_offset:
+                return None
+            with suppress(_AgainError):
                 return await self._read_pack(partition, offset)
 
     async def _read_pack(self, partition: PulsarPartition, offset: int) -> Pack | None:
@@ -271,8 +287,9 @@ class Readers:
                     f"{partition.full_name}: Pulsar has sent nothing from offset "
                     f"{offset} on for {GIVE_UP_S:.0f} s"
                 ) from None
-        # Native clients' transactions leave gaps.
-        if pack.base_offset > offset and partition.converter is None:
+        # Native clients' transactions leave gaps, too.
+        wanted = partition.past_gap(offset)
+        if pack.base_offset > wanted and partition.converter is None:
             await self._refresh(partition)
             if not offset < partition.first_offset <= pack.base_offset:
                 raise LogDamagedError(

@@ -56,6 +56,29 @@ class OffsetsContract:
 
         asyncio.run(main())
 
+    def test_the_furthest_group_of_a_queue_is_known(
+        self, open_offsets: Callable[[], Awaitable[Offsets]]
+    ) -> None:
+        async def main() -> None:
+            offsets = await open_offsets()
+            assert offsets.furthest("x", 0) is None
+            for group, queue_id, offset in (("a", 0, 5), ("b", 0, 9), ("a", 1, 3)):
+                offsets.commit(group, "x", queue_id, offset)
+            assert offsets.furthest("x", 0) == (9, "b")
+            offsets.commit("b", "x", 0, 2)
+            assert offsets.furthest("x", 0) == (5, "a")
+            await offsets.close()
+            again = await open_offsets()
+            assert again.furthest("x", 0) == (5, "a")
+            assert again.furthest("x", 1) == (3, "a")
+            assert again.furthest("x", 2) is None
+            again.forget(group="a")
+            assert again.furthest("x", 0) == (2, "b")
+            assert again.furthest("x", 1) is None
+            await again.close()
+
+        asyncio.run(main())
+
     @pytest.mark.parametrize(
         ("forgotten", "left"),
         [

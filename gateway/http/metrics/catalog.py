@@ -161,6 +161,12 @@ _FAMILIES = (
         "How long the oldest message waits for the log, once that is too long; or 0.",
     ),
     Family(
+        "ropeway_log_misfits_total",
+        "counter",
+        (),
+        "How often Pulsar had lost or deleted where a queue ended; the log says where.",
+    ),
+    Family(
         "ropeway_timer_unread_messages",
         "gauge",
         (),

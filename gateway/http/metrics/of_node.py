@@ -41,6 +41,7 @@ def write(page: Page, node: Node, node_name: str, server: Server) -> None:
         page.add("ropeway_audit_lines_left_out_total", left_out, kind=kind)
     page.add("ropeway_audit_lines_unwritten_total", node.audit.unwritten)
     page.add("ropeway_log_overdue_seconds", node.log.overdue_ms / 1000)
+    page.add("ropeway_log_misfits_total", node.log.misfits)
     if node.config.pulsar is None:
         page.add(
             "rocketmq_storage_size",

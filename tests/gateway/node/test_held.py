@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from gateway.node.held import Held
+from types import SimpleNamespace
+
+from gateway.node.held import Furthest, Held
+from storage.offset_table import OffsetTable
 from tests.remoting import looped
 
 
@@ -33,12 +36,15 @@ class Log:
     async def follow(self) -> None:
         self._book.lines.append("log.follow")
 
+    def compare_with(self, furthest: Furthest) -> None:
+        self.furthest = furthest
+
 
 @looped
 async def test_partitions_are_taken_by_a_leader_and_followed_by_a_slave():
     book = Book()
     topics = book.part("topics", "take_over", "give_up", "follow")
-    held = Held(Log(book), topics, book.part("holds", "give_up"))
+    held = Held(Log(book), topics, book.part("holds", "give_up"), OffsetTable())
     await held.take_over()
     # Pulls that wait are answered while they still can be.
     assert book.lines == [
@@ -49,3 +55,15 @@ async def test_partitions_are_taken_by_a_leader_and_followed_by_a_slave():
         await held.give_up()
     # Nothing is opened as a writer's between the first and the second.
     assert book.lines == ["topics.give_up", "log.follow", "topics.follow"] * 2
+
+
+def test_the_log_is_told_how_far_groups_have_come_by_partition():
+    """A queue's number counts this broker's queues, a partition's all brokers'."""
+    log, offsets = Log(Book()), OffsetTable()
+    partitions = [SimpleNamespace(number=number) for number in (4, 5)]
+    topics = {"orders": SimpleNamespace(partitions=partitions)}
+    Held(log, topics, None, offsets)
+    offsets._set("g", "orders", 1, 7)
+    assert log.furthest("orders", 5) == (7, "g")
+    for place in (("orders", 4), ("orders", 1), ("others", 5)):
+        assert log.furthest(*place) is None

@@ -93,6 +93,29 @@ async def test_nobody_has_more_turns_by_having_more_connections():
     assert taken[:4] == ["many0", "single", "many1", "single"]
 
 
+class Failing(Asking):
+    """A connection whose turn fails."""
+
+    closed = False
+
+    def take_turn(self, _now: float, _until: float) -> int:
+        raise RuntimeError("a turn that fails")
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@looped
+async def test_a_turn_that_fails_ends_its_connection_and_no_others():
+    turns = Turns(LimitsConfig(), Log(), Leadership())
+    taken: list[str] = []
+    failing = Failing("failing", turns, 2, taken, "one")
+    Asking("other", turns, 3, taken, "two")
+    await until(lambda: len(taken) == 3)
+    assert failing.closed
+    await until(turns.is_free)
+
+
 @looped
 async def test_long_work_waits_for_turns_while_others_do():
     turns = Turns(LimitsConfig(), Log(), Leadership())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.config import TopicsConfig
+from gateway.node.quotas import Key, Quota
 from gateway.wire import properties, receipt
 from gateway.wire.codes import ResponseCode
 from gateway.wire.frame import ROCKETMQ
@@ -147,3 +148,39 @@ async def test_a_topic_that_was_changed_ends_the_waiting(tmp_path: Path):
         assert (await waiting).code == ResponseCode.POLLING_TIMEOUT
         again = await rig.consumer.client.ask(rig.consumer.header(poll_time=60_000))
         assert again.code == ResponseCode.NO_PERMISSION
+
+
+@looped
+@pytest.mark.parametrize("fails", ["taking", "answering", "looking"])
+async def test_a_pop_that_fails_while_it_waits_is_answered_and_others_have_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+):
+    async with rigged(tmp_path) as rig:
+        node, client = rig.app.node, rig.consumer.client
+        header = rig.consumer.header(poll_time=60_000, max_msg_nums=1)
+        waiting = [client.send(header) for _ in range(2)]
+        await until(lambda: len(rig.pop.lines) == 2)
+        owner, name = node.pop.giving, "pop"
+        if fails == "answering":
+            owner, name = node.traffic, "pulled"
+        elif fails == "looking":
+            # A quota limits it, but only once it waits.
+            key = Key("topic", TOPIC)
+            await node.quotas.change(key, lambda _: Quota(read_requests_per_s=1000))
+            name = "is_there"
+        original, calls = getattr(owner, name), []
+
+        def fails_once(*args, **kwargs):
+            calls.append(args)
+            if len(calls) == 1:
+                raise RuntimeError("a fault that nobody foresaw")
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, fails_once)
+        async with connect(rig.app.server.listeners[0]) as other:
+            await Consumer(other).send(1)
+            await until(lambda: waiting[0].done() or waiting[1].done())
+            await Consumer(other).send(1)
+        codes = sorted([(await one).code for one in waiting])
+        assert codes == [ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR]
+        assert len(rig.pop.lines) == 0

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from gateway.config import LimitsConfig
-from gateway.processors import pull
+from gateway.processors import pull, pull_answers
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.namesrv import GetAllTopicList
 from gateway.wire.commands.pull import SUSPEND_FLAG, PullReply
@@ -307,6 +307,30 @@ async def test_a_fault_of_the_log_answers_pulls_that_ask_and_that_wait(
             assert answer.code == code
         (connection,) = app.server.listeners[0].connections
         assert connection.in_flight == 0
+
+
+@looped
+async def test_an_answer_that_fails_is_one_and_others_that_wait_have_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with running(tmp_path) as (app, client):
+        await fill(client, 1)
+        held = [client.send(waiting("orders", 1)) for _ in range(3)]
+        await until(lambda: len(app.node.holds) == 3)
+        found, calls = pull_answers.found, []
+
+        def fails_once(*args) -> None:
+            calls.append(args)
+            if len(calls) == 1:
+                raise RuntimeError("an answer that cannot be made")
+            found(*args)
+
+        monkeypatch.setattr(pull_answers, "found", fails_once)
+        await fill(client, 1)
+        codes = [(await one).code for one in held]
+        assert sorted(codes) == [ResponseCode.SUCCESS] * 2 + [ResponseCode.SYSTEM_ERROR]
+        (connection,) = app.server.listeners[0].connections
+        assert (connection.in_flight, len(app.node.holds)) == (0, 0)
 
 
 @looped

@@ -64,6 +64,16 @@ def test_topic_stats_are_written_as_captured():
     assert bodies.encode(stats) == newest
 
 
+def test_a_map_of_queues_is_read_as_it_was_written():
+    known = [
+        (bodies.MessageQueue("b", 0, "t"), 7),
+        (bodies.MessageQueue("b", 1, "t"), -1),
+    ]
+    body = bodies.encode({"offsetTable": admin_bodies.object_map(known)})
+    assert admin_bodies.read_object_map(body) == known
+    assert admin_bodies.read_object_map(b"{}") == []
+
+
 def test_consume_stats_are_written_as_captured():
     empty = admin_bodies.ConsumeStats(offset_table=admin_bodies.object_map([]))
     assert bodies.encode(empty) in captured(RequestCode.GET_CONSUME_STATS)

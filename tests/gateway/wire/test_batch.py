@@ -135,6 +135,15 @@ def test_messages_are_counted_before_they_are_read(
     assert has_more_than(allowed, encode_batch(batch)) is (len(batch) > allowed)
 
 
+def test_what_is_cut_or_no_entry_does_not_count() -> None:
+    padding = bytes(100)
+    assert has_more_than(2, encode_batch(GOLDEN_ENTRIES) + padding) is True
+    assert has_more_than(3, encode_batch(GOLDEN_ENTRIES) + padding) is False
+    long = BatchEntry(0, bytes(100), "")
+    assert has_more_than(2, encode_batch([long])[:-1]) is False
+    assert has_more_than(2, encode_batch([long])) is False
+
+
 @given(st.binary(max_size=200), st.integers(1, 7))
 def test_what_is_no_batch_is_counted_as_far_as_it_goes(
     data: bytes, allowed: int

@@ -213,6 +213,28 @@ def test_what_is_not_said_of_a_group_is_what_a_broker_assumes() -> None:
     assert (beat.heartbeat_fingerprint, beat.without_sub) == (0, False)
 
 
+def test_what_is_not_said_of_retries_is_what_a_broker_assumes() -> None:
+    # ExponentialRetryPolicy.java, RocketMQ 5.3.3.
+    policy = b'{"type":"EXPONENTIAL","exponentialRetryPolicy":{}}'
+    waits = bodies.decode(bodies.RetryPolicy, policy).exponential_retry_policy
+    assert waits == bodies.ExponentialRetry(5_000, 7_200_000, 2)
+
+
+def test_what_is_not_said_of_a_topic_is_what_a_broker_assumes() -> None:
+    # TopicConfig.java, RocketMQ 5.3.3.
+    topic = bodies.decode(TopicConfig, b'{"topicName":"t"}')
+    assert json.loads(bodies.encode(topic)) == {
+        "attributes": {},
+        "order": False,
+        "perm": 6,
+        "readQueueNums": 16,
+        "topicFilterType": "SINGLE_TAG",
+        "topicName": "t",
+        "topicSysFlag": 0,
+        "writeQueueNums": 16,
+    }
+
+
 def test_a_number_that_names_nothing_has_no_name() -> None:
     names = ("FIRST", "SECOND")
     assert [bodies.named(one, names) for one in (0, 1, 2, -1, "X", None)] == [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,11 +87,15 @@ def test_what_are_no_messages_is_refused_by_both_forms() -> None:
     text = properties.dump({"KEYS": "a"})
     record = stored("t", b"b", text, ("127.0.0.1", 1), ("127.0.0.1", 1), 1)
     huge_body = record[:84] + b"\x7f\xff\xff\xff" + record[88:]
+    # Its topic has no letter, and the lengths of that and of its properties end it.
+    no_topic = message.encode(msgspec.structs.replace(message.decode(record), body=b""))
+    no_topic = (91).to_bytes(4, "big") + no_topic[4:88] + bytes(3)
     for describe in FORMS:
         assert describe(b"") == b""
         for cut in range(1, len(record)):
             for data in (record[:cut], record + record[:cut]):
                 with pytest.raises(ValueError, match="no stored messages"):
                     describe(data)
-        with pytest.raises(ValueError, match="no stored messages"):
-            describe(huge_body)
+        for data in (huge_body, no_topic):
+            with pytest.raises(ValueError, match="no stored messages"):
+                describe(data)

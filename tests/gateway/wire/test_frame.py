@@ -198,6 +198,13 @@ def test_a_header_longer_than_its_frame_is_refused() -> None:
         FrameReader().feed(sized(20, header_bytes=17))
 
 
+def test_a_header_may_be_as_long_as_allowed_and_no_longer() -> None:
+    reader = FrameReader(max_header_bytes=16)
+    assert reader.feed(sized(21, header_bytes=16)) == []
+    with pytest.raises(FrameError, match="header of 17 bytes; allowed: 16"):
+        FrameReader(max_header_bytes=16).feed(sized(21, header_bytes=17))
+
+
 def test_a_bad_frame_behind_a_good_one_is_refused() -> None:
     with pytest.raises(FrameError):
         FrameReader().feed(GOLDEN_JSON + sized(0))

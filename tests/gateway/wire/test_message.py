@@ -239,6 +239,11 @@ def test_a_member_that_does_not_fit_is_refused(change: dict[str, object]) -> Non
         encode(sample(**change))
 
 
+def test_the_length_of_properties_that_are_too_long_is_said() -> None:
+    with pytest.raises(MessageError, match=r"of 32768 bytes; allowed: 32767$"):
+        encode(sample(properties="p" * 32768))
+
+
 @pytest.mark.parametrize("end", range(len(GOLDEN)))
 def test_a_cut_message_is_refused(end: int) -> None:
     with pytest.raises(MessageError):

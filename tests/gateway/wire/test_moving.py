@@ -160,6 +160,14 @@ def test_nothing_is_read_behind_a_message_that_is_cut(name: str) -> None:
                 form(whole[:end])
 
 
+def test_a_topic_that_is_longer_than_its_message_is_refused() -> None:
+    whole = bytearray(message.encode(STORED))
+    whole[moving.parts_of(whole).topic_at] = 127
+    for records_in in forms("records_in"):
+        with pytest.raises(ValueError, match="not whole"):
+            records_in(bytes(whole))
+
+
 def test_what_stands_behind_a_message_is_none_of_its_properties() -> None:
     whole = message.encode(STORED)
     assert moving.properties_of(whole + b"KEYS\1k\2") == moving.properties_of(whole)

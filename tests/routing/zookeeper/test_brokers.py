@@ -83,6 +83,44 @@ def test_a_connection_that_comes_back_in_time_changes_nothing(
     asyncio.run(main())
 
 
+def test_what_a_server_puts_off_is_read_again(chroot: str):
+    async def main():
+        async with opened(chroot, 2) as (first, second):
+            await first.put_broker(A)
+            children = first._session.children
+            lost = []
+
+            async def throttled(path, watch=None):
+                if path.endswith("/broker-0") and not lost:
+                    lost.append(path)
+                    raise LostError("a fault of this test")
+                return await children(path, watch)
+
+            first._session.children = throttled
+            await second.put_broker(B)
+            await until(lambda: first.brokers == {"broker-0": (A, B)})
+            assert lost
+
+    asyncio.run(main())
+
+
+def test_what_was_announced_while_there_was_no_connection_is_read_at_once(chroot: str):
+    async def main():
+        async with opened(chroot, 2) as (first, second):
+            brokers = first._brokers
+            children = first._session.children
+            # Watches of the lost connection say nothing.
+            first._session.children = lambda path, _=None: children(path)
+            await first.put_broker(A)
+            await until(lambda: not brokers._folders_changed)
+            await second.put_broker(B)
+            assert first.brokers == {"broker-0": (A,)}
+            await brokers.read_all()
+            assert first.brokers == {"broker-0": (A, B)}
+
+    asyncio.run(main())
+
+
 def test_a_node_that_others_removed_is_not_announced_again(chroot: str):
     async def main():
         async with opened(chroot, 2) as (first, second):
@@ -96,6 +134,24 @@ def test_a_node_that_others_removed_is_not_announced_again(chroot: str):
                 await until(lambda: set(second.brokers) == {"broker-1"})
             assert [one["broker"] for one in logs] == ["broker-0"]
             assert logs[0]["event"] == "others removed this node"
+
+    asyncio.run(main())
+
+
+def test_a_node_that_somebody_else_removes_at_the_same_time_is_removed(chroot: str):
+    async def main():
+        async with opened(chroot, 2) as (first, second):
+            await first.put_broker(A)
+            commit = second._session.commit
+
+            async def late(transaction):
+                second._session.commit = commit
+                await first.remove_broker("broker-0", "a")
+                return await commit(transaction)
+
+            second._session.commit = late
+            await second.remove_broker("broker-0", "a")
+            await until(lambda: first.brokers == second.brokers == {})
 
     asyncio.run(main())
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from kazoo.exceptions import NoAuthError
 from structlog.testing import capture_logs
 
-from routing.api import RouteStoreUnavailableError, Topic
+from routing.api import RouteError, RouteStoreUnavailableError, Topic
 from routing.zookeeper import ZooKeeperRoutes, ZooKeeperSettings, changes
+from routing.zookeeper.codec import number_of
 from routing.zookeeper.session import LostError
 from tests.contracts.routes import ORDERS, grow, put_topic, until
 from tests.routing.zookeeper.helpers import opened, raw
@@ -33,6 +35,52 @@ def lose_answers(routes: ZooKeeperRoutes, *, is_made: bool, after=None) -> list[
 
     routes._session.commit = lossy
     return asked
+
+
+@pytest.mark.parametrize("is_made", [True, False])
+def test_a_change_is_made_once_though_the_connection_is_lost_again(
+    chroot: str, *, is_made: bool
+):
+    async def main():
+        async with opened(chroot) as (routes,):
+            refresh = routes._copy.refresh
+
+            async def lost():
+                routes._copy.refresh = refresh
+                raise LostError("another fault of this test")
+
+            async def lose():
+                routes._copy.refresh = lost
+
+            lose_answers(routes, is_made=is_made, after=lose)
+            given = []
+
+            def make(old: Topic | None) -> Topic:
+                given.append(old)
+                return ORDERS
+
+            await routes.change_topic("orders", make)
+            assert given == ([None] if is_made else [None, None])
+            assert routes.topics == {"orders": ORDERS}
+
+    asyncio.run(main())
+
+
+def test_what_servers_refuse_to_change_is_said(chroot: str):
+    async def main():
+        async with opened(chroot) as (routes,):
+
+            async def refuse(_):
+                raise NoAuthError
+
+            routes._session.commit = refuse
+            with pytest.raises(
+                RouteError,
+                match=r"ZooKeeper refuses a change of .*/topics/orders: NoAuthError$",
+            ):
+                await put_topic(routes, ORDERS)
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("is_made", [True, False])
@@ -73,6 +121,27 @@ def test_where_the_list_has_forgotten_nobody_says_what_became_of_it(
             async def others():
                 await grow(second, 5)
                 await until(second._changes._trimming.done)
+
+            lose_answers(first, is_made=True, after=others)
+            with pytest.raises(RouteStoreUnavailableError, match="not known whether"):
+                await put_topic(first, ORDERS)
+
+    asyncio.run(main())
+
+
+def test_a_change_is_not_denied_where_the_list_has_forgotten_just_that(chroot: str):
+    async def main():
+        async with opened(chroot, 2) as (first, second), raw(chroot) as client:
+            await grow(second, 3)
+            await until(lambda: first._copy.sequence == 2)
+
+            async def others():
+                await grow(second, 1)
+                ours, _ = sorted(client.get_children("/changes"), key=number_of)[-2:]
+                client.delete(f"/changes/{ours}")
+                for older in client.get_children("/changes"):
+                    if number_of(older) < number_of(ours):
+                        client.delete(f"/changes/{older}")
 
             lose_answers(first, is_made=True, after=others)
             with pytest.raises(RouteStoreUnavailableError, match="not known whether"):

@@ -96,7 +96,7 @@ def orders(**changed: object) -> bytes:
         ("orders", orders(read_queue_nums="1"), "int"),
         ("orders", orders(route={"b": [1024]}), "partition 1024 .* 0 to 1023"),
         ("orders", orders(route={"b": [-1]}), "partition -1"),
-        ("orders", orders(route={"b": [3], "c": [3]}), "partition 3 .* twice"),
+        ("orders", orders(route={"b": [2, 3], "c": [3]}), "partition 3 .* twice"),
         ("other", orders(), "holds 'orders'"),
         ("orders,x", orders(), "2 parts; allowed: 1"),
         ("orders%2", orders(), "nothing has the name"),

@@ -47,6 +47,15 @@ def test_the_servers_limits_of_a_session_are_known(
     asyncio.run(main())
 
 
+def test_a_lost_server_is_tried_each_second_for_ever(chroot: str):
+    async def main():
+        async with opened(chroot) as (routes,):
+            retry = routes._session._client._connection.retry_sleeper
+            assert (retry.max_tries, retry.max_delay) == (-1, 1.0)
+
+    asyncio.run(main())
+
+
 def test_a_request_for_one_connection_is_not_sent_on_the_next(chroot: str):
     async def main():
         place = parse_url(chroot)

@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from routing.api import RouteError, Topic
 from routing.zookeeper import changes, open_routes
+from routing.zookeeper.codec import number_of
 from tests.contracts.routes import KITCHEN, ORDERS, put_group, put_topic, until
 from tests.routing.zookeeper.helpers import expire, opened, raw
 
@@ -61,6 +62,27 @@ def test_a_topic_that_is_damaged_while_it_is_known_leaves_and_comes_back(chroot:
                 client.create(f"/changes/topics,orders,hand{number},", sequence=True)
                 await until(lambda: len(told) == number + 1)  # noqa: B023
             assert told == [("orders", {}), ("orders", {"orders": ORDERS})]
+            await routes.change_topic("orders", lambda _: None)
+            assert told[2:] == [("orders", {})]
+
+    asyncio.run(main())
+
+
+def test_who_missed_a_change_that_is_forgotten_reads_everything(chroot: str):
+    async def main():
+        async with opened(chroot, 2) as (first, late), raw(chroot) as client:
+            await put_topic(first, topic("known"))
+            await until(lambda: late._copy.sequence == first._copy.sequence == 0)
+            late._follower.cancel()
+            await put_topic(first, topic("missed"))
+            await put_topic(first, topic("heard of"))
+            newest = max(client.get_children("/changes"), key=number_of)
+            for name in client.get_children("/changes"):
+                if name != newest:
+                    client.delete(f"/changes/{name}")
+            await late._copy.refresh()
+            assert late.topics == first.topics
+            assert set(late.topics) == {"known", "missed", "heard of"}
 
     asyncio.run(main())
 

@@ -22,12 +22,14 @@ def refused(url: str, match: str) -> None:
 
 
 def test_a_place_that_holds_something_else_is_refused_and_left_alone(chroot: str):
-    async def main():
+    async def put(*names: str):
         async with raw(chroot) as client:
-            for name in ("d", "b", "c", "a"):
+            for name in names:
                 client.create(f"/{name}")
 
-    asyncio.run(main())
+    asyncio.run(put("b", "c", "a"))
+    refused(chroot, r"is not a route store: it holds a, b, c; allowed: a path")
+    asyncio.run(put("d"))
     refused(chroot, r"is not a route store: it holds a, b, c, \.\.\.; allowed: a path")
 
     async def look():

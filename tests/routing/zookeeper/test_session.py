@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from routing.api import RouteError, RouteStoreUnavailableError
-from routing.zookeeper import ZooKeeperSettings, open_routes
-from tests.contracts.routes import ORDERS, put_topic, until
-from tests.routing.zookeeper.helpers import QUICK, expire, opened
+from routing.zookeeper import ZooKeeperSettings, open_routes, session
+from tests.contracts.routes import ORDERS, TIMEOUT_S, node, put_topic, until
+from tests.routing.zookeeper.helpers import QUICK, expire, opened, raw
 from tests.system.process import free_ports
 
 if TYPE_CHECKING:
@@ -34,9 +34,17 @@ def test_a_session_is_held_for_longer_and_longer_while_servers_answer(chroot: st
     async def main():
         async with opened(chroot) as (routes,):
             start_s = time.monotonic()
-            first = routes.held_until_s
-            assert start_s < first <= start_s + QUICK.session_s
-            await until(lambda: routes.held_until_s > first + 2)
+            known = (routes._session.id, routes.held_until_s)
+            assert start_s < known[1] <= start_s + QUICK.session_s
+
+            def is_held_on() -> bool:
+                nonlocal known
+                if routes._session.id != known[0]:
+                    # The machine was too busy to keep the session; ask of the next.
+                    known = (routes._session.id, routes.held_until_s)
+                return routes.held_until_s > known[1] + 2
+
+            await until(is_held_on)
             assert routes.held_until_s <= time.monotonic() + QUICK.session_s
 
     asyncio.run(main())
@@ -74,6 +82,19 @@ def test_a_session_that_the_servers_ended_was_never_held(chroot: str):
             await until(lambda: routes._session.id != before)
             assert held == [-math.inf]
             await until(lambda: routes.held_until_s > time.monotonic())
+
+    asyncio.run(main())
+
+
+def test_who_was_closed_is_gone_for_all_at_once(chroot: str, monkeypatch):
+    monkeypatch.setattr(session, "CLOSE_S", TIMEOUT_S)
+
+    async def main():
+        async with opened(chroot) as (routes,), raw(chroot) as client:
+            await routes.put_broker(node("a"))
+            await routes.close()
+            assert client.get_children("/brokers/broker-0") == []
+            assert routes._session._client.client_state == "CLOSED"
 
     asyncio.run(main())
 

@@ -7,10 +7,12 @@ from contextlib import AsyncExitStack, ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
+from kazoo.exceptions import NoAuthError
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from routing.api import RouteStoreUnavailableError
-from routing.zookeeper import ZooKeeperSettings
+from routing.zookeeper import ZooKeeperSettings, store
 from routing.zookeeper import open_routes as open_at
 from routing.zookeeper.copy import RouteCopy
 from tests.contracts.routes import ORDERS, SeveralNodesContract, put_topic, until
@@ -29,6 +31,46 @@ class TestZooKeeperRoutes(SeveralNodesContract):
     @pytest.fixture
     def open_routes(self, chroot: str):
         return lambda: open_at(chroot)
+
+
+def test_what_servers_refuse_to_tell_is_asked_for_again_and_said_once(
+    chroot: str, monkeypatch
+):
+    monkeypatch.setattr(store, "RETRY_S", 0.01)
+
+    async def main():
+        async with opened(chroot, 2) as (first, second):
+            get = first._session.get
+            asked = []
+
+            async def refuse(*arguments):
+                asked.append(arguments)
+                if len(asked) > 2:
+                    first._session.get = get
+                raise NoAuthError
+
+            for name in ("one", "two"):
+                asked.clear()
+                first._session.get = refuse
+                with capture_logs() as logs:
+                    await put_topic(second, replace(ORDERS, name=name, route={}))
+                    await until(lambda: name in first.topics)  # noqa: B023
+                    await until(lambda: len(logs) == 2)
+                assert [(one["event"], one.get("reason")) for one in logs] == [
+                    ("routes may be out of date", "NoAuthError"),
+                    ("routes are up to date again", None),
+                ]
+
+    asyncio.run(main())
+
+
+def test_a_start_makes_the_path_that_it_is_given(chroot: str):
+    async def main():
+        async with opened(f"{chroot}/of/a/cluster", 2) as (first, second):
+            await put_topic(first, ORDERS)
+            await until(lambda: second.topics == {"orders": ORDERS})
+
+    asyncio.run(main())
 
 
 def test_a_start_reads_for_as_long_as_it_takes(chroot: str, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -87,3 +88,14 @@ def test_tests_wait_no_longer_than_they_are_told():
     found: list[float] = []
     outcome = children.run(look, nothing, TIMEOUT_S, TIMEOUT_S, lambda: found)
     assert outcome.value == [TIMEOUT_S - 1, TIMEOUT_S - 1]
+
+
+def test_what_was_paused_goes_on():
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        process.send_signal(signal.SIGSTOP)
+        told = psutil.Process(process.pid)
+        while told.status() != psutil.STATUS_STOPPED:
+            time.sleep(0.01)
+        children.resume_all()
+        # It ends with what it reads.
+        process.communicate(timeout=TIMEOUT_S)

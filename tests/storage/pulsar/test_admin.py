@@ -123,6 +123,61 @@ def test_an_absent_topic_is_deleted_already() -> None:
     run({("DELETE", path): [(404, {"reason": "?"}), (412, {"reason": "busy"})]}, test)
 
 
+NAME = "persistent://public/default/%RETRY%orders"
+PARTITIONS = f"{PATH}/partitions"
+
+
+@pytest.mark.parametrize(
+    ("ask", "method", "path", "is_so_already"),
+    [
+        (
+            lambda a: a.policies("public/default"),
+            "GET",
+            "/admin/v2/namespaces/public/default",
+            404,
+        ),
+        (lambda a: a.partitions(ORDERS), "GET", PARTITIONS, 404),
+        (lambda a: a.delete(ORDERS), "DELETE", f"{PARTITIONS}?force=true", 404),
+        (lambda a: a.create_plain(NAME), "PUT", PATH, 409),
+        (lambda a: a.compact(NAME), "PUT", f"{PATH}/compaction", 409),
+        (lambda a: a.offload(NAME, 7), "PUT", f"{PATH}/offload", 409),
+    ],
+    ids=["policies", "partitions", "delete", "create", "compact", "offload"],
+)
+def test_what_is_so_already_is_fine_and_any_other_refusal_is_told(
+    ask: Callable[[Admin], Awaitable[object]],
+    method: str,
+    path: str,
+    is_so_already: int,
+) -> None:
+    async def test(admin: Admin, _: Rest) -> None:
+        assert not await ask(admin)
+        with pytest.raises(AdminRefusedError, match=rf"{method} .*: 412 no"):
+            await ask(admin)
+
+    answers = [(is_so_already, {"reason": "?"}), (412, {"reason": "no"})]
+    run({(method, path): answers}, test)
+
+
+def test_a_topic_that_may_not_be_made_or_extended_is_told() -> None:
+    async def test(admin: Admin, _: Rest) -> None:
+        with pytest.raises(AdminRefusedError, match=r"PUT .*: 412 too many"):
+            await admin.create(ORDERS, 3)
+        with pytest.raises(AdminRefusedError, match=r"POST .*: 412 too many"):
+            await admin.create(ORDERS, 3)
+
+    no = [(412, {"reason": "too many"})]
+    known = [(404, {"reason": "?"}), (200, {"partitions": 2}), (200, {"partitions": 2})]
+    run(
+        {
+            ("GET", PARTITIONS): known,
+            ("PUT", PARTITIONS): no,
+            ("POST", PARTITIONS): [*no],
+        },
+        test,
+    )
+
+
 def test_what_a_broker_failed_at_is_asked_again_for_a_while(monkeypatch) -> None:
     failed = (500, {"reason": "Not enough non-faulty bookies available"})
 

@@ -220,6 +220,7 @@ async def test_a_handshake_that_fails_leaves_nothing_behind():
         broker.answers[Connect] = lambda _, __: Refused(-1, 3, "who?")
         with pytest.raises(NotAllowedError, match=r"AuthenticationError: who\?"):
             await producer(one)
+        await until(broker.peers[0].transport.is_closing)
         broker.answers[Connect] = lambda _, __: Connected("fake", 21, 1000)
         await producer(one)
         assert len(broker.peers) == 2

@@ -150,6 +150,45 @@ def test_a_round_that_failed_is_told_of_and_the_next_one_is_not_held_back(
     asyncio.run(main())
 
 
+def test_a_look_compacts_what_has_enough_that_is_new_and_tells_what_failed(
+    counting: Pulsar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    real = Admin.compact
+
+    async def compact(admin: Admin, full_name: str) -> None:
+        asked.append(full_name)
+        if len(asked) == 1:
+            raise LogUnavailableError("a fault of this test")
+        await real(admin, full_name)
+
+    async def main() -> None:
+        async with opened(counting, "public/looks") as log:
+            partition = log.partition(TOPIC, 0)
+            monkeypatch.setattr(Admin, "compact", compact)
+
+            async def look() -> tuple[int, int, str | None]:
+                await log.compaction.look()
+                (status,) = await log.compaction.status(TOPIC)
+                return len(asked), status.clean_end, status.problem
+
+            # There is nothing yet.
+            assert await look() == (0, 0, None)
+            for key in "abcd":
+                await begin(partition, record(f"{key}=1"))
+            assert await look() == (1, 0, "a fault of this test")
+            assert await look() == (2, 4, None)
+            # Of all that is left, half has to be new.
+            for key in "abc":
+                await begin(partition, record(f"{key}=2"))
+            assert await look() == (2, 4, None)
+            await begin(partition, record("d=2"))
+            assert await look() == (3, 8, None)
+            assert await look() == (3, 8, None)
+
+    asyncio.run(main())
+
+
 def test_a_batch_of_which_some_are_left_keeps_their_offsets(counting: Pulsar) -> None:
     async def main() -> None:
         async with opened(counting, "public/batches") as log:

@@ -87,6 +87,32 @@ def test_policies_say_when_pulsar_offloads_by_itself() -> None:
     )
 
 
+def test_without_a_topic_all_partitions_of_all_namespaces_are_told_of() -> None:
+    async def test(admin: Admin, _: Rest) -> None:
+        settings = PulsarLogSettings(namespaces=("a/b",))
+        found = await Offloading(admin, settings).status(None)
+        assert [(one.topic, one.partition, one.status) for one in found] == [
+            ("a|b%carts", 11, "NOT_RUN"),
+            ("orders", 0, "SUCCESS"),
+        ]
+
+    carts = "/admin/v2/persistent/a/b/carts-partition-11"
+    first = ["persistent://public/default/orders-partition-0"]
+    # What has no partitions is no topic of ours.
+    second = ["persistent://a/b/plain", "persistent://a/b/carts-partition-11"]
+    run(
+        {
+            ("GET", "/admin/v2/persistent/public/default"): [(200, first)],
+            ("GET", "/admin/v2/persistent/a/b"): [(200, second)],
+            ("GET", f"{FIRST}/internalStats"): [(200, LEDGERS)],
+            ("GET", f"{FIRST}/offload"): [(200, {"status": "SUCCESS"})],
+            ("GET", f"{carts}/internalStats"): [(200, LEDGERS)],
+            ("GET", f"{carts}/offload"): [(200, {"status": "NOT_RUN"})],
+        },
+        test,
+    )
+
+
 def test_a_topic_that_is_not_there_is_named() -> None:
     async def test(admin: Admin, _: Rest) -> None:
         with pytest.raises(LogError, match="there is no topic orders"):

@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from storage.api import LogDamagedError, LogLimitError
+from storage.pulsar.ends import Ends
 from storage.pulsar.entry import Position
 from storage.pulsar.opening import Opening
 from storage.pulsar.pack import Pack, encode, encode_marker
@@ -132,7 +133,7 @@ def test_packs_that_are_missing_at_the_end_are_told(known: int, says: bool) -> N
     nothing: Any = None
     producer: Any = SimpleNamespace(last_sequence_id=known)
     partition: Any = SimpleNamespace(full_name="orders-partition-0")
-    opening = Opening(nothing, nothing, partition, producer, None)
+    opening = Opening(nothing, nothing, partition, producer, Ends(), None)
     marker = Pack(memoryview(encode_marker(5)), 5, 0, 0)
     with capture_logs() as logs:
         opening._look_for_losses(Found(marker, Position(1, 1), after(2, 5)))

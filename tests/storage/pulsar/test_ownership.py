@@ -15,6 +15,7 @@ import pytest
 
 from storage.api import LogUnavailableError, NoSuchPartitionError, NotReadyError
 from storage.pulsar import ownership
+from storage.pulsar.ends import Ends
 from storage.pulsar.entry import Position
 from storage.pulsar.errors import FencedError, PulsarError, TopicNotFoundError
 from storage.pulsar.following import Followed, Follower
@@ -89,17 +90,18 @@ class Rig:
             NOTHING,
             SimpleNamespace(forget=self.forgotten.append),  # type: ignore[arg-type]
             PulsarLogSettings(),
+            Ends(),
             self.taken.append,
             self.deleted.append,
         )
 
     async def open_partition(
-        self, _client: Any, _admin: Any, partition: PulsarPartition, _: Any, lost: Any
+        self, _client: Any, _admin: Any, partition: PulsarPartition, *rest: Any
     ) -> Opened:
         before = len(self.asked)
         self.asked.append(partition)
         await self.gate.wait()
-        self.losses.append(lost)
+        self.losses.append(rest[-1])
         producer: Any = Producer()
         self.producers.append(producer)
         self.meanwhile(partition, before)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from zlib import crc32
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.api import Filter
 from storage.pulsar.pack import (
+    CHECKED_FROM,
     HEADER,
+    KEY_BYTES,
+    MAGIC,
+    RECORD_BYTES,
     Pack,
     UnknownPackError,
     decode,
@@ -124,6 +130,24 @@ def test_a_marker_that_was_cut_or_changed_is_refused(
         decode(memoryview(bytes(data) + b"x"))
     data[cut] ^= 1
     with pytest.raises(UnknownPackError):
+        decode(memoryview(bytes(data)))
+
+
+def test_records_that_end_elsewhere_than_the_table_says_are_refused() -> None:
+    data = bytearray(make([([(b"ab", 0, [])], 9)]) + b"x")
+    length = len(data)
+    _, _, version, flags, _, base_offset, count, keys = HEADER.unpack_from(data)
+    HEADER.pack_into(
+        data, 0, MAGIC, 0, version, flags, length, base_offset, count, keys
+    )
+    table_end = HEADER.size + RECORD_BYTES * count + KEY_BYTES * keys
+    checksum = crc32(data[CHECKED_FROM:table_end])
+    HEADER.pack_into(
+        data, 0, MAGIC, checksum, version, flags, length, base_offset, count, keys
+    )
+    with pytest.raises(
+        UnknownPackError, match="3 bytes of records; its table ends at 2"
+    ):
         decode(memoryview(bytes(data)))
 
 

@@ -32,9 +32,13 @@ class Partition(Named):
     """A partition of one record a pack, that remembers nothing."""
 
     compacted = False
+    end_offset = SMALL + LARGE
 
     def cached_pack(self, _offset: int) -> None:
         return None
+
+    def past_gap(self, offset: int) -> int:
+        return offset
 
 
 async def never(_partition: Any) -> None:

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storage.pulsar.settings import PulsarLogSettings
+from storage.pulsar.settings import TOKEN_VARIABLE, PulsarLogSettings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_token_is_read_from_its_file_each_time_or_else_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
+    assert PulsarLogSettings().token is None
+    monkeypatch.setenv(TOKEN_VARIABLE, " set \n")
+    token = PulsarLogSettings().token
+    assert token is not None
+    assert token() == "set"
+    file = tmp_path / "token"
+    token = PulsarLogSettings(token_file=str(file)).token
+    assert token is not None
+    for text in ("first", "renewed"):
+        file.write_text(f"{text}\n", encoding="utf-8")
+        assert token() == text
 
 
 @pytest.mark.parametrize(

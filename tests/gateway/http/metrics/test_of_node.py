@@ -63,6 +63,7 @@ async def test_quotas_and_the_audit_log_are_told(tmp_path):
         'ropeway_audit_lines_left_out_total{node_id="b",kind="change"} 1',
         'ropeway_audit_lines_left_out_total{node_id="b",kind="attempt"} 0',
         'ropeway_audit_lines_unwritten_total{node_id="b"} 0',
+        'ropeway_log_misfits_total{node_id="b"} 0',
     ):
         assert f"\n{line}\n" in found
 
