@@ -12,6 +12,7 @@ import pytest
 
 import gateway
 from gateway.config import Config
+from gateway.node import spaces
 from tests.system.deployment import ROOT, RefusedError, node_of, understood
 
 pytestmark = pytest.mark.go
@@ -87,6 +88,12 @@ def test_both_nodes_serve_one_broker_from_one_pulsar_and_one_path(nodes) -> None
     assert one.pulsar == other.pulsar
     assert one.routes == other.routes
     assert {config.node for config in nodes.values()} == set(NODES)
+
+
+def test_messages_are_in_a_namespace_of_the_clusters_own(nodes) -> None:
+    comment = "rocketmq/DefaultCluster"
+    assert comment in FILE.read_text()
+    assert {"/".join(spaces.own(one)) for one in nodes.values()} == {comment}
 
 
 @pytest.mark.parametrize("name", NODES)
