@@ -88,10 +88,10 @@ class Brokers:
         key = broker.name, broker.node
         return key in self._own and key not in self._places
 
-    def give_up(self, broker: Broker) -> None:
-        """Count a node as this process' own no more."""
-        self._own.pop((broker.name, broker.node), None)
-        self._places.pop((broker.name, broker.node), None)
+    def owns(self, name: str, node: str, incarnation: str | None) -> bool:
+        """Whether this process is a node, and of an incarnation, or None: whichever."""
+        own = self._own.get((name, node))
+        return own is not None and incarnation in (None, own.incarnation)
 
     @contextmanager
     def watching(self) -> Iterator[asyncio.Event]:
@@ -162,9 +162,9 @@ class Brokers:
 
     async def remove(self, name: str, node: str, incarnation: str | None) -> None:
         """Remove a node of a broker; of one process alone, where that is given."""
-        own = self._own.get((name, node))
-        if own is not None and incarnation in (None, own.incarnation):
-            self.give_up(own)
+        if self.owns(name, node, incarnation):
+            del self._own[name, node]
+            self._places.pop((name, node), None)
         while paths := [
             path
             for path, known in await self._announced(name, node)

@@ -86,6 +86,12 @@ class Names:
                     async with asyncio.timeout(until_s - now_s):
                         await changed.wait()
 
+    async def stop(self, name: str, node: str) -> None:
+        """Have a node not announced again that is being announced now."""
+        if task := self.returning.get((name, node)):
+            task.cancel()
+            await asyncio.wait([task])
+
     def _missed(self, broker: Broker) -> None:
         """Have a node announced again that has lost its place."""
         key = broker.name, broker.node

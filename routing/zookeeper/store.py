@@ -234,6 +234,8 @@ class ZooKeeperRoutes:
         self, name: str, node: str, incarnation: str | None = None
     ) -> None:
         """Remove a node of a broker, this process or one that has ended."""
+        if self._brokers.owns(name, node, incarnation):
+            await self._names.stop(name, node)
         async with self._bounded(f"node {node} of {name} cannot be removed"):
             await self._patiently(lambda: self._brokers.remove(name, node, incarnation))
 

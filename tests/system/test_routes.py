@@ -51,7 +51,8 @@ def holder(url: str, name: str) -> Iterator[subprocess.Popen[str]]:
     ) as process:
         try:
             assert process.stdout is not None
-            assert process.stdout.readline() == "announced\n"
+            # It may say that it waits, before.
+            assert "announced\n" in iter(process.stdout.readline, "")
             yield process
         finally:
             process.kill()
@@ -131,7 +132,7 @@ def test_a_node_that_stood_still_knows_that_it_has_lost_its_place(chroot: str):
     asyncio.run(main())
 
 
-def test_a_quick_restart_takes_effect_at_once_and_the_other_has_taken_over(chroot: str):
+def test_a_quick_restart_is_announced_when_its_old_session_has_ended(chroot: str):
     async def main():
         async with opened(chroot) as (routes,):
             await routes.put_broker(node("z", "b"))

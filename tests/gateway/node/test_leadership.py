@@ -268,6 +268,7 @@ def quick_to_catch_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BEAT_S", 60.0)
 
 
+@pytest.mark.rule("node.md", "Stale sends die")
 @pytest.mark.usefixtures("quick_to_catch_up")
 @pytest.mark.parametrize("chosen", [("us",), ("them", "us")])
 @looped
@@ -311,6 +312,7 @@ async def test_a_loop_that_is_late_for_less_than_a_second_was_busy():
     await leadership.close()
 
 
+@pytest.mark.rule("routing.md", "A name is one process's")
 @looped
 async def test_another_process_of_our_name_leads_elsewhere():
     contest = Contest()

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 
 from gateway.processors import stale
 from gateway.wire.codes import RequestCode, ResponseCode
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.rule("node.md", "Stale sends die")
 @looped
 async def test_a_send_that_another_node_held_for_long_is_refused(tmp_path: Path):
     async with running(tmp_path) as (app, client):
