@@ -57,15 +57,18 @@ class LogUnavailableError(LogError):
 
 
 class NotReadyError(LogUnavailableError):
-    """A partition is not open yet; it is when `Log.ready` has returned for its topic.
+    """A partition is not open yet; it is when `Log.ready` has returned for it.
 
     Args:
         topic: The topic.
+        number: Of the partition; None where all of them are waited for.
     """
 
-    def __init__(self, topic: str) -> None:
+    def __init__(self, topic: str, number: int | None = None) -> None:
         super().__init__(f"topic {topic} is not open yet; try again")
         self.topic = topic
+        self.numbers = None if number is None else (number,)
+        """What to ask `Log.ready` for."""
 
 
 class LogBusyError(LogUnavailableError):
@@ -174,6 +177,13 @@ class Partition(Protocol):
     @property
     def end(self) -> int:
         """One past the newest record that a reader can see."""
+
+    @property
+    def last_end(self) -> int:
+        """`end`, or what is known of it while the partition is not open; for figures.
+
+        It may be some seconds old then. A node that is no writer of it does not know.
+        """
 
     @property
     def next_offset(self) -> int:
@@ -308,8 +318,15 @@ class Log(Protocol):
             NoSuchPartitionError: It was never created, or was deleted.
         """
 
-    async def ready(self, topic: str) -> None:
-        """Return when a topic's partitions are open, of those that were asked for.
+    async def ready(self, topic: str, numbers: Collection[int] | None = None) -> None:
+        """Return when partitions of a topic are open.
+
+        Over a network each takes time, and a topic may have 1,024: so whoever needs
+        one asks for that one.
+
+        Args:
+            topic: The topic.
+            numbers: Of the partitions; None for all that `partition` was asked for.
 
         Raises:
             LogUnavailableError: They cannot be opened now; the text says why.

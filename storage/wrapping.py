@@ -35,9 +35,9 @@ class WrappedLog(Generic[L]):
         """Make partitions of a topic."""
         await self.inner.create(topic, partitions, entry_format, generation)
 
-    async def ready(self, topic: str) -> None:
-        """Return when a topic's partitions are open."""
-        await self.inner.ready(topic)
+    async def ready(self, topic: str, numbers: Collection[int] | None = None) -> None:
+        """Return when partitions of a topic are open."""
+        await self.inner.ready(topic, numbers)
 
     def topics(self) -> dict[str, frozenset[int]]:
         """Every topic with the numbers of its partitions."""
@@ -79,6 +79,11 @@ class WrappedPartition:
     def end(self) -> int:
         """One past the newest record that a reader can see."""
         return self.inner.end
+
+    @property
+    def last_end(self) -> int:
+        """`end`, or what is known of it."""
+        return self.inner.last_end
 
     @property
     def next_offset(self) -> int:

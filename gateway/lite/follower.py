@@ -188,7 +188,7 @@ class Follower:
         loop = asyncio.get_running_loop()
         try:
             if queue.read_to is None:
-                await self._log.ready(queue.parent.name)
+                await self._log.ready(queue.parent.name, (queue.partition.number,))
                 await self._begin(queue)
             assert queue.read_to is not None, "it was just found"
             if queue.read_to < queue.partition.end:

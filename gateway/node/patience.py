@@ -60,7 +60,7 @@ class Patience:
         if isinstance(error, NotReadyError):
             facts["topic"] = error.topic
             try:
-                await self._log.ready(error.topic)
+                await self._log.ready(error.topic, error.numbers)
             except LogError as refusal:
                 error = refusal
             else:

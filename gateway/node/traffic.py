@@ -225,9 +225,9 @@ class Traffic:
 
 
 def _end(topic: ServedTopic) -> int | None:
-    """How many messages its queues ever had; None where they are not open yet."""
+    """How many messages its queues ever had; None where that is not known."""
     try:
-        return sum(partition.end for partition in topic.partitions)
+        return sum(partition.last_end for partition in topic.partitions)
     except LogError:
         return None
 

@@ -120,8 +120,9 @@ class Returns:
         if topic is None or group is None or queue_id >= len(topic.partitions):
             return set()
         try:
-            await self._log.ready(topic.name)
-            records = await read_scattered(topic.partitions[queue_id], list(offsets))
+            partition = topic.partitions[queue_id]
+            await self._log.ready(topic.name, (partition.number,))
+            records = await read_scattered(partition, list(offsets))
             found = [message.decode(record) for record in records.values()]
             return await self._store(group, topic, found, pop_ms, due_ms)
         except NoSuchPartitionError:

@@ -184,6 +184,8 @@ class Context(msgspec.Struct, gc=False):
     """Who sent it; None where nothing is guarded, or nobody knows in a dry run."""
     envelope: Envelope | None = None
     """The request, to be judged again while it waits; None where nothing is guarded."""
+    opened: str | None = None
+    """The topic of which it has waited for a queue."""
 
     def slices(self) -> Slices:
         """What work that takes long is done in."""

@@ -3,7 +3,7 @@
 Most requests are for a broker, and only the node that leads it works on them; what
 comes to another node is sent on to that one, once. Reads of messages are answered by
 every node that follows the broker's topics; what it cannot answer it sends on as well.
-Where a topic is not open yet, the request waits until it is.
+Where a queue is not open yet, the request waits until it is.
 """
 
 from __future__ import annotations
@@ -305,12 +305,18 @@ async def _wait(
 async def _work_when_ready(
     context: Context, missing: NotReadyError | NotCompiledError, envelope: Envelope
 ) -> None:
-    """Work on a request once its topic is open, or its expression compiled."""
+    """Work on a request once its queue is open, or its expression compiled."""
     if isinstance(missing, NotCompiledError):
         await compile_later(missing.text)
     else:
+        # Most need one queue; who has needed two may need them all.
+        again = context.opened == missing.topic
+        context.opened = missing.topic
+        opening = context.node.log.ready(
+            missing.topic, None if again else missing.numbers
+        )
         try:
-            await asyncio.wait_for(context.node.log.ready(missing.topic), _OPEN_S)
+            await asyncio.wait_for(opening, _OPEN_S)
         except TimeoutError:
             raise missing from None
         context.as_slave = False

@@ -172,8 +172,8 @@ async def _store(
             stored.set_result((offset, error))
 
     try:
-        await node.log.ready(topic.name)
         partition = topic.partitions[queue_id]
+        await node.log.ready(topic.name, (partition.number,))
         store_ms = now_ms()
         record = storing.make_record(
             topic,

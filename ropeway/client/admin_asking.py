@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING
 
 from gateway.wire import bodies
 from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.admin import (
+    CreateGroup,
+    CreateTopic,
+    DeleteGroup,
+    DeleteTopic,
+)
 from gateway.wire.commands.namesrv import GetBrokerClusterInfo
 from ropeway.client.base import Client
 from ropeway.client.config import ClientConfig
@@ -24,6 +30,12 @@ if TYPE_CHECKING:
     from ropeway.client.connection import Response
     from ropeway.client.connections import Connections
     from ropeway.client.routes import Route
+
+MAKING_TIMEOUT_S = 60.0
+"""For requests that make or delete: a topic may have 1,024 queues, and Pulsar makes and
+deletes each of them."""
+
+_MAKING = (CreateTopic, DeleteTopic, CreateGroup, DeleteGroup)
 
 
 class AskingClient(Client):
@@ -73,7 +85,8 @@ class AskingClient(Client):
             address: Which one, as `host:port`.
             header: The request.
             body: Its body.
-            timeout_s: The longest to wait, if not as long as the configuration says.
+            timeout_s: The longest to wait; by default as long as the configuration
+                says, and `MAKING_TIMEOUT_S` for what makes or deletes.
             expect: Response codes that are no error to the caller.
 
         Raises:
@@ -81,6 +94,8 @@ class AskingClient(Client):
             RemotingError: It cannot be reached.
         """
         self._instance.ensure_started()
+        if timeout_s is None and isinstance(header, _MAKING):
+            timeout_s = max(MAKING_TIMEOUT_S, self._instance.config.request_timeout_s)
         return await self._instance.connections.request(
             address, header, body, timeout_s=timeout_s, expect=expect
         )

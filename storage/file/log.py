@@ -199,8 +199,9 @@ class FileLog:
         except KeyError:
             return self._open_partition(topic, number)
 
-    async def ready(self, topic: str) -> None:
+    async def ready(self, topic: str, numbers: Collection[int] | None = None) -> None:
         """Nothing to wait for; see `storage.api`."""
+        del numbers
         if topic not in self._catalog.topics:
             raise NoSuchPartitionError(f"no topic {topic}")
 

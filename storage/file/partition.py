@@ -97,6 +97,11 @@ class FilePartition:
             at += 1
         return None
 
+    @property
+    def last_end(self) -> int:
+        """`end`: it is always open."""
+        return self.end
+
     def append(self, records: Sequence[RecordParts], store_ms: int, done: Done) -> None:
         """Store records after all earlier ones; see `storage.api`."""
         writer = self._writer

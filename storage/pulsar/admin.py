@@ -27,6 +27,9 @@ TIMEOUT_S = 30.0
 
 _REDIRECTS = 5
 """From a broker to the one that has the topic; Pulsar sends us on with 307 alone."""
+_NOT_OWNED = "Failed to find ownership"
+"""With the status 412: the topic moves between brokers, and has none at the moment.
+Source: PersistentTopicsBase.java and PulsarWebResource.java, Pulsar 4.0.8."""
 _RETRY_FOR_S = 10.0
 _RETRY_EVERY_S = 0.5
 """While a broker cannot, as when its bookies have just come back."""
@@ -47,6 +50,10 @@ class AdminRefusedError(LogUnavailableError):
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
         self.status = status
+        self.passes = status >= HTTPStatus.INTERNAL_SERVER_ERROR or (
+            status == HTTPStatus.PRECONDITION_FAILED and _NOT_OWNED in text
+        )
+        """Whether asking again soon may work."""
 
 
 class StoredLedger(NamedTuple):
@@ -286,7 +293,7 @@ class Admin:
             try:
                 return await self._call_once(method, path, body)
             except AdminRefusedError as error:
-                if error.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+                if not error.passes:
                     raise
                 if time.monotonic() >= until_s:
                     raise

@@ -11,7 +11,9 @@ retention takes that, long after.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import structlog
@@ -41,6 +43,9 @@ FURTHEST_COMMIT = LAST_OFFSET // 2
 """No queue gets so far: a client that commits more is wrong, and offsets that went on
 there would soon have no room."""
 
+MOVED_LATELY_S = 600.0
+"""A partition whose end has not moved for so long is not in use."""
+
 _log = structlog.get_logger()
 
 
@@ -51,7 +56,12 @@ group that did; None where there is none."""
 
 def key_of(name: PulsarName, number: int) -> str:
     """The key of a partition's end."""
-    return f"{PREFIX}{name.path}/{number}"
+    return f"{_prefix(name)}{number}"
+
+
+@lru_cache(maxsize=1024)
+def _prefix(name: PulsarName) -> str:
+    return f"{PREFIX}{name.path}/"
 
 
 class Ends:
@@ -63,6 +73,8 @@ class Ends:
     def __init__(self) -> None:
         self.misfits = 0
         """How often an end did not fit what is known of it."""
+        self._moved_s: dict[str, float] = {}
+        """When ends that another node noted have moved last."""
         self._state: State | None = None
         self._furthest: Furthest = _nobody
         self._elsewhere: Elsewhere | None = None
@@ -86,6 +98,7 @@ class Ends:
         """
         self._state = state
         self._elsewhere = elsewhere
+        state.watch(PREFIX, self._changed)
         self._task = asyncio.ensure_future(self._run(partitions, every_s))
 
     def compare_with(self, furthest: Furthest) -> None:
@@ -149,6 +162,31 @@ class Ends:
             )
         return at_least
 
+    def is_used(self, partition: PulsarPartition) -> bool:
+        """Whether a partition is read here, or has grown while another node led.
+
+        One whose end nobody has noted yet may be in use, too.
+        """
+        if partition.watchers or partition.was_read:
+            return True
+        key = key_of(partition.name, partition.number)
+        if self._noted(key) is None:
+            return True
+        moved_s = self._moved_s.get(key)
+        return moved_s is not None and time.monotonic() - moved_s < MOVED_LATELY_S
+
+    def noted(self, partition: PulsarPartition) -> int | None:
+        """The end of a partition that is not open; None where this node follows."""
+        if self._state is None or not self._state.leading:
+            return None
+        return self._noted(key_of(partition.name, partition.number)) or 0
+
+    def _changed(self, key: str, value: str | None) -> None:
+        if value is None:
+            self._moved_s.pop(key, None)
+        else:
+            self._moved_s[key] = time.monotonic()
+
     def note(self, partition: PulsarPartition) -> None:
         """Put a partition's end into the state, if this node leads and it has moved."""
         end, state = partition.end_offset, self._state
@@ -156,7 +194,7 @@ class Ends:
             return
         partition.noted_end = end
         key = key_of(partition.name, partition.number)
-        if (self._noted(key) or 0) != end:
+        if self._noted(key) != end:
             state.put(key, str(end))
 
     def forget(self, name: PulsarName) -> None:

@@ -168,13 +168,7 @@ class PulsarLog:
     async def open_state(self, broker: str, node: str, deposed: Deposed) -> PulsarState:
         """Open what the nodes of a broker share, beside the topics without a tenant.
 
-        Args:
-            broker: The broker's name.
-            node: Who we are, among its nodes.
-            deposed: Called when another node has taken the lead from this one.
-
-        Raises:
-            LogUnavailableError: Pulsar does not answer, or refuses.
+        For arguments and errors see `storage.pulsar.state.open_state`.
         """
         space = self._catalog.spaces[0]
         topic = state_topic(space, broker)
@@ -224,6 +218,7 @@ class PulsarLog:
             self._times,
             self._settings.positions,
             self._converter if topic in self._shared else None,
+            self._ends.noted,
         )
         partition.compacted = topic in self.compaction.topics
         self._partitions.setdefault(topic, {})[number] = partition
@@ -233,20 +228,23 @@ class PulsarLog:
         topic = self._catalog.names.canonical(topic)
         return list(self._partitions.get(topic, {}).values())
 
-    async def ready(self, topic: str) -> None:
-        """Return when a topic's partitions are open; see `storage.api`."""
+    async def ready(self, topic: str, numbers: Collection[int] | None = None) -> None:
+        """Return when partitions of a topic are open; see `storage.api`."""
         self._refuse_when_closed()
         if self._catalog.names.canonical(topic) not in self._catalog.topics:
             raise NoSuchPartitionError(f"no topic {topic}")
-        await self._ownership.open(self._partitions_of(topic))
+        known = self._partitions_of(topic)
+        await self._ownership.open(
+            one for one in known if numbers is None or one.number in numbers
+        )
 
     def open_early(self) -> None:
-        """Begin to open all partitions that were asked for; `ready` overtakes.
+        """Begin to open the partitions that are in use; `ready` overtakes.
 
         For a node that begins to lead: what it opens now, nobody waits for later.
         """
         self._refuse_when_closed()
-        self._ownership.open_early(self._every())
+        self._ownership.open_early(filter(self._ends.is_used, self._every()))
 
     async def follow(self) -> None:
         """Own no partitions from now on; `ready` opens them for reading alone.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -99,9 +100,7 @@ class Ownership:
                     opening = asyncio.ensure_future(self._open(partition))
                     self._openings[partition] = opening
                     # Not its own doing, for it may be cancelled before it begins.
-                    opening.add_done_callback(
-                        lambda _, opened=partition: self._openings.pop(opened)  # type: ignore[misc]
-                    )
+                    opening.add_done_callback(partial(self._opened, partition))
                 openings.append(opening)
         if openings:
             await asyncio.wait(openings)
@@ -111,6 +110,13 @@ class Ownership:
             error = opening.exception()
             if error is not None:
                 raise error
+
+    def _opened(self, partition: PulsarPartition, opening: asyncio.Task[None]) -> None:
+        del self._openings[partition]
+        if not opening.cancelled():
+            # Who waits for many is told of one, and who gave up waiting of none; what
+            # failed is in the log.
+            opening.exception()
 
     def open_early(self, partitions: Iterable[PulsarPartition]) -> None:
         """Open partitions before they are asked for, a few at a time."""

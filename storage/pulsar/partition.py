@@ -41,10 +41,12 @@ class PulsarPartition:
         positions: How many places of packs to know.
         converter: Between records and messages of native clients, where those write
             to it, too.
+        noted: Tells the end that the broker's state has, where this node leads.
     """
 
     __slots__ = (
         "_cached",
+        "_noted",
         "_readers",
         "_tail",
         "_times",
@@ -77,7 +79,9 @@ class PulsarPartition:
         times: Times,
         positions: int,
         converter: Converter | None = None,
+        noted: Callable[[PulsarPartition], int | None] = lambda _: None,
     ) -> None:
+        self._noted = noted
         self.topic = topic
         self.number = number
         self.name = name
@@ -119,6 +123,16 @@ class PulsarPartition:
         """One past the newest record that a reader can see."""
         if self.appender is None:
             self._refuse()
+        return self.end_offset
+
+    @property
+    def last_end(self) -> int:
+        """`end`, or what the broker's state says; see `storage.api`."""
+        if self.appender is None:
+            noted = None if self.closed or self.gone else self._noted(self)
+            if noted is None:
+                self._refuse()
+            return max(noted, self.end_offset)
         return self.end_offset
 
     @property
@@ -276,4 +290,4 @@ class PulsarPartition:
             raise NoSuchPartitionError(
                 f"partition {self.number} of topic {self.topic} was deleted"
             )
-        raise NotReadyError(self.topic)
+        raise NotReadyError(self.topic, self.number)

@@ -38,7 +38,7 @@ async def _write_progress(page: Page, node: Node) -> None:
             try:
                 _write_lag(page, node, group, topic)
             except LogError:
-                # Not open yet; nobody knows.
+                # Another node leads, and knows.
                 continue
             looked_at += len(topic.partitions)
             if looked_at >= QUEUES_AT_ONCE:
@@ -52,7 +52,7 @@ def _write_lag(page: Page, node: Node, group: str, topic: ServedTopic) -> None:
     in_flight = 0
     for queue_id in range(topic.setup.read_queue_nums):
         offset = done.get(queue_id, 0)
-        lags.append(max(topic.partitions[queue_id].end - offset, 0))
+        lags.append(max(topic.partitions[queue_id].last_end - offset, 0))
         given = node.pulled.get(group, topic.name, queue_id)
         in_flight += max(given - offset, 0)
     name = topic.name

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gateway.http.metrics.text import escape
 from gateway.node import names
-from storage.api import LogError
+from storage.api import LogError, NotReadyError
 
 if TYPE_CHECKING:
     from gateway.http.metrics.text import Page
@@ -18,7 +19,7 @@ QUEUES_AT_ONCE = 2000
 
 
 async def write(page: Page, node: Node) -> None:
-    """Add them to a page; topics that are not open yet are left out."""
+    """Add them to a page; topics that another node leads may be left out."""
     stored = page.lines("rocketmq_messages_in_total")
     firsts = page.lines("ropeway_queue_first_offset")
     ends = page.lines("ropeway_queue_end_offset")
@@ -27,16 +28,18 @@ async def write(page: Page, node: Node) -> None:
     looked_at = 0
     for topic in topics:
         labels = f'{{{page.common},topic="{escape(topic.name)}",'
-        before, total = len(ends), 0
+        before, begun, total = len(ends), len(firsts), 0
         try:
             for queue_id, partition in enumerate(topic.partitions):
-                first, end = partition.first, partition.end
+                end = partition.last_end
                 queue = f'{labels}queue_id="{queue_id}"}}'
-                firsts.append(f"ropeway_queue_first_offset{queue} {first}")
+                with suppress(NotReadyError):
+                    first = partition.first
+                    firsts.append(f"ropeway_queue_first_offset{queue} {first}")
                 ends.append(f"ropeway_queue_end_offset{queue} {end}")
                 total += end
         except LogError:
-            del firsts[before:], ends[before:]
+            del firsts[begun:], ends[before:]
             continue
         system = "true" if names.is_system_topic(topic.name) else "false"
         stored.append(

@@ -108,22 +108,22 @@ class Delivery:
         await self._store(due, range(len(due)), outcomes, later, from_timer)
         if not later and not any(outcomes):
             return outcomes
-        again = [
-            number
+        again = {
+            number: outcome
             for number, outcome in enumerate(outcomes)
             if isinstance(outcome, NotReadyError)
-        ]
+        }
         if again:
-            shut = {due[number][_TOPIC] for number in again}
-            await asyncio.gather(*map(self._open, shut))
+            shut = {(one.topic, one.numbers) for one in again.values()}
+            await asyncio.gather(*(self._open(*one) for one in shut))
             await self._store(due, again, outcomes, later, from_timer)
         await self._put_off(due, outcomes, later)
         return outcomes
 
-    async def _open(self, topic: str) -> None:
+    async def _open(self, topic: str, numbers: tuple[int] | None) -> None:
         try:
             async with asyncio.timeout(_OPEN_S):
-                await self._log.ready(topic)
+                await self._log.ready(topic, numbers)
         except (TimeoutError, LogError) as error:
             log.warning("topic of due messages is not open", topic=topic, reason=error)
 

@@ -15,11 +15,11 @@ class Opening:
     """A log that opens topics, or refuses to."""
 
     def __init__(self, refusal: LogError | None = None) -> None:
-        self.opened: list[str] = []
+        self.opened: list[tuple[str, tuple[int] | None]] = []
         self._refusal = refusal
 
-    async def ready(self, topic: str) -> None:
-        self.opened.append(topic)
+    async def ready(self, topic: str, numbers: tuple[int] | None) -> None:
+        self.opened.append((topic, numbers))
         if self._refusal is not None:
             raise self._refusal
 
@@ -58,10 +58,11 @@ def test_work_that_fails_is_done_again_after_a_pause_and_it_is_said():
 
 
 def test_where_a_topic_was_not_open_it_goes_on_as_soon_as_it_is():
-    work, opening = Work(NotReadyError("orders")), Opening()
+    work = Work(NotReadyError("orders"), NotReadyError("orders", 7))
+    opening = Opening()
     assert insist(work, opening) == ([], [])
-    assert opening.opened == ["orders"]
-    assert work.tries == 2
+    assert opening.opened == [("orders", None), ("orders", (7,))]
+    assert work.tries == 3
 
 
 def test_a_topic_that_cannot_be_opened_is_named():

@@ -39,6 +39,10 @@ class Topic:
             raise NotReadyError(self.name)
         return self._end
 
+    @property
+    def last_end(self) -> int:
+        return self.end
+
     @end.setter
     def end(self, end: int | None) -> None:
         self._end = end

@@ -140,9 +140,11 @@ class Log:
         self._outcome = outcome
         self._hangs = hangs
         self.is_open = False
+        self.asked: list[tuple[int] | None] = []
 
-    async def ready(self, topic: str) -> None:
+    async def ready(self, topic: str, numbers: tuple[int] | None) -> None:
         assert topic == "t"
+        self.asked.append(numbers)
         await asyncio.sleep(0)
         if self._hangs:
             await asyncio.Event().wait()
@@ -179,6 +181,25 @@ async def test_a_request_whose_topic_is_shut_waits_until_it_is_open(
     dispatch.dispatch(node, peer, Envelope(CODE, ext_fields=FIELDS), b"")
     await until(lambda: all(one.done() for one in node.tasks))
     assert peer.codes == [code]
+
+
+@looped
+async def test_a_request_waits_for_its_queue_and_for_all_if_it_needs_more(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """A topic may have 1,024 queues, and each takes tens of milliseconds."""
+    node, peer = Node(), Peer()
+    node.log = Log(None, hangs=False)
+    shut = [5, 7]
+
+    def process(*_):
+        return raising(NotReadyError("t", shut.pop(0))) if shut else Offset(offset=1)
+
+    monkeypatch.setitem(dispatch.PROCESSORS, CODE, process)
+    dispatch.dispatch(node, peer, Envelope(CODE, ext_fields=FIELDS), b"")
+    await until(lambda: all(one.done() for one in node.tasks))
+    assert peer.codes == [ResponseCode.SUCCESS]
+    assert node.log.asked == [(5,), None]
 
 
 @looped

@@ -126,7 +126,7 @@ async def test_a_send_to_a_topic_that_is_shut_waits_until_it_is_open(
         shut = Refusing(true, NotReadyError(topic.name), later=False)
         topic.partitions[0] = shut
 
-        async def ready(name: str) -> None:
+        async def ready(name: str, _: object) -> None:
             if name == topic.name:
                 topic.partitions[0] = true
 

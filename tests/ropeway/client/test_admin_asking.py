@@ -1,12 +1,23 @@
 """Asking brokers and name servers on an administrator's behalf."""
 
+import asyncio
+
 import pytest
 
+from gateway.wire.codes import RESPONSE_FLAG, ResponseCode
+from gateway.wire.commands.admin import (
+    CreateGroup,
+    CreateTopic,
+    DeleteGroup,
+    DeleteTopic,
+)
 from gateway.wire.commands.namesrv import GetAllTopicList
 from gateway.wire.commands.offsets import GetMaxOffset, Offset
-from ropeway.client import Admin, ConnectionFailedError
-from ropeway.client.errors import AdminError
-from tests.ropeway.client.scenario import PATIENT, scenario, send_all
+from gateway.wire.header import row_of
+from ropeway.client import Admin, ClientConfig, ConnectionFailedError
+from ropeway.client.errors import AdminError, RequestTimeoutError
+from tests.ropeway.client.fake_server import FakeServer
+from tests.ropeway.client.scenario import PATIENT, scenario, send_all, until
 
 
 @scenario
@@ -35,6 +46,33 @@ async def test_a_broker_that_is_not_there_is_an_error_that_names_those_that_are(
     async with Admin(ropeway_gateway.name_server, config=PATIENT) as admin:
         with pytest.raises(AdminError, match=r"no broker b9; there are broker-0$"):
             await admin.ask_broker("b9", GetAllTopicList())
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        CreateTopic("t", "TBW102", 1024, 1024, 6),
+        DeleteTopic("t"),
+        CreateGroup(),
+        DeleteGroup("g"),
+    ],
+    ids=lambda header: type(header).__name__,
+)
+@scenario
+async def test_what_makes_or_deletes_is_waited_for_longer_than_what_asks(header):
+    """It was done a moment after the command had said that it failed."""
+    config = ClientConfig(connect_timeout_s=60, request_timeout_s=0.1)
+    async with FakeServer() as server, Admin(server.address, config=config) as admin:
+        silent = {row_of(type(one)).code for one in (header, GetAllTopicList())}
+        server.behaviours |= dict.fromkeys(silent, lambda _: None)
+        making = asyncio.ensure_future(admin.ask(server.address, header))
+        await until(lambda: server.asked(row_of(type(header)).code))
+        with pytest.raises(RequestTimeoutError):
+            await admin.ask(server.address, GetAllTopicList())
+        assert not making.done()
+        # To the connection's first request.
+        server.push(ResponseCode.SUCCESS, 1, RESPONSE_FLAG)
+        assert (await making).code == ResponseCode.SUCCESS
 
 
 @scenario

@@ -23,6 +23,7 @@ from tests.contracts.log import (
     record,
     texts,
 )
+from tests.contracts.state import ignore
 from tests.storage.pulsar.logs import log_of, settings_for, until
 from tests.system.pulsar import Pulsar
 
@@ -227,6 +228,8 @@ def test_a_release_ends_openings_so_that_the_next_leader_is_not_fenced(
         async with log_of(settings_for(pulsar, pulsar_namespace)) as log:
             await log.create("orders", [19])
             partitions = [log.partition("orders", number) for number in range(20)]
+            for one in partitions:
+                one.watch(lambda: None)
             log.open_early()
             for turns in range(4):
                 opening = asyncio.ensure_future(log.ready("orders"))
@@ -350,5 +353,45 @@ def test_deleting_takes_partitions_that_nobody_opened(
             await log.delete("orders")
             await log.delete("never made")
             assert pulsar.admin("GET", f"persistent/{pulsar_namespace}") == []
+
+    asyncio.run(main())
+
+
+def test_partitions_open_by_use_and_early_where_they_are_in_use(
+    pulsar: Pulsar, pulsar_namespace: str
+) -> None:
+    settings = settings_for(pulsar, pulsar_namespace)
+
+    async def main() -> None:
+        async with log_of(settings) as log, log_of(settings) as standby:
+            await log.create("orders", range(4))
+            partitions = [log.partition("orders", number) for number in range(4)]
+            await log.ready("orders", (2,))
+            assert [one.appender is not None for one in partitions] == [
+                *(False, False, True, False)
+            ]
+            await log.release()
+            state = await log.open_state("b", "one", ignore)
+            await state.take_over()
+            # Of none it is known where it ends.
+            log.open_early()
+            await until(lambda: all(one.appender for one in partitions))
+            await state.flush()
+            await standby.follow()
+            await standby.create("orders", range(4))
+            theirs = [standby.partition("orders", number) for number in range(4)]
+            their_state = await standby.open_state("b", "two", ignore)
+            await begin(partitions[2], record("a"))
+            await until(lambda: "1" in dict(their_state.items("end/")).values())
+            # One has grown, one is waited for, and nobody knows of the others.
+            theirs[1].watch(lambda: None)
+            await log.release()
+            await standby.lead()
+            standby.open_early()
+            await until(lambda: all(one.appender for one in theirs[1:3]))
+            assert [one.appender for one in (theirs[0], theirs[3])] == [None, None]
+            assert await read_all(theirs[2]) == ["a"]
+            await their_state.close()
+            await state.close()
 
     asyncio.run(main())

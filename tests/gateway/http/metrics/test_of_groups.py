@@ -60,7 +60,7 @@ async def test_groups_of_the_system_and_topics_that_are_not_open_are_left_out(
 
         class NotOpen:
             @property
-            def end(self):
+            def last_end(self):
                 raise NotReadyError("orders")
 
         app.node.topics.get("orders").partitions[0] = NotOpen()

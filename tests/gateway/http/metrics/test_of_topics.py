@@ -25,6 +25,29 @@ async def test_queues_and_topics_tell_what_they_hold(tmp_path):
 
 
 @looped
+async def test_a_queue_that_is_not_open_counts_by_what_is_known_of_it(tmp_path):
+    async with running(tmp_path) as (app, client):
+        await send(client, "orders", 1)
+
+        class NotOpen:
+            last_end = 7
+
+            @property
+            def first(self):
+                raise NotReadyError("orders", 2)
+
+        app.node.topics.get("orders").partitions[2] = NotOpen()
+        page = Page({"node_id": "b"})
+        await of_topics.write(page, app.node)
+        found = page.text().decode()
+        queue = '{node_id="b",topic="orders",queue_id="2"}'
+        assert f"ropeway_queue_end_offset{queue} 7" in found
+        assert f"ropeway_queue_first_offset{queue}" not in found
+        of_topic = '{node_id="b",topic="orders",is_system="false"}'
+        assert f"rocketmq_messages_in_total{of_topic} 8" in found
+
+
+@looped
 async def test_a_topic_that_is_not_open_yet_is_left_out_whole(tmp_path):
     async with running(tmp_path) as (app, client):
         await send(client, "orders", 1)
@@ -33,7 +56,7 @@ async def test_a_topic_that_is_not_open_yet_is_left_out_whole(tmp_path):
             first = 0
 
             @property
-            def end(self):
+            def last_end(self):
                 raise NotReadyError("orders")
 
         partitions = app.node.topics.get("orders").partitions

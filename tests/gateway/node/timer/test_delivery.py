@@ -68,7 +68,7 @@ async def test_a_topic_is_opened_or_its_messages_are_put_off(
         partitions = rig.topics.get("orders").partitions
         partitions[0] = shut = NotOpen(partitions[0], "orders")
 
-        async def ready(_: str) -> None:
+        async def ready(*_: object) -> None:
             await asyncio.sleep(0)
             if not opens:
                 raise LogUnavailableError("no")
@@ -90,7 +90,7 @@ async def test_what_is_too_long_to_be_put_off_stays_where_it_is(
         partitions = rig.topics.get("orders").partitions
         partitions[0] = shut = NotOpen(partitions[0], "orders")
 
-        async def ready(_: str) -> None:
+        async def ready(*_: object) -> None:
             raise LogUnavailableError("no")
 
         monkeypatch.setattr(rig.log, "ready", ready)

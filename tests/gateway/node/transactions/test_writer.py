@@ -155,7 +155,7 @@ async def test_topics_that_are_shut_are_opened_for_what_is_to_be_written(
 
         partitions[0] = Shut(true)
 
-        async def ready(topic: str) -> None:
+        async def ready(topic: str, _: object = None) -> None:
             if topic == ENDS:
                 partitions[0] = true
 
