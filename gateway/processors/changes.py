@@ -67,8 +67,10 @@ def topic_state(node: Node, name: str) -> dict[str, Any] | None:
     if topic is None:
         return None
     state = _set_up(topic)
-    # Which partitions those are says nothing to people.
+    # Which partitions those are says nothing to people, nor what is not done yet.
     state["route"] = {broker: len(queues) for broker, queues in topic.route.items()}
+    for inner in ("generations", "deletions"):
+        state.pop(inner, None)
     return state
 
 
@@ -208,6 +210,9 @@ CHANGES: dict[int, Look] = {
     Code.DELETE_TOPIC_IN_BROKER: lambda request, context: {
         f"Topic:{request.topic}": topic_state(context.node, request.topic)
     },
+    Code.DELETE_TOPIC_IN_NAMESRV: lambda request, context: {
+        f"Topic:{request.topic}": topic_state(context.node, request.topic)
+    },
     Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: _group_of,
     Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: _groups_of,
     Code.DELETE_SUBSCRIPTIONGROUP: lambda request, context: {
@@ -294,7 +299,6 @@ NOT_CHANGES = frozenset(
         Code.CLEAN_EXPIRED_CONSUMEQUEUE,
         Code.CLEAN_UNUSED_TOPIC,
         Code.DELETE_EXPIRED_COMMITLOG,
-        Code.DELETE_TOPIC_IN_NAMESRV,
         # Requests of clients are in them, and those are looked at by themselves.
         Code.ROPEWAY_FORWARD,
         Code.ROPEWAY_RELAY,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import signal
 import sys
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
@@ -265,6 +266,8 @@ async def test_a_broker_that_is_killed_while_it_deletes_goes_on_with_it_when_it_
                 assert answer.code == 0
             with pytest.raises((RemotingError, TimeoutError)):
                 await admin.delete_topic("orders")
+        ended = await asyncio.to_thread(doomed._process._process.wait, PATIENCE_S)
+        assert ended == -signal.SIGKILL
         doomed.kill()
         doomed._python = [sys.executable]
         await asyncio.to_thread(doomed.start)
