@@ -127,9 +127,12 @@ async def test_a_second_cluster_of_the_same_name_does_not_stop_the_first(
         wrong = refused(tmp_path / "second", *second, "--adopt", "0123")
         assert wrong == (code, said)
     # Now the first runs no more.
-    with running(tmp_path / "second", *second, "--adopt", ours):
+    with running(tmp_path / "second", *second, "--adopt", ours) as node:
         ((theirs, _),) = owners(pulsar, space).items()
         assert theirs != ours
+        # A topic that is made again is the one that was.
+        await place_order(node, b"three")
+        assert await bodies(node) == [b"one", b"two", b"three"]
     code, said = refused(tmp_path / "first", *first)
     assert (code, theirs in said) == (FOREIGN, True)
     assert policies(pulsar, "public/default") == public
