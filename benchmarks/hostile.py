@@ -57,7 +57,7 @@ _MIB = 1 << 20
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 HEADINGS = [
     *("attack", "by", "waits, CPU ms", "its 99th of 100", "by the clock, ms"),
-    *("refused", "MiB more", "over after s", "at rest after s", ""),
+    *("refused", "why", "MiB more", "over after s", "at rest after s", ""),
 ]
 
 
@@ -90,6 +90,8 @@ class Found(NamedTuple):
     """The longest send, by the clock."""
     refused: int
     """Sends of the bystander that were not accepted."""
+    why: str
+    """What the first of them was told."""
     more_mib: float
     """The most memory during the attack and until it was over, above the start."""
     over_s: float
@@ -114,6 +116,7 @@ class Found(NamedTuple):
             f"{self.cpu_ms[int(len(self.cpu_ms) * 0.99) - 1]:,.0f}",
             f"{self.clock_ms:,.0f}",
             f"{self.refused} of {len(self.cpu_ms)}",
+            self.why,
             f"{self.more_mib:,.0f}",
             f"{self.over_s:.1f}",
             f"{self.rest_s:.1f}",
@@ -233,13 +236,14 @@ class Bystander:
         self.cpu_ms: list[float] = []
         self.clock_ms = 0.0
         self.refused = 0
+        self.why = ""
         give_up = time.monotonic() + START_S
         for _ in range(20):
             while not self.send():
                 if time.monotonic() > give_up:
                     raise SystemExit("no send is accepted before the attack")
         self.cpu_ms.clear()
-        self.clock_ms, self.refused = 0.0, 0
+        self.clock_ms, self.refused, self.why = 0.0, 0, ""
 
     def send(self) -> bool:
         """Send once; whether it was accepted."""
@@ -248,15 +252,18 @@ class Bystander:
             if len(self.cpu_ms) % 10 == 9:
                 self._connection.close()
                 self._connection = requests.connect(self._server.port)
-            code = requests.ask(self._connection, self._frame)
-        except OSError:
-            code = int(ResponseCode.SYSTEM_ERROR)
+            answer = requests.answer_to(self._connection, self._frame)
+            code, why = answer.code, answer.remark or ""
+        except OSError as error:
+            code, why = int(ResponseCode.SYSTEM_ERROR), str(error)
             self._connection.close()
             with suppress(OSError):
                 self._connection = requests.connect(self._server.port)
         self.cpu_ms.append((self._server.cpu_s() - before_s) * 1000)
         self.clock_ms = max(self.clock_ms, (time.monotonic() - began) * 1000)
         self.refused += bool(code)
+        if code and not self.why:
+            self.why = why
         return not code
 
     def send_until(self, end: float) -> None:
@@ -301,7 +308,7 @@ def measure(attack: Attack, by: str, seconds: float, directory: Path) -> Found:
             attacker.send_signal(signal.SIGKILL)
             attacker.wait()
             during_ms = sorted(bystander.cpu_ms)
-            refused = bystander.refused
+            refused, why = bystander.refused, bystander.why
             over_s, rest_s = bystander.over_s()
         bystander.close()
         return Found(
@@ -310,6 +317,7 @@ def measure(attack: Attack, by: str, seconds: float, directory: Path) -> Found:
             during_ms,
             bystander.clock_ms,
             refused,
+            why,
             memory.more_mib(),
             over_s,
             rest_s,

@@ -33,10 +33,11 @@ def connect(port: int) -> socket.socket:
 
 def ask(connection: socket.socket, request: bytes) -> int:
     """Send a frame and read its answer; returns the answer's code."""
-    return _ask(connection, request).code
+    return answer_to(connection, request).code
 
 
-def _ask(connection: socket.socket, request: bytes) -> Envelope:
+def answer_to(connection: socket.socket, request: bytes) -> Envelope:
+    """Send a frame and read the envelope of its answer."""
     connection.sendall(request)
     while True:
         length, mark = PREFIX.unpack(_read(connection, PREFIX.size))
@@ -85,7 +86,7 @@ def end_offset(port: int, topic: str, queue_id: int) -> int:
     fields = {"topic": topic, "queueId": str(queue_id)}
     request = encode_frame(RequestCode.GET_MAX_OFFSET, 1, fields=fields)
     with connect(port) as connection:
-        envelope = _ask(connection, request)
+        envelope = answer_to(connection, request)
         if envelope.code:
             raise RuntimeError(f"end of {topic} {queue_id}: code {envelope.code}")
     return int(decode_fields(envelope.ext_fields)["offset"])

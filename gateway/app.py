@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import secrets
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Self
 
@@ -20,7 +22,7 @@ from gateway.node.native import Native
 from gateway.pipes import ALPN
 from gateway.server import Server
 from gateway.tls import Certificates
-from routing.api import Broker, RouteError
+from routing.api import Broker, NameTakenError, RouteError
 from storage.api import LogUnavailableError
 
 if TYPE_CHECKING:
@@ -43,6 +45,9 @@ class App:
         self._config = config
         self.node_name = backends.node_name(config)
         """Which of its broker's nodes this is."""
+        self.incarnation = secrets.token_hex(8)
+        """Which of all processes that ever have that name."""
+        self._name_lost: asyncio.Future[str]
         self._stack = AsyncExitStack()
         self.server: Server
         self.node: Node
@@ -78,6 +83,25 @@ class App:
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until told to stop.
+
+        Raises:
+            NameTakenError: Another process has this node's name for good.
+        """
+        stopped = asyncio.ensure_future(stop.wait())
+        self._name_lost.add_done_callback(lambda _: stopped.cancel())
+        try:
+            await asyncio.wait([stopped])
+        finally:
+            stopped.cancel()
+        if not stop.is_set():
+            raise NameTakenError(self._name_lost.result())
+
+    def _lose_name(self, reason: str) -> None:
+        if not self._name_lost.done():
+            self._name_lost.set_result(reason)
+
     async def _open(self, stack: AsyncExitStack) -> None:
         """Listen, and say so in the routes."""
         await self.server.open()
@@ -102,6 +126,8 @@ class App:
 
     async def _announce(self) -> None:
         config = self._config
+        self._name_lost = asyncio.get_running_loop().create_future()
+        self.node.routes.watch_names(self._lose_name)
         addresses = tuple(one.advertised for one in self.server.listeners)
         await self.node.routes.put_broker(
             Broker(
@@ -110,13 +136,16 @@ class App:
                 cluster=config.cluster,
                 addresses=addresses,
                 pid=os.getpid(),
+                incarnation=self.incarnation,
             )
         )
 
     async def _withdraw(self) -> None:
         # Before the server closes: clients go elsewhere, if there is anywhere.
         try:
-            await self.node.routes.remove_broker(self._config.broker, self.node_name)
+            await self.node.routes.remove_broker(
+                self._config.broker, self.node_name, self.incarnation
+            )
         except RouteError as error:
             log.warning(
                 "clients are told for seconds of a broker that ends",
@@ -134,7 +163,10 @@ class App:
             config, self.node_name, stack, self._deposed, native, MessageKeys(), routes
         )
         self.found = storage.found
-        builder = Builder(config, self.node_name, routes, storage, self._store_host)
+        builder = Builder(
+            *(config, self.node_name, self.incarnation),
+            *(routes, storage, self._store_host),
+        )
         return await builder.build(stack)
 
     async def _join(self, stack: AsyncExitStack) -> RouteStore:

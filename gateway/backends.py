@@ -16,6 +16,7 @@ from gateway import on_pulsar
 from gateway.config import ConfigError, read_named
 from gateway.node import attributes, names
 from gateway.node.node import now_ms
+from routing.api import NoRoutesError
 from routing.embedded import EmbeddedRoutes
 from storage import private
 from storage.api import LogError
@@ -124,7 +125,26 @@ async def open_routes(config: Config) -> RouteStore:
     return routes
 
 
-async def _open_zookeeper(url: str, config: Config) -> RouteStore:
+async def look_at_routes(config: Config) -> RouteStore | None:
+    """Open the route store of a configuration; None where there is none yet.
+
+    Raises:
+        ConfigError: A setting cannot be used.
+        RouteError: It cannot be opened, or is none.
+    """
+    if config.routes is not None and config.routes.startswith(_ZOOKEEPER):
+        try:
+            return await _open_zookeeper(config.routes, config, make=False)
+        except NoRoutesError:
+            return None
+    return _look_at_file(Path(config.routes or config.data / "routes.db"))
+
+
+def _look_at_file(path: Path) -> RouteStore | None:
+    return EmbeddedRoutes(path) if path.exists() else None
+
+
+async def _open_zookeeper(url: str, config: Config, *, make: bool = True) -> RouteStore:
     zookeeper = on_pulsar.package("routing.zookeeper", "zookeeper")
     given = config.zookeeper
     tls = None
@@ -142,6 +162,7 @@ async def _open_zookeeper(url: str, config: Config) -> RouteStore:
             password=password,
             tls=tls,
         ),
+        make=make,
     )
     return routes
 

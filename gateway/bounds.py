@@ -78,3 +78,7 @@ class UnauthenticatedConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=T
     partial_bytes: Positive = 32 * 1024 * 1024
     """Of requests that are not whole, of all such connections together: some seven of
     the longest messages."""
+    refusals: Positive = 256
+    """So many requests of a connection are refused before it is closed, and so many
+    answers in a row may come that nobody asked for, of a known one, too. What it has
+    sent by then need not be read: some 20 microseconds a request."""

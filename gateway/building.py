@@ -79,6 +79,7 @@ class Builder:
     Args:
         config: With the broker that it is of.
         node_name: Which of the broker's nodes it is.
+        incarnation: Which process of that name it is.
         routes: Open already.
         storage: Likewise.
         store_host: Address and port that its clients are told, once it listens.
@@ -88,12 +89,14 @@ class Builder:
         self,
         config: Config,
         node_name: str,
+        incarnation: str,
         routes: RouteStore,
         storage: Storage,
         store_host: Callable[[], bytes],
     ) -> None:
         self._config = config
         self._node_name = node_name
+        self._incarnation = incarnation
         self._routes = routes
         self._storage = storage
         self._store_host = store_host
@@ -142,7 +145,9 @@ class Builder:
             *(pop, lite, clients, traffic),
         ]
         proofs = await _share(duties, storage, topics, holds, clients, routes)
-        leadership = Leadership(config.broker, self._node_name, routes, duties, proofs)
+        leadership = Leadership(
+            *(config.broker, self._node_name, routes, duties, proofs, self._incarnation)
+        )
         secret = await guarding.cluster_secret(config, routes, os.environ)
         forwarder = await _forwarder(config, secret, routes, stack)
         signed = guard is not None and not dry_run

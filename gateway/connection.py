@@ -142,9 +142,10 @@ class Connection(Outgoing, asyncio.Protocol):
         """Somebody is known by a request: it may send more from now on."""
         self._reader.became_known()
         if principal is not None:
-            self.flow.waiting -= self._waiting_count
+            count, size = self._waiting_count, self._waiting_bytes
+            self._count_waiting(-count, -size)
             self.flow = self._turns.flow(principal)
-            self.flow.waiting += self._waiting_count
+            self._count_waiting(count, size)
 
     def data_received(self, data: bytes) -> None:
         """Bytes came: work on every request that is whole."""
@@ -191,8 +192,11 @@ class Connection(Outgoing, asyncio.Protocol):
                 envelope = decode_envelope(serialize_type, header)
                 if envelope.flag & RESPONSE_FLAG:
                     answer = ClientAnswer(envelope.code, envelope.remark, body)
-                    self._node.calls.answered(self, envelope.opaque, answer)
+                    if not self._node.calls.answered(self, envelope.opaque, answer):
+                        self._reader.refused()
                     continue
+                if self.known:
+                    self._reader.refusals = 0
                 if not self.version:
                     self.version = envelope.version
                     self.language = language_name(envelope.language)
@@ -211,8 +215,8 @@ class Connection(Outgoing, asyncio.Protocol):
         Without any, it is reading on that waits for a turn.
         """
         # Who is unknown would be kept out by what others send from its address.
-        if self.known and (delay_ms := self._turns.delay_ms(self.flow)):
-            frames = self._refuse_sends(frames, delay_ms)
+        if self.known and (why := self._turns.why_late(self.flow)):
+            frames = self._refuse_sends(frames, why)
         if frames:
             size = sum(len(header) + len(body) for _, header, body in frames)
             self._waiting.append(Arrived(time.monotonic(), iter(frames), size))
@@ -221,10 +225,8 @@ class Connection(Outgoing, asyncio.Protocol):
             self._queue()
             self.pause_or_resume()
 
-    def _refuse_sends(
-        self, frames: Iterable[RawFrame], waited_ms: int
-    ) -> list[RawFrame]:
-        others, answers = refuse_sends(frames, waited_ms, self._limits.send_wait_ms)
+    def _refuse_sends(self, frames: Iterable[RawFrame], why: str) -> list[RawFrame]:
+        others, answers = refuse_sends(frames, why)
         if answers:
             self.push(answers)
         return others
@@ -234,7 +236,8 @@ class Connection(Outgoing, asyncio.Protocol):
         self._waiting_count += count
         self.flow.waiting += count
         self._turns.waiting += count
-        self._turns.waiting_bytes += size
+        if size:
+            self._turns.keep(self.flow, size)
 
     def _forget_waiting(self) -> None:
         self._count_waiting(-self._waiting_count, -self._waiting_bytes)
@@ -249,9 +252,13 @@ class Connection(Outgoing, asyncio.Protocol):
         """Begin some of the requests that waited, and say how many."""
         self._queued = False
         begun = self._begin_waiting(now, until) if self._waiting else 0
-        # While much waits, nobody begins to send more.
-        if not self._paused and not self.closed and (self._waiting or self._turns.full):
+        goes_on = not self._paused and not self.closed
+        if goes_on and self._waiting:
             self._queue()
+        elif goes_on and self._turns.is_full(self.flow):
+            # Who has much that waits does not begin to send more.
+            self._queued = True
+            self._turns.hold_back(self)
         else:
             # What it is heard for comes behind this tick.
             self._turns.owe(self._hearing_s)
@@ -267,7 +274,7 @@ class Connection(Outgoing, asyncio.Protocol):
         waited_s = now - came
         try:
             if waited_s > self._turns.wait_s and self.known and not late:
-                others = self._refuse_sends(frames, int(waited_s * 1000))
+                others = self._refuse_sends(frames, self._turns.waited(waited_s))
                 frames = iter(others)
                 self._waiting[0] = Arrived(came, frames, size, late=True)
                 self._count_waiting(len(others) - count, 0)
@@ -311,6 +318,7 @@ class Connection(Outgoing, asyncio.Protocol):
             self.share.leave()
         self._out.clear()
         self._forget_waiting()
+        self.flow.held_back.pop(self, None)
         self._reader.clear()
         self.listener.left(self)
         self._node.holds.forget(self)
@@ -327,6 +335,8 @@ class Connection(Outgoing, asyncio.Protocol):
             self.push(*data)
         if self._paused:
             self.pause_or_resume()
+        if not self.known:
+            self._reader.refused()
 
     def hold(self) -> None:
         """A request waits; it does not count as being worked on."""
@@ -355,12 +365,6 @@ class Connection(Outgoing, asyncio.Protocol):
         self._draining = True
         self._forget_waiting()
         self.pause_or_resume()
-
-    def close(self) -> None:
-        """Send what has gathered, then close."""
-        if self._transport is not None and not self.closed:
-            self.flush()
-            self._transport.close()
 
     def abort(self) -> None:
         """Close at once, whatever is unsent."""

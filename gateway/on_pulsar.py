@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from gateway.config import Config, PulsarConfig
     from routing.api import RouteStore
+    from storage.pulsar.examining import Finding
     from storage.pulsar.offload import Offloading
     from storage.pulsar.owner import Owner
     from storage.pulsar.settings import PulsarLogSettings
@@ -100,6 +101,25 @@ def _owner(config: Config, routes: RouteStore, cluster_id: str) -> Owner:
         config.pulsar.adopt,
     )
     return made
+
+
+async def examine(config: Config, owner: Owner | None) -> list[Finding]:
+    """See whether a node could start on Pulsar, as this machine reaches it.
+
+    Args:
+        config: The node's; with Pulsar.
+        owner: The cluster that it is of; None where no node of it was ever started.
+
+    Raises:
+        ConfigError: A setting cannot be used.
+        OSError: A certificate cannot be read.
+    """
+    assert config.pulsar is not None
+    module = package("storage.pulsar.examining", "pulsar")
+    found: list[Finding] = await module.examine(
+        settings(config, config.pulsar), owner, prepare=config.pulsar.prepare
+    )
+    return found
 
 
 def open_offloading(config: Config) -> AbstractAsyncContextManager[Offloading]:

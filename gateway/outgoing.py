@@ -63,3 +63,9 @@ class Outgoing:
             self._transport.write(b"".join(out))
         else:
             self._transport.writelines(out)
+
+    def close(self) -> None:
+        """Send what has gathered, then close."""
+        if self._transport is not None and not self.closed:
+            self.flush()
+            self._transport.close()

@@ -86,6 +86,8 @@ class _Keeper:
         self._name = orders.config.broker
         self._listening = listening
         """Gets the first report."""
+        self._incarnation: str | None = None
+        """Of the process that was started last, if it came to listen."""
 
     async def run(self) -> None:
         """Start the worker, again and again, until cancelled; then end it.
@@ -118,6 +120,7 @@ class _Keeper:
 
     async def _run_once(self) -> str:
         """Start the worker, and say why it ended."""
+        self._incarnation = None
         paths = os.pathsep.join(path for path in sys.path if path)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "gateway.worker"),
@@ -148,6 +151,7 @@ class _Keeper:
 
     def _started(self, process: Process, report: Listening) -> None:
         config = self._orders.config
+        self._incarnation = report.incarnation
         # Where any free port was asked for, a next start takes the same again.
         listeners = tuple(
             msgspec.structs.replace(listener, port=endpoint.port)
@@ -177,11 +181,17 @@ class _Keeper:
             await process.wait()
 
     async def _withdraw(self) -> None:
-        """See that clients are no longer sent to a worker that has ended."""
+        """See that clients are no longer sent to a worker that has ended.
+
+        Another process may have its node's name by now.
+        """
+        if self._incarnation is None:
+            return
         try:
             routes = await open_routes(self._orders.config)
             try:
-                await routes.remove_broker(self._name, node_name(self._orders.config))
+                node = node_name(self._orders.config)
+                await routes.remove_broker(self._name, node, self._incarnation)
             finally:
                 await routes.close()
         except RouteError as error:

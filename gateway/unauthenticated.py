@@ -146,14 +146,17 @@ class Reader(FrameReader):
         connection: Whose frames.
     """
 
-    __slots__ = ("_counted", "_partial", "_unauthenticated")
+    __slots__ = ("_connection", "_counted", "_partial", "_unauthenticated", "refusals")
 
     def __init__(
         self, unauthenticated: Unauthenticated, connection: ClientConnection
     ) -> None:
         self._unauthenticated = unauthenticated
         unauthenticated.joined(connection)
+        self._connection = connection
         self._partial = Partial(unauthenticated, connection)
+        self.refusals = 0
+        """What came in vain, of late."""
         self._counted = False
         frame_bytes, header_bytes = (
             unauthenticated.frame_bytes,
@@ -178,3 +181,16 @@ class Reader(FrameReader):
         self._partial.became_known()
         self.max_frame_bytes = self._unauthenticated.frame_bytes
         self.max_header_bytes = self._unauthenticated.requests.header_bytes
+
+    def refused(self) -> None:
+        """What came was in vain: after so much, the rest is not worth reading."""
+        self.refusals += 1
+        allowed = self._unauthenticated.limits.refusals
+        if self.refusals == allowed + 1:
+            log.warning(
+                "connection closed",
+                client=self._connection.address,
+                reason="too many refusals, or answers that nobody asked for",
+                allowed=allowed,
+            )
+            self._connection.abort()

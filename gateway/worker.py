@@ -58,6 +58,8 @@ class Listening(msgspec.Struct, frozen=True, tag=True):
     """What opening the log came upon, for people."""
     site: str | None = None
     """Where its web page is, if it has one."""
+    incarnation: str = ""
+    """Which process it is, of all that ever have its node's name."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
@@ -119,8 +121,8 @@ async def _work(orders: Orders) -> None:
         endpoints = [
             Endpoint(one.host, one.port, one.advertised) for one in app.server.listeners
         ]
-        _report(Listening(endpoints, app.found, address))
-        await stop.wait()
+        _report(Listening(endpoints, app.found, address, app.incarnation))
+        await app.run(stop)
         log.info("stopping")
     log.info("stopped")
 

@@ -28,6 +28,14 @@ class RouteStoreUnavailableError(RouteError):
     """The store cannot be reached or written now; asking again later may work."""
 
 
+class NoRoutesError(RouteError):
+    """There is no route store at that place, and none was to be made."""
+
+
+class NameTakenError(RouteError):
+    """Another process lives that has a node's name; the text says where it is."""
+
+
 class Deletion(Struct, frozen=True, kw_only=True):
     """What is left to do of a topic's deletion: its tombstone.
 
@@ -138,6 +146,17 @@ class Broker(Struct, frozen=True, kw_only=True):
     """
     pid: int
     """Its process, for people, and for nodes on the same machine."""
+    incarnation: str = ""
+    """Which process, of all that ever have the node's name; made at its start.
+
+    Empty in what versions announced that had none.
+    """
+
+    def is_process(self, other: Broker) -> bool:
+        """Whether another announcement is of the same process, as the same node."""
+        return (self.name, self.node, self.incarnation) == (
+            *(other.name, other.node, other.incarnation),
+        )
 
 
 class RouteStore(Protocol):
@@ -229,19 +248,35 @@ class RouteStore(Protocol):
         """Announce this process as a node of a broker.
 
         It is among the broker's nodes until it is removed, the store is closed, or some
-        seconds after this process has ended. What the same node announced before it
-        ended is replaced.
+        seconds after this process has ended; where it loses its place otherwise, it is
+        announced again. What the same process announced before is replaced. Another
+        process of the same name, as one that has just died, is waited for until it is
+        gone, for as long as a dead one may be known.
 
         Raises:
             RouteStoreUnavailableError: It was not announced.
-            RouteError: The store has room for one node of a broker, and another runs.
+            NameTakenError: Another process lives that has the node's name.
         """
 
-    async def remove_broker(self, name: str, node: str) -> None:
+    async def remove_broker(
+        self, name: str, node: str, incarnation: str | None = None
+    ) -> None:
         """Remove a node of a broker, this process or one that has ended.
+
+        Args:
+            name: The broker.
+            node: The node.
+            incarnation: The process; another one of that name stays. None: whichever.
 
         Raises:
             RouteStoreUnavailableError: It is still there.
+        """
+
+    def watch_names(self, lost: Callable[[str], None]) -> None:
+        """Call `lost` with why, when another process has a node's name for good.
+
+        It came while this process stood still, or was not known to the store; it is the
+        rightful one, and this process must end.
         """
 
     def watch_topics(self, changed: Callable[[str], None]) -> None:

@@ -204,6 +204,25 @@ class Database:
             (broker.name, msgspec.json.encode(broker), now_ms),
         )
 
+    def keep_lease(self, broker: Broker, now_ms: int, stale_ms: int) -> bool:
+        """Say that a broker still runs, unless another process says that of itself.
+
+        Args:
+            broker: Ours.
+            now_ms: Milliseconds since the machine was started.
+            stale_ms: Who said nothing since then has died.
+
+        Raises:
+            sqlite3.Error: It could not be written now.
+        """
+        done = self.execute(
+            "INSERT INTO brokers VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE "
+            "SET value = excluded.value, renewed_ms = excluded.renewed_ms "
+            "WHERE value = excluded.value OR renewed_ms NOT BETWEEN ? AND ?",
+            (broker.name, msgspec.json.encode(broker), now_ms, stale_ms + 1, now_ms),
+        )
+        return done.rowcount > 0
+
     @contextmanager
     def not_waiting_for_the_disk(self) -> Iterator[None]:
         """For what is said again each second, outside of a change."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 import structlog
 
-from routing.api import Group, RouteError, Topic
+from routing.api import Group, NameTakenError, Topic
 from routing.database import LOCKED_FOR_S, Database, Kind
 from routing.leases import Leases
 
@@ -68,6 +68,7 @@ class EmbeddedRoutes:
         """
         self._watchers: list[Callable[[str], None]] = []
         self._setting_watchers: list[Callable[[str], None]] = []
+        self._names_lost: list[Callable[[str], None]] = []
         self._topics: dict[str, Topic] = {}
         """Deleted ones are in `_deleted`, and no name in both."""
         self._deleted: dict[str, Topic] = {}
@@ -223,7 +224,7 @@ class EmbeddedRoutes:
                 await asyncio.sleep(POLL_S)
                 held = await self._claim(broker)
             if held is not None:
-                raise RouteError(
+                raise NameTakenError(
                     f"process {held[0]} runs a broker named {broker.name}; "
                     "each process that shares routes needs a name of its own"
                 )
@@ -234,14 +235,23 @@ class EmbeddedRoutes:
         with self._transaction():
             return self._leases.claim(broker)
 
-    async def remove_broker(self, name: str, node: str) -> None:  # noqa: ARG002 - the only one
+    async def remove_broker(
+        self,
+        name: str,
+        node: str,  # noqa: ARG002 - the only one
+        incarnation: str | None = None,
+    ) -> None:
         """Remove a node of a broker, this process or one that has ended."""
-        was_own = self._leases.drop(name)
+        was_own = self._leases.drop(name, incarnation)
         if was_own and self._follower is None:
             return
         await self._database.begin()
         with self._transaction():
-            self._database.end_lease(name)
+            self._leases.end(name, incarnation)
+
+    def watch_names(self, lost: Callable[[str], None]) -> None:
+        """Call `lost` with why, when another process has a broker's name for good."""
+        self._names_lost.append(lost)
 
     # Following other processes.
 
@@ -270,7 +280,7 @@ class EmbeddedRoutes:
             await asyncio.sleep(POLL_S)
             try:
                 self._take_over()
-                self._leases.renew()
+                self._lose(self._leases.renew())
             except (sqlite3.Error, msgspec.DecodeError) as error:
                 if not told and clock() - fresh_s > TELL_AFTER_S:
                     told = True
@@ -280,6 +290,16 @@ class EmbeddedRoutes:
                 if told:
                     told = False
                     _log.info("routes are up to date again")
+
+    def _lose(self, lost: list[Broker]) -> None:
+        for broker in lost:
+            self._leases.drop(broker.name, None)
+            self._leases.load()
+            for told in self._names_lost:
+                told(
+                    f"another process runs a broker named {broker.name} since this one "
+                    "stood still; each needs a name of its own"
+                )
 
     def _take_over(self) -> None:
         """Bring the copy up to what other processes have committed."""

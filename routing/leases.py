@@ -65,7 +65,8 @@ class Leases:
         now_ms = self._now_ms()
         other, renewed_ms = self._others.get(broker.name, (broker, 0))
         fresh = 0 <= now_ms - renewed_ms < LEASE_MS
-        if other.pid != broker.pid and fresh and _runs(other.pid):
+        is_ours = (other.pid, other.incarnation) == (broker.pid, broker.incarnation)
+        if not is_ours and fresh and _runs(other.pid):
             return other.pid, renewed_ms
         self._database.renew_lease(broker, now_ms)
         return None
@@ -75,20 +76,39 @@ class Leases:
         self._others.pop(broker.name, None)
         self._own[broker.name] = broker
 
-    def drop(self, name: str) -> bool:
-        """Count a broker as gone; whether it was ours."""
-        self._others.pop(name, None)
-        return self._own.pop(name, None) is not None
+    def drop(self, name: str, incarnation: str | None) -> bool:
+        """Count a broker as gone, of one process or whichever; whether it was ours."""
+        own = self._own.get(name)
+        if own is None or incarnation not in (None, own.incarnation):
+            return False
+        del self._own[name]
+        return True
 
-    def renew(self) -> None:
-        """Say that our brokers run, where it is time."""
+    def end(self, name: str, incarnation: str | None) -> None:
+        """Take a broker's lease away, within a change, if it is that process's."""
+        self.load()
+        other, _ = self._others.get(name, (None, 0))
+        if other is not None and incarnation in (None, other.incarnation):
+            self._others.pop(name)
+            self._database.end_lease(name)
+
+    def renew(self) -> list[Broker]:
+        """Say that our brokers run, where it is time.
+
+        Returns:
+            Those of which another process says so: it came while this one stood still.
+        """
         now_ms = self._now_ms()
         if now_ms - self._renewed_ms < RENEW_MS:
-            return
+            return []
         with self._database.not_waiting_for_the_disk():
-            for broker in self._own.values():
-                self._database.renew_lease(broker, now_ms)
+            lost = [
+                broker
+                for broker in self._own.values()
+                if not self._database.keep_lease(broker, now_ms, now_ms - LEASE_MS)
+            ]
         self._renewed_ms = now_ms
+        return lost
 
 
 def _runs(pid: int) -> bool:

@@ -36,7 +36,7 @@ SHARING = {
         r"|system/test_(cluster|native_\w+)\.py)"
     ),
     NODES_ON_PULSAR: (
-        r"system/test_(timers|slaves|mqadmin_cluster|moving|failover_lite|namespaces)\.py"
+        r"system/test_(timers|slaves|mqadmin_cluster|moving|failover_lite|namespaces|doctor)\.py"
     ),
     ZOOKEEPER: r"routing/zookeeper/",
 }

@@ -19,6 +19,9 @@ def options() -> list[str]:
 
 
 def command(arguments: Sequence[str]) -> list[str]:
-    """A command line as it is, or with these options where it starts a JVM."""
-    program, *rest = arguments
-    return [program, *(options() if program == "java" else []), *rest]
+    """A command line as it is, or with these options where it starts a JVM.
+
+    What comes before `java`, such as what mounts a disk for it, stays as it is.
+    """
+    at = list(arguments).index("java") + 1 if "java" in arguments else 0
+    return [*arguments[:at], *(options() if at else []), *arguments[at:]]

@@ -65,7 +65,6 @@ HOMES = {
         "ropeway/spark/options.py",
         "storage/pulsar/admin.py",
         "storage/pulsar/client.py",
-        "storage/pulsar/log.py",
     ],
     "yaml": ["acl/plain_file.py"],
     "sqlite3": [

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import socket
 import ssl
-import urllib.error
-import urllib.request
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from gateway import secret_files
+from gateway import backends, on_pulsar, secret_files
 from gateway.config import ConfigError
 from gateway.config_file import load
 from gateway.tls import server_context
 from gateway.wire import host_port
 from ropeway.client.admin_doctor import Check
+from routing.api import RouteError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +54,7 @@ def examine(config_file: Path | None) -> Iterator[Check]:
         yield _port(listener.host, listener.port)
     yield from _tls(config)
     if config.pulsar is not None:
-        yield from _pulsar(config.pulsar)
+        yield from _pulsar(config, config.pulsar)
     if config.routes is not None and config.routes.startswith(_ZOOKEEPER):
         yield from _zookeeper(
             config.routes, is_tls=bool(config.zookeeper.ca_certificate)
@@ -128,45 +128,40 @@ def _tls(config: Config) -> Iterator[Check]:
         yield Check("tls", "ok", f"{config.tls.certificate} can be used")
 
 
-def _pulsar(config: PulsarConfig) -> Iterator[Check]:
-    advice = "start Pulsar, or set pulsar.{} to where it is"
-    for host, port in _places(config.service_url, _PULSAR_PORT):
+def _pulsar(config: Config, given: PulsarConfig) -> Iterator[Check]:
+    for host, port in _places(given.service_url, _PULSAR_PORT):
         where = host_port.join(host, port)
         trouble = _answers(host, port)
         if trouble:
             text = f"no Pulsar at {where}: {trouble}"
-            yield Check("pulsar", "problem", text, advice.format("service_url"))
+            advice = "start Pulsar, or set pulsar.service_url to where it is"
+            yield Check("pulsar", "problem", text, advice)
         else:
             yield Check("pulsar", "ok", f"Pulsar's port {where} answers")
-    yield _pulsar_admin(config, advice.format("admin_url"))
+    yield from asyncio.run(_namespaces(config))
 
 
-def _pulsar_admin(config: PulsarConfig, advice: str) -> Check:
-    url = f"{config.admin_url.rstrip('/')}/admin/v2/clusters"
-    request = urllib.request.Request(url)  # noqa: S310 - the configuration's own
+async def _namespaces(config: Config) -> list[Check]:
+    """What a start on Pulsar would find, with the token and the routes that it has."""
+    found: list[Check] = []
+    owner = None
     try:
-        if config.token_file is not None:
-            token = config.token_file.read_text("utf-8").strip()
-            request.add_header("Authorization", f"Bearer {token}")
-        context = None
-        if url.startswith("https:"):
-            context = ssl.create_default_context(
-                cafile=str(config.ca_certificate) if config.ca_certificate else None
-            )
-        with urllib.request.urlopen(  # noqa: S310 - likewise
-            request, timeout=_TIMEOUT_S, context=context
-        ) as answer:
-            answer.read()
-    except urllib.error.HTTPError as error:
-        return Check(
-            "pulsar",
-            "problem",
-            f"{config.admin_url} answers {error.code} {error.reason}",
-            "see pulsar.token_file and the token's rights",
-        )
-    except (OSError, ValueError) as error:
-        return Check("pulsar", "problem", f"{config.admin_url}: {error}", advice)
-    return Check("pulsar", "ok", f"Pulsar's admin interface {config.admin_url} answers")
+        routes = await backends.look_at_routes(config)
+        if routes is not None:
+            owner = on_pulsar.known_owner(config, routes)
+            await routes.close()
+    except (ConfigError, RouteError, OSError) as error:
+        advice = "see `routes`; whose Pulsar's namespaces are is not looked at without"
+        found.append(Check("routes", "problem", str(error), advice))
+    try:
+        findings = await on_pulsar.examine(config, owner)
+    except (ConfigError, OSError) as error:
+        advice = "see the table pulsar in docs/ropeway.toml"
+        return [*found, Check("pulsar", "problem", str(error), advice)]
+    for one in findings:
+        state: State = "problem" if one.refused else "warning" if one.advice else "ok"
+        found.append(Check("pulsar", state, one.text, one.advice))
+    return found
 
 
 def _zookeeper(url: str, *, is_tls: bool) -> Iterator[Check]:

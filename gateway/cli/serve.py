@@ -212,7 +212,7 @@ async def _serve(config: Config, ready_file: Path | None) -> None:
             Endpoint(one.host, one.port, one.advertised) for one in app.server.listeners
         ]
         _announce([Listening(endpoints, app.found, address)], ready_file)
-        await stop.wait()
+        await app.run(stop)
         log.info("stopping")
     log.info("stopped")
 

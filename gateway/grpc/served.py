@@ -120,8 +120,12 @@ class Client(Connection):
         self._queued = False
         if self.closed:
             return taken
-        if self.receiver.waits or self._clients.turns.full:
+        turns = self._clients.turns
+        if self.receiver.waits:
             self._queue()
+        elif turns.is_full(self.flow):
+            self._queued = True
+            turns.hold_back(self)
         self.pause_or_resume()
         return taken
 
@@ -134,6 +138,7 @@ class Client(Connection):
     def connection_lost(self, error: Exception | None) -> None:
         """The client has gone."""
         super().connection_lost(error)
+        self.flow.held_back.pop(self, None)
         self._clients.open.pop(self._number, None)
         self.listener.unauthenticated.left(self)
         self._clients.budget.leave(self)

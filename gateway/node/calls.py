@@ -69,11 +69,13 @@ class Calls:
         if not asked:
             self._open.pop(link, None)
 
-    def answered(self, link: Link, opaque: int, answer: ClientAnswer) -> None:
-        """An answer came; one that nobody waits for any more is passed over."""
+    def answered(self, link: Link, opaque: int, answer: ClientAnswer) -> bool:
+        """An answer came; False where nobody waits for it, or not any more."""
         answered = self._open.get(link, {}).get(opaque)
-        if answered is not None and not answered.done():
-            answered.set_result(answer)
+        if answered is None or answered.done():
+            return False
+        answered.set_result(answer)
+        return True
 
     def disconnected(self, link: Link) -> None:
         """A connection ended, and with it what was asked on it."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from typing import TYPE_CHECKING, cast
 
 import msgspec
 import structlog
 
 from gateway.node.seal import new_session
+from gateway.node.transit import Transit
 from gateway.wire import host_port
 from gateway.wire.codes import RequestCode
 from gateway.wire.commands.forward import Forward
@@ -59,6 +61,8 @@ class Forwarder:
         self._links: dict[str, asyncio.Task[_Link]] = {}
         self.others: dict[str, Broker] = {}
         """The masters of other brokers that run, by the brokers' names."""
+        self.transit = Transit()
+        """How long requests of others were on their way here."""
         self.forwarded = 0
         """Requests that other nodes were asked to work on, so far."""
         self.failed = 0
@@ -70,6 +74,7 @@ class Forwarder:
         frame: bytes,
         client: str,
         principal: Principal | None = None,
+        since_s: float = 0.0,
     ) -> bytes:
         """Have another node work on a request.
 
@@ -78,6 +83,8 @@ class Forwarder:
             frame: The request as a whole frame.
             client: Who sent it, host:port.
             principal: Who that is; None for what a node asks for itself.
+            since_s: Since when this node has it, by `time.monotonic`; 0: it does not
+                matter.
 
         Returns:
             The answer as a whole frame; nothing where the request wants none.
@@ -92,7 +99,7 @@ class Forwarder:
             # Not by `wait_for`, which in Python 3.11 may forget that it was cancelled:
             # then the request would be answered twice.
             async with asyncio.timeout(ANSWER_S):
-                return await link.ask(frame, client, name)
+                return await link.ask(frame, client, name, since_s)
         except (OSError, TimeoutError) as error:
             self.failed += 1
             reason = str(error) or "no answer in time"
@@ -149,7 +156,9 @@ class _Link(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.closed = False
 
-    async def ask(self, frame: bytes, client: str, principal: str | None) -> bytes:
+    async def ask(
+        self, frame: bytes, client: str, principal: str | None, since_s: float
+    ) -> bytes:
         """Send a request on, and wait for what answers it."""
         transport = self._transport
         assert transport is not None, "it is used once it is connected"
@@ -164,7 +173,7 @@ class _Link(asyncio.Protocol):
             encode_frame(
                 RequestCode.ROPEWAY_FORWARD,
                 opaque,
-                fields=self._fields(frame, client, principal),
+                fields=self._fields(frame, client, principal, since_s),
                 body=frame,
             )
         )
@@ -174,12 +183,20 @@ class _Link(asyncio.Protocol):
             self._asked.pop(opaque, None)
 
     def _fields(
-        self, frame: bytes, client: str, principal: str | None
+        self, frame: bytes, client: str, principal: str | None, since_s: float
     ) -> dict[str, str]:
         number = next(self._numbers)
         said = self._seal.say(client, self._address, self._session, number, principal)
         seal = self._seal.sign(said, frame)
-        return to_fields(Forward(**msgspec.structs.asdict(said), seal=seal))
+        now_s = time.monotonic()
+        return to_fields(
+            Forward(
+                **msgspec.structs.asdict(said),
+                seal=seal,
+                held_ms=int((now_s - since_s) * 1000) if since_s else -1,
+                sent_ms=int(now_s * 1000),
+            )
+        )
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)

@@ -112,6 +112,8 @@ class Holds:
         if not queue.holds:
             del self._queues[queue.partition]
             queue.partition.unwatch(queue.grown)
+            # It knows its queue: without this, each would wait to be collected.
+            del queue.grown
 
     def forget(self, owner: object) -> None:
         """Drop the pulls of a connection that has ended; nobody waits for answers."""

@@ -8,6 +8,8 @@ Laws:
 * Duties are taken over in their order and given up in reverse; one that fails puts the
   whole take-over off, and nothing is left half-done.
 * Appends do not rely on any of this: the log fences whoever was the leader before.
+* What came while the process stood still for longer than that is of unknown age, and
+  `is_stale` until all of it has been read: a send among it is stored by nobody.
 """
 
 from __future__ import annotations
@@ -36,6 +38,13 @@ answers to sends and pulls, and longer than a take-over takes."""
 _HEARD_S = 2.0
 """What the routes say has reached every node that can be reached by then."""
 _RETRY_S = 1.0
+BEAT_S = 0.25
+STILL_S = 1.0
+"""A loop that does not come round for longer stood still; for less, it was busy."""
+STALE_S = 1.0
+"""What clients and the network held while the process stood still arrives in this."""
+STALE_PASSES = 16
+"""And so often each connection that has something is read after it, up to 256 KiB."""
 _DOUBT_POLL_S = 0.05
 
 
@@ -67,6 +76,7 @@ class Leadership:
         duties: What the leader does.
         proofs: Each tells until when nobody can have taken this node's place, in
             seconds of `time.monotonic`; the latest counts. None where nobody ever can.
+        incarnation: Which process of the node's name this is.
     """
 
     def __init__(
@@ -76,18 +86,30 @@ class Leadership:
         routes: RouteStore,
         duties: Sequence[Duty],
         proofs: Sequence[Callable[[], float]] = (),
+        incarnation: str = "",
     ) -> None:
         self.leads = False
         """Whether requests are answered here. Looked at for each of them."""
+        self.is_stale = False
+        """Whether what comes may have been sent long ago; this node leads nobody."""
+        self.went_on_s = -math.inf
+        """When this process last went on after it had stood still for too long."""
         self.certain_until_s = math.inf
         self.node = node
         """This node's name."""
         self._broker = broker
+        self._incarnation = incarnation
         self._routes = routes
         self._duties = duties
         self._proofs = proofs
         self._on_duty = False
         self._deposed = False
+        self._late_s = math.inf
+        """A loop that comes round later stood still."""
+        self._vouched_until_s = math.inf
+        """What the proofs said when it came round last."""
+        self._beating: asyncio.Handle | None = None
+        self._catching_up: asyncio.Handle | None = None
         self._changed = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []
         self._stepping_back: asyncio.Future[None] | None = None
@@ -97,11 +119,51 @@ class Leadership:
 
     def check(self, now_s: float) -> None:
         """Stop leading where it is not certain any more; called once a tick."""
+        if now_s > self._late_s:
+            self._go_on(now_s)
         if now_s > self.certain_until_s and self.leads:
             self.certain_until_s = self._proven_until_s()
             if now_s > self.certain_until_s:
                 self.leads = False
                 self._changed.set()
+
+    def _beat(self) -> None:
+        """Know that the loop comes round."""
+        now_s = time.monotonic()
+        self.check(now_s)
+        self._late_s = now_s + STILL_S
+        self._vouched_until_s = self._proven_until_s()
+        self._beating = asyncio.get_running_loop().call_later(BEAT_S, self._beat)
+
+    def _go_on(self, now_s: float) -> None:
+        """Work on nothing that came meanwhile, if another node may lead by now."""
+        stood_s = now_s - self._late_s + STILL_S
+        self._late_s = now_s + STILL_S
+        if now_s <= self._vouched_until_s:
+            return
+        log.warning(
+            "this node stood still for longer than its lease; "
+            "sends that came meanwhile are refused",
+            broker=self._broker,
+            seconds=round(stood_s, 1),
+        )
+        self.leads = False
+        self.is_stale = True
+        self.went_on_s = now_s
+        self._changed.set()
+        if self._catching_up is not None:
+            self._catching_up.cancel()
+        self._catching_up = asyncio.get_running_loop().call_later(
+            STALE_S, self._catch_up, STALE_PASSES
+        )
+
+    def _catch_up(self, passes: int) -> None:
+        if not passes:
+            self.is_stale = False
+            self._changed.set()
+            return
+        loop = asyncio.get_running_loop()
+        self._catching_up = loop.call_soon(self._catch_up, passes - 1)
 
     def is_certain(self) -> bool:
         """Whether this node leads, for answers to what no tick has just begun."""
@@ -112,7 +174,7 @@ class Leadership:
         """Whether another node is to lead, as routes say."""
         # Where nobody is, routes have lost sight of their nodes, and the log decides.
         chosen = self._chosen()
-        return chosen is not None and chosen.node != self.node
+        return chosen is not None and not self._is_this(chosen)
 
     async def settle(self, *, expected: bool = False) -> Broker | None:
         """Wait until it is known who leads: another node, or None for this one.
@@ -128,7 +190,8 @@ class Leadership:
         give_up_s = loop.time() + SETTLE_S
         believe_s = loop.time() + (_HEARD_S if expected else 0.0)
         while not self.leads:
-            elsewhere = self.is_led_elsewhere()
+            # Whoever is not announced yet may have had this name before, and died.
+            elsewhere = self._task is not None and self.is_led_elsewhere()
             left_s = (believe_s if elsewhere else give_up_s) - loop.time()
             if left_s <= 0 and elsewhere:
                 return self._chosen()
@@ -158,6 +221,7 @@ class Leadership:
         """Lead when the route store says so, from now on."""
         self._routes.watch_brokers(self._routes_changed)
         self._task = asyncio.get_running_loop().create_task(self._run())
+        self._beat()
 
     def deposed(self) -> None:
         """Another node has taken over, as the log knows; whatever routes say."""
@@ -186,7 +250,7 @@ class Leadership:
         others = [
             one.node
             for one in self._routes.brokers.get(self._broker, ())
-            if one.node != self.node
+            if not self._is_this(one)
         ]
         if not others:
             raise HandOverError(
@@ -205,6 +269,9 @@ class Leadership:
     async def close(self) -> None:
         """Give everything up."""
         self.leads = False
+        for handle in (self._beating, self._catching_up):
+            if handle is not None:
+                handle.cancel()
         self._stepped_back(HandOverError(f"node {self.node} ends"))
         if self._task is not None:
             self._task.cancel()
@@ -228,7 +295,11 @@ class Leadership:
 
     def _is_chosen(self) -> bool:
         chosen = self._chosen()
-        return chosen is not None and chosen.node == self.node
+        return chosen is not None and self._is_this(chosen)
+
+    def _is_this(self, node: Broker) -> bool:
+        """Whether a node is this process; another may have had its name before."""
+        return (node.node, node.incarnation) == (self.node, self._incarnation)
 
     def _proven_until_s(self) -> float:
         return max((proof() for proof in self._proofs), default=math.inf)
@@ -271,7 +342,7 @@ class Leadership:
 
     def _announced(self) -> Broker:
         for one in self._routes.brokers.get(self._broker, ()):
-            if one.node == self.node:
+            if self._is_this(one):
                 return one
         raise HandOverError(
             f"the routes do not know node {self.node} now; try again in a moment"
@@ -308,7 +379,8 @@ class Leadership:
     def _look_again(self) -> float | None:
         """Lead where that is certain; else say when to look again."""
         self.certain_until_s = self._proven_until_s()
-        self.leads = self.certain_until_s > time.monotonic() and not self._deposed
+        is_certain = self.certain_until_s > time.monotonic()
+        self.leads = is_certain and not self._deposed and not self.is_stale
         return None if self.leads else _DOUBT_POLL_S
 
     async def _give_up(self) -> None:

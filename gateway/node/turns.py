@@ -51,8 +51,8 @@ _FIRST_GUESS_S = 20e-6
 """What a request takes, until it is known: a single send and its share of a tick."""
 
 _LARGE = 4
-"""Requests that are inflated to more than a little, at a time: each may be as long as
-a frame, and is there twice when it is decoded."""
+"""Requests that are inflated or decoded to more than a little, at a time: each may be
+as long as a frame, and is there twice when it is decoded."""
 
 _LEARNING = 0.25
 """The share of the last tick in what is known."""
@@ -71,13 +71,24 @@ class Arrived(NamedTuple):
 class Flow:
     """The connections of one principal, or of one address, that share turns."""
 
-    __slots__ = ("__weakref__", "connections", "large", "waiting")
+    __slots__ = (
+        "__weakref__",
+        "connections",
+        "held_back",
+        "large",
+        "waiting",
+        "waiting_bytes",
+    )
 
     def __init__(self) -> None:
         self.connections: deque[Waiting] = deque()
         """Those that wait for a turn."""
+        self.held_back: dict[Waiting, None] = {}
+        """Those that get one, and read on, when less waits."""
         self.waiting = 0
         """Requests that wait, on all of them."""
+        self.waiting_bytes = 0
+        """Their bytes, and those of requests whose work pauses."""
         self.large = asyncio.Lock()
         """Held by the one whose request is inflated to something large."""
 
@@ -123,20 +134,24 @@ class Slices:
         self._expected_s = expected_s
         self._waits = asyncio.get_running_loop().create_future()
         self._turns.join(self)
-        self._turns.waiting_bytes += self._size_bytes
+        self._turns.keep(self.flow, self._size_bytes)
         try:
             await self._waits
         finally:
-            self._turns.waiting_bytes -= self._size_bytes
+            self._turns.keep(self.flow, -self._size_bytes)
 
     async def begin_large(self) -> None:
         """Wait until few are at work on something large, and none of this flow."""
-        await self.flow.large.acquire()
+        self._turns.keep(self.flow, self._size_bytes)
         try:
-            await self._turns.large.acquire()
-        except BaseException:
-            self.flow.large.release()
-            raise
+            await self.flow.large.acquire()
+            try:
+                await self._turns.large.acquire()
+            except BaseException:
+                self.flow.large.release()
+                raise
+        finally:
+            self._turns.keep(self.flow, -self._size_bytes)
 
     def end_large(self) -> None:
         """Let others begin."""
@@ -195,11 +210,41 @@ class Turns:
         """Requests that wait, on all connections."""
         self.waiting_bytes = 0
         """Their bytes, and those of requests whose work pauses."""
+        self._keeping = 0
+        """Flows with such bytes."""
+        self._held_back: dict[Flow, None] = {}
+        """Flows with connections that are held back."""
 
-    @property
-    def full(self) -> bool:
-        """Whether so much waits that no more is read where something waits."""
-        return self.waiting_bytes > self._limit_bytes
+    def keep(self, flow: Flow, size_bytes: int) -> None:
+        """So much more of a flow waits; less, where it is negative."""
+        before = flow.waiting_bytes
+        flow.waiting_bytes += size_bytes
+        self.waiting_bytes += size_bytes
+        self._keeping += bool(flow.waiting_bytes) - bool(before)
+        if size_bytes < 0 and self._held_back and not self.tick_over_at:
+            self._begin_tick()
+
+    def is_full(self, flow: Flow) -> bool:
+        """Whether too much waits, and this flow has more than its share of it.
+
+        Others read on: they wait for nobody who has as much as may be.
+        """
+        return (
+            self.waiting_bytes > self._limit_bytes
+            and flow.waiting_bytes * self._keeping > self._limit_bytes
+        )
+
+    def hold_back(self, connection: Waiting) -> None:
+        """Give a connection a turn when its flow is not full any more."""
+        connection.flow.held_back[connection] = None
+        self._held_back[connection.flow] = None
+
+    def _let_go_on(self) -> None:
+        for flow in [one for one in self._held_back if not self.is_full(one)]:
+            del self._held_back[flow]
+            held_back, flow.held_back = flow.held_back, {}
+            for connection in held_back:
+                self.join(connection)
 
     def flow(self, whose: Principal | str) -> Flow:
         """The flow of a principal or an address."""
@@ -208,12 +253,19 @@ class Turns:
             found = self._known_flows[whose] = Flow()
         return found
 
-    def delay_ms(self, flow: Flow) -> int:
-        """How long sends wait now, if what came now could be too late; or else 0."""
+    def why_late(self, flow: Flow) -> str:
+        """Why a send that comes now could be too late; or else nothing."""
         delay_s = flow.waiting * self._each_s * (len(self._flows) or 1)
         if delay_s * 2 > self.wait_s:
-            return int(delay_s * 1000) or 1
-        return self._log.overdue_ms
+            return self.waited(delay_s)
+        if overdue_ms := self._log.overdue_ms:
+            return f"the log has not stored a message that came {overdue_ms} ms ago"
+        return ""
+
+    def waited(self, seconds: float) -> str:
+        """What a send is told that waits for a turn for so long."""
+        allowed_ms = self.wait_s * 1000
+        return f"sends wait for {seconds * 1000:.0f} ms; allowed: {allowed_ms:.0f}"
 
     def is_free(self) -> bool:
         """Whether what has just come may be begun at once."""
@@ -253,6 +305,8 @@ class Turns:
             self.sampling = True
 
     def _tick(self) -> None:
+        if self._held_back:
+            self._let_go_on()
         if not self._flows:
             # A guess that is too high would refuse what could disprove it.
             self._each_s = _FIRST_GUESS_S

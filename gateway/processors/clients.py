@@ -38,11 +38,14 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
 
     from acl.api import Need
+    from gateway.node.turns import Slices
 
 _WHOLE_NEXT_TIME = Answer(
     fields={"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true"}
 )
 """We keep no fingerprints of heartbeats, so none can be short."""
+_LARGE_BYTES = 64 * 1024
+"""Of more JSON than that, one heartbeat of a flow is decoded at a time."""
 
 
 def _said(context: Context) -> bodies.HeartbeatData:
@@ -69,16 +72,32 @@ def _said(context: Context) -> bodies.HeartbeatData:
 
 
 def _consumed(_: HeartBeat, context: Context) -> Iterator[Need]:
-    data = _said(context)
-    for consumer in data.consumer_data_set or ():
+    consumers = _said(context).consumer_data_set or ()
+    for consumer in consumers:
         yield group_need(consumer.group_name, (SUB,))
-        for subscription in consumer.subscription_data_set or ():
-            yield from topic_needs(context.node, subscription.topic, (SUB,))
+    # A client's groups mostly want the same topics.
+    topics = dict.fromkeys(
+        wanted.topic for one in consumers for wanted in one.subscription_data_set or ()
+    )
+    for topic in topics:
+        yield from topic_needs(context.node, topic, (SUB,))
 
 
 @handles(HeartBeat, Needs(_consumed), anywhere=True)
 async def heart_beat(_: HeartBeat, context: Context) -> Answer:
     """A client lives, and has these producers and consumers."""
+    slices = context.slices()
+    if len(context.body) <= _LARGE_BYTES:
+        return await _beat(context, slices)
+    # Many that had each begun would keep all that they say, three times their bodies.
+    await slices.begin_large()
+    try:
+        return await _beat(context, slices)
+    finally:
+        slices.end_large()
+
+
+async def _beat(context: Context, slices: Slices) -> Answer:
     node = context.node
     data = _said(context)
     if data.without_sub:
@@ -87,9 +106,10 @@ async def heart_beat(_: HeartBeat, context: Context) -> Answer:
         node.clients.touch(context.peer)
         return _WHOLE_NEXT_TIME
     refused: Refusal | TooManyError | None = None
-    slices = context.slices()
     for consumer in data.consumer_data_set or ():
         await slices.pause()
+        if context.peer.closed:
+            break
         try:
             await _register(consumer, data.client_id, context)
         except (Refusal, TooManyError) as error:

@@ -178,6 +178,8 @@ class Context(msgspec.Struct, gc=False):
     """Whether this node reads for the client what another one writes."""
     came_s: float = 0.0
     """When it came, by `time.monotonic`, where it is timed; else 0."""
+    since_s: float = 0.0
+    """Since when nodes hold it, by `time.monotonic`; 0 where nothing can hold it."""
     principal: Principal | None = None
     """Who sent it; None where nothing is guarded, or nobody knows in a dry run."""
     envelope: Envelope | None = None

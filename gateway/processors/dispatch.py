@@ -9,11 +9,13 @@ Where a topic is not open yet, the request waits until it is.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gateway.node.sql import NotCompiledError, compile_later
+from gateway.processors import stale
 from gateway.processors.admission import admit
 from gateway.processors.context import LATER, Answer, Context, Later, request_name
 from gateway.processors.recording import recorded
@@ -109,7 +111,13 @@ def handles(
 
 
 def dispatch(
-    node: Node, peer: Peer, envelope: Envelope, body: bytes, came_s: float = 0.0
+    node: Node,
+    peer: Peer,
+    envelope: Envelope,
+    body: bytes,
+    came_s: float = 0.0,
+    *,
+    since_s: float = 0.0,
 ) -> None:
     """Work on one request; its answer goes to the peer now or later, always.
 
@@ -119,6 +127,7 @@ def dispatch(
         envelope: The request.
         body: What followed its header.
         came_s: When it came, by `time.monotonic`, where it is to be timed; else 0.
+        since_s: Since when another node had it, likewise; 0: nobody had.
     """
     code = envelope.code
     context = Context(
@@ -129,10 +138,13 @@ def dispatch(
         bool(envelope.flag & ONE_WAY_FLAG),
         body,
         came_s=came_s,
+        since_s=since_s or time.monotonic(),
     )
     processor = PROCESSORS.get(code)
     if processor is None:
         _refuse_unsupported(context)
+    elif since_s and stale.refused(context, between_nodes=True):
+        return
     elif (
         len(body) > node.config.requests.body_bytes
         and code not in _WITH_MESSAGES
@@ -304,7 +316,8 @@ async def _work_when_ready(
         context.as_slave = False
     # Many may have waited for the same.
     await context.slices().pause()
-    _work(context, PROCESSORS[context.code], envelope)
+    if not stale.refused(context):
+        _work(context, PROCESSORS[context.code], envelope)
 
 
 def _fail(context: Context, envelope: Envelope, error: Exception) -> None:
@@ -318,7 +331,12 @@ def _fail(context: Context, envelope: Envelope, error: Exception) -> None:
 
 
 async def _find_leader(context: Context, envelope: Envelope) -> None:
+    if stale.refused(context):
+        return
     leader = await context.node.leadership.settle(expected=context.peer.forwarded)
+    between_nodes = leader is not None or context.peer.forwarded
+    if stale.refused(context, between_nodes=between_nodes):
+        return
     if leader is None:
         context.as_slave = False
         _work(context, PROCESSORS[context.code], envelope)
@@ -336,6 +354,8 @@ async def _forward(context: Context, node: Broker, envelope: Envelope) -> None:
             f"broker {node.name} has just moved to node {node.node}; try again",
         )
         return
+    if stale.refused(context, between_nodes=True):
+        return
     frame = encode_frame(
         envelope.code,
         envelope.opaque,
@@ -346,6 +366,7 @@ async def _forward(context: Context, node: Broker, envelope: Envelope) -> None:
     )
     with Interruptible(context):
         answer = await context.node.forwarder.forward(
-            node.addresses[0], frame, peer.address, context.principal
+            *(node.addresses[0], frame, peer.address),
+            *(context.principal, context.since_s),
         )
     context.respond(answer)

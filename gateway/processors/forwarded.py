@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -51,8 +52,20 @@ def forwarded(request: Forward, context: Context) -> Later:
         ) from error
     source = Source(host, Channel.FORWARDED)
     peer = ForwardedPeer(context, request.client, packed_address, source, principal)
-    dispatch(context.node, peer, envelope, frame.body)
+    dispatch(
+        *(context.node, peer, envelope, frame.body), since_s=_since(request, context)
+    )
     return LATER
+
+
+def _since(request: Forward, context: Context) -> float:
+    """Since when nodes have had a request, by our clock; 0 where the other says not."""
+    if request.held_ms < 0:
+        return 0.0
+    now_s = time.monotonic()
+    transit = context.node.forwarder.transit
+    took_ms = transit.took_ms(request.session, request.sent_ms, int(now_s * 1000))
+    return now_s - (request.held_ms + took_ms) / 1000
 
 
 def _believe(request: Forward, context: Context) -> Principal | None:
@@ -62,7 +75,7 @@ def _believe(request: Forward, context: Context) -> Principal | None:
         Refusal: No node of the cluster says it.
     """
     peer = context.peer
-    *fields, seal = msgspec.structs.astuple(request)
+    *fields, seal, _, _ = msgspec.structs.astuple(request)
     try:
         context.node.forwarder.seal.check(
             Sealed(*fields), context.body, seal, peer.advertised

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from gateway.wire.frame import RawFrame
 
-_SENDS = frozenset(
+SENDS = frozenset(
     {
         RequestCode.SEND_MESSAGE,
         RequestCode.SEND_MESSAGE_V2,
@@ -33,28 +33,31 @@ _SENDS = frozenset(
 # As `encode_frame` would make it. The word in brackets is what people search for.
 _BUSY = (
     f'{{"code":{ResponseCode.SYSTEM_BUSY:d},"flag":1,"language":"JAVA","opaque":%d,'
-    '"remark":"[TIMEOUT_CLEAN_QUEUE]broker busy, sends wait for %d ms; '
-    'allowed: %d","serializeTypeCurrentRPC":"JSON",'
+    '"remark":"[TIMEOUT_CLEAN_QUEUE]broker busy, %s",'
+    '"serializeTypeCurrentRPC":"JSON",'
     f'"version":{ROPEWAY_VERSION}}}'
 ).encode()
 
 
-def refuse_sends(
-    frames: Iterable[RawFrame], waited_ms: int, allowed_ms: int
-) -> tuple[list[RawFrame], bytes]:
+def refuse_sends(frames: Iterable[RawFrame], why: str) -> tuple[list[RawFrame], bytes]:
     """Part requests into those that have to wait on, and answers to the sends.
+
+    Args:
+        frames: The requests.
+        why: Sends are refused, in ASCII without quotes; their clients are told it.
 
     Raises:
         FrameError: A header is not one.
     """
     others = []
     answers = []
+    reason = why.encode()
     for frame in frames:
         envelope = decode_envelope(frame[0], frame[1])
-        if envelope.code not in _SENDS or envelope.flag & RESPONSE_FLAG:
+        if envelope.code not in SENDS or envelope.flag & RESPONSE_FLAG:
             others.append(frame)
         elif not envelope.flag & ONE_WAY_FLAG:
-            header = _BUSY % (envelope.opaque, waited_ms, allowed_ms)
+            header = _BUSY % (envelope.opaque, reason)
             size = len(header)
             answers.append(PREFIX.pack(size + 4, size) + header)
     return others, b"".join(answers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import structlog
@@ -26,6 +27,7 @@ from gateway.wire.commands.nodes import (
 
 if TYPE_CHECKING:
     from gateway.config import Config
+    from routing.api import RouteStore
 
 log = structlog.get_logger(__name__)
 
@@ -48,10 +50,23 @@ def get_node_status(_: GetNodeStatus, context: Context) -> Answer:
         overdue_ms=node.log.overdue_ms,
         routes=_routes(config),
         routes_held=node.routes.held_until_s > time.monotonic(),
+        brokers_gone=_brokers_gone(node.routes, config.broker),
         time_ms=now_ms(),
         started_ms=node.started_ms,
     )
     return Answer(body=bodies.encode(status))
+
+
+def _brokers_gone(routes: RouteStore, ours: str) -> dict[str, int]:
+    running = {*routes.brokers, ours}
+    return dict(
+        Counter(
+            broker
+            for topic in routes.topics.values()
+            for broker, partitions in topic.route.items()
+            if partitions and broker not in running
+        )
+    )
 
 
 def _log_facts(config: Config) -> dict[str, str]:

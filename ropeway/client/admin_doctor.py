@@ -57,6 +57,7 @@ async def examine(admin: Admin) -> list[Check]:
         checks += of_node(node)
     for broker in sorted({node.broker for node in found}):
         checks += of_broker([node for node in found if node.broker == broker])
+    checks += _of_brokers_gone(found)
     checks += _of_versions(found)
     return checks
 
@@ -155,6 +156,24 @@ def of_broker(nodes: Sequence[Node]) -> Iterator[Check]:
             f"broker {name} has one node, and none to take its place",
             "start a second node with the same broker name",
         )
+
+
+def _of_brokers_gone(nodes: Sequence[Node]) -> Iterator[Check]:
+    """Brokers that routes name and nobody serves: clients are not told of them."""
+    running = {node.broker for node in nodes}
+    gone: dict[str, int] = {}
+    for node in nodes:
+        if node.status is not None:
+            gone |= node.status.brokers_gone
+    for broker, topics in sorted(gone.items()):
+        if broker not in running:
+            yield Check(
+                "broker",
+                "problem",
+                f"broker {broker} has queues of {topics} topics, and no node",
+                f"start a node of it (--broker {broker}); what is stored in its queues "
+                "is not consumed until then",
+            )
 
 
 def _of_versions(nodes: Iterable[Node]) -> Iterator[Check]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 
-from routing.api import RouteError
+from routing.api import NoRoutesError, RouteError
 from routing.zookeeper.codec import KINDS
 
 if TYPE_CHECKING:
@@ -46,15 +46,18 @@ class Layout:
         return [*kinds, self.brokers, self.changes, self.deletions]
 
 
-async def prepare(session: Session, layout: Layout) -> None:
+async def prepare(session: Session, layout: Layout, *, make: bool = True) -> None:
     """Make the folders where there is nothing, and check them where there is.
 
     Raises:
+        NoRoutesError: There is nothing, and it is not to be made.
         RouteError: There is something else, or a newer version.
         LostError: The connection was lost.
     """
     try:
         if not await _is_ours(session, layout):
+            if not make:
+                raise NoRoutesError(f"{layout.root} in ZooKeeper holds nothing")
             await session.create(layout.root)
             transaction = session.transaction()
             transaction.create(layout.version, str(VERSION).encode())

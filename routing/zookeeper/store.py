@@ -16,6 +16,7 @@ from routing.zookeeper.brokers import Brokers
 from routing.zookeeper.changes import Changes
 from routing.zookeeper.copy import RouteCopy
 from routing.zookeeper.layout import Layout, prepare, refusal
+from routing.zookeeper.names import Names
 from routing.zookeeper.session import LostError, Session
 from routing.zookeeper.settings import ZooKeeperSettings, parse_url
 
@@ -35,20 +36,23 @@ _log = structlog.get_logger()
 
 
 async def open_routes(
-    url: str, settings: ZooKeeperSettings | None = None
+    url: str, settings: ZooKeeperSettings | None = None, *, make: bool = True
 ) -> ZooKeeperRoutes:
-    """Open the route store of a URL; where there is nothing, make one.
+    """Open the route store of a URL.
 
     Args:
         url: zookeeper://host:port,host:port/path.
         settings: How it is reached.
+        make: Make one, where there is nothing.
 
     Raises:
+        NoRoutesError: There is nothing, and none is to be made.
         RouteStoreUnavailableError: No server answers.
         RouteError: The URL names no place; or something else is there, or a newer
             version.
     """
-    return await ZooKeeperRoutes(parse_url(url), settings or ZooKeeperSettings()).open()
+    routes = ZooKeeperRoutes(parse_url(url), settings or ZooKeeperSettings())
+    return await routes.open(make=make)
 
 
 class ZooKeeperRoutes:
@@ -70,6 +74,7 @@ class ZooKeeperRoutes:
         self._awake = asyncio.Event()
         self._copy = RouteCopy(self._session, self._layout, self._awake.set)
         self._brokers = Brokers(self._session, self._layout, self._awake.set)
+        self._names = Names(self._session, self._brokers, self._put_broker)
         self._changes = Changes(self._session, self._layout, self._copy)
         self._finding: dict[str, asyncio.Task[None]] = {}
         self._is_new_session = True
@@ -78,17 +83,20 @@ class ZooKeeperRoutes:
         self._telling: asyncio.TimerHandle | None = None
         self._told = False
 
-    async def open(self) -> Self:
-        """Connect, and read everything.
+    async def open(self, *, make: bool = True) -> Self:
+        """Connect, and read everything; see `open_routes`.
 
         Raises:
+            NoRoutesError: There is nothing, and none is to be made.
             RouteStoreUnavailableError: No server answers.
             RouteError: Something else is there, or a newer version.
         """
         await self._session.open()
         try:
             async with self._bounded("it cannot be opened"):
-                await self._patiently(lambda: prepare(self._session, self._layout))
+                await self._patiently(
+                    lambda: prepare(self._session, self._layout, make=make)
+                )
             await self._read_all()
         except BaseException:
             await self._session.close()
@@ -204,14 +212,30 @@ class ZooKeeperRoutes:
             await self._changes.change("settings", node, change, str)
 
     async def put_broker(self, broker: Broker) -> None:
-        """Announce this process as a node of a broker."""
-        async with self._bounded(f"broker {broker.name} cannot be announced"):
-            await self._patiently(lambda: self._brokers.put(broker))
+        """Announce this process as a node of a broker, once no other has its name."""
+        await self._names.announce(broker)
 
-    async def remove_broker(self, name: str, node: str) -> None:
+    async def _put_broker(self, broker: Broker) -> Broker | None:
+        rival = None
+
+        async def put() -> None:
+            nonlocal rival
+            rival = await self._brokers.put(broker)
+
+        async with self._bounded(f"broker {broker.name} cannot be announced"):
+            await self._patiently(put)
+        return rival
+
+    def watch_names(self, lost: Callable[[str], None]) -> None:
+        """Call `lost` with why, when another process has a node's name for good."""
+        self._names.watchers.append(lost)
+
+    async def remove_broker(
+        self, name: str, node: str, incarnation: str | None = None
+    ) -> None:
         """Remove a node of a broker, this process or one that has ended."""
         async with self._bounded(f"node {node} of {name} cannot be removed"):
-            await self._patiently(lambda: self._brokers.remove(name, node))
+            await self._patiently(lambda: self._brokers.remove(name, node, incarnation))
 
     @asynccontextmanager
     async def _bounded(self, trouble: str) -> AsyncIterator[None]:
@@ -248,7 +272,9 @@ class ZooKeeperRoutes:
     # Following.
 
     def _on_connected(self, is_another: bool) -> None:
-        self._is_new_session |= is_another
+        if is_another:
+            self._is_new_session = True
+            self._brokers.end_session()
         self._is_new_connection = True
         self._awake.set()
 
@@ -311,7 +337,11 @@ class ZooKeeperRoutes:
         """End the session: our brokers are gone at once. Twice is fine."""
         if self._telling is not None:
             self._telling.cancel()
-        tasks = [*self._finding.values(), *filter(None, [self._follower])]
+        tasks = [
+            *self._finding.values(),
+            *self._names.returning.values(),
+            *filter(None, [self._follower]),
+        ]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -368,8 +368,16 @@ class Admin:
 
 def open_admin(settings: PulsarLogSettings) -> Admin:
     """The admin REST of the cluster that the settings name; the caller's to close."""
-    tls = ssl.create_default_context(cafile=settings.tls_ca_file)
-    return Admin(settings.admin_url, token=settings.token, tls=tls)
+    return Admin(settings.admin_url, token=settings.token, tls=trusted(settings))
+
+
+def trusted(settings: PulsarLogSettings) -> ssl.SSLContext:
+    """Whose certificates the settings trust.
+
+    Raises:
+        OSError: The file cannot be read, or holds none.
+    """
+    return ssl.create_default_context(cafile=settings.tls_ca_file)
 
 
 def _path(full_name: str) -> str:

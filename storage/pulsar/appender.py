@@ -154,6 +154,11 @@ class Appender:
         """When the oldest pack in flight was sent; there must be one."""
         return self._flights[0].sent_at
 
+    @property
+    def is_shut_out(self) -> bool:
+        """Whether Pulsar refuses what is on its way, and not only is late."""
+        return self.producer.is_shut_out
+
     async def drained(self) -> None:
         """Return when all that was appended before is stored.
 
@@ -321,12 +326,12 @@ class Appender:
         if self._unknown:
             return
         self._unknown = True
+        why = self.producer.silence
         self.refusal = LogUnavailableError(
-            f"Pulsar does not answer: the outcome of earlier appends to {self._name} "
-            "is unknown"
+            f"the outcome of earlier appends to {self._name} is unknown: {why}"
         )
-        _log.warning("appends of unknown outcome", partition=self._name)
-        self._answer_all("Pulsar did not answer in time")
+        _log.warning("appends of unknown outcome", partition=self._name, reason=why)
+        self._answer_all(why)
         # Of an append that was sent in part no more will come: what is there shows.
         last = self._flights.pop()
         self._flights.append(last._replace(visible_end=last.end))

@@ -8,7 +8,12 @@ from storage.pulsar.errors import RETRYABLE, PulsarError
 
 FIRST_DELAY_S = 0.05
 LARGEST_DELAY_S = 2.0
-"""A broker that comes back is found that soon; Pulsar's own clients wait up to 60 s."""
+"""A broker that comes back is found that soon; Pulsar's own clients wait up to 60 s.
+
+What was open for longer held: when it is lost, the first try is at once again. A broker
+that cannot write, because its bookies' disks are full, lets a producer in each time and
+closes it at the first entry: without delays, a thousand times a second.
+"""
 
 
 def delays() -> Iterator[float]:
@@ -35,6 +40,9 @@ class Reopener:
         self._open_once = open_once
         self._lost = lost
         self._task: asyncio.Task[None] | None = None
+        self._delays = delays()
+        self._opened_at: float | None = None
+        """When a try of `again` succeeded last."""
 
     async def first(self, within_s: float) -> None:
         """Open for the first time.
@@ -65,7 +73,12 @@ class Reopener:
             await asyncio.wait([self._task])
 
     async def _try(self) -> None:
-        for delay_s in delays():
+        now = asyncio.get_running_loop().time
+        if self._opened_at is None or now() - self._opened_at > LARGEST_DELAY_S:
+            self._delays = delays()
+        else:
+            await asyncio.sleep(next(self._delays))
+        for delay_s in self._delays:
             try:
                 await self._open_once()
             except RETRYABLE:
@@ -74,4 +87,5 @@ class Reopener:
                 self._lost(error)
                 return
             else:
+                self._opened_at = now()
                 return

@@ -119,6 +119,11 @@ class Follower:
         """Never asked for."""
         self._refuse()
 
+    @property
+    def is_shut_out(self) -> bool:
+        """Never: nothing is on its way from here."""
+        return False
+
     def append(self, records: Sequence[RecordParts], store_ms: int, done: Done) -> None:
         """Refuse: another node writes."""
         del records, store_ms, done

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 import time
 from collections.abc import Callable
 from functools import partial
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 from storage.api import LogUnavailableError, LogUnfitError, NoSuchPartitionError
 from storage.pulsar import query as queries
 from storage.pulsar import selftest
-from storage.pulsar.admin import Admin
+from storage.pulsar.admin import open_admin, trusted
 from storage.pulsar.appender import Appender
 from storage.pulsar.catalog import Catalog
 from storage.pulsar.client import PulsarClient
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 
     from storage.api import EntryFormat, Found, Numbering
     from storage.native import Converter
+    from storage.pulsar.admin import Admin
     from storage.pulsar.ends import Furthest
     from storage.pulsar.owner import Owner
     from storage.pulsar.settings import PulsarLogSettings
@@ -67,8 +67,7 @@ async def open_log(
         PulsarUnfitError: Pulsar lacks something; names the setting.
         LogUnavailableError: It does not answer, or does not permit it.
     """
-    tls = ssl.create_default_context(cafile=settings.tls_ca_file)
-    admin = Admin(settings.admin_url, token=settings.token, tls=tls)
+    admin = open_admin(settings)
     catalog = Catalog(admin, settings)
     try:
         await take(admin, catalog, owner, prepare=prepare)
@@ -78,7 +77,7 @@ async def open_log(
     client = PulsarClient(
         settings.service_url,
         token=settings.token,
-        tls=tls,
+        tls=trusted(settings),
         request_timeout_s=settings.open_s,
     )
     return PulsarLog(settings, admin, client, catalog, lost_ownership, converter)

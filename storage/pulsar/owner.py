@@ -131,7 +131,7 @@ def complaints(
         state = "is not there" if policies is None else "has none of them"
         found.append(
             f"routes say that namespace {space} of Pulsar has {len(expected)} topics, "
-            f"like {min(expected)}, and it {state}; nothing was made; set "
+            f"like {min(expected)}, and it {state}; set "
             "pulsar.tenant and pulsar.namespace to where they are, or restore them; to "
             f"make all anew, without messages: --adopt {EMPTY}"
         )
@@ -153,6 +153,12 @@ def _is_in(topic: str, space: str, catalog: Catalog) -> bool:
     except LogLimitError:
         return False
     return f"{name.tenant}/{name.namespace}" == space
+
+
+def command(space: str, owner: Owner) -> str:
+    """What notes by hand that a namespace is this cluster's."""
+    key = PREFIX + owner.id
+    return f"pulsar-admin namespaces set-property -k {key} -v {owner.name} {space}"
 
 
 async def _others(admin: Admin, space: str, owner: Owner) -> dict[str, str]:
@@ -186,13 +192,12 @@ async def note(admin: Admin, space: str, owner: Owner) -> None:
     if found.keys() == {owner.id}:
         return
     key = PREFIX + owner.id
-    command = f"pulsar-admin namespaces set-property -k {key} -v {owner.name} {space}"
     if space == PUBLIC:
         _log.warning(
             "another cluster can take this namespace for its own: it is Pulsar's "
             "default one, which is left as it is",
             namespace=space,
-            way_out=f"a namespace of its own, or {command}",
+            way_out=f"a namespace of its own, or {command(space, owner)}",
         )
         return
     try:
@@ -206,7 +211,8 @@ async def note(admin: Admin, space: str, owner: Owner) -> None:
             await admin.remove_property(space, key)
     except NotPermittedError as error:
         raise PulsarUnfitError(
-            f"namespace {space} of Pulsar does not say whose it is; set: {command}"
+            f"namespace {space} of Pulsar does not say whose it is; set: "
+            f"{command(space, owner)}"
         ) from error
     for other, name in others.items():
         raise LogForeignError(_foreign(owner, space, other, name))

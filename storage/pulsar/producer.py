@@ -39,6 +39,10 @@ from storage.pulsar.sending import (
 if TYPE_CHECKING:
     from storage.pulsar.client import PulsarClient
 
+LET_IN_AND_OUT = 3
+"""A broker that closes a producer so often stores nothing: a lost connection, or a
+topic that moves, does it once."""
+
 
 class Producer:
     """Appends entries to one topic; made by `PulsarClient.producer`."""
@@ -71,6 +75,8 @@ class Producer:
         self._known = -1
         """The highest that the broker knew when we opened last."""
         self._was_open = False
+        self._closings = 0
+        """How often it was open and lost its place since an entry was stored."""
         self._sent = self._stored = 0
         """How many entries `send` took, and how many of them are acknowledged."""
         self._place: Place | None = None
@@ -87,6 +93,21 @@ class Producer:
     async def open(self) -> None:
         """Open for the first time; `PulsarClient.producer` calls it."""
         await self._reopener.first(self._client.request_timeout_s)
+
+    @property
+    def is_shut_out(self) -> bool:
+        """Whether its broker lets it in and closes it again, and stores nothing."""
+        return self._closings >= LET_IN_AND_OUT
+
+    @property
+    def silence(self) -> str:
+        """What is known of why nothing was acknowledged, for messages to people."""
+        if not self.is_shut_out:
+            return "Pulsar did not answer in time"
+        return (
+            f"Pulsar closed the producer {self._closings} times and stored nothing; "
+            "its bookies may be too few, or their disks full"
+        )
 
     def send(
         self,
@@ -296,6 +317,7 @@ class Producer:
         self._pending.popleft()
         self.pending_bytes -= head.payload_bytes
         self._stored += 1
+        self._closings = 0
         self._highest_stored = head.highest_sequence_id
         if self._watchers:
             self._changed()
@@ -308,6 +330,7 @@ class Producer:
         """Open again elsewhere, or end: `place` does not take entries any more."""
         if self._place is place:
             self._place = None
+            self._closings += 1
             if isinstance(error, (*RETRYABLE, WireError)):
                 self._reopener.again()
             else:

@@ -216,11 +216,11 @@ async def _check_namespace(
     policies = await admin.policies(space)
     if policies is None:
         if not prepare:
-            raise PulsarUnfitError(_missing(space))
+            raise PulsarUnfitError(missing(space))
         try:
             await admin.make_namespace(space)
         except NotPermittedError as error:
-            raise PulsarUnfitError(_missing(space)) from error
+            raise PulsarUnfitError(missing(space)) from error
         _log.warning("namespace of Pulsar made", namespace=space)
         policies = await admin.policies(space) or {}
     for policy, text in complaints(space, policies, broker):
@@ -249,7 +249,8 @@ def complaints(
             yield policy, f"namespace {space} of Pulsar: {complaint}; set: {remedy}"
 
 
-def _missing(space: str) -> str:
+def missing(space: str) -> str:
+    """What is said where there is no such namespace, and how it is made."""
     tenant = space.partition("/")[0]
     return (
         f"Pulsar has no namespace {space}, or does not show it to this token's role; "

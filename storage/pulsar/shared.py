@@ -109,6 +109,11 @@ class SharedAppender:
         """When the oldest append on its way was sent; there must be one."""
         return self._awaited.oldest_at
 
+    @property
+    def is_shut_out(self) -> bool:
+        """Whether Pulsar refuses what is on its way, and not only is late."""
+        return self._producer.is_shut_out
+
     async def drained(self) -> None:
         """Return when all that was appended before is stored.
 
@@ -194,12 +199,12 @@ class SharedAppender:
         """Answer all that is on its way, for Pulsar does not; it may come yet."""
         if self._refusal is None:
             name = self._partition.full_name
-            _log.warning("appends of unknown outcome", partition=name)
+            why = self._producer.silence
+            _log.warning("appends of unknown outcome", partition=name, reason=why)
             self._refusal = (
-                f"Pulsar does not answer: the outcome of earlier appends to {name} "
-                "is unknown"
+                f"the outcome of earlier appends to {name} is unknown: {why}"
             )
-            self._awaited.give_up("Pulsar did not answer in time")
+            self._awaited.give_up(why)
 
     def fail(self, reason: str) -> None:
         """Answer all that is on its way, for it will never be acknowledged."""

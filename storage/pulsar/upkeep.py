@@ -109,10 +109,16 @@ class Upkeep:
             if now >= next_idle:
                 next_idle = now + idle_s
                 self._close_unused(self._partitions())
-            for appender in list(self._traffic.appenders):
-                if now - appender.oldest_at > self._settings.outcome_s:
-                    appender.give_up()
+            self._give_up(now)
             self._readers.close_idle(now)
+
+    def _give_up(self, now: float) -> None:
+        """Answer what has waited for too long, and soon where Pulsar refuses it."""
+        for appender in list(self._traffic.appenders):
+            refused, settings = appender.is_shut_out, self._settings
+            patience_s = settings.wait_ms / 1000 if refused else settings.outcome_s
+            if now - appender.oldest_at > patience_s:
+                appender.give_up()
 
     async def _follow_retention(self) -> None:
         """Go round all partitions in one interval, one at a time."""

@@ -32,6 +32,10 @@ class WayIn(Protocol):
     def oldest_at(self) -> float:
         """Since when the oldest one is on its way; there must be one."""
 
+    @property
+    def is_shut_out(self) -> bool:
+        """Whether Pulsar refuses what is on its way, and not only is late."""
+
     def append(self, records: Sequence[RecordParts], store_ms: int, done: Done) -> None:
         """Take records in; see `storage.api`."""
 

@@ -1,16 +1,22 @@
-"""The sample file of the documentation has every setting, with its default."""
+"""The documentation has every setting, with its default, and no other."""
 
 import re
+import tomllib
 import typing
 from pathlib import Path
 
 import msgspec
+import pytest
 
+from acl.pulsar.options import Options
 from gateway.config import Config, PulsarConfig, TierConfig
-from gateway.config_file import is_struct, load
+from gateway.config_file import is_struct, load, read
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "ropeway.toml"
 GUIDE = Path(__file__).parents[2] / "docs" / "configuration.md"
+PAGES = [*sorted(GUIDE.parent.glob("*.md")), GUIDE.parents[1] / "README.md"]
+FILES = (".py", ".db", ".md", ".toml")
+"""How names end that are no settings, though they may look so."""
 
 
 def keys(kind: type[msgspec.Struct], at: str = "") -> list[str]:
@@ -68,3 +74,49 @@ def test_the_sample_loads_with_every_setting_switched_on(tmp_path):
 
 def test_the_guide_points_to_the_sample():
     assert "(ropeway.toml)" in GUIDE.read_text()
+
+
+def named_in(page: str, heading: str) -> set[str]:
+    """What the first column names of the first table behind a line of a page."""
+    text = (GUIDE.parent / page).read_text().partition(f"\n{heading}")[2]
+    table = text[text.index("\n|---") :].split("\n\n")[0]
+    first = [row.split("|")[1] for row in table.splitlines()[2:]]
+    return {name for cell in first for name in re.findall(r"`(\w+)`", cell)}
+
+
+@pytest.mark.parametrize(
+    ("page", "heading", "kind"),
+    [
+        ("pulsar.md", "## Settings", PulsarConfig),
+        ("pulsar-tokens.md", "| option | default | meaning |", Options),
+    ],
+)
+def test_a_pages_table_names_each_setting_of_its_table_and_no_other(
+    page: str, heading: str, kind: type[msgspec.Struct]
+):
+    fields = {field.name for field in msgspec.structs.fields(kind)}
+    assert named_in(page, heading) == fields
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_names_as_a_setting_is_one(page: Path):
+    known = set(keys(Config))
+    tables = {key.partition(".")[0] for key in known if "." in key}
+    named = re.findall(r"`\[*(\w+\.[\w.]+)\]*(?: = [^`]*)?`", page.read_text())
+    settings = {
+        one
+        for one in named
+        if one.partition(".")[0] in tables
+        and not one.endswith(FILES)
+        and not one.startswith("acl.options.")
+    }
+    assert settings <= known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_settings_that_a_page_shows_are_taken(page: Path):
+    shown = re.findall(
+        r"^```(?:toml\n|\n(?=\[))(.*?)```", page.read_text(), re.MULTILINE | re.DOTALL
+    )
+    for block in shown:
+        assert isinstance(read(tomllib.loads(block)), Config)

@@ -12,9 +12,9 @@ from gateway.config import Config
 from gateway.unauthenticated import Reader, Unauthenticated
 from gateway.wire.codes import ResponseCode
 from gateway.wire.errors import FrameError
-from gateway.wire.frame import PREFIX
+from gateway.wire.frame import PREFIX, encode_frame
 from tests.guarded import ALICE, allow, ask, guarded
-from tests.remoting import connect, looped, running, sending, until
+from tests.remoting import connect, looped, pulling, running, sending, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -168,3 +168,37 @@ async def test_a_header_that_is_too_long_ends_its_connection_alone(tmp_path: Pat
             other.writer.write(PREFIX.pack(300_000, 262_145))
             await other.closed()
         assert (await client.ask(sending("t"), b"x")).code == 0
+
+
+@looped
+async def test_who_is_refused_very_often_is_closed_before_all_is_read(tmp_path: Path):
+    async with guarded(tmp_path, SEND) as (app, client):
+        async with connect(app.server.listeners[0]) as stranger:
+            for _ in range(3000):
+                stranger.send(sending("t"), b"x", one_way=True)
+            await stranger.closed()
+        # Who is known and may not is told so each time.
+        assert (await ask(client, ALICE, sending("t"), b"x")).code == 0
+        codes = {(await ask(client, ALICE, pulling("t"))).code for _ in range(260)}
+        assert codes == {ResponseCode.NO_PERMISSION}
+        assert (await ask(client, ALICE, sending("t"), b"x")).code == 0
+
+
+@looped
+@pytest.mark.parametrize("known", [True, False])
+async def test_answers_that_nobody_asked_for_end_the_connection(
+    tmp_path: Path, known: bool
+):
+    answers = encode_frame(0, 7, flag=1) * 250
+    async with (
+        guarded(tmp_path, SEND) as (app, _),
+        connect(app.server.listeners[0]) as client,
+    ):
+        if known:
+            assert (await ask(client, ALICE, sending("t"), b"x")).code == 0
+            for _ in range(3):
+                client.writer.write(answers)
+                # A request between them begins the count anew.
+                assert (await ask(client, ALICE, pulling("t"))).code != 0
+        client.writer.write(answers * 2)
+        await client.closed()

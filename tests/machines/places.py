@@ -40,6 +40,46 @@ needs_mount = pytest.mark.skipif(
 )
 
 
+def on_small_disk(directory: Path, mebibytes: int) -> tuple[str, ...]:
+    """What runs a command with a disk of so many MiB mounted at a directory."""
+    directory.mkdir(parents=True)
+    words = "unshare", "--mount", "sh", "-c", _MOUNT
+    return (*words, "sh", f"{mebibytes}m", str(directory))
+
+
+def seen_by(pid: int, directory: Path) -> Path:
+    """A directory as a process sees it, whatever it has mounted there."""
+    return Path(f"/proc/{pid}/root{directory}")
+
+
+@contextlib.contextmanager
+def filled(disk: Path, share: float = 1.0) -> Iterator[None]:
+    """Take so much of a disk that this share of it is used, as long as the block lasts.
+
+    Args:
+        disk: the directory where it is mounted.
+        share: of its size, from 0 to 1; what is used already counts.
+    """
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        for size in (1 << 20, 1 << 12):
+            with contextlib.suppress(OSError):
+                while _used(disk) + size / _size(disk) <= share:
+                    file.write(bytes(size))
+    yield
+    filler.unlink()
+
+
+def _size(disk: Path) -> int:
+    found = os.statvfs(disk)
+    return found.f_blocks * found.f_frsize
+
+
+def _used(disk: Path) -> float:
+    found = os.statvfs(disk)
+    return 1 - found.f_bavail / found.f_blocks
+
+
 class OnSmallDisk:
     """A node whose data is on a disk of its own, of so many MiB.
 
@@ -50,26 +90,15 @@ class OnSmallDisk:
         self, directory: Path, mebibytes: int, options: Iterable[str] = ()
     ) -> None:
         self.data = directory / "data"
-        self.data.mkdir(parents=True)
-        size = f"{mebibytes}m"
-        mounted = ["unshare", "--mount", "sh", "-c", _MOUNT, "sh", size, str(self.data)]
+        mounted = on_small_disk(self.data, mebibytes)
         self.node = Ropeway(
             directory, options=tuple(options), python=(*mounted, sys.executable)
         )
 
-    def seen(self) -> Path:
-        """The disk, as the node sees it."""
-        return Path(f"/proc/{self.node.broker_pid}/root{self.data}")
-
     @contextlib.contextmanager
     def filled(self) -> Iterator[None]:
         """Take all that is free, as long as the block lasts."""
-        filler = self.seen() / "filler"
-        with filler.open("wb", buffering=0) as file:
-            for size in (1 << 20, 1 << 12):
-                with contextlib.suppress(OSError):
-                    while True:
-                        file.write(bytes(size))
-        assert os.statvfs(filler).f_bavail == 0
-        yield
-        filler.unlink()
+        disk = seen_by(self.node.broker_pid, self.data)
+        with filled(disk):
+            assert os.statvfs(disk).f_bavail == 0
+            yield

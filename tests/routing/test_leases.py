@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.api import Broker, RouteError
+from routing.api import Broker, NameTakenError, RouteError
 from routing.embedded import EmbeddedRoutes
 from routing.leases import LEASE_MS, RENEW_MS
 from tests.contracts.routes import until
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def broker(name: str, pid: int | None = None) -> Broker:
+def broker(name: str, pid: int | None = None, incarnation: str = "") -> Broker:
     return Broker(
         name=name,
         node=name,
         cluster="c",
         addresses=("127.0.0.1:1",),
         pid=pid or os.getpid(),
+        incarnation=incarnation,
     )
 
 
@@ -186,5 +187,55 @@ def test_setting_the_clock_gives_nobody_up(
                 while first._leases._renewed_ms == renewed:
                     assert len(first.brokers) == len(second.brokers) == 2
                     await asyncio.sleep(0.01)
+
+    asyncio.run(main())
+
+
+def test_a_process_that_stood_still_hears_that_its_name_was_taken(tmp_path: Path):
+    clock = [1_000_000]
+
+    async def main():
+        path = tmp_path / "routes.db"
+        async with sharing(path, now_ms=lambda: clock[0]) as (first, second):
+            lost: list[str] = []
+            first.watch_names(lost.append)
+            renew, first._leases.renew = first._leases.renew, list
+            await first.put_broker(broker("a", incarnation="1st"))
+            clock[0] += LEASE_MS
+            await second.put_broker(broker("a", incarnation="2nd"))
+            first._leases.renew = renew
+            await until(lambda: lost)
+            assert "another process runs a broker named a" in lost[0]
+            await first.remove_broker("a", "a", "1st")
+            copy = {"a": (broker("a", incarnation="2nd"),)}
+            await until(lambda: first.brokers == second.brokers == copy)
+
+    asyncio.run(main())
+
+
+def test_a_process_that_stood_still_goes_on_where_nobody_took_its_name(tmp_path: Path):
+    clock = [1_000_000]
+
+    async def main():
+        path = tmp_path / "routes.db"
+        async with sharing(path, now_ms=lambda: clock[0]) as (first, second):
+            lost: list[str] = []
+            first.watch_names(lost.append)
+            await first.put_broker(broker("a", incarnation="1st"))
+            await second.remove_broker("a", "a")
+            clock[0] += 10 * LEASE_MS
+            await until(lambda: "a" in second.brokers)
+            assert not lost
+
+    asyncio.run(main())
+
+
+def test_processes_of_one_number_are_told_apart(tmp_path: Path):
+    # As of two containers that have a file in common.
+    async def main():
+        async with sharing(tmp_path / "routes.db") as (first, second):
+            await first.put_broker(broker("a", incarnation="1st"))
+            with pytest.raises(NameTakenError, match="a broker named a"):
+                await second.put_broker(broker("a", incarnation="2nd"))
 
     asyncio.run(main())

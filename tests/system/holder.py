@@ -16,7 +16,14 @@ from routing.zookeeper import ZooKeeperSettings, open_routes
 
 async def main(url: str, name: str, session_s: float) -> None:
     routes = await open_routes(url, ZooKeeperSettings(session_s=session_s))
-    node = Broker(name="b", node=name, cluster="c", addresses=(), pid=os.getpid())
+    node = Broker(
+        name="b",
+        node=name,
+        cluster="c",
+        addresses=("127.0.0.1:1",),
+        pid=os.getpid(),
+        incarnation=str(os.getpid()),
+    )
     await routes.put_broker(node)
     print("announced", flush=True)
     while await asyncio.to_thread(sys.stdin.readline):

@@ -109,6 +109,7 @@ class Pulsar:
         tls: certificate and key of a second port, `tls_service_url`.
         metadata_url: `zk:127.0.0.1:port`; without it, files in `directory`.
         java: heap and collector.
+        before: what runs it: the beginning of a command line that ends with its own.
     """
 
     def __init__(
@@ -122,7 +123,9 @@ class Pulsar:
         tls: tuple[Path, Path] | None = None,
         metadata_url: str | None = None,
         java: Sequence[str] = (*SMALL, *QUICK),
+        before: Sequence[str] = (),
     ) -> None:
+        self._before = before
         self._directory = directory
         self._version = version
         self._token = token
@@ -194,6 +197,7 @@ class Pulsar:
         self._process = ForeignProcess(
             "pulsar",
             [
+                *self._before,
                 *JAVA,
                 *self._java,
                 f"-Dlog4j.configurationFile={log4j}",

@@ -14,6 +14,7 @@ from tests.remoting import looped
 from tests.system import guarded_deployments
 from tests.system.pulsar_admin import pulsar_admin
 from tests.system.test_cluster import reach
+from tests.system.test_doctor import here
 from tests.system.test_namespaces import (
     UNFIT,
     bodies,
@@ -73,6 +74,7 @@ async def test_the_commands_of_the_guide_give_all_rights_that_are_needed(
         (tmp_path / "token").chmod(0o600)
         config = tmp_path / "ropeway.toml"
         config.write_text(
+            f"data = '{tmp_path}/node/data'\n[[listeners]]\nport = 0\n"
             f"[pulsar]\nservice_url = '{secured.service_url}'\n"
             f"admin_url = '{secured.admin_url}'\ntoken_file = '{tmp_path}/token'\n"
             f"prepare = {str(prepare).lower()}\n"
@@ -108,3 +110,11 @@ async def test_the_commands_of_the_guide_give_all_rights_that_are_needed(
     assert (code, "its role an admin of the tenant: pulsar-a" in said) == (UNFIT, True)
     code, said = refused(tmp_path / "invalid", *options_of(""))
     assert (code, "the token must be valid" in said) == (UNFIT, True)
+    # And doctor says of each token what a start does.
+    for role in (ROLE, LESSER, ""):
+        (_, config, *_) = options_of(role)
+        found = [(text, tip) for check, text, tip in here(config) if check == "pulsar"]
+        assert len(found) == (role != ROLE)
+        for text, tip in found:
+            assert text.startswith("Pulsar does not permit GET /admin/v2/")
+            assert "the token must be valid, and its role an admin of" in tip

@@ -145,7 +145,7 @@ async def test_a_namespace_that_lost_all_topics_is_refused_unless_they_are_given
     code, said = refused(tmp_path / "node" / "data", "--config", str(config), *given)
     assert code == FOREIGN
     assert f"routes say that namespace rocketmq/{name}-typo of Pulsar has " in said
-    assert "and it is not there; nothing was made" in said
+    assert "and it is not there; set pulsar.tenant" in said
     assert f"rocketmq/{name}-typo" not in pulsar.admin("GET", "namespaces/rocketmq")
     # One that was emptied.
     space = f"rocketmq/{name}"

@@ -16,12 +16,13 @@ from gateway.http.replies import reply
 from gateway.http.signing_in import changing, require
 from gateway.http.state import state_of
 from gateway.node import names
-from gateway.processors.needs import ALL, GET, LIST, topic_need
+from gateway.processors.needs import ALL, GET, LIST, SUB, topic_need
 from ropeway.client.errors import RemotingError
 
 if TYPE_CHECKING:
     from gateway.http.console import Console
     from gateway.http.state import State
+    from routing.api import Topic
 
 MOST_REPLAYED = 200
 """Messages that one request gives back."""
@@ -56,11 +57,22 @@ async def _row(state: State, group: str) -> dict[str, Any]:
     return {"group": group, "messages": sum(one.end - one.begin for one in spans)}
 
 
+async def _find(state: State, group: str) -> Topic:
+    """The topic of a group's dead letters; who may not see it is not told of it.
+
+    Raises:
+        RefusedError: There is none, or it may not be seen.
+    """
+    name = names.dlq_topic(group)
+    await require(state, topic_need(name, (SUB, GET)))
+    return find(state.app.node, name)
+
+
 async def _letters(request: web.Request) -> web.Response:
     params = Params(request.query, "limit")
     limit = params.number("limit", USUAL, least=1, most=MOST)
     state = state_of(request)
-    topic = find(state.app.node, names.dlq_topic(request.match_info["group"]))
+    topic = await _find(state, request.match_info["group"])
     spans = await state.console.spans(topic.name, topic.route)
     found = await state.console.gather(
         state.console.read(one.queue, max(one.begin, one.end - limit), limit)
@@ -87,7 +99,7 @@ async def _replay(request: web.Request) -> web.Response:
     Params(request.query)
     state = state_of(request)
     group = request.match_info["group"]
-    topic = find(state.app.node, names.dlq_topic(group)).name
+    topic = (await _find(state, group)).name
     wanted = _read(await request.read())
     async with changing(request) as console:
         answers = await console.gather(

@@ -23,6 +23,13 @@ class Forward(Header, frozen=True):
     sealed_ms: I64 = 0
     principal: str | None = None
     seal: str = ""
+    held_ms: I64 = -1
+    """How long the node had the request before it was sent; below 0, it says nothing.
+
+    This and `sent_ms` are not sealed: all that they can have refused is the request.
+    """
+    sent_ms: I64 = 0
+    """When it was sent, in milliseconds of that node's own monotonic clock."""
 
 
 @request(RequestCode.ROPEWAY_RELAY)

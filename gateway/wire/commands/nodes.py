@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from gateway.wire.bodies import Body
 from gateway.wire.codes import RequestCode
 from gateway.wire.header import Header, request
@@ -33,6 +35,8 @@ class NodeStatus(Body, frozen=True, kw_only=True):
     """Where routes are: `embedded`, `file` or `zookeeper`."""
     routes_held: bool
     """Whether the route store has heard of the node within a session's time."""
+    brokers_gone: dict[str, int] = msgspec.field(default_factory=dict)
+    """Brokers that no node serves, and how many topics have queues on each."""
     time_ms: int
     """Its clock, in milliseconds since 1970."""
     started_ms: int

@@ -3,8 +3,6 @@
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -76,41 +74,30 @@ def test_certificates_that_are_not_there_are_a_problem(config):
     assert ("tls", "problem") in found
 
 
-class _Pulsar(BaseHTTPRequestHandler):
-    code = 200
-
-    def do_GET(self) -> None:
-        self.send_response(self.code)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture
-def admin(monkeypatch) -> Iterator[int]:
-    """The port of something that answers as Pulsar's admin interface does."""
-    server = HTTPServer(("127.0.0.1", 0), _Pulsar)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server.server_address[1]
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-@pytest.mark.parametrize(("code", "state"), [(200, "ok"), (401, "problem")])
-def test_pulsar_has_two_doors(config, admin, monkeypatch, code, state):
-    monkeypatch.setattr(_Pulsar, "code", code)
-    text = (
-        f'[pulsar]\nservice_url = "pulsar://127.0.0.1:1,127.0.0.1:{admin}"\n'
-        f'admin_url = "http://127.0.0.1:{admin}"\n'
-    )
-    found = [one[1] for one in states(config, text) if one[0] == "pulsar"]
-    assert found == ["problem", "ok", state]
+def test_a_pulsar_that_does_not_answer_is_told_for_each_of_its_doors(config):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        text = (
+            f'[pulsar]\nservice_url = "pulsar://127.0.0.1:1,127.0.0.1:{port}"\n'
+            'admin_url = "http://127.0.0.1:1"\n'
+        )
+        found = [one[1] for one in states(config, text) if one[0] == "pulsar"]
+    assert found == ["problem", "ok", "problem"]
     gone = '[pulsar]\nservice_url = "pulsar://h.invalid"\nadmin_url = "http://127.0.0.1:1"\n'
     found = [one[1] for one in states(config, gone) if one[0] == "pulsar"]
     assert found == ["problem", "problem"]
+
+
+def test_what_cannot_be_read_for_pulsar_is_named(config):
+    place = '[pulsar]\nadmin_url = "http://127.0.0.1:1"\n'
+    for key in ("token_file", "ca_certificate"):
+        config.write_text(f'{place}{key} = "absent"\n')
+        found = [one for one in checks.examine(config) if one.check == "pulsar"]
+        assert (found[-1].state, bool(found[-1].advice)) == ("problem", True)
+        assert "No such file" in found[-1].text
+    config.write_text(f'cluster = "a|b"\n{place}')
+    *_, found_last = checks.examine(config)
+    assert "pulsar.namespace is 'a|b'" in found_last.text
 
 
 def test_a_zookeeper_says_what_it_is_where_it_may(config):

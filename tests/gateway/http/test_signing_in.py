@@ -9,6 +9,7 @@ import pytest
 from gateway.config import HttpConfig
 from gateway.http.attempts import FREE
 from gateway.node import names
+from routing.api import Group
 from tests.gateway.http.signed import HEADERS, guarded_site, sign_in
 from tests.gateway.http.site import serving
 from tests.guarded import ALICE, NOBODY, PASSWORD, ROOT, allow, ask
@@ -133,6 +134,44 @@ async def test_who_has_no_permission_sees_nothing(tmp_path):
             answer = await site.ask(f"/api/{path}")
             assert answer.status in (403, 404), (path, answer)
             assert "orders" not in answer.json["error"] or answer.status == 403
+
+
+@looped
+async def test_who_may_not_see_a_name_is_not_told_whether_it_is_there(tmp_path):
+    """As with brokers: the same status and the same sentence."""
+    there, absent = "there", "absent"
+    async with guarded_site(tmp_path) as site:
+        node = site.app.node
+        await node.groups.put(Group(name=there))
+        for name in (there, names.dlq_topic(there), names.retry_topic(there)):
+            await node.topics.ensure_derived(name, 1)
+        await sign_in(site, NOBODY)
+        for path in (
+            "topics/NAME",
+            "groups/NAME",
+            "routes/NAME",
+            "dead-letters/NAME",
+            "messages?topic=NAME",
+            "messages/x?topic=NAME",
+            "topics/%25DLQ%25NAME",
+            "topics/%25RETRY%25NAME",
+        ):
+            told = [
+                (answer.status, answer.json["error"].replace(name, "NAME"))
+                for name in (there, absent)
+                for answer in [await site.ask(f"/api/{path.replace('NAME', name)}")]
+            ]
+            assert told[0] == told[1], path
+        replays = [
+            await site.ask(
+                f"/api/dead-letters/{name}/replay",
+                "POST",
+                json={"messages": ["x"]},
+                headers=HEADERS,
+            )
+            for name in (there, absent)
+        ]
+        assert [one.status for one in replays] == [403, 403]
 
 
 @looped

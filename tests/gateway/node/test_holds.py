@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -114,3 +116,19 @@ async def test_pulls_of_one_partition_can_be_released():
     holds.release(one)
     assert events == ["expire one"]
     holds.close()
+
+
+@looped
+async def test_a_queue_goes_with_its_last_pull_and_not_with_a_collection():
+    """Thousands of queues were kept until Python next looked for cycles."""
+    holds, partition = Holds(1), Queue()
+    kept, owner = weakref.ref(partition), object()
+    gc.disable()
+    try:
+        assert holds.add(partition, hold([], "a", owner), 60_000)
+        del partition
+        assert kept() is not None
+        holds.forget(owner)
+        assert kept() is None
+    finally:
+        gc.enable()

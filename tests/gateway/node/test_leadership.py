@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 
+import msgspec
 import pytest
 
 from gateway.node import leadership as module
@@ -257,4 +258,66 @@ async def test_who_is_expected_to_lead_waits_for_the_routes_to_say_so(monkeypatc
     contest.routes.choose("them", "us")
     await until(lambda: not leadership.leads)
     assert (await leadership.settle(expected=True)).node == "them"
+    await leadership.close()
+
+
+@pytest.fixture
+def quick_to_catch_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "STALE_S", 0.01)
+    # Only the tests' own calls find that it stood still.
+    monkeypatch.setattr(module, "BEAT_S", 60.0)
+
+
+@pytest.mark.usefixtures("quick_to_catch_up")
+@pytest.mark.parametrize("chosen", [("us",), ("them", "us")])
+@looped
+async def test_what_comes_after_a_long_stop_is_stale_until_it_has_been_read(chosen):
+    contest = Contest(*chosen, until_s=time.monotonic() + 5)
+    leadership = contest.leadership
+    await leadership.settle()
+    assert not leadership.is_stale
+    went_on_s = time.monotonic() + 60
+    contest.until_s = math.inf  # another look vouches again, for the time from now on
+    leadership.check(went_on_s)
+    assert (leadership.is_stale, leadership.leads) == (True, False)
+    assert leadership.went_on_s == went_on_s
+    await until(lambda: not leadership.is_stale)
+    led_by = await leadership.settle()
+    assert (led_by is None) == (chosen == ("us",))
+    await leadership.close()
+
+
+@pytest.mark.usefixtures("quick_to_catch_up")
+@looped
+async def test_nothing_is_stale_where_nobody_can_have_taken_over():
+    contest = Contest("us")
+    leadership = contest.leadership
+    await leadership.settle()
+    leadership.check(time.monotonic() + 60)
+    assert (leadership.is_stale, leadership.leads) == (False, True)
+    await leadership.close()
+
+
+@pytest.mark.usefixtures("quick_to_catch_up")
+@looped
+async def test_a_loop_that_is_late_for_less_than_a_second_was_busy():
+    contest = Contest("us", until_s=time.monotonic() + 5)
+    leadership = contest.leadership
+    await leadership.settle()
+    contest.until_s = -math.inf
+    leadership.certain_until_s = leadership._vouched_until_s = -math.inf
+    leadership.check(leadership._late_s)
+    assert (leadership.is_stale, leadership.leads) == (False, False)
+    await leadership.close()
+
+
+@looped
+async def test_another_process_of_our_name_leads_elsewhere():
+    contest = Contest()
+    leadership = contest.leadership
+    other = msgspec.structs.replace(node("us"), incarnation="another")
+    contest.routes.brokers = {"broker-0": (other,)}
+    assert leadership.is_led_elsewhere()
+    assert await leadership.settle() == other
+    assert contest.book == []
     await leadership.close()

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from gateway.bounds import UnauthenticatedConfig
 from gateway.processors.admission import credentials_of
 from gateway.processors.dispatch import NEEDS, PROCESSORS
 from gateway.processors.needs import KNOWN
@@ -94,7 +95,9 @@ def _value(field):
 
 @looped
 async def test_a_stranger_gets_no_answer_but_no(tmp_path):
-    async with guarded(tmp_path) as (_, client):
+    async with guarded(tmp_path) as (app, client):
+        # One connection asks for all.
+        app.server.unauthenticated.limits = UnauthenticatedConfig(refusals=10_000)
         for code in sorted(PROCESSORS):
             for fields in (
                 {},

@@ -14,6 +14,7 @@ from gateway.wire.codes import (
 from gateway.wire.errors import FrameError
 from gateway.wire.frame import FrameReader, RawFrame, decode_envelope, encode_frame
 
+WHY = "sends wait for 231 ms; allowed: 200"
 SENDS = (
     RequestCode.SEND_MESSAGE,
     RequestCode.SEND_MESSAGE_V2,
@@ -25,17 +26,16 @@ def frames(*encoded: bytes) -> list[RawFrame]:
     return FrameReader().feed(b"".join(encoded))
 
 
-def test_each_send_is_told_how_long_sends_wait_and_may_wait():
+def test_each_send_is_told_why_it_is_refused():
     asked = [encode_frame(code, 7 + code, body=b"x") for code in SENDS]
-    others, answers = refuse_sends(frames(*asked), 231, 200)
+    others, answers = refuse_sends(frames(*asked), WHY)
     assert others == []
     assert answers == b"".join(
         encode_frame(
             ResponseCode.SYSTEM_BUSY,
             7 + code,
             flag=RESPONSE_FLAG,
-            remark="[TIMEOUT_CLEAN_QUEUE]broker busy, sends wait for 231 ms; "
-            "allowed: 200",
+            remark=f"[TIMEOUT_CLEAN_QUEUE]broker busy, {WHY}",
         )
         for code in SENDS
     )
@@ -43,7 +43,7 @@ def test_each_send_is_told_how_long_sends_wait_and_may_wait():
 
 def test_a_one_way_send_is_refused_without_an_answer():
     asked = encode_frame(RequestCode.SEND_MESSAGE_V2, 1, flag=ONE_WAY_FLAG)
-    assert refuse_sends(frames(asked), 231, 200) == ([], b"")
+    assert refuse_sends(frames(asked), WHY) == ([], b"")
 
 
 @pytest.mark.rule(
@@ -58,7 +58,7 @@ def test_what_is_no_send_waits_on_in_its_order():
         encode_frame(31_337, 4),
     )
     send = frames(encode_frame(RequestCode.SEND_MESSAGE, 5))
-    others, answers = refuse_sends([*kept[:2], *send, *kept[2:]], 231, 200)
+    others, answers = refuse_sends([*kept[:2], *send, *kept[2:]], WHY)
     assert others == kept
     (answer,) = frames(answers)
     assert decode_envelope(answer.serialize_type, answer.header).opaque == 5
@@ -66,4 +66,4 @@ def test_what_is_no_send_waits_on_in_its_order():
 
 def test_garbage_is_not_answered():
     with pytest.raises(FrameError):
-        refuse_sends([RawFrame(0, b"null", b"")], 231, 200)
+        refuse_sends([RawFrame(0, b"null", b"")], WHY)

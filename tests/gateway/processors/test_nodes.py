@@ -21,6 +21,8 @@ from tests.remoting import looped, running, sending
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from routing.api import Topic
+
 
 @looped
 async def test_a_node_says_how_it_stands(tmp_path: Path):
@@ -37,6 +39,22 @@ async def test_a_node_says_how_it_stands(tmp_path: Path):
         assert status.overdue_ms == 0
         assert int(status.log_facts["disk_free_bytes"]) > 0
         assert status.started_ms == app.node.started_ms
+
+
+@looped
+async def test_a_node_says_which_brokers_have_queues_and_no_node(tmp_path: Path):
+    async with running(tmp_path) as (app, client):
+        await client.ask(sending("orders"), b"x")
+
+        def spread(topic: Topic | None) -> Topic | None:
+            assert topic is not None
+            route = topic.route | {"broker-9": [40], "broker-8": []}
+            return msgspec.structs.replace(topic, route=route)
+
+        await app.node.routes.change_topic("orders", spread)
+        answer = await client.ask(GetNodeStatus())
+        status = msgspec.json.decode(answer.body, type=NodeStatus)
+        assert status.brokers_gone == {"broker-9": 1}
 
 
 @looped

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from routing.api import RouteError
+from routing.api import NoRoutesError, RouteError
 from routing.zookeeper import open_routes
 from tests.routing.zookeeper.helpers import opened, raw
 
@@ -70,3 +70,16 @@ def test_a_store_that_lost_a_folder_is_refused(chroot: str):
 
     asyncio.run(main())
     refused(chroot, "ZooKeeper refuses .*: NoNodeError")
+
+
+def test_who_only_looks_makes_nothing(chroot: str):
+    async def main():
+        with pytest.raises(NoRoutesError, match="in ZooKeeper holds nothing"):
+            await open_routes(chroot, make=False)
+        async with raw(chroot) as client:
+            assert client.get_children("/") == []
+        async with opened(chroot):
+            routes = await open_routes(chroot, make=False)
+            await routes.close()
+
+    asyncio.run(main())

@@ -42,6 +42,9 @@ Told = list[tuple[str, int, LogError | None]]
 class Broker:
     """Stands in for a producer; keeps what was sent until it is acknowledged."""
 
+    silence = "Pulsar did not answer in time"
+    is_shut_out = False
+
     def __init__(self) -> None:
         self.sent: list[tuple[bytes, int, int]] = []
         self._waiting: deque[Callable[[Position | None, PulsarError | None], None]]

@@ -5,6 +5,7 @@ import itertools
 
 import pytest
 
+from storage.pulsar import backoff
 from storage.pulsar.backoff import FIRST_DELAY_S, LARGEST_DELAY_S, Reopener, delays
 from storage.pulsar.errors import (
     FencedError,
@@ -74,6 +75,33 @@ async def test_later_ones_are_tried_until_they_succeed_one_at_a_time():
     opening.reopener.again()
     await opening.opened.wait()
     assert (opening.tries, opening.lost) == (3, [])
+
+
+@looped
+async def test_what_is_lost_as_soon_as_it_is_open_is_opened_ever_more_slowly():
+    """A broker whose bookies are full closed a producer 1,300 times a second."""
+    opening = Opening()
+    began_s = asyncio.get_running_loop().time()
+    for _ in range(6):
+        opening.opened.clear()
+        opening.reopener.again()
+        await opening.opened.wait()
+    # The first at once; behind it half of 1, 2, 4, 8 and 16 times, at least.
+    assert asyncio.get_running_loop().time() - began_s >= 31 * FIRST_DELAY_S / 2
+    assert opening.tries == 6
+
+
+@looped
+async def test_what_held_is_opened_at_once(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(backoff, "LARGEST_DELAY_S", 0.01)
+    opening = Opening()
+    for tries in (1, 2, 3):
+        opening.opened.clear()
+        opening.reopener.again()
+        # One turn of the loop begins the try: with a delay none would have been made.
+        await asyncio.sleep(0)
+        assert opening.tries == tries
+        await asyncio.sleep(0.02)
 
 
 @looped

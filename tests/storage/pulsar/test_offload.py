@@ -14,6 +14,7 @@ from storage.pulsar.log import open_log
 from storage.pulsar.offload import NOT_SET, Offloading, Policy, open_offloading
 from tests import builds
 from tests.contracts.log import begin, opened, read_all, record
+from tests.storage.pulsar.logs import settings_for
 from tests.storage.pulsar.test_admin import run
 from tests.system.pulsar import Pulsar
 
@@ -147,9 +148,7 @@ def test_what_pulsar_has_offloaded_is_read_as_before(tmp_path: Path) -> None:
     server = Pulsar(tmp_path / "pulsar", settings={**small, **driver})
     server.start()
     try:
-        settings = PulsarLogSettings(
-            service_url=server.service_url, admin_url=server.admin_url
-        )
+        settings = settings_for(server, "public/offloaded")
         texts = [f"{at}" for at in range(12)]
 
         async def offloaded() -> None:

@@ -68,7 +68,7 @@ def test_topics_of_routes_are_looked_for_in_the_namespace_that_they_are_in() -> 
     assert f"namespace {SPACE} of Pulsar has 2 topics, like bills, and it has" in said
     assert complaints(with_topics, SPACE, {}, catalog("orders")) == []
     (said,) = complaints(with_topics, "acme/blue", None, catalog("orders"))
-    assert "and it is not there; nothing was made" in said
+    assert "and it is not there; set pulsar.tenant" in said
     anew = msgspec.structs.replace(with_topics, adopts=EMPTY)
     assert complaints(anew, SPACE, None, catalog()) == []
 

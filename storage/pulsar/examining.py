@@ -1,0 +1,156 @@
+"""What keeps a log from opening on Pulsar, all of it and not only the first.
+
+It is looked at by the same functions as at a start, and nothing is changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.api import LogError
+from storage.pulsar import owner as owners
+from storage.pulsar import selftest
+from storage.pulsar.admin import open_admin, trusted
+from storage.pulsar.catalog import Catalog
+from storage.pulsar.client import PulsarClient
+from storage.pulsar.errors import PulsarError
+from storage.pulsar.selftest import PUBLIC
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping
+
+    from storage.pulsar.admin import Admin
+    from storage.pulsar.owner import Owner, Policies
+    from storage.pulsar.settings import PulsarLogSettings
+
+ANSWER_S = 10.0
+_START = "start Pulsar, or set pulsar.service_url and pulsar.admin_url to where it is"
+_TOKEN = "see pulsar.token_file, and the rights in docs/pulsar.md"  # noqa: S105 - advice
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    text: str
+    advice: str = ""
+    """What to do; nothing where it is well."""
+    refused: bool = False
+    """Whether a node cannot start so, or must not run."""
+
+
+async def examine(
+    settings: PulsarLogSettings, owner: Owner | None, *, prepare: bool
+) -> list[Finding]:
+    """Look at Pulsar as a node does at its start.
+
+    Args:
+        settings: Of the log.
+        owner: The cluster; None where no node of it was ever started.
+        prepare: Whether a start would make namespaces that are missing.
+
+    Raises:
+        OSError: A certificate cannot be read.
+    """
+    admin = open_admin(settings)
+    client = PulsarClient(
+        settings.service_url,
+        token=settings.token,
+        tls=trusted(settings),
+        request_timeout_s=ANSWER_S,
+    )
+    try:
+        return [
+            one
+            async for one in _examine(admin, client, settings, owner, prepare=prepare)
+        ]
+    finally:
+        await client.close()
+        await admin.close()
+
+
+async def _examine(
+    admin: Admin,
+    client: PulsarClient,
+    settings: PulsarLogSettings,
+    owner: Owner | None,
+    *,
+    prepare: bool,
+) -> AsyncIterator[Finding]:
+    catalog = Catalog(admin, settings)
+    try:
+        broker = await selftest.check_brokers(admin)
+        yield Finding(f"Pulsar's admin interface {settings.admin_url} answers")
+        for space in catalog.spaces:
+            policies = await owners.look(admin, space)
+            if policies is not None:
+                await catalog.load([space])
+                yield await _signed_in(client, space)
+            for one in _of_space(space, policies, broker, prepare=prepare):
+                yield one
+            for one in _of_owner(space, policies, owner, catalog):
+                yield one
+    except (LogError, OSError) as error:
+        yield _refused(str(error))
+
+
+async def _signed_in(client: PulsarClient, space: str) -> Finding:
+    """Whether brokers take the token where messages are sent, too."""
+    try:
+        # To be asked for a topic makes none.
+        await client.broker_of(f"persistent://{space}/__ropeway_doctor")
+    except PulsarError as error:
+        what = f"Pulsar's brokers refuse namespace {space}: {error}"
+        return Finding(what, _TOKEN, refused=True)
+    return Finding(f"Pulsar's brokers serve namespace {space} for this token")
+
+
+def _of_space(
+    space: str,
+    policies: Policies | None,
+    broker: Mapping[str, str],
+    *,
+    prepare: bool,
+) -> Iterator[Finding]:
+    if policies is None:
+        if prepare and space != PUBLIC:
+            yield Finding(f"the first start makes the namespace {space} of Pulsar")
+        else:
+            yield _refused(selftest.missing(space))
+        return
+    wrong = [text for _, text in selftest.complaints(space, policies, broker)]
+    for text in wrong:
+        yield _refused(text)
+    if not wrong:
+        yield Finding(f"namespace {space} of Pulsar has the policies that it needs")
+
+
+def _of_owner(
+    space: str, policies: Policies | None, owner: Owner | None, catalog: Catalog
+) -> Iterator[Finding]:
+    if owner is None:
+        for other, name in sorted(owners.owners(policies or {}).items()):
+            yield Finding(
+                f"namespace {space} of Pulsar belongs to the cluster {name} of the id "
+                f"{other}, and this one has no id yet",
+                "set pulsar.namespace to one of its own, or `routes` to that cluster's",
+                refused=True,
+            )
+        return
+    wrong = owners.complaints(owner, space, policies, catalog)
+    for text in wrong:
+        yield _refused(text)
+    if wrong or policies is None:
+        return
+    if owner.id in owners.owners(policies):
+        yield Finding(f"namespace {space} of Pulsar is this cluster's, {owner.id}")
+    else:
+        yield Finding(
+            f"namespace {space} of Pulsar does not say whose it is",
+            f"set: {owners.command(space, owner)}",
+        )
+
+
+def _refused(text: str) -> Finding:
+    """What a start ends with: what is wrong, and behind it what to do."""
+    what, _, advice = text.partition("; ")
+    return Finding(what, advice or _START, refused=True)

@@ -1,0 +1,111 @@
+"""Turns where too much waits: who has more than its share is held back, no others."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from gateway.config import LimitsConfig
+from gateway.node.turns import Turns
+from gateway.processors import creating
+from gateway.wire import bodies
+from gateway.wire.commands.clients import HeartBeat
+from tests.gateway.node.test_turns import (
+    SHORT_TICK_S,
+    Asking,
+    Leadership,
+    Log,
+    in_time,
+)
+from tests.guarded import ALICE, ROOT, acl_of, allow, ask, populate
+from tests.remoting import connect, looped, running, sending, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+class Quiet(Asking):
+    """A connection that has nothing to ask for, and asks for no turn by itself."""
+
+    def take_turn(self, _now: float, _until: float) -> int:
+        self._taken.append(self._name)
+        return 0
+
+
+@looped
+async def test_who_keeps_too_much_is_held_back_and_others_are_not():
+    turns = Turns(LimitsConfig(waiting_bytes=100), Log(), Leadership())
+    much, little = turns.flow("much"), turns.flow("little")
+    turns.keep(much, 101)
+    turns.keep(little, 50)
+    assert (turns.is_full(much), turns.is_full(little)) == (True, False)
+    # A share is what there is by those who keep anything.
+    turns.keep(little, 1)
+    assert turns.is_full(little)
+    taken: list[str] = []
+    held = Quiet("held", turns, 0, taken, "much")
+    gone = Quiet("gone", turns, 0, taken, "little")
+    await until(lambda: turns.tick_over_at == 0.0)
+    assert taken == ["held", "gone"]
+    turns.hold_back(held)
+    turns.hold_back(gone)
+    little.held_back.pop(gone)
+    turns.keep(little, -1)
+    # Nobody turns in circles meanwhile.
+    await until(lambda: turns.tick_over_at == 0.0)
+    assert taken == ["held", "gone"]
+    turns.keep(much, -101)
+    await until(lambda: turns.tick_over_at == 0.0)
+    assert taken == ["held", "gone", "held"]
+    turns.keep(little, -50)
+    await until(lambda: turns.tick_over_at == 0.0)
+    assert (turns.waiting_bytes, len(taken)) == (0, 3)
+
+
+@looped
+async def test_who_sends_little_is_served_while_anothers_long_work_stands_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    goes_on = asyncio.Event()
+    # A heartbeat waits for the route store at its first new group.
+    ensure = creating.ensure_group
+
+    async def ensure_later(*args: Any) -> Any:
+        await goes_on.wait()
+        return await ensure(*args)
+
+    monkeypatch.setattr(creating, "ensure_group", ensure_later)
+    monkeypatch.setattr("gateway.node.turns._TICK_S", SHORT_TICK_S)
+    rules = (allow("Topic:*"), allow("Group:*"))
+    limits = LimitsConfig(waiting_bytes=1 << 20)
+    guards = acl_of(tmp_path)
+    async with running(tmp_path, acl=guards, limits=limits) as (app, client):
+        await populate(app, *rules)
+        wanted = [bodies.SubscriptionData(f"t{one}", "*") for one in range(4)]
+        beats = bodies.encode(
+            bodies.HeartbeatData(
+                client_id="much",
+                consumer_data_set=[
+                    bodies.ConsumerData(f"g{one}", subscription_data_set=wanted)
+                    for one in range(1000)
+                ],
+            )
+        )
+        turns = app.server.turns
+        async with connect(app.server.listeners[0]) as little:
+            await ask(little, ROOT, sending("quiet"), b"first")
+            asked = [
+                asyncio.create_task(ask(client, ALICE, HeartBeat(), beats))
+                for _ in range(8)
+            ]
+            await until(lambda: turns.waiting_bytes > 1 << 20)
+            for _ in range(3):
+                # Of many at once, some wait for turns.
+                many = [ask(little, ROOT, sending("quiet"), b"x") for _ in range(40)]
+                for answer in await in_time(asyncio.gather(*many)):
+                    assert answer.code == 0
+            goes_on.set()
+            assert {one.code for one in await asyncio.gather(*asked)} == {0}
+        assert turns.waiting_bytes == 0

@@ -1,0 +1,139 @@
+"""`ropeway doctor` sees what stops a cluster on Pulsar, and what serves no more."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.remoting import looped
+from tests.system.process import START_SECONDS
+from tests.system.ropeway import ROOT
+from tests.system.test_namespaces import (
+    FOREIGN,
+    name,
+    options,
+    owners,
+    place_order,
+    policies,
+    refused,
+    running,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.system.pulsar import Pulsar
+
+__all__ = ["name"]
+pytestmark = [pytest.mark.jvm, pytest.mark.server]
+
+UNWELL = 4
+MACHINE = {"disk", "data", "port"}
+"""What a machine that tests run on may be short of."""
+
+
+def config_of(
+    directory: Path, pulsar: Pulsar, routes: str, cluster: str, more: str = ""
+) -> Path:
+    """The configuration of a node of a cluster."""
+    path = directory / f"{cluster}.toml"
+    path.write_text(
+        f"routes = '{routes}'\ncluster = '{cluster}'\n[[listeners]]\nport = 0\n"
+        f"[pulsar]\nservice_url = '{pulsar.service_url}'\n"
+        f"admin_url = '{pulsar.admin_url}'\n{more}"
+    )
+    return path
+
+
+def looked(*arguments: str) -> list[tuple[str, str, str]]:
+    """Text and advice of each problem and warning, behind its check."""
+    done = subprocess.run(
+        [sys.executable, "-m", "gateway.cli.main", "doctor", "--json", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    problems = any(one["state"] == "problem" for one in found)
+    assert done.returncode == (UNWELL if problems else 0), done.stderr
+    return [
+        (one["check"], one["text"], one["advice"])
+        for one in found
+        if one["state"] != "ok" and one["check"] not in MACHINE
+    ]
+
+
+def here(config: Path | str) -> list[tuple[str, str, str]]:
+    return looked("--only-here", "--config", str(config))
+
+
+@looped
+async def test_it_looks_at_namespaces_as_a_start_does_and_changes_nothing(
+    tmp_path: Path, pulsar: Pulsar, chroot: str, name: str
+):
+    config = config_of(tmp_path, pulsar, chroot, name)
+    assert here(config) == []
+    if "rocketmq" in pulsar.admin("GET", "tenants"):
+        assert f"rocketmq/{name}" not in pulsar.admin("GET", "namespaces/rocketmq")
+    with running(tmp_path / "node", *options(pulsar, chroot, name)) as node:
+        await place_order(node, b"one")
+    space = f"rocketmq/{name}"
+    before = policies(pulsar, space)
+    assert here(config) == []
+    assert policies(pulsar, space) == before
+    for policy, value, said in (
+        ("deduplication", False, "set-deduplication --enable"),
+        (
+            "retention",
+            {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0},
+            "set-retention --time 72h",
+        ),
+    ):
+        pulsar.admin("POST", f"namespaces/{space}/{policy}", value)
+        *_, (check, text, advice) = here(config)
+        assert (check, space in text, said in advice) == ("pulsar", True, True)
+    assert len(here(config)) == 2
+    # Of another cluster, before and after it was told so by a start.
+    other = config_of(tmp_path, pulsar, f"{chroot}-other", name)
+    (ours,) = owners(pulsar, space)
+    texts = [text for _, text, _ in here(other)]
+    assert any(f"{ours}, and this one has no id yet" in text for text in texts)
+    given = options(pulsar, f"{chroot}-other", name)
+    assert refused(tmp_path / "other", *given)[0] == FOREIGN
+    found = [(text, advice) for _, text, advice in here(other)]
+    assert any("belongs to another" in text and ours in tip for text, tip in found)
+    # Of this cluster, and nothing is there.
+    typo = config_of(
+        tmp_path, pulsar, chroot, name, f"namespace = '{name}-typo'\nprepare = false\n"
+    )
+    found = [(text, advice) for _, text, advice in here(typo)]
+    assert any("has no namespace" in text and "create" in tip for text, tip in found)
+    assert any("and it is not there" in text and "empty" in tip for text, tip in found)
+
+
+@looped
+async def test_it_sees_a_broker_that_is_gone(
+    tmp_path: Path, pulsar: Pulsar, chroot: str, name: str
+):
+    one, other = (
+        [*options(pulsar, chroot, name), "--broker", broker] for broker in ("a", "b")
+    )
+    with running(tmp_path / "one", *one) as node:
+        with running(tmp_path / "other", *other):
+            await place_order(node, b"one")
+            checks = [
+                check for check, _, _ in looked("--name-server", node.name_server)
+            ]
+            assert checks == ["standby", "standby"]
+        found = looked("--name-server", node.name_server)
+        ((text, advice),) = [
+            (text, advice) for check, text, advice in found if check == "broker"
+        ]
+        assert text.startswith("broker b has queues of ")
+        assert "--broker b" in advice
