@@ -288,7 +288,15 @@ ASSUMED: dict[str, dict[str, object]] = {
     "CreateTopic": {"topic_filter_type": "SINGLE_TAG", "order": False, "force": False},
     "DeleteGroup": {"clean_offset": False},
     "EndTransaction": {"from_transaction_check": False},
-    "Forward": {"to": "", "session": "", "number": -1, "sealed_ms": 0, "seal": ""},
+    "Forward": {
+        "to": "",
+        "session": "",
+        "number": -1,
+        "sealed_ms": 0,
+        "seal": "",
+        "held_ms": -1,
+        "sent_ms": 0,
+    },
     "GetConsumerRunningInfo": {"jstack_enable": False},
     "GetLiteClientInfo": {
         "parent_topic": "",
