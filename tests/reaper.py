@@ -47,12 +47,15 @@ def pytest_configure(config: pytest.Config) -> None:
         temporary = tempfile.mkdtemp(prefix="ropeway-tests-")
         Path(temporary).chmod(0o711)
         # Not above: pytest rewrites the assertions of plugins that nobody imported.
+        from tests import jvm
         from tests.builds import cache
 
         cache().mkdir(parents=True, exist_ok=True)
         os.environ[ON_DISK] = tempfile.mkdtemp(prefix="ropeway-tests-", dir=cache())
         os.environ["TMPDIR"] = tempfile.tempdir = temporary
         os.environ["SPARK_LOCAL_DIRS"] = tempfile.tempdir
+        # Of a driver that is killed, too.
+        os.environ["SPARK_SUBMIT_OPTS"] = " ".join(jvm.options())
         given = config.option.basetemp is not None
         reaper += ["" if given else str(folder), temporary, os.environ[ON_DISK]]
     _running.append(

@@ -11,7 +11,6 @@ import pytest
 from ropeway.client import Admin, BulkReader, Message, Producer
 from ropeway.client.config import ClientConfig, ProducerConfig
 from ropeway.testing import Gateway
-from tests import jvm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,7 +33,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
     settings = {
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": " ".join([QUICK_JVM, *jvm.options()]),
+        "spark.driver.extraJavaOptions": QUICK_JVM,
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         "spark.sql.streaming.numRecentProgressUpdates": "100",
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,6 +35,12 @@ def guarantee(request: pytest.FixtureRequest) -> str:
     """The best that the server gives."""
     kind = request.node.callspec.params["topics"]
     return "exactly-once" if kind == "ropeway" else "at-least-once"
+
+
+def test_what_spark_unpacks_goes_with_the_run(spark: SparkSession) -> None:
+    assert spark._jvm is not None
+    folder = spark._jvm.java.lang.System.getProperty("java.io.tmpdir")
+    assert folder == tempfile.gettempdir()
 
 
 def test_a_table_is_written_read_filtered_and_streamed(
