@@ -22,6 +22,7 @@ from gateway.node.delays import Delays
 from gateway.node.forwarder import Forwarder
 from gateway.node.groups import Groups
 from gateway.node.held import Held
+from gateway.node.held_sends import HeldSends
 from gateway.node.holds import Holds
 from gateway.node.latencies import Latencies
 from gateway.node.leadership import Leadership
@@ -174,6 +175,7 @@ class Builder:
             calls=Calls(),
             locks=QueueLocks(monotonic_ms, storage.state),
             holds=holds,
+            held_sends=HeldSends(),
             resets=resets,
             pulled=pulled,
             schedule=schedule,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gateway.node.delays import Delays
     from gateway.node.forwarder import Forwarder
     from gateway.node.groups import Groups
+    from gateway.node.held_sends import HeldSends
     from gateway.node.holds import Holds
     from gateway.node.latencies import Latencies
     from gateway.node.leadership import Leadership
@@ -86,6 +87,7 @@ class Node:
     calls: Calls
     locks: QueueLocks
     holds: Holds
+    held_sends: HeldSends
     resets: Resets
     pulled: Pulled
     schedule: Schedule

@@ -13,6 +13,7 @@ import structlog
 from acl.api import Principal, Source, Verdict
 from gateway.node import names
 from gateway.node.clients import Link
+from gateway.node.held_sends import Place
 from gateway.node.node import Node
 from gateway.processors.errors import code_of
 from gateway.wire.batch import has_more_than
@@ -21,7 +22,7 @@ from gateway.wire.frame import Buffer, Envelope, encode_frame
 from gateway.wire.header import Header, to_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from acl.api import Need
     from gateway.node.accounts import Held
@@ -45,6 +46,18 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a fault
         super().__init__(remark)
         self.code = code
         self.remark = remark
+
+
+class NoTopicError(Exception):
+    """A send's topic is not there yet.
+
+    Args:
+        make: Makes it, as the sender's; raises where it may not be made.
+    """
+
+    def __init__(self, make: Callable[[], Awaitable[None]]) -> None:
+        super().__init__("a topic has to be made first")
+        self.make = make
 
 
 def check_count(what: str, count: int, allowed: int) -> None:
@@ -186,6 +199,8 @@ class Context(msgspec.Struct, gc=False):
     """The request, to be judged again while it waits; None where nothing is guarded."""
     opened: str | None = None
     """The topic of which it has waited for a queue."""
+    let_go: Place | None = None
+    """What it has waited for as a send, behind others."""
 
     def slices(self) -> Slices:
         """What work that takes long is done in."""

@@ -14,10 +14,21 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from gateway.node.held_sends import HeldSend
 from gateway.node.sql import NotCompiledError, compile_later
 from gateway.processors import stale
 from gateway.processors.admission import admit
-from gateway.processors.context import LATER, Answer, Context, Later, request_name
+from gateway.processors.context import (
+    LATER,
+    Answer,
+    Context,
+    Later,
+    NoTopicError,
+    request_name,
+)
+from gateway.processors.judging import Interruptible
+from gateway.processors.late import SENDS
+from gateway.processors.needs import NEEDS
 from gateway.processors.recording import recorded
 from gateway.processors.unsupported import REASONS
 from gateway.wire.codes import ONE_WAY_FLAG, RequestCode, ResponseCode
@@ -27,6 +38,7 @@ from storage.api import NotReadyError
 
 if TYPE_CHECKING:
     from acl.api import Guard
+    from gateway.node.held_sends import Place
     from gateway.node.node import Node
     from gateway.processors.context import Peer
     from gateway.processors.needs import Needs
@@ -40,9 +52,6 @@ P = TypeVar("P", bound=Processor)
 
 PROCESSORS: dict[int, Processor] = {}
 """Every processor by the code that it handles."""
-
-NEEDS: dict[int, Needs] = {}
-"""What the sender of a request must be allowed, by the request's code."""
 
 ANYWHERE: set[int] = set()
 """Codes of requests that every node answers, whoever leads its broker."""
@@ -69,7 +78,7 @@ _WITH_MESSAGES = frozenset(
 _FIRST_STEP_S = 200e-6
 """What a request that waits for something does before that, about."""
 
-_LATER_ERRORS = NotReadyError, NotCompiledError
+_LATER_ERRORS = NotReadyError, NotCompiledError, NoTopicError
 """What a request waits for, and is worked on anew then."""
 
 _OPEN_S = 15.0
@@ -177,60 +186,6 @@ def _admit(
         go_on(context, envelope, work_once(admitted, context, envelope))
 
 
-def judge_again(context: Context, leave: Callable[[], bool]) -> Awaitable[None] | None:
-    """Refuse a request that waits, unless its sender may still have it done.
-
-    Args:
-        context: The request.
-        leave: Have it wait no more; False where it does not.
-    """
-    guard, envelope = context.node.guard, context.envelope
-    if guard is None or envelope is None:
-        return None
-    try:
-        admitted = admit(context, guard, NEEDS[context.code], envelope)
-    except Exception as error:  # noqa: BLE001 - turned into an answer
-        if leave():
-            context.fail(error)
-        return None
-    return (
-        None if isinstance(admitted, Header) else _leave_later(context, admitted, leave)
-    )
-
-
-async def _leave_later(
-    context: Context, admitted: Awaitable[Header], leave: Callable[[], bool]
-) -> None:
-    try:
-        await admitted
-    except Exception as error:  # noqa: BLE001 - turned into an answer
-        if leave():
-            context.fail(error)
-
-
-class Interruptible:
-    """A request whose task waits, and is judged again meanwhile; a context manager."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._task: asyncio.Task[Any] | None = None
-
-    def __enter__(self) -> None:
-        self._task = asyncio.current_task()
-        if self._context.node.guard is not None:
-            self._context.node.reauthorization.add(self)
-
-    def __exit__(self, *_: object) -> None:
-        self._task = None
-
-    def judge(self) -> Awaitable[None] | None:
-        """See whether the request may still be done."""
-        return judge_again(self._context, self._leave)
-
-    def _leave(self) -> bool:
-        return self._task is not None and self._task.cancel()
-
-
 def go_on(
     context: Context, envelope: Envelope, work: Coroutine[None, None, None]
 ) -> None:
@@ -267,17 +222,25 @@ def _work(
             if other is not None:
                 go_on(context, envelope, _forward(context, other, envelope))
                 return
-        result = processor(header, context)
-        if result is LATER:
+        if (place := _waits_behind(context, header)) is not None:
+            _hold(context, envelope, header, place, context.slices().pause)
             return
-        if isinstance(result, (Header, Answer)):
-            context.answer(result)
-        else:
-            go_on(context, envelope, _wait(context, result, envelope))
-    except _LATER_ERRORS as error:
-        go_on(context, envelope, _work_when_ready(context, error, envelope))
+        result = processor(header, context)
+        if result is not LATER:
+            _answer(context, envelope, result)
+    except _LATER_ERRORS as missing:
+        _wait_for(context, envelope, header, missing)
     except Exception as error:  # noqa: BLE001 - turned into an answer
         _fail(context, envelope, error)
+
+
+def _answer(
+    context: Context, envelope: Envelope, result: Result | Awaitable[Result]
+) -> None:
+    if isinstance(result, (Header, Answer)):
+        context.answer(result)
+    elif not isinstance(result, Later):
+        go_on(context, envelope, _wait(context, result, envelope))
 
 
 def _refuse_unsupported(context: Context) -> None:
@@ -295,17 +258,66 @@ async def _wait(
         await context.slices().pause(_FIRST_STEP_S)
     try:
         outcome = await result
-    except _LATER_ERRORS as error:
+    except (NotReadyError, NotCompiledError) as error:
         await _work_when_ready(context, error, envelope)
         return
     if isinstance(outcome, (Header, Answer)):
         context.answer(outcome)
 
 
+def _waits_behind(context: Context, header: Any) -> Place | None:
+    """What others wait for that a send must not overtake; None where nobody does."""
+    held_sends = context.node.held_sends
+    if not held_sends.waiting or context.code not in SENDS:
+        return None
+    return held_sends.place_of(header.topic, header.queue_id, context.let_go)
+
+
+def _wait_for(
+    context: Context,
+    envelope: Envelope,
+    header: Any,
+    missing: NotReadyError | NotCompiledError | NoTopicError,
+) -> None:
+    if isinstance(missing, NoTopicError):
+        _hold(context, envelope, header, header.topic, missing.make)
+    elif context.code in SENDS:
+        place = header.topic, header.queue_id
+        _hold(context, envelope, header, place, partial(_ready, context, missing))
+    else:
+        go_on(context, envelope, _work_when_ready(context, missing, envelope))
+
+
+def _hold(
+    context: Context,
+    envelope: Envelope,
+    header: Header,
+    place: Place,
+    prepare: Callable[[], Awaitable[None]],
+) -> None:
+    """Work on a send once its place is there, behind those that came before it."""
+
+    def work() -> None:
+        context.let_go = place
+        if not stale.refused(context):
+            _work(context, PROCESSORS[context.code], envelope, header)
+
+    node = context.node
+    held = HeldSend(prepare, work, partial(_fail, context, envelope))
+    node.held_sends.hold(place, held, node.spawn, first=context.let_go == place)
+
+
 async def _work_when_ready(
     context: Context, missing: NotReadyError | NotCompiledError, envelope: Envelope
 ) -> None:
-    """Work on a request once its queue is open, or its expression compiled."""
+    """Work on a request once what it lacks is there."""
+    await _ready(context, missing)
+    if not stale.refused(context):
+        _work(context, PROCESSORS[context.code], envelope)
+
+
+async def _ready(context: Context, missing: NotReadyError | NotCompiledError) -> None:
+    """Return once a request's queue is open, or its expression compiled."""
     if isinstance(missing, NotCompiledError):
         await compile_later(missing.text)
     else:
@@ -322,8 +334,6 @@ async def _work_when_ready(
         context.as_slave = False
     # Many may have waited for the same.
     await context.slices().pause()
-    if not stale.refused(context):
-        _work(context, PROCESSORS[context.code], envelope)
 
 
 def _fail(context: Context, envelope: Envelope, error: Exception) -> None:

@@ -54,6 +54,10 @@ class Needs:
         return Needs(lambda header, context: _both(self, other, header, context))
 
 
+NEEDS: dict[int, Needs] = {}
+"""What the sender of a request must be allowed, by the request's code."""
+
+
 def _both(first: Needs, second: Needs, header: Any, context: Context) -> Iterator[Need]:
     yield from first(header, context)
     yield from second(header, context)

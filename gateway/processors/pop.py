@@ -6,7 +6,7 @@ Source: PopMessageProcessor.java and PopLongPollingService.java, RocketMQ 5.3.4.
 from __future__ import annotations
 
 import asyncio
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gateway.node import attributes, retry_names, subscriptions
@@ -14,7 +14,8 @@ from gateway.pop.lines import Waiter
 from gateway.pop.taking import MAX_BYTES, Taken, Wanted
 from gateway.processors import creating
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
-from gateway.processors.dispatch import handles, judge_again
+from gateway.processors.dispatch import handles
+from gateway.processors.judging import judge_waiter
 from gateway.processors.needs import SUB, on_popped
 from gateway.processors.throttling import LimitedRead, pop_throttled
 from gateway.wire import receipt
@@ -108,18 +109,6 @@ def check(context: Context, name: str, queue_id: int, group: Group) -> ServedTop
             f"subscription group no permission, {group.name}",
         )
     return topic
-
-
-def judge_waiter(context: Context, waiter: Waiter) -> Awaitable[None] | None:
-    """See whether a pop, or what else waits in a line, may still wait."""
-    return judge_again(context, partial(_leave, context, waiter))
-
-
-def _leave(context: Context, waiter: Waiter) -> bool:
-    if not context.node.pop.lines.leave(waiter):
-        return False
-    context.peer.unhold()
-    return True
 
 
 def _check_numbers(request: PopMessage, context: Context) -> None:

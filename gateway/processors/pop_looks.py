@@ -15,6 +15,7 @@ from gateway.pop.taking import MAX_BYTES, Wanted
 from gateway.processors import pop
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
 from gateway.processors.dispatch import handles
+from gateway.processors.judging import judge_waiter
 from gateway.processors.needs import GET, SUB, UPDATE, on_cluster, on_popped
 from gateway.processors.throttling import LimitedRead
 from gateway.wire.codes import ResponseCode
@@ -127,7 +128,7 @@ class _Watch:
         return True
 
     def _judge(self, waiter: Waiter) -> Awaitable[None] | None:
-        return pop.judge_waiter(self._context, waiter)
+        return judge_waiter(self._context, waiter)
 
     def _look(self) -> bool:
         try:

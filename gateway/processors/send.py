@@ -13,7 +13,14 @@ from gateway.node.node import now_ms
 from gateway.node.owners import TakenError
 from gateway.node.timer.waiting import ASKED
 from gateway.processors import creating, retry, timed
-from gateway.processors.context import LATER, Context, Later, Refusal, check_batch
+from gateway.processors.context import (
+    LATER,
+    Context,
+    Later,
+    NoTopicError,
+    Refusal,
+    check_batch,
+)
 from gateway.processors.dispatch import handles
 from gateway.processors.half import is_half, store_half
 from gateway.processors.needs import PUB, SUB, Needs, topic_needs
@@ -53,7 +60,11 @@ def send_message(
     """Store a message or a batch, in a topic that is made where it is missing."""
     topic = context.node.topics.get(request.topic)
     if topic is None:
-        return _create_and_send(request, context)
+        if complaint := names.topic_complaint(request.topic):
+            raise Refusal(ResponseCode.INVALID_PARAMETER, complaint)
+        if request.topic in names.NOT_FOR_SENDING:
+            raise _forbidden(request)
+        raise NoTopicError(partial(_create, request, context))
     if context.node.quotas.sends:
         if has_to_wait(context, topic.name):
             return _wait_and_send(request, context)
@@ -135,25 +146,27 @@ def _send_half(
     )
 
 
-async def _create_and_send(request: SendMessage, context: Context) -> Later:
-    if complaint := names.topic_complaint(request.topic):
-        raise Refusal(ResponseCode.INVALID_PARAMETER, complaint)
-    if request.topic in names.NOT_FOR_SENDING:
-        raise _forbidden(request)
+async def _create(request: SendMessage, context: Context) -> None:
+    """Make the topic of a send, unless somebody has done so.
+
+    Raises:
+        Refusal: It is not there, and is not to be made.
+    """
+    name = request.topic
+    if context.node.topics.get(name) is not None:
+        return
     await context.slices().pause(_CREATING_S)
     topic = await creating.auto_create(
-        context, request.topic, request.default_topic, request.default_topic_queue_nums
+        context, name, request.default_topic, request.default_topic_queue_nums
     )
-    if topic is None and request.topic.startswith(names.RETRY_PREFIX):
-        with creating.topic(context, request.topic):
-            topic = await context.node.topics.ensure_derived(request.topic, 1)
+    if topic is None and name.startswith(names.RETRY_PREFIX):
+        with creating.topic(context, name):
+            topic = await context.node.topics.ensure_derived(name, 1)
     if topic is None:
         raise Refusal(
             ResponseCode.TOPIC_NOT_EXIST,
-            f"topic[{request.topic}] not exist, apply first please!",
+            f"topic[{name}] not exist, apply first please!",
         )
-    result = send_message(request, context)
-    return result if isinstance(result, Later) else await result
 
 
 def _forbidden(request: SendMessage) -> Refusal:

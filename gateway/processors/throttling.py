@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.node.quotas import Permit
 from gateway.pop.taking import Taken
-from gateway.processors.dispatch import Interruptible
+from gateway.processors.judging import Interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -10,6 +10,7 @@ import pytest
 
 import gateway.processors.all  # noqa: F401 - registers every processor
 from gateway.config import Config
+from gateway.node.held_sends import HeldSends
 from gateway.node.leadership import NoLeaderError
 from gateway.node.turns import Slices
 from gateway.processors import dispatch
@@ -25,6 +26,17 @@ from tests.remoting import looped, until
 
 CODE = int(RequestCode.GET_MAX_OFFSET)
 FIELDS = msgspec.Raw(b'{"topic":"t","queueId":"0"}')
+
+
+SEND = int(RequestCode.SEND_MESSAGE_V2)
+
+
+def send_of(number: int, queue_id: int = 0) -> Envelope:
+    fields = f'{{"a":"g","b":"t","c":"TBW102","d":"4","e":"{queue_id}","f":"0"'
+    more = ',"g":"1","h":"0","i":""}'
+    return Envelope(
+        SEND, opaque=number, ext_fields=msgspec.Raw((fields + more).encode())
+    )
 
 
 class Peer:
@@ -47,9 +59,10 @@ class Node:
 
     def __init__(self) -> None:
         self.tasks = []
-        self.leadership = SimpleNamespace(leads=True)
+        self.leadership = SimpleNamespace(leads=True, is_stale=False, went_on_s=0.0)
         self.forwarder = SimpleNamespace(others={})
         self.guard = None
+        self.held_sends = HeldSends()
         self.config = Config()
         self.turns = SimpleNamespace(is_free=lambda: True, slices=self.slices)
 
@@ -200,6 +213,32 @@ async def test_a_request_waits_for_its_queue_and_for_all_if_it_needs_more(
     await until(lambda: all(one.done() for one in node.tasks))
     assert peer.codes == [ResponseCode.SUCCESS]
     assert node.log.asked == [(5,), None]
+
+
+@looped
+async def test_a_send_stays_behind_those_that_wait_for_its_queue(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    node, peer, stored = Node(), Peer(), []
+    node.log = Log(None, hangs=False)
+
+    def process(request, context):
+        if not node.log.is_open:
+            raise NotReadyError("t", 0)
+        stored.append(context.opaque)
+        return Answer()
+
+    monkeypatch.setitem(dispatch.PROCESSORS, SEND, process)
+    for number in (1, 2):
+        dispatch.dispatch(node, peer, send_of(number), b"x")
+    # It is open now, and the two have not been told.
+    node.log.is_open = True
+    dispatch.dispatch(node, peer, send_of(3), b"x")
+    dispatch.dispatch(node, peer, send_of(4, queue_id=1), b"x")
+    assert stored == [4]
+    await until(lambda: all(one.done() for one in node.tasks))
+    assert stored == [4, 1, 2, 3]
+    assert peer.codes == [ResponseCode.SUCCESS] * 4
 
 
 @looped

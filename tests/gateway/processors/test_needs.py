@@ -7,10 +7,11 @@ import pytest
 
 import gateway.processors.all  # noqa: F401 - registers every processor
 from acl.api import Action, Need, Resource, ResourceKind
-from gateway.processors.dispatch import NEEDS, PROCESSORS
+from gateway.processors.dispatch import PROCESSORS
 from gateway.processors.needs import (
     GET,
     KNOWN,
+    NEEDS,
     NODES,
     PUB,
     SUB,

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.config import LimitsConfig
 from gateway.processors import plain
-from gateway.processors.dispatch import NEEDS
+from gateway.processors.needs import NEEDS
 from gateway.wire import message, properties
 from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.commands.send import SendReply

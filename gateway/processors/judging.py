@@ -1,0 +1,82 @@
+"""Requests that wait are judged again where access rules change meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from gateway.processors.admission import admit
+from gateway.processors.needs import NEEDS
+from gateway.wire.header import Header
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from gateway.pop.lines import Waiter
+    from gateway.processors.context import Context
+
+
+def judge_again(context: Context, leave: Callable[[], bool]) -> Awaitable[None] | None:
+    """Refuse a request that waits, unless its sender may still have it done.
+
+    Args:
+        context: The request.
+        leave: Have it wait no more; False where it does not.
+    """
+    guard, envelope = context.node.guard, context.envelope
+    if guard is None or envelope is None:
+        return None
+    try:
+        admitted = admit(context, guard, NEEDS[context.code], envelope)
+    except Exception as error:  # noqa: BLE001 - turned into an answer
+        if leave():
+            context.fail(error)
+        return None
+    return (
+        None if isinstance(admitted, Header) else _leave_later(context, admitted, leave)
+    )
+
+
+def judge_waiter(context: Context, waiter: Waiter) -> Awaitable[None] | None:
+    """See whether a pop, or what else waits in a line, may still wait."""
+
+    def leave() -> bool:
+        if not context.node.pop.lines.leave(waiter):
+            return False
+        context.peer.unhold()
+        return True
+
+    return judge_again(context, leave)
+
+
+async def _leave_later(
+    context: Context, admitted: Awaitable[Header], leave: Callable[[], bool]
+) -> None:
+    try:
+        await admitted
+    except Exception as error:  # noqa: BLE001 - turned into an answer
+        if leave():
+            context.fail(error)
+
+
+class Interruptible:
+    """A request whose task waits, and is judged again meanwhile; a context manager."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._task: asyncio.Task[Any] | None = None
+
+    def __enter__(self) -> None:
+        self._task = asyncio.current_task()
+        if self._context.node.guard is not None:
+            self._context.node.reauthorization.add(self)
+
+    def __exit__(self, *_: object) -> None:
+        self._task = None
+
+    def judge(self) -> Awaitable[None] | None:
+        """See whether the request may still be done."""
+        return judge_again(self._context, self._leave)
+
+    def _leave(self) -> bool:
+        return self._task is not None and self._task.cancel()
