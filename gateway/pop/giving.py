@@ -97,11 +97,16 @@ class Giving:
         if not self._switches.gives:
             return taken
         rest = places(self._topics, wanted, turn)
-        for place in rest:
-            if not self._take_now(taken, place):
-                if not from_memory:
-                    return self._take_on(taken, place, rest)
-                taken.cold = True
+        try:
+            for place in rest:
+                if not self._take_now(taken, place):
+                    if not from_memory:
+                        return self._take_on(taken, place, rest)
+                    taken.cold = True
+        except Exception:
+            if not taken.count:
+                raise
+            # What was taken is given; who comes next meets the fault.
         return taken
 
     def is_there(self, wanted: Wanted) -> bool:
@@ -182,7 +187,6 @@ class Giving:
         except Exception:
             if not taken.count:
                 raise
-            # What was taken is given; who comes next meets the fault.
         return taken
 
     async def _take(self, taken: Taken, place: Place3) -> None:

@@ -11,7 +11,7 @@ from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.group_admin import ResetOffset
 from gateway.wire.commands.offsets import UpdateConsumerOffset
 from gateway.wire.commands.pop import PeekMessage
-from storage.api import MAX_LOOKED_BYTES, LogDamagedError
+from storage.api import MAX_LOOKED_BYTES, LogDamagedError, NotReadyError
 from tests.gateway.pop.rig import (
     GROUP,
     RETRY_V1,
@@ -26,6 +26,8 @@ from tests.remoting import looped, sending, until
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from storage.api import Partition
 
 
 @looped
@@ -62,6 +64,37 @@ async def test_all_queues_are_popped_in_turn_and_each_message_once(tmp_path: Pat
         assert empty.frame.code == ResponseCode.POLLING_TIMEOUT
         assert empty.frame.remark == "NO_MESSAGE_IN_QUEUE"
         assert empty.reply.rest_num == 0
+
+
+class Shut:
+    """A partition that is not open when it is first asked, and is then."""
+
+    def __init__(self, true: Partition) -> None:
+        self._true = true
+        self._is_shut = True
+
+    def __getattr__(self, name: str) -> object:
+        if self._is_shut:
+            self._is_shut = False
+            raise NotReadyError(TOPIC, self._true.number)
+        return getattr(self._true, name)
+
+
+@looped
+@pytest.mark.parametrize("shut", [0, 1, 2])
+async def test_what_was_taken_is_given_where_another_queue_is_not_open(
+    tmp_path: Path, shut: int
+):
+    async with rigged(tmp_path, queues=3) as rig:
+        for queue_id in range(3):
+            await rig.consumer.send(2, queue_id=queue_id)
+        partitions = rig.app.node.topics.get(TOPIC).partitions
+        partitions[shut] = Shut(partitions[shut])
+        seen = []
+        while len(seen) < 6:
+            found = await rig.consumer.pop(max_msg_nums=8, queue_id=-1)
+            seen += [(one.queue_id, one.queue_offset) for one in found.messages]
+        assert sorted(seen) == [(queue, at) for queue in range(3) for at in range(2)]
 
 
 @looped
