@@ -2,7 +2,8 @@
 
 The note is a property of the namespace, `ropeway.cluster.ID`, whose value is the
 cluster's name, for people. A cluster adds its own, waits until it sees that, and then
-looks whether it is alone: so of two that come at the same moment one goes on at most.
+looks whether it is alone. That is no lock: Pulsar answers reads from caches, so of two
+that come first and at the same moment both may go on.
 """
 
 from __future__ import annotations

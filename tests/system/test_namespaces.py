@@ -95,13 +95,18 @@ async def place_order(node: Ropeway, body: bytes) -> None:
 
 
 async def bodies(node: Ropeway) -> list[bytes]:
+    found: list[bytes] = []
+    offset = -1
     async with reach(node) as client:
-        found = await client.ask(pulling("orders"))
-        if not found.messages():
-            # Offsets go on where they ended, also where what was before them is gone.
-            first = found.read(PullReply).next_begin_offset
-            found = await client.ask(pulling("orders", first))
-    return [one.body for one in found.messages()]
+        while True:
+            answer = await client.ask(pulling("orders", max(offset, 0)))
+            reply = answer.read(PullReply)
+            # A pull answers as soon as there is something. Offsets go on where they
+            # ended, also where what was before them is gone.
+            found += [one.body for one in answer.messages()]
+            if reply.next_begin_offset in (offset, reply.max_offset):
+                return found
+            offset = reply.next_begin_offset
 
 
 @looped
