@@ -201,14 +201,15 @@ def delays(session: Session, topic: str) -> object:
         if one["body"].startswith("level")
     ]
     consumer.stop()
-    in_time = [
-        round((one["at_ms"] - one["born_ms"]) / 1000 - wanted) < 3
-        for one, wanted in zip(received, (1, 5), strict=True)
+    # A busy machine may be late; nobody may be early.
+    is_early = [
+        one["at_ms"] - one["born_ms"] < wanted_ms
+        for one, wanted_ms in zip(received, (1000, 5000), strict=True)
     ]
     seen = Transcript()
     # The offset of a delayed message's send is one in the timer's own queues.
     answers = [{**one, "offset": None} for one in seen.of(sent)]
-    return [answers, seen.of(received), in_time]
+    return [answers, seen.of(received), is_early]
 
 
 def committed(session: Session, topic: str) -> object:
