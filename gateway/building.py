@@ -22,13 +22,13 @@ from gateway.node.delays import Delays
 from gateway.node.forwarder import Forwarder
 from gateway.node.groups import Groups
 from gateway.node.held import Held
-from gateway.node.held_sends import HeldSends
 from gateway.node.holds import Holds
 from gateway.node.latencies import Latencies
 from gateway.node.leadership import Leadership
 from gateway.node.locks import QueueLocks
 from gateway.node.node import Node, monotonic_ms, now_ms
 from gateway.node.owners import Owners
+from gateway.node.pending_sends import PendingSends
 from gateway.node.progress import TakenBack
 from gateway.node.pulled import Pulled
 from gateway.node.quotas import Quotas
@@ -175,7 +175,7 @@ class Builder:
             calls=Calls(),
             locks=QueueLocks(monotonic_ms, storage.state),
             holds=holds,
-            held_sends=HeldSends(),
+            pending_sends=PendingSends(),
             resets=resets,
             pulled=pulled,
             schedule=schedule,

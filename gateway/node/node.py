@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from gateway.node.delays import Delays
     from gateway.node.forwarder import Forwarder
     from gateway.node.groups import Groups
-    from gateway.node.held_sends import HeldSends
     from gateway.node.holds import Holds
     from gateway.node.latencies import Latencies
     from gateway.node.leadership import Leadership
     from gateway.node.locks import QueueLocks
+    from gateway.node.pending_sends import PendingSends
     from gateway.node.pulled import Pulled
     from gateway.node.quotas import Quotas
     from gateway.node.reauthorization import Reauthorization
@@ -87,7 +87,7 @@ class Node:
     calls: Calls
     locks: QueueLocks
     holds: Holds
-    held_sends: HeldSends
+    pending_sends: PendingSends
     resets: Resets
     pulled: Pulled
     schedule: Schedule

@@ -13,8 +13,8 @@ import structlog
 from acl.api import Principal, Source, Verdict
 from gateway.node import names
 from gateway.node.clients import Link
-from gateway.node.held_sends import Place
 from gateway.node.node import Node
+from gateway.node.pending_sends import Destination
 from gateway.processors.errors import code_of
 from gateway.wire.batch import has_more_than
 from gateway.wire.codes import RESPONSE_FLAG, RequestCode, ResponseCode
@@ -199,7 +199,7 @@ class Context(msgspec.Struct, gc=False):
     """The request, to be judged again while it waits; None where nothing is guarded."""
     opened: str | None = None
     """The topic of which it has waited for a queue."""
-    let_go: Place | None = None
+    waited_for: Destination | None = None
     """What it has waited for as a send, behind others."""
 
     def slices(self) -> Slices:

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gateway.node.held_sends import HeldSend
+from gateway.node.pending_sends import PendingSend
 from gateway.node.sql import NotCompiledError, compile_later
 from gateway.processors import stale
 from gateway.processors.admission import admit
@@ -38,8 +38,8 @@ from storage.api import NotReadyError
 
 if TYPE_CHECKING:
     from acl.api import Guard
-    from gateway.node.held_sends import Place
     from gateway.node.node import Node
+    from gateway.node.pending_sends import Destination
     from gateway.processors.context import Peer
     from gateway.processors.needs import Needs
     from gateway.wire.frame import Envelope
@@ -222,8 +222,8 @@ def _work(
             if other is not None:
                 go_on(context, envelope, _forward(context, other, envelope))
                 return
-        if (place := _waits_behind(context, header)) is not None:
-            _hold(context, envelope, header, place, context.slices().pause)
+        if (destination := _blocking(context, header)) is not None:
+            _add_pending(context, envelope, header, destination, context.slices().pause)
             return
         result = processor(header, context)
         if result is not LATER:
@@ -265,12 +265,12 @@ async def _wait(
         context.answer(outcome)
 
 
-def _waits_behind(context: Context, header: Any) -> Place | None:
+def _blocking(context: Context, header: Any) -> Destination | None:
     """What others wait for that a send must not overtake; None where nobody does."""
-    held_sends = context.node.held_sends
-    if not held_sends.waiting or context.code not in SENDS:
+    pending = context.node.pending_sends
+    if not pending.waiting or context.code not in SENDS:
         return None
-    return held_sends.place_of(header.topic, header.queue_id, context.let_go)
+    return pending.blocking(header.topic, header.queue_id, context.waited_for)
 
 
 def _wait_for(
@@ -280,31 +280,32 @@ def _wait_for(
     missing: NotReadyError | NotCompiledError | NoTopicError,
 ) -> None:
     if isinstance(missing, NoTopicError):
-        _hold(context, envelope, header, header.topic, missing.make)
+        _add_pending(context, envelope, header, header.topic, missing.make)
     elif context.code in SENDS:
-        place = header.topic, header.queue_id
-        _hold(context, envelope, header, place, partial(_ready, context, missing))
+        queue = header.topic, header.queue_id
+        ready = partial(_ready, context, missing)
+        _add_pending(context, envelope, header, queue, ready)
     else:
         go_on(context, envelope, _work_when_ready(context, missing, envelope))
 
 
-def _hold(
+def _add_pending(
     context: Context,
     envelope: Envelope,
     header: Header,
-    place: Place,
+    destination: Destination,
     prepare: Callable[[], Awaitable[None]],
 ) -> None:
-    """Work on a send once its place is there, behind those that came before it."""
+    """Work on a send once its destination is ready, behind those that came before."""
 
-    def work() -> None:
-        context.let_go = place
-        if not stale.refused(context):
-            _work(context, PROCESSORS[context.code], envelope, header)
+    def start() -> None:
+        context.waited_for = destination
+        _work_anew(context, envelope, header)
 
     node = context.node
-    held = HeldSend(prepare, work, partial(_fail, context, envelope))
-    node.held_sends.hold(place, held, node.spawn, first=context.let_go == place)
+    send = PendingSend(prepare, start, partial(_fail, context, envelope))
+    waits_again = context.waited_for == destination
+    node.pending_sends.add(destination, send, node.spawn, first=waits_again)
 
 
 async def _work_when_ready(
@@ -312,8 +313,15 @@ async def _work_when_ready(
 ) -> None:
     """Work on a request once what it lacks is there."""
     await _ready(context, missing)
+    _work_anew(context, envelope)
+
+
+def _work_anew(
+    context: Context, envelope: Envelope, header: Header | None = None
+) -> None:
+    """Work on a request that has waited, unless it is too old by now."""
     if not stale.refused(context):
-        _work(context, PROCESSORS[context.code], envelope)
+        _work(context, PROCESSORS[context.code], envelope, header)
 
 
 async def _ready(context: Context, missing: NotReadyError | NotCompiledError) -> None:

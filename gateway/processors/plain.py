@@ -60,7 +60,7 @@ def send_plain(
     if (
         topic is None
         or not topic.plain
-        or node.held_sends.waiting
+        or node.pending_sends.waiting
         or not 0 <= queue_id < len(topic.partitions)
         or not 0 < len(body) <= node.config.limits.message_bytes
         or (store := _STORES.get(sys_flag & message.TRANSACTION_MASK)) is None

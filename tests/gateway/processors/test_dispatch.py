@@ -10,8 +10,8 @@ import pytest
 
 import gateway.processors.all  # noqa: F401 - registers every processor
 from gateway.config import Config
-from gateway.node.held_sends import HeldSends
 from gateway.node.leadership import NoLeaderError
+from gateway.node.pending_sends import PendingSends
 from gateway.node.turns import Slices
 from gateway.processors import dispatch
 from gateway.processors.context import LATER, Answer
@@ -62,7 +62,7 @@ class Node:
         self.leadership = SimpleNamespace(leads=True, is_stale=False, went_on_s=0.0)
         self.forwarder = SimpleNamespace(others={})
         self.guard = None
-        self.held_sends = HeldSends()
+        self.pending_sends = PendingSends()
         self.config = Config()
         self.turns = SimpleNamespace(is_free=lambda: True, slices=self.slices)
 

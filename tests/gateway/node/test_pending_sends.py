@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.node.held_sends import HeldSend, HeldSends
+from gateway.node.pending_sends import PendingSend, PendingSends
 from routing.api import RouteStoreUnavailableError
 from storage.api import LogUnavailableError
 from tests.remoting import looped, until
 
 if TYPE_CHECKING:
-    from gateway.node.held_sends import Place
+    from gateway.node.pending_sends import Destination
 
 QUEUE = ("orders", 1)
 
@@ -22,14 +22,14 @@ class Sends:
     """Numbered sends that wait, and what became of them."""
 
     def __init__(self) -> None:
-        self.held = HeldSends()
+        self.pending = PendingSends()
         self.came: list[int | tuple[int, Exception]] = []
         self.tasks: list[asyncio.Task[None]] = []
 
-    def hold(
+    def add(
         self,
         number: int,
-        place: Place = QUEUE,
+        destination: Destination = QUEUE,
         *,
         gate: asyncio.Event | None = None,
         error: Exception | None = None,
@@ -41,45 +41,45 @@ class Sends:
             if error is not None:
                 raise error
 
-        one = HeldSend(
+        one = PendingSend(
             prepare,
             lambda: self.came.append(number),
             lambda reason: self.came.append((number, reason)),
         )
-        self.held.hold(place, one, self.spawn, first=first)
+        self.pending.add(destination, one, self.spawn, first=first)
 
     def spawn(self, work) -> None:
         self.tasks.append(asyncio.get_running_loop().create_task(work))
 
     async def ended(self) -> None:
         await until(lambda: all(one.done() for one in self.tasks))
-        assert self.held.waiting == {}
+        assert self.pending.waiting == {}
 
 
 @looped
 async def test_what_comes_while_some_wait_stays_behind_them():
     sends, gate = Sends(), asyncio.Event()
-    sends.hold(1, gate=gate)
+    sends.add(1, gate=gate)
     await asyncio.sleep(0)
-    sends.hold(2)
+    sends.add(2)
     gate.set()
-    # Its place is there now, and those before it have not been let go yet.
-    assert sends.held.place_of(*QUEUE) == QUEUE
-    sends.hold(3)
+    # Its queue is open now, and those before it have not been started yet.
+    assert sends.pending.blocking(*QUEUE) == QUEUE
+    sends.add(3)
     await sends.ended()
     assert sends.came == [1, 2, 3]
-    assert sends.held.place_of(*QUEUE) is None
+    assert sends.pending.blocking(*QUEUE) is None
 
 
 @looped
 async def test_a_topic_that_is_made_holds_what_goes_to_any_of_its_queues():
     sends, gate = Sends(), asyncio.Event()
-    sends.hold(1, "orders", gate=gate)
-    sends.hold(2, ("other", 1), gate=gate)
-    assert sends.held.place_of("orders", 7) == "orders"
-    assert sends.held.place_of("orders", 7, "orders") is None
-    assert sends.held.place_of("other", 1) == ("other", 1)
-    assert sends.held.place_of("other", 2) is None
+    sends.add(1, "orders", gate=gate)
+    sends.add(2, ("other", 1), gate=gate)
+    assert sends.pending.blocking("orders", 7) == "orders"
+    assert sends.pending.blocking("orders", 7, "orders") is None
+    assert sends.pending.blocking("other", 1) == ("other", 1)
+    assert sends.pending.blocking("other", 2) is None
     gate.set()
     await sends.ended()
     assert sorted(sends.came) == [1, 2]
@@ -91,9 +91,9 @@ async def test_a_topic_that_is_made_holds_what_goes_to_any_of_its_queues():
 )
 async def test_what_cannot_be_had_now_is_waited_for_once_and_not_by_each(error):
     sends, gate = Sends(), asyncio.Event()
-    sends.hold(1, gate=gate, error=error)
+    sends.add(1, gate=gate, error=error)
     for number in (2, 3):
-        sends.hold(number, gate=asyncio.Event())
+        sends.add(number, gate=asyncio.Event())
     gate.set()
     await sends.ended()
     assert sends.came == [(number, error) for number in (1, 2, 3)]
@@ -102,8 +102,8 @@ async def test_what_cannot_be_had_now_is_waited_for_once_and_not_by_each(error):
 @looped
 async def test_what_one_may_not_the_next_one_may():
     sends, refusal = Sends(), PermissionError("not you")
-    sends.hold(1, error=refusal)
-    sends.hold(2)
+    sends.add(1, error=refusal)
+    sends.add(2)
     await sends.ended()
     assert sends.came == [(1, refusal), 2]
 
@@ -111,8 +111,8 @@ async def test_what_one_may_not_the_next_one_may():
 @looped
 async def test_who_has_to_wait_once_more_stays_the_first():
     sends = Sends()
-    sends.hold(2)
-    sends.hold(1, first=True)
+    sends.add(2)
+    sends.add(1, first=True)
     await sends.ended()
     assert sends.came == [1, 2]
 
@@ -121,7 +121,7 @@ async def test_who_has_to_wait_once_more_stays_the_first():
 async def test_who_waits_is_answered_where_the_node_ends():
     sends = Sends()
     for number in (1, 2):
-        sends.hold(number, gate=asyncio.Event())
+        sends.add(number, gate=asyncio.Event())
     await asyncio.sleep(0)
     sends.tasks[0].cancel()
     await sends.ended()
