@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+Furthest = Callable[[str, int], tuple[int, str] | None]
+"""Called with topic and partition: the largest offset that a group has committed there,
+and the group; None where there is none."""
 
 
 class Offsets(Protocol):

@@ -5,18 +5,12 @@ The others follow: they read what the leader stores, and answer reads of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from gateway.node.holds import Holds
     from gateway.node.topics import Topics
-    from storage.offsets import Offsets
-
-
-Furthest = Callable[[str, int], tuple[int, str] | None]
-"""Called with topic and partition: the largest offset that a group has committed there,
-and the group; None where there is none."""
+    from storage.offsets import Furthest, Offsets
 
 
 class SharedLog(Protocol):

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -23,8 +22,9 @@ from storage.pulsar.appender import Appender
 from storage.pulsar.terms import LAST_OFFSET
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+    from storage.offsets import Furthest
     from storage.pulsar.elsewhere import Elsewhere
     from storage.pulsar.names import PulsarName
     from storage.pulsar.partition import PulsarPartition
@@ -47,11 +47,6 @@ MOVED_LATELY_S = 600.0
 """A partition whose end has not moved for so long is not in use."""
 
 _log = structlog.get_logger()
-
-
-Furthest = Callable[[str, int], tuple[int, str] | None]
-"""Called with topic and number: the largest offset that was committed there, and the
-group that did; None where there is none."""
 
 
 def key_of(name: PulsarName, number: int) -> str:

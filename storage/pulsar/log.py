@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from storage.api import EntryFormat, Found, Numbering
     from storage.native import Converter
+    from storage.offsets import Furthest
     from storage.pulsar.admin import Admin
-    from storage.pulsar.ends import Furthest
     from storage.pulsar.owner import Owner
     from storage.pulsar.settings import PulsarLogSettings
     from storage.state import Deposed

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
-from gateway.node.held import Furthest, Held
+from gateway.node.held import Held
 from storage.offset_table import OffsetTable
 from tests.remoting import looped
+
+if TYPE_CHECKING:
+    from storage.offsets import Furthest
 
 
 class Book:
