@@ -14,6 +14,7 @@ import structlog
 
 from gateway import on_pulsar
 from gateway.config import ConfigError, read_named
+from gateway.extras import package
 from gateway.node import attributes, names
 from gateway.node.node import now_ms
 from routing.api import NoRoutesError
@@ -145,7 +146,7 @@ def _look_at_file(path: Path) -> RouteStore | None:
 
 
 async def _open_zookeeper(url: str, config: Config, *, make: bool = True) -> RouteStore:
-    zookeeper = on_pulsar.package("routing.zookeeper", "zookeeper")
+    zookeeper = package("routing.zookeeper", "zookeeper")
     given = config.zookeeper
     tls = None
     if given.ca_certificate is not None:
@@ -308,7 +309,7 @@ async def _open_pulsar(
     describer: Describer,
     routes: RouteStore | None,
 ) -> Storage:
-    pulsar = on_pulsar.package("storage.pulsar", "pulsar")
+    pulsar = package("storage.pulsar", "pulsar")
     # Before Pulsar is asked what there is: what routes have by then must be there.
     owner = None if routes is None else await on_pulsar.owner(config, routes)
     message_log = await pulsar.open_log(

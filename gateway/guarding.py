@@ -21,6 +21,7 @@ from acl.api import (
 from acl.audit import Audit
 from acl.chain import Chain
 from gateway.config import ConfigError, read_named
+from gateway.extras import needing
 from gateway.node import names
 from gateway.node.node import now_ms
 from gateway.node.seal import new_secret
@@ -165,12 +166,8 @@ def _find(name: str) -> Open:
         raise ConfigError(
             f"acl.hooks has {name!r}; allowed: {', '.join(sorted(found.names))}"
         )
-    try:
+    with needing("acl"):
         hook: Open = found[name].load()
-    except ImportError as error:
-        raise ConfigError(
-            f"{error.name} is not installed; it comes with: pip install ropeway[acl]"
-        ) from error
     return hook
 
 
@@ -179,13 +176,13 @@ def _vault(given: AclConfig, environment: Mapping[str, str]) -> Vault:
     if given.key_file is not None:
         text = read_named(given.key_file, "acl.key_file")
     try:
-        from acl.vault import FernetVault, NoVault  # noqa: PLC0415 - of the extra `acl`
+        with needing("acl"):
+            from acl.vault import (  # noqa: PLC0415 - of the extra `acl`
+                FernetVault,
+                NoVault,
+            )
 
-        return FernetVault(text.split()) if text.strip() else NoVault()
-    except ImportError as error:
-        raise ConfigError(
-            f"{error.name} is not installed; it comes with: pip install ropeway[acl]"
-        ) from error
+            return FernetVault(text.split()) if text.strip() else NoVault()
     except VaultError as error:
         raise ConfigError(f"acl.key_file: {error}") from error
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gateway.config import ConfigError
+from gateway.extras import package
 from gateway.node import names, spaces
 
 if TYPE_CHECKING:
@@ -25,20 +25,6 @@ _ID = names.ACCESS_NAMESPACES, "cluster_id"
 _ID_BYTES = 8
 _legal = re.compile(r"[-=:.\w]+", re.ASCII).fullmatch
 """Source: NamedEntity.java, Pulsar 4.0.8."""
-
-
-def package(module: str, name: str) -> Any:
-    """What needs packages that not everybody has.
-
-    Raises:
-        ConfigError: They are not installed.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ConfigError(
-            f"{error.name} is not installed; it comes with: pip install ropeway[{name}]"
-        ) from error
 
 
 def settings(config: Config, given: PulsarConfig) -> PulsarLogSettings:
