@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.wire.commands.admin import CreateTopic
 from gateway.wire.commands.offsets import UpdateConsumerOffset
 from tests.clients.harness import Session
 from tests.clients.programs import CLIENTS
 from tests.gateway.pop.rig import Consumer
 from tests.machines.places import filled, needs_mount, on_small_disk, seen_by
-from tests.remoting import Frame, Remoting, connect, pulling, sending
+from tests.machines.test_disks import creating, is_clear, stored
+from tests.remoting import Remoting, connect, sending
 from tests.system.cluster import Cluster
 from tests.system.faults import QUEUES, Load
 from tests.system.pulsar import Pulsar
@@ -133,7 +133,7 @@ async def all_are_answered(port: int) -> list[bytes]:
         ):
             answer = await client.ask(what, b"refused")
             assert answer.code == 0 or is_clear(answer), (what, answer)
-        assert await stored(client) == kept
+        assert await stored(client, "probes") == kept
     return kept
 
 
@@ -142,35 +142,12 @@ async def all_is_there(port: int, acknowledged: list[bytes]) -> None:
     async with reaching(port) as client:
         while (await client.ask(sending("probes"), b"after")).code:  # noqa: ASYNC110 - another process's disk
             await asyncio.sleep(0.05)
-        bodies = await stored(client)
+        bodies = await stored(client, "probes")
     assert bodies[: len(acknowledged)] == acknowledged
     # Whatever was of unknown outcome is there once, or not at all.
     assert len(set(bodies)) == len(bodies)
     assert bodies[-1] == b"after"
 
 
-async def stored(client: Remoting) -> list[bytes]:
-    found: list[bytes] = []
-    while messages := (await client.ask(pulling("probes", len(found)))).messages():
-        found += [one.body for one in messages]
-    return found
-
-
 def reaching(port: int) -> Remoting:
     return connect(SimpleNamespace(host="127.0.0.1", port=port))
-
-
-def creating(topic: str) -> CreateTopic:
-    return CreateTopic(
-        topic=topic,
-        default_topic="",
-        read_queue_nums=1,
-        write_queue_nums=1,
-        perm=6,
-    )
-
-
-def is_clear(answer: Frame) -> bool:
-    """Whether an answer says what failed, and not how Python calls it."""
-    said = answer.remark or ""
-    return bool(said) and "Error(" not in said and "Traceback" not in said
