@@ -218,10 +218,13 @@ class Database:
         done = self.execute(
             "INSERT INTO brokers VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE "
             "SET value = excluded.value, renewed_ms = excluded.renewed_ms "
-            "WHERE value = excluded.value OR renewed_ms NOT BETWEEN ? AND ?",
+            "WHERE value = excluded.value OR renewed_ms NOT BETWEEN ? AND ? "
+            # Not `rowcount`: where the capital of i is not I, Python takes no INSERT
+            # for a change, and counts -1.
+            "RETURNING name",
             (broker.name, msgspec.json.encode(broker), now_ms, stale_ms + 1, now_ms),
         )
-        return done.rowcount > 0
+        return done.fetchone() is not None
 
     @contextmanager
     def not_waiting_for_the_disk(self) -> Iterator[None]:

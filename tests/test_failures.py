@@ -22,9 +22,11 @@ from ropeway.testing import Gateway
 from tests import answers
 from tests.system.process import ServerProcess
 
+PROGRAM = "echo no room on the disk; exec sleep 600"
+
 @pytest.fixture
 def servers(tmp_path):
-    server = ServerProcess("server", ["echo", "no room on the disk"], tmp_path)
+    server = ServerProcess("server", ["sh", "-c", PROGRAM], tmp_path)
     server.wait_until(lambda: server.tail() != "")
     gateway = Gateway(tmp_path / "data")
     gateway._printed.write_text("a warning of the gateway")

@@ -24,7 +24,7 @@ from tests import guarded
 from tests.acl.pulsar.issuing import SECRET, token
 from tests.guarded import ALICE, NOBODY, PASSWORD, ROOT
 from tests.remoting import TIMEOUT_S, connect
-from tests.system.process import free_ports, is_free
+from tests.system.process import ports_in_a_row
 from tests.system.pulsar import Pulsar
 from tests.system.ropeway import PATIENT, Ropeway
 
@@ -255,13 +255,6 @@ def _private(path: Path, text: str | bytes) -> None:
     path.chmod(0o600)
 
 
-def _ports() -> int:
-    """A port with the next one free, too."""
-    while not is_free((port := free_ports(1)[0]) + 1):
-        pass
-    return port
-
-
 @contextmanager
 def _running(
     directory: Path,
@@ -278,7 +271,7 @@ def _running(
     started, nodes, pages = [], [], []
     try:
         for number, options in enumerate(all_options):
-            port, page = _ports(), _ports()
+            port, page = ports_in_a_row(2)[0], ports_in_a_row(2)[0]
             one = Ropeway(
                 directory / f"node-{number}",
                 options=[

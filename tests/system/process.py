@@ -1,6 +1,7 @@
 """A server program under test: start, wait until it is ready, stop, kill."""
 
 import contextlib
+import functools
 import json
 import os
 import random
@@ -20,12 +21,12 @@ STOP_SECONDS = 60
 POLL_SECONDS = 0.01
 GET_ROUTE = 105
 FIRST_PORT = 12_000
-PORTS = 1000
+PORTS = 500
 """How many ports each process of a run chooses from, so that no two take the same.
 
 Those of all are below what Linux gives to connections, which begins at 32,768.
 """
-PROCESSES = 20
+SHARES = 40
 
 
 class ServerProcess:
@@ -118,17 +119,38 @@ def free_ports(count: int) -> list[int]:
     So a server finds its own free again when it is started a second time. Nobody is
     given one twice: some servers start long after their ports were chosen.
     """
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    first = FIRST_PORT + PORTS * (worker % PROCESSES)
+    return [ports_in_a_row(1)[0] for _ in range(count)]
+
+
+def ports_in_a_row(count: int) -> range:
+    """As many free ports, one after the other, as workers of one node take them."""
+    first, _ = _share()
     if len(_given) > PORTS // 2:
         _given.clear()
-    found: list[int] = []
-    while len(found) < count:
-        port = random.randrange(first, first + PORTS)
-        if port not in _given and is_free(port):
-            _given.add(port)
-            found.append(port)
-    return found
+    while True:
+        port = random.randrange(first, first + PORTS - count)
+        found = range(port, port + count)
+        if _given.isdisjoint(found) and all(map(is_free, found)):
+            _given.update(found)
+            return found
+
+
+@functools.cache
+def _share() -> tuple[int, socket.socket]:
+    """The first port of this process's share, and what keeps others out of it.
+
+    Others are those of this run, of runs beside it, and of one that a test starts. A
+    name of a socket that is no file is free again when its process has ended.
+    """
+    for number in range(SHARES):
+        held = socket.socket(socket.AF_UNIX)
+        try:
+            held.bind(f"\0ropeway-ports-{number}")
+        except OSError:
+            held.close()
+            continue
+        return FIRST_PORT + PORTS * number, held
+    raise RuntimeError(f"{SHARES} processes share the ports of tests already")
 
 
 def is_free(port: int) -> bool:

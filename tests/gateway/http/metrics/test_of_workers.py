@@ -11,7 +11,7 @@ from gateway.config import HttpConfig
 from gateway.http.metrics.of_workers import merge
 from tests.gateway.http.site import serving
 from tests.remoting import looped
-from tests.system.process import free_ports
+from tests.system.process import ports_in_a_row
 
 
 def parsed(page: bytes) -> dict:
@@ -49,7 +49,7 @@ async def test_a_node_alone_is_its_only_worker(tmp_path):
 async def test_every_worker_tells_of_all_and_of_one_that_is_gone(tmp_path):
     from tests.gateway.test_supervisor import supervised
 
-    (port,) = free_ports(1)
+    port, _ = ports_in_a_row(2)
     async with (
         supervised(tmp_path, http=HttpConfig(port=port)) as running,
         aiohttp.ClientSession() as session,
