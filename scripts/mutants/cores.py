@@ -96,7 +96,11 @@ CORES = {
     "processors": Core(
         ["gateway/processors"],
         [PROCESSORS],
-        ["tests/gateway/test_connection.py", "tests/gateway/test_server.py"],
+        [
+            "tests/gateway/test_bounds.py",
+            "tests/gateway/test_connection.py",
+            "tests/gateway/test_server.py",
+        ],
     ),
     "zookeeper": Core(
         ["routing/zookeeper"], ["tests/routing/zookeeper"], server="zookeeper"

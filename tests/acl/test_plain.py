@@ -161,6 +161,19 @@ def test_a_principal_can_travel():
     assert msgspec.json.decode(text, type=Principal) == who
 
 
+def test_a_hook_that_is_closed_follows_its_file_no_more(tmp_path):
+    path = tmp_path / "plain_acl.yml"
+    path.write_text(RULES)
+
+    async def main():
+        hook = open_hook(setting("plain", {"file": str(path)}))
+        assert len(asyncio.all_tasks()) == 2
+        await hook.close()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(main())
+
+
 def test_a_file_is_followed_at_its_pace(tmp_path, monkeypatch):
     old, new = signing("RocketMQ", SECRET), signing("RocketMQ", "new-secret")
 

@@ -132,6 +132,15 @@ async def test_a_new_key_is_used_and_a_broken_one_is_not(tmp_path: Path):
 
 
 @looped
+async def test_rounds_that_see_nothing_new_tell_nobody(tmp_path: Path):
+    async with opened(tmp_path / "key") as one:
+        assert await one.may("writer", Action.PUB)
+        asked = len(one.fake.tokens)
+        await until(lambda: len(one.fake.tokens) > asked + 20)
+        assert not one.changes
+
+
+@looped
 async def test_it_opens_while_pulsar_is_down_and_lets_nobody_in_until_it_is_up(
     tmp_path: Path,
 ):

@@ -191,6 +191,10 @@ def test_times_are_kept_to_the_second():
     assert shown(skewed, expiring).name == "a"
     clock.now_s += 30
     assert "not valid since" in refusal(skewed, expiring)
+    soon = token({"sub": "c", "nbf": clock.now_s + 30})
+    assert shown(skewed, soon).name == "c"
+    later = token({"sub": "c", "nbf": clock.now_s + 31})
+    assert "not valid before" in refusal(skewed, later)
 
 
 @pytest.mark.parametrize("when", ["soon", True, None, [], {}, 10**400, -(10**400)])
@@ -308,6 +312,21 @@ def test_the_last_used_tokens_are_remembered_and_no_more():
     assert kept in tokens._known
     shown(tokens, "eyJ.garbage.x")
     assert len(tokens._known) == 3
+
+
+def test_each_token_that_ends_is_told_once():
+    clock = Clock()
+    tokens = tokens_of(clock)
+    for role, seconds in (("a", 10), ("b", 20), ("c", 30)):
+        shown(tokens, token({"sub": role, "exp": NOW_S + seconds}))
+    shown(tokens, token({"sub": "for ever"}))
+    told = []
+    for second in range(40):
+        clock.now_s = NOW_S + second
+        if tokens.expire():
+            told.append(second)
+    assert told == [10, 20, 30]
+    assert len(tokens._known) == 1
 
 
 def test_a_new_key_ends_what_the_old_one_signed():
