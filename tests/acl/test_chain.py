@@ -290,6 +290,7 @@ def test_the_audit_log_has_no_token_but_how_it_begins():
         (line,) = (one for one in logs if one["event"] == "refused")
         assert line["claimed"] == "eyJhbGci... of 261 characters"
         assert (line["address"], line["channel"]) == (HERE.address, "remoting")
+        assert line["request"] == "r"
         assert "secret" not in str(logs)
 
 

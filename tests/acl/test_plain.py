@@ -91,6 +91,14 @@ def test_permissions_are_those_of_the_file(tmp_path, need, allowed):
     with_hook(tmp_path, check)
 
 
+def test_what_is_for_admins_says_so(tmp_path):
+    async def check(plain, *_):
+        refused = plain.authorize(plain.find("RocketMQ"), topic("orders", CREATE), HERE)
+        assert refused.remark == "only an account with admin may"
+
+    with_hook(tmp_path, check)
+
+
 def test_a_changed_file_counts_and_a_broken_one_does_not(tmp_path):
     async def check(plain, path, changes):
         old = signing("RocketMQ", SECRET)

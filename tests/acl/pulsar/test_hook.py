@@ -64,10 +64,13 @@ class Opened:
 
 
 @asynccontextmanager
-async def opened(key: Path, **options: Any) -> AsyncIterator[Opened]:
+async def opened(
+    key: Path, answers: dict[str, Any] | None = None, **options: Any
+) -> AsyncIterator[Opened]:
     key.write_bytes(SECRET)  # noqa: ASYNC240 - before anything runs
     changes: list[None] = []
     async with asking() as (fake, admin):
+        fake.answers |= answers or {}
         options = {
             "admin_url": admin._bases[0],
             "token_secret_key": str(key),
@@ -151,6 +154,17 @@ async def test_it_opens_while_pulsar_is_down_and_lets_nobody_in_until_it_is_up(
         up.fake.answers["/admin/v2/namespaces/acme/blue"] = address
         await until(lambda: up.changes)
         assert await up.may("writer", Action.PUB)
+
+
+@looped
+async def test_superusers_that_nobody_knows_at_the_start_are_known_later(
+    tmp_path: Path,
+):
+    path = "/admin/v2/brokers/configuration/runtime"
+    async with opened(tmp_path / "key", {path: 503}) as one:
+        assert not one.who(token({"sub": "root"})).super
+        one.fake.answers[path] = {"superUserRoles": "[root]"}
+        await until(lambda: one.who(token({"sub": "root"})).super)
 
 
 @looped

@@ -347,3 +347,9 @@ def test_reasons_hold_nothing_of_a_token():
 def test_options_have_pulsars_defaults():
     options = Options(token_secret_key="x")
     assert (options.token_auth_claim, options.token_public_alg) == ("sub", "RS256")
+
+
+def test_options_that_nobody_gave_are_those_of_the_manual():
+    options = Options(token_secret_key="x")
+    assert (options.tokens, options.namespaces) == (10_000, 1000)
+    assert (options.refresh_s, options.outage_s) == (20.0, 300.0)
