@@ -25,6 +25,7 @@ from acl.api import (
     Source,
 )
 from acl.pulsar import open_hook
+from acl.pulsar.admin import Admin
 from tests.acl.pulsar.issuing import SECRET, token
 from tests.acl.pulsar.test_admin import FakePulsar, asking
 from tests.remoting import looped, until
@@ -201,6 +202,25 @@ async def test_a_hook_that_is_closed_asks_nothing_more(tmp_path: Path):
     async with opened(tmp_path / "key"):
         assert at_work()
     assert not at_work()
+
+
+@looped
+async def test_a_hook_that_is_closed_leaves_no_question_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    asked = asyncio.Event()
+
+    async def forever(*_: object) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Admin, "permissions", forever)
+    async with opened(tmp_path / "key") as one:
+        asking = asyncio.ensure_future(one.may("writer", Action.PUB))
+        await asked.wait()
+    assert not at_work()
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
 
 
 def at_work() -> list[asyncio.Task[Any]]:

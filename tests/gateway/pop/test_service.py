@@ -19,6 +19,7 @@ from tests.gateway.pop.rig import (
     Clock,
     Consumer,
     Popped,
+    another,
     popped,
     rigged,
 )
@@ -184,6 +185,35 @@ async def test_a_turn_at_which_nothing_is_due_asks_the_store_nothing(tmp_path: P
         await rig.pass_time_until_done(0)
         rig.pass_time(0)
         assert rig.pop.is_idle()
+
+
+@looped
+async def test_a_pop_waits_while_another_reads_its_queue_from_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with rigged(tmp_path) as rig, another(rig) as other:
+        await rig.consumer.send(2)
+        (partition,) = rig.app.node.topics.get(TOPIC).partitions
+        kind, go_on = type(partition), asyncio.Event()
+        read, reads = kind.read, []
+
+        async def slow(self, *args):
+            if self is partition:
+                reads.append(args)
+                await go_on.wait()
+            return await read(self, *args)
+
+        monkeypatch.setattr(kind, "read_now", lambda *_: None)
+        monkeypatch.setattr(kind, "read", slow)
+        header = rig.consumer.header(max_msg_nums=1, poll_time=60_000)
+        first = rig.consumer.client.send(header)
+        await until(lambda: reads)
+        second = other.client.send(header)
+        await until(lambda: len(rig.pop.lines) == 1)
+        assert len(reads) == 1
+        go_on.set()
+        seen = popped(await first).offsets + popped(await second).offsets
+        assert sorted(seen) == [0, 1]
 
 
 @looped
