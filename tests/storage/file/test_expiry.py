@@ -71,6 +71,7 @@ def test_an_active_segment_that_is_too_old_goes_too(tmp_path: Path) -> None:
         partition = log.partition(TOPIC, 0)
         await begin(partition, record("a"), record("b"))
         assert (await log.expire(clock.now_ms + 1000)).segments == 0
+        assert len(log._segments.all) == 1
         assert (await log.expire(clock.now_ms + 1001)).segments == 1
         assert (partition.first, partition.end) == (2, 2)
         assert await begin(partition, record("c")) == 2
