@@ -55,6 +55,7 @@ class Duty:
         self._name = name
         self._book = book
         self.fails = False
+        self.fails_to_end = False
 
     async def take_over(self) -> None:
         await asyncio.sleep(0)
@@ -65,6 +66,8 @@ class Duty:
     async def give_up(self) -> None:
         await asyncio.sleep(0)
         self._book.append(f"-{self._name}")
+        if self.fails_to_end:
+            raise LogUnavailableError("another node was faster")
 
 
 class Contest:
@@ -128,6 +131,27 @@ async def test_a_duty_that_fails_puts_the_take_over_off(monkeypatch):
     assert await contest.leadership.settle() is None
     await contest.leadership.close()
     assert contest.book[-4:] == ["+a", "+b", "-b", "-a"]
+
+
+@looped
+async def test_who_gives_up_in_disorder_gives_all_up_and_leads_again():
+    """It never led again: what it did first at its end was its end."""
+    contest = Contest("us")
+    leadership = contest.leadership
+    await leadership.settle()
+    contest.second.fails_to_end = True
+    contest.routes.choose("them")
+    await until(lambda: contest.book[2:] == ["-b", "-a"])
+    contest.routes.choose("us")
+    assert await leadership.settle() is None
+    assert contest.book[4:] == ["+a", "+b"]
+    contest.routes.choose("us", "them")
+    with pytest.raises(LogUnavailableError, match="faster"):
+        await leadership.step_back()
+    assert contest.book[6:8] == ["-b", "-a"]
+    assert await leadership.settle() is None
+    await leadership.close()
+    assert contest.book[-2:] == ["-b", "-a"]
 
 
 @pytest.mark.rule("node.md", "In doubt it serves nobody.")
