@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from routing.api import RouteError
-from storage.api import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -362,8 +361,8 @@ class Leadership:
         try:
             for duty in self._duties:
                 await duty.take_over()
-        except (LogError, RouteError) as error:
-            log.warning("cannot lead yet", broker=self._broker, reason=str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, a later try may work
+            log.warning("cannot lead yet", broker=self._broker, reason=repr(error))
             await self._give_up()
             return _RETRY_S
         self._on_duty = True
