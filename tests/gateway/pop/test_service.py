@@ -13,6 +13,7 @@ from gateway.pop.order import UNUSED_MS
 from gateway.wire.codes import ResponseCode
 from tests.gateway.holding import Holding
 from tests.gateway.pop.rig import (
+    GROUP,
     INVISIBLE_MS,
     RETRY_V1,
     TOPIC,
@@ -187,24 +188,46 @@ async def test_a_turn_at_which_nothing_is_due_asks_the_store_nothing(tmp_path: P
         assert rig.pop.is_idle()
 
 
+def slow_disk(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[object], asyncio.Event]:
+    """Have reads need a disk that waits; those of the topic, and what lets them go."""
+    (partition,) = rig.app.node.topics.get(TOPIC).partitions
+    kind, go_on = type(partition), asyncio.Event()
+    read, reads = kind.read, []
+
+    async def slow(self, *args):
+        if self is partition:
+            reads.append(args)
+            await go_on.wait()
+        return await read(self, *args)
+
+    monkeypatch.setattr(kind, "read_now", lambda *_: None)
+    monkeypatch.setattr(kind, "read", slow)
+    return reads, go_on
+
+
+@looped
+async def test_what_was_read_while_its_group_was_moved_is_not_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with rigged(tmp_path) as rig:
+        await rig.consumer.send(2)
+        reads, go_on = slow_disk(rig, monkeypatch)
+        first = rig.consumer.client.send(rig.consumer.header(poll_time=60_000))
+        await until(lambda: reads)
+        rig.pop.handouts.get((GROUP, TOPIC, 0)).next_offset = 1
+        go_on.set()
+        assert popped(await first).offsets == [1]
+
+
 @looped
 async def test_a_pop_waits_while_another_reads_its_queue_from_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     async with rigged(tmp_path) as rig, another(rig) as other:
         await rig.consumer.send(2)
-        (partition,) = rig.app.node.topics.get(TOPIC).partitions
-        kind, go_on = type(partition), asyncio.Event()
-        read, reads = kind.read, []
-
-        async def slow(self, *args):
-            if self is partition:
-                reads.append(args)
-                await go_on.wait()
-            return await read(self, *args)
-
-        monkeypatch.setattr(kind, "read_now", lambda *_: None)
-        monkeypatch.setattr(kind, "read", slow)
+        reads, go_on = slow_disk(rig, monkeypatch)
         header = rig.consumer.header(max_msg_nums=1, poll_time=60_000)
         first = rig.consumer.client.send(header)
         await until(lambda: reads)
