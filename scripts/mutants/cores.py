@@ -101,6 +101,7 @@ CORES = {
         [PROCESSORS],
         [
             "tests/gateway/lite/test_resetting.py",
+            "tests/gateway/pop/test_acks_used.py",
             "tests/gateway/test_bounds.py",
             "tests/gateway/test_connection.py",
             "tests/gateway/test_server.py",
