@@ -12,10 +12,13 @@ from gateway.node import names, spaces
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
 
-    from gateway.config import Config, PulsarConfig
+    from gateway.config import Config
+    from gateway.pulsar_config import OAuth2Config, PulsarConfig
     from routing.api import RouteStore
     from storage.pulsar.examining import Finding
+    from storage.pulsar.oauth2 import OAuth2Settings
     from storage.pulsar.offload import Offloading
     from storage.pulsar.owner import Owner
     from storage.pulsar.settings import PulsarLogSettings
@@ -40,14 +43,19 @@ def settings(config: Config, given: PulsarConfig) -> PulsarLogSettings:
                 f"pulsar.{name} is {part!r}; allowed: letters, digits and _ - = : ."
                 + ("; it is the cluster's name unless it is given" * (part != tenant))
             )
-    ca, token = given.ca_certificate, given.token_file
     made: PulsarLogSettings
     try:
         made = package("storage.pulsar", "pulsar").PulsarLogSettings(
             service_url=given.service_url,
             admin_url=given.admin_url,
-            token_file=str(token) if token else None,
-            tls_ca_file=str(ca) if ca else None,
+            listener_name=given.listener_name,
+            tls_ca_file=_named(given.ca_certificate),
+            certificate=_named(given.certificate),
+            key=_named(given.key),
+            token_file=_named(given.token_file),
+            user=given.user,
+            password_file=_named(given.password_file),
+            oauth2=_oauth2(given.oauth2),
             tenant=tenant,
             namespace=namespace,
             namespaces=given.namespaces,
@@ -57,6 +65,23 @@ def settings(config: Config, given: PulsarConfig) -> PulsarLogSettings:
     except ValueError as error:
         raise ConfigError(f"pulsar: {error}") from error
     return made
+
+
+def _oauth2(given: OAuth2Config | None) -> OAuth2Settings | None:
+    if given is None:
+        return None
+    made: OAuth2Settings = package("storage.pulsar.oauth2", "pulsar").OAuth2Settings(
+        issuer_url=given.issuer_url,
+        credentials_file=str(given.credentials_file),
+        audience=given.audience,
+        scope=given.scope,
+        tls_ca_file=_named(given.ca_certificate),
+    )
+    return made
+
+
+def _named(path: Path | None) -> str | None:
+    return None if path is None else str(path)
 
 
 async def owner(config: Config, routes: RouteStore) -> Owner:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gateway.config import Config, PulsarConfig
+    from gateway.config import Config
+    from gateway.pulsar_config import PulsarConfig
     from ropeway.client.admin_doctor import State
 
 _TIMEOUT_S = 5.0

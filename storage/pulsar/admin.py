@@ -1,9 +1,8 @@
-"""The few calls of Pulsar's admin REST that the log needs: its only aiohttp code."""
+"""The few calls of Pulsar's admin REST that the log needs."""
 
 from __future__ import annotations
 
 import asyncio
-import ssl
 import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,13 +13,16 @@ import msgspec
 from yarl import URL
 
 from storage.api import LogUnavailableError
+from storage.pulsar.authentication import Unauthenticated, headers
+from storage.pulsar.errors import PulsarUnavailableError
 from storage.pulsar.names import parse_partition
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable
 
+    from storage.pulsar.authentication import Authentication
     from storage.pulsar.names import PulsarName
-    from storage.pulsar.settings import PulsarLogSettings
 
 TIMEOUT_S = 30.0
 """As Pulsar's own admin client waits for (60 s), halved: a create is retried."""
@@ -69,20 +71,21 @@ class Admin:
 
     Args:
         url: `http://host:port`, or several hosts with commas between.
-        token: Asked for the token at each request; None without.
-        tls: How to trust the server.
+        authentication: Who we are; asked at each request.
+        tls: Whom to trust and what to show; asked at each request, and a connection is
+            kept for as long as that is the same. None: as Python does.
     """
 
     def __init__(
         self,
         url: str,
         *,
-        token: Callable[[], str] | None = None,
-        tls: ssl.SSLContext | None = None,
+        authentication: Authentication | None = None,
+        tls: Callable[[], ssl.SSLContext] | None = None,
     ) -> None:
         scheme, _, hosts = url.partition("://")
         self._bases = [f"{scheme}://{host.strip('/')}" for host in hosts.split(",")]
-        self._token = token
+        self._authentication = authentication or Unauthenticated()
         self._tls = tls
         self._session: aiohttp.ClientSession | None = None
 
@@ -309,6 +312,10 @@ class Admin:
         for base in list(self._bases):
             try:
                 return await self._ask(method, f"{base}/admin/v2/{path}", body)
+            except PulsarUnavailableError as error:
+                raise LogUnavailableError(
+                    f"cannot sign in to Pulsar: {error}"
+                ) from error
             except (aiohttp.ClientError, TimeoutError) as error:
                 failure = error
                 # The next call begins with a host that may be up.
@@ -358,33 +365,22 @@ class Admin:
         show it to the first alone.
         """
         assert self._session is not None
-        headers = {"Content-Type": "application/json"}
-        if self._token is not None:
-            headers["Authorization"] = f"Bearer {self._token()}"
+        proof = await self._authentication.proof()
         async with self._session.request(
             method,
             where,
             data=None if body is None else msgspec.json.encode(body),
-            headers=headers,
+            headers={
+                "Content-Type": "application/json",
+                **headers(self._authentication, proof),
+            },
             allow_redirects=False,
-            ssl=self._tls if self._tls is not None else True,
+            ssl=True if self._tls is None else self._tls(),
         ) as response:
             onward = response.headers.get("Location", "")
+            if response.status == HTTPStatus.UNAUTHORIZED:
+                self._authentication.refused(proof)
             return response.status, await response.read(), onward
-
-
-def open_admin(settings: PulsarLogSettings) -> Admin:
-    """The admin REST of the cluster that the settings name; the caller's to close."""
-    return Admin(settings.admin_url, token=settings.token, tls=trusted(settings))
-
-
-def trusted(settings: PulsarLogSettings) -> ssl.SSLContext:
-    """Whose certificates the settings trust.
-
-    Raises:
-        OSError: The file cannot be read, or holds none.
-    """
-    return ssl.create_default_context(cafile=settings.tls_ca_file)
 
 
 def _path(full_name: str) -> str:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from storage.api import LogError
 from storage.pulsar import owner as owners
 from storage.pulsar import selftest
-from storage.pulsar.admin import open_admin, trusted
 from storage.pulsar.catalog import Catalog
-from storage.pulsar.client import PulsarClient
+from storage.pulsar.cluster import open_cluster
 from storage.pulsar.errors import PulsarError
 from storage.pulsar.selftest import PUBLIC
 
@@ -20,12 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
     from storage.pulsar.admin import Admin
+    from storage.pulsar.client import PulsarClient
     from storage.pulsar.owner import Owner, Policies
     from storage.pulsar.settings import PulsarLogSettings
 
 ANSWER_S = 10.0
 _START = "start Pulsar, or set pulsar.service_url and pulsar.admin_url to where it is"
-_TOKEN = "see pulsar.token_file, and the rights in docs/pulsar.md"  # noqa: S105 - advice
+_SIGN_IN = "see `Signing in` and the rights in docs/pulsar.md"
 
 
 class Finding(NamedTuple):
@@ -51,13 +51,7 @@ async def examine(
     Raises:
         OSError: A certificate cannot be read.
     """
-    admin = open_admin(settings)
-    client = PulsarClient(
-        settings.service_url,
-        token=settings.token,
-        tls=trusted(settings),
-        request_timeout_s=ANSWER_S,
-    )
+    admin, client = open_cluster(settings, ANSWER_S)
     try:
         return [
             one
@@ -94,14 +88,16 @@ async def _examine(
 
 
 async def _signed_in(client: PulsarClient, space: str) -> Finding:
-    """Whether brokers take the token where messages are sent, too."""
+    """Whether brokers take who we are where messages are sent, too."""
     try:
         # To be asked for a topic makes none.
         await client.broker_of(f"persistent://{space}/__ropeway_doctor")
     except PulsarError as error:
         what = f"Pulsar's brokers refuse namespace {space}: {error}"
-        return Finding(what, _TOKEN, refused=True)
-    return Finding(f"Pulsar's brokers serve namespace {space} for this token")
+        return Finding(what, _SIGN_IN, refused=True)
+    return Finding(
+        f"Pulsar's brokers serve namespace {space} (authentication: {client.method})"
+    )
 
 
 def _of_space(

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from storage.api import LogUnavailableError, LogUnfitError, NoSuchPartitionError
 from storage.pulsar import query as queries
 from storage.pulsar import selftest
-from storage.pulsar.admin import open_admin, trusted
 from storage.pulsar.appender import Appender
 from storage.pulsar.catalog import Catalog
-from storage.pulsar.client import PulsarClient
+from storage.pulsar.cluster import open_cluster
 from storage.pulsar.compaction import PulsarCompaction
 from storage.pulsar.elsewhere import Elsewhere
 from storage.pulsar.ends import Ends
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from storage.native import Converter
     from storage.offsets import Furthest
     from storage.pulsar.admin import Admin
+    from storage.pulsar.client import PulsarClient
     from storage.pulsar.owner import Owner
     from storage.pulsar.settings import PulsarLogSettings
     from storage.state import Deposed
@@ -67,19 +67,13 @@ async def open_log(
         PulsarUnfitError: Pulsar lacks something; names the setting.
         LogUnavailableError: It does not answer, or does not permit it.
     """
-    admin = open_admin(settings)
+    admin, client = open_cluster(settings, settings.open_s)
     catalog = Catalog(admin, settings)
     try:
         await take(admin, catalog, owner, prepare=prepare)
     except BaseException:
         await admin.close()
         raise
-    client = PulsarClient(
-        settings.service_url,
-        token=settings.token,
-        tls=trusted(settings),
-        request_timeout_s=settings.open_s,
-    )
     return PulsarLog(settings, admin, client, catalog, lost_ownership, converter)
 
 

@@ -106,7 +106,7 @@ class Pulsar:
         journal_sync: acknowledge an entry when the disk has it.
         settings: more lines of the broker's own configuration.
         token: what the admin interface is shown, where `settings` demand one.
-        tls: certificate and key of a second port, `tls_service_url`.
+        tls: certificate and key of second ports, `tls_service_url` and `tls_admin_url`.
         metadata_url: `zk:127.0.0.1:port`; without it, files in `directory`.
         java: heap and collector.
         before: what runs it: the beginning of a command line that ends with its own.
@@ -131,8 +131,9 @@ class Pulsar:
         self._token = token
         self._metadata_url = metadata_url
         self._java = java
-        ports = free_ports(4)
-        self._broker_port, self._web_port, self._bookie_port, self._tls_port = ports
+        ports = free_ports(5)
+        self._broker_port, self._web_port, self._bookie_port, *secure = ports
+        self._tls_port, self._web_tls_port = secure
         self._settings = {
             **DEFAULTS,
             "brokerServicePort": str(self._broker_port),
@@ -143,6 +144,7 @@ class Pulsar:
         if tls is not None:
             self._settings |= {
                 "brokerServicePortTls": str(self._tls_port),
+                "webServicePortTls": str(self._web_tls_port),
                 "tlsCertificateFilePath": str(tls[0]),
                 "tlsKeyFilePath": str(tls[1]),
             }
@@ -162,6 +164,11 @@ class Pulsar:
     def admin_url(self) -> str:
         """The REST interface."""
         return f"http://127.0.0.1:{self._web_port}"
+
+    @property
+    def tls_admin_url(self) -> str:
+        """The REST interface with TLS."""
+        return f"https://127.0.0.1:{self._web_tls_port}"
 
     @property
     def broker_port(self) -> int:

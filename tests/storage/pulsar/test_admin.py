@@ -12,6 +12,7 @@ from aiohttp import web
 from storage.api import LogUnavailableError
 from storage.pulsar import admin as module
 from storage.pulsar.admin import Admin, AdminRefusedError, NotPermittedError
+from storage.pulsar.authentication import Token
 from storage.pulsar.names import PulsarName
 from tests.system.process import free_ports
 
@@ -58,7 +59,9 @@ def run(
         dead, port = free_ports(2)
         await web.TCPSite(server, "127.0.0.1", port).start()
         hosts = f"127.0.0.1:{dead}," if dead_first else ""
-        admin = Admin(f"http://{hosts}127.0.0.1:{port}", token=lambda: "secret")
+        admin = Admin(
+            f"http://{hosts}127.0.0.1:{port}", authentication=Token(lambda: "secret")
+        )
         try:
             await test(admin, rest)
         finally:

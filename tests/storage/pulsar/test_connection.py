@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage.pulsar import connection as module
+from storage.pulsar.authentication import Token, Unauthenticated
 from storage.pulsar.commands import (
     AuthChallenge,
     AuthData,
@@ -59,9 +60,10 @@ async def connected(
     broker: FakeBroker, token: Callable[[], str] | None = None
 ) -> AsyncIterator[Connection]:
     host, port = broker.url.removeprefix("pulsar://").split(":")
+    who = Unauthenticated() if token is None else Token(token)
     lost: asyncio.Future[Connection] = asyncio.Future()
     _, one = await asyncio.get_running_loop().create_connection(
-        lambda: Connection(token, None, lost.set_result), host, int(port)
+        lambda: Connection(who, None, lost.set_result), host, int(port)
     )
     try:
         yield one
