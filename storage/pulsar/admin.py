@@ -314,7 +314,7 @@ class Admin:
                 return await self._ask(method, f"{base}/admin/v2/{path}", body)
             except PulsarUnavailableError as error:
                 raise LogUnavailableError(
-                    f"cannot sign in to Pulsar: {error}"
+                    f"cannot sign in to Pulsar: {error}; see docs/pulsar.md, Signing in"
                 ) from error
             except (aiohttp.ClientError, TimeoutError) as error:
                 failure = error

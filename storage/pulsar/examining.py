@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ANSWER_S = 10.0
 _START = "start Pulsar, or set pulsar.service_url and pulsar.admin_url to where it is"
-_SIGN_IN = "see `Signing in` and the rights in docs/pulsar.md"
+_SIGN_IN = "see docs/pulsar.md, Signing in and Rights"
 
 
 class Finding(NamedTuple):

@@ -110,6 +110,8 @@ class OAuth2:
                 renewed = await self._renew()
                 if renewed:
                     return self._token
+                if now < self._ends_at:
+                    _log.warning("no new OAuth2 token yet", reason=self._failure)
             if now < self._ends_at:
                 return self._token
             raise PulsarUnavailableError(f"no OAuth2 token: {self._failure}")
@@ -137,7 +139,6 @@ class OAuth2:
         return False
 
     def _fail(self, reason: str) -> None:
-        _log.warning("no new OAuth2 token", reason=reason)
         self._failure = reason
         self._again_at = time.monotonic() + RETRY_S
 

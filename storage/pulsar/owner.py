@@ -102,8 +102,8 @@ async def look(admin: Admin, space: str) -> Policies | None:
     except NotPermittedError as error:
         tenant = space.partition("/")[0]
         raise PulsarUnfitError(
-            f"{error}; the token must be valid, and its role an admin of the tenant: "
-            f"pulsar-admin tenants update {tenant} --admin-roles ROLE"
+            f"{error}; who signs in must be known, and its role an admin of the "
+            f"tenant: pulsar-admin tenants update {tenant} --admin-roles ROLE"
         ) from error
 
 

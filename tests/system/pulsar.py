@@ -12,6 +12,7 @@ from tests.starts import started_again
 from tests.system.process import ForeignProcess, free_ports, listens
 
 HERE = Path(__file__).parent
+HOST = "127.0.0.1"
 START_SECONDS = 420
 """Pulsar starts in 20 to 40 seconds, and takes minutes on a loaded machine."""
 ANSWER_SECONDS = 30
@@ -107,6 +108,8 @@ class Pulsar:
         settings: more lines of the broker's own configuration.
         token: what the admin interface is shown, where `settings` demand one.
         tls: certificate and key of second ports, `tls_service_url` and `tls_admin_url`.
+        listener: the name of a listener whose addresses are `localhost`, beside the
+            one that is meant where none is named; with `tls`.
         metadata_url: `zk:127.0.0.1:port`; without it, files in `directory`.
         java: heap and collector.
         before: what runs it: the beginning of a command line that ends with its own.
@@ -121,6 +124,7 @@ class Pulsar:
         settings: Mapping[str, str] | None = None,
         token: str | None = None,
         tls: tuple[Path, Path] | None = None,
+        listener: str | None = None,
         metadata_url: str | None = None,
         java: Sequence[str] = (*SMALL, *QUICK),
         before: Sequence[str] = (),
@@ -147,6 +151,15 @@ class Pulsar:
                 "webServicePortTls": str(self._web_tls_port),
                 "tlsCertificateFilePath": str(tls[0]),
                 "tlsKeyFilePath": str(tls[1]),
+            }
+        if listener is not None:
+            self._settings |= {
+                "internalListenerName": "internal",
+                "advertisedListeners": ",".join(
+                    f"{name}:pulsar://{host}:{self._broker_port},"
+                    f"{name}:pulsar+ssl://{host}:{self._tls_port}"
+                    for name, host in (("internal", HOST), (listener, "localhost"))
+                ),
             }
         self._process: ForeignProcess | None = None
 

@@ -31,14 +31,14 @@ _AS_ITSELF = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
 
 
 def token(subject: str, seconds: float = 3600, signed_with: bytes = KEY) -> str:
-    """A JWT that ends after some seconds."""
+    """A JWT that ends after some seconds, and not before."""
 
     def encoded(data: bytes) -> bytes:
         return base64.urlsafe_b64encode(data).rstrip(b"=")
 
     # Two that are made in one second differ, as an issuer's do.
     now = time.time()
-    claims = {"sub": subject, "exp": int(now + seconds), "jti": str(now)}
+    claims = {"sub": subject, "exp": int(now + seconds) + 1, "jti": str(now)}
     text = b".".join(
         encoded(json.dumps(part).encode()) for part in ({"alg": "HS256"}, claims)
     )
@@ -51,7 +51,8 @@ def secured_pulsar(directory: Path, pair: Pair) -> Pulsar:
 
     Args:
         directory: For its files.
-        pair: What it shows, of 127.0.0.1; it also signs the certificates of clients.
+        pair: What it shows, of localhost and 127.0.0.1; it also signs certificates of
+            clients.
     """
     admin = token(ADMIN)
     key, users = (base64.b64encode(one).decode() for one in (KEY, USERS.encode()))
@@ -71,4 +72,5 @@ def secured_pulsar(directory: Path, pair: Pair) -> Pulsar:
         },
         token=admin,
         tls=(pair.certificate, pair.key),
+        listener=EXTERNAL,
     )

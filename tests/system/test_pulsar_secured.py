@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import re
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,16 +14,35 @@ from storage.pulsar.admin import Admin
 from storage.pulsar.authentication import Token
 from storage.pulsar.cluster import authentication
 from storage.pulsar.errors import NotAllowedError, PulsarError, PulsarUnavailableError
-from storage.pulsar.oauth2 import OAuth2Settings
 from storage.pulsar.settings import PulsarLogSettings
 from storage.pulsar.tls import TlsFiles
 from tests.clients.harness import AgentError, Session, bodies, numbered
 from tests.clients.programs import JAVA_5
 from tests.gateway.test_tls import Pair, issue, trusting
+from tests.remoting import looped, sending
 from tests.system.issuer import CLIENT, Issuer
-from tests.system.pulsar_client import Writer, client_of, numbers, on_uvloop, read_all
+from tests.system.pulsar_client import (
+    TIMEOUT_S,
+    Writer,
+    client_of,
+    numbers,
+    on_uvloop,
+    read_all,
+)
 from tests.system.ropeway import Ropeway
-from tests.system.secured_pulsar import ADMIN, KEY, PASSWORD, secured_pulsar, token
+from tests.system.secured_pulsar import (
+    ADMIN,
+    EXTERNAL,
+    KEY,
+    PASSWORD,
+    secured_pulsar,
+    token,
+)
+from tests.system.test_cluster import reach
+from tests.system.test_doctor import here
+from tests.system.test_namespaces import bodies as stored
+from tests.system.test_namespaces import place_order, running
+from tests.system.ways_in import Way, as_table, issuer, settings_file, way
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,13 +71,14 @@ tenant = "public"
 namespace = "gateway"
 refresh_s = 2.0
 """
+__all__ = ["issuer", "way"]
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
 TOPIC = "persistent://public/secured/topic"
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    return issue(tmp_path_factory.mktemp("tls"), "server", address="127.0.0.1")
+    return issue(tmp_path_factory.mktemp("tls"), "localhost", address="127.0.0.1")
 
 
 @pytest.fixture(scope="module")
@@ -197,66 +217,9 @@ def test_clients_may_do_what_pulsar_permits_their_role(
         time.sleep(0.2)
 
 
-REFUSED = "Pulsar does not permit|AuthenticationError"
-
-
-class Way(NamedTuple):
-    """One way in: what `[pulsar]` says of it, and how to make it the right one."""
-
-    settings: dict[str, Any]
-    mend: Callable[[], object]
-    """It is the wrong one before."""
-    said: str
-    """Of the wrong one."""
-
-
-@pytest.fixture
-def issuer(pair: Pair) -> Iterator[Issuer]:
-    """One whose tokens end while a test runs."""
-    made = Issuer(pair, lambda seconds: token(ADMIN, seconds), seconds=4)
-    yield made
-    made.close()
-
-
-@pytest.fixture(params=["certificate", "password", "token", "oauth2"])
-def way(
-    request: pytest.FixtureRequest, tmp_path: Path, pair: Pair, issuer: Issuer
-) -> Way:
-    """Each of them; a file has what Pulsar refuses until it is replaced."""
-    file = tmp_path / "secret"
-
-    def write(text: str) -> None:
-        # As who rotates it does: another file takes its place.
-        (tmp_path / "next").write_text(text)
-        (tmp_path / "next").replace(file)
-
-    if request.param == "certificate":
-        shown = issue(tmp_path, "stranger", pair)
-        right = issue(tmp_path, ADMIN, pair)
-
-        def mend() -> None:
-            right.certificate.replace(shown.certificate)
-            right.key.replace(shown.key)
-
-        settings = {"certificate": str(shown.certificate), "key": str(shown.key)}
-        return Way(settings, mend, "Pulsar does not permit|AuthorizationError")
-    if request.param == "password":
-        write("wrong")
-        settings = {"user": ADMIN, "password_file": str(file)}
-        return Way(settings, lambda: write(f"{PASSWORD}\n"), REFUSED)
-    if request.param == "token":
-        write(token(ADMIN, signed_with=b"x" * 32))
-        return Way({"token_file": str(file)}, lambda: write(token(ADMIN)), REFUSED)
-    write(json.dumps({**CLIENT, "client_secret": "wrong"}))
-    oauth2 = OAuth2Settings(
-        issuer_url=issuer.url,
-        credentials_file=str(file),
-        audience="pulsar",
-        tls_ca_file=str(pair.certificate),
-    )
-    return Way(
-        {"oauth2": oauth2}, lambda: write(json.dumps(CLIENT)), " 401 invalid_client$"
-    )
+ROTATED_S = 20
+"""For how long a token is good that is replaced twice a second."""
+SECRETS = (PASSWORD, CLIENT["client_secret"])
 
 
 def settings_of(server: Pulsar, pair: Pair, way: Way) -> PulsarLogSettings:
@@ -276,7 +239,10 @@ async def test_each_way_in_leads_to_brokers_and_admin_and_is_read_anew(
     try:
         with pytest.raises(LogUnavailableError, match=way.said):
             await admin.policies("public/secured")
-        async with client_of(given.service_url, **more, request_timeout_s=5) as client:
+        # What an issuer refuses is tried again for so long.
+        limit_s = 1 if given.oauth2 else TIMEOUT_S
+        wrong = {**more, "request_timeout_s": limit_s}
+        async with client_of(given.service_url, **wrong) as client:
             with pytest.raises(PulsarError, match=way.said):
                 await Writer.open(client, TOPIC)
         way.mend()
@@ -290,6 +256,25 @@ async def test_each_way_in_leads_to_brokers_and_admin_and_is_read_anew(
         await admin.close()
 
 
+@pytest.mark.parametrize("way", ["oauth2"], indirect=True)
+@on_uvloop()
+async def test_a_token_of_an_issuer_that_ends_is_renewed_without_a_break(
+    server: Pulsar, pair: Pair, way: Way, issuer: Issuer
+):
+    way.mend()
+    issuer.seconds = 5
+    who = authentication(settings_of(server, pair, way))
+    more: dict[str, Any] = {"authentication": who, "tls": lambda: trusting(pair)}
+    async with client_of(server.tls_service_url, **more) as client:
+        writer = await Writer.open(client, TOPIC)
+        # Nobody asks for a proof here but the broker, once it has ended.
+        while len(issuer.given) < 3:
+            writer.send(1)
+            await writer.settled()
+            await asyncio.sleep(0.05)
+        assert (writer.errors, writer.lost) == ([], [])
+
+
 async def permitted(admin: Admin) -> None:
     """Return when we are: an issuer that has refused us is left alone for a second."""
     while True:
@@ -299,3 +284,87 @@ async def permitted(admin: Admin) -> None:
             await asyncio.sleep(0.1)
         else:
             return
+
+
+@on_uvloop()
+async def test_brokers_are_reached_by_the_listener_that_is_named(
+    server: Pulsar, pair: Pair
+):
+    who = Token(lambda: token(ADMIN))
+    more: dict[str, Any] = {"authentication": who, "tls": lambda: trusting(pair)}
+    for url in (server.service_url, server.tls_service_url):
+        async with client_of(url, **more) as client:
+            assert await client.host_of(TOPIC) == "127.0.0.1"
+        async with client_of(url, listener_name=EXTERNAL, **more) as client:
+            assert await client.host_of(TOPIC) == "localhost"
+            writer = await Writer.open(client, TOPIC)
+            writer.send(3)
+            await writer.settled()
+            assert writer.errors == []
+        async with client_of(url, listener_name="absent", **more) as client:
+            with pytest.raises(PulsarError, match="absent"):
+                await client.host_of(TOPIC)
+
+
+@looped
+async def test_a_node_and_doctor_go_in_each_way_and_tell_no_secret(
+    tmp_path: Path, server: Pulsar, pair: Pair, way: Way, issuer: Issuer
+):
+    settings = settings_file(tmp_path, server, pair, as_table(way))
+    ((check, text, _),) = here(settings)
+    assert (check, bool(re.search(way.said, text))) == ("pulsar", True)
+    way.mend()
+    assert here(settings) == []
+    with running(tmp_path / "node", "--config", str(settings)) as node:
+        await place_order(node, b"one")
+        assert await stored(node) == [b"one"]
+        log = (tmp_path / "node" / "ropeway.log").read_text()
+        assert [one for one in (*SECRETS, *issuer.given) if one in log] == []
+
+
+@looped
+async def test_a_node_goes_on_once_a_token_that_had_ended_is_replaced(
+    tmp_path: Path, server: Pulsar, pair: Pair
+):
+    file = tmp_path / "token"
+
+    def write(seconds: float) -> None:
+        (tmp_path / "next").write_text(token(ADMIN, seconds))
+        (tmp_path / "next").replace(file)
+
+    async def rotate() -> None:
+        while True:
+            write(ROTATED_S)
+            await asyncio.sleep(0.5)
+
+    write(ROTATED_S)
+    settings = settings_file(tmp_path, server, pair, f'token_file = "{file}"\n')
+    rotating = asyncio.create_task(rotate())
+    node = Ropeway(tmp_path / "node", options=["--config", str(settings)])
+    await asyncio.to_thread(node.start)
+    taken: list[bytes] = []
+
+    async def is_taken() -> bool:
+        body = b"%d" % len(taken)
+        async with reach(node) as client:
+            answer = await client.ask(sending("orders"), body)
+        if answer.code == 0:
+            taken.append(body)
+        await asyncio.sleep(0.1)
+        return answer.code == 0
+
+    try:
+        while not await is_taken():
+            pass
+        rotating.cancel()
+        write(-60)
+        while await is_taken():
+            pass
+        rotating = asyncio.create_task(rotate())
+        while not await is_taken():
+            pass
+        found = await stored(node)
+        assert [one for one in taken if one not in found] == []
+    finally:
+        rotating.cancel()
+        await asyncio.to_thread(node.stop)
