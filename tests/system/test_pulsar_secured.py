@@ -153,6 +153,17 @@ async def test_tls_carries_the_same(server, pair):
 
 
 @on_uvloop()
+async def test_beside_a_certificate_the_token_says_who_we_are(server, pair, tmp_path):
+    context = trusting(pair, issue(tmp_path, "stranger", pair))
+    more = {"tls": lambda: context, "authentication": Token(lambda: token(ADMIN))}
+    async with client_of(server.tls_service_url, **more) as client:
+        writer = await Writer.open(client, TOPIC)
+        writer.send(1)
+        await writer.settled()
+        assert writer.errors == []
+
+
+@on_uvloop()
 async def test_a_certificate_that_is_not_trusted_is_refused(server):
     more = {"authentication": Token(lambda: token("admin")), "request_timeout_s": 1}
     async with client_of(server.tls_service_url, **more) as client:

@@ -42,6 +42,21 @@ def test_each_setting_is_its_way_in(
     assert authentication(PulsarLogSettings(**given)).method == method
 
 
+@pytest.mark.parametrize(
+    ("given", "method"),
+    [
+        ({}, "token"),
+        ({"certificate": "c", "key": "k", **SECURE}, "token"),
+        ({"user": "u", "password_file": "p"}, "basic"),
+    ],
+)
+def test_the_environments_token_counts_where_the_settings_have_no_other_way(
+    given: dict[str, Any], method: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv(TOKEN_VARIABLE, "token")
+    assert authentication(PulsarLogSettings(**given)).method == method
+
+
 @looped
 async def test_brokers_and_admin_are_told_the_same_and_which_listener_is_meant(
     tmp_path: Path,

@@ -171,6 +171,22 @@ async def test_a_challenge_is_answered_with_a_new_token():
 
 
 @looped
+async def test_a_challenge_that_cannot_be_met_ends_the_connection_with_the_reason():
+    tokens = iter(["first", ""])
+    async with running() as broker, connected(broker, lambda: next(tokens)) as one:
+        await one.handshake(TIMEOUT_S)
+        broker.answers[Lookup] = lambda *_: None
+        challenge = AuthChallenge(AuthData("token", b"PulsarAuthRefresh"))
+        for _ in range(2):  # one that comes while the other is being met
+            broker.peers[0].tell(challenge)
+        with pytest.raises(
+            PulsarUnavailableError, match="cannot use the token: 0 char"
+        ):
+            await one.request(lookup, LookupAnswer, TIMEOUT_S)
+        assert broker.of(AuthResponse) == []
+
+
+@looped
 async def test_a_silent_broker_is_asked_and_then_given_up(monkeypatch):
     monkeypatch.setattr(module, "KEEP_ALIVE_S", 0.5)
     async with running() as broker, connected(broker) as one:
