@@ -1,0 +1,155 @@
+"""Queues that move between two nodes, whose logs are told that they share one."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from msgspec.structs import replace
+
+from gateway.node import moves, names
+from gateway.wire import bodies
+from gateway.wire.codes import RequestCode, ResponseCode
+from gateway.wire.commands.moves import MoveQueue, QueueMoved, TakeQueue
+from storage.api import LogUnavailableError
+from tests.remoting import committing, looped, pulling, sending, two_running, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from gateway.app import App
+    from tests.remoting import Remoting
+
+QUEUES = 3
+
+
+class Shared:
+    """What of a shared log a move needs."""
+
+    def __init__(self) -> None:
+        self.let_gone: list[int] = []
+
+    async def let_go(self, _topic: str, number: int) -> None:
+        self.let_gone.append(number)
+
+
+@asynccontextmanager
+async def two(
+    data: Path, **changes: Any
+) -> AsyncIterator[tuple[App, App, Remoting, Shared]]:
+    """The first broker has a topic of three queues."""
+    async with two_running(data, **changes) as ((one, first), (other, second)):
+        log = Shared()
+        for app in (one, other):
+            app.node.moves._log = log
+            await until(lambda app=app: app.node.forwarder.others)
+        fields = {"topic": "orders", "defaultTopic": "TBW102", "perm": "6"}
+        fields |= {"topicFilterType": "SINGLE_TAG", "order": "false"}
+        fields |= dict.fromkeys(("readQueueNums", "writeQueueNums"), str(QUEUES))
+        code = RequestCode.UPDATE_AND_CREATE_TOPIC
+        assert (await first.ask(code, fields=fields)).code == 0
+        yield one, other, first, log
+        del second
+
+
+def last(header: Any) -> Any:
+    return replace(header, queue_id=QUEUES - 1)
+
+
+def route(app: App) -> dict[str, list[int]]:
+    return app.node.routes.topics["orders"].route
+
+
+@looped
+async def test_a_queue_moves_with_what_groups_have_read_of_it(tmp_path: Path):
+    async with two(tmp_path) as (one, other, client, log):
+        assert (await client.ask(last(sending("orders")), b"sent")).code == 0
+        assert (await client.ask(last(committing("orders", 0, 1)))).code == 0
+        held = one.node.locks.lock("in-order", "client", [("orders", QUEUES - 1)])
+        assert held
+        before = route(one)["broker-0"]
+        answer = await client.ask(MoveQueue(topic="orders", to_broker="broker-1"))
+        moved = bodies.decode(QueueMoved, answer.body)
+        assert (moved.giver, moved.from_id, moved.taker, moved.to_id) == (
+            *("broker-0", QUEUES - 1),
+            *("broker-1", 0),
+        )
+        assert log.let_gone == [before[-1]] == [moved.partition]
+        assert route(one) == {"broker-0": before[:-1], "broker-1": before[-1:]}
+        await until(lambda: other.node.topics.get("orders"))
+        group = pulling("orders").consumer_group
+        assert other.node.offsets.get(group, "orders", 0) == 1
+        assert one.node.offsets.get(group, "orders", QUEUES - 1) is None
+        # Whoever consumes in order has it to itself, as before.
+        (lock,) = other.node.locks.of_queue("orders", 0).values()
+        assert lock[0] == "client"
+        assert not other.node.locks.lock("in-order", "another", [("orders", 0)])
+        # Nothing is kept twice.
+        await until(lambda: not any(map(names.is_inner, other.node.offsets.groups())))
+        # Clients with the old route try another queue.
+        late = await client.ask(last(sending("orders")), b"late")
+        assert late.code == ResponseCode.SERVICE_NOT_AVAILABLE
+        assert "look at its route again" in late.remark
+        # A queue that is made there again has been read by nobody.
+        one.node.offsets.commit("stale", "orders", QUEUES - 1, 9)
+        await one.node.topics.put(one.node.routes.topics["orders"])
+        assert len(route(one)["broker-0"]) == QUEUES
+        assert one.node.offsets.get("stale", "orders", QUEUES - 1) is None
+
+
+@pytest.mark.parametrize("step", ["let_go", "taken", "changed"])
+@looped
+async def test_a_move_that_fails_leaves_the_queue_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+):
+    async with two(tmp_path) as (one, other, client, log):
+        await client.ask(last(committing("orders", 0, 7)))
+        before = route(one)
+
+        def fail(*_: object, **__: object) -> None:
+            raise LogUnavailableError(step)
+
+        with monkeypatch.context() as broken:
+            if step == "let_go":
+                broken.setattr(log, "let_go", fail)
+            elif step == "taken":
+                broken.setattr(other.node.offsets, "flush", fail)
+            else:
+                broken.setattr(moves, "moved", fail)
+            wanted = MoveQueue(topic="orders", to_broker="broker-1")
+            answer = await client.ask(wanted)
+            assert answer.code != 0
+            assert step in answer.remark
+        assert route(one) == before
+        assert (await client.ask(last(sending("orders")), b"here")).code == 0
+        group = pulling("orders").consumer_group
+        assert one.node.offsets.get(group, "orders", QUEUES - 1) == 7
+        # What the other keeps is nobody's, and replaced by the next move.
+        await client.ask(last(committing("orders", 0, 8)))
+        assert (await client.ask(wanted)).code == 0
+        await until(lambda: other.node.topics.get("orders"))
+        assert other.node.offsets.get(group, "orders", 0) == 8
+
+
+@looped
+async def test_what_cannot_be_is_refused_with_what_can(tmp_path: Path):
+    async with two(tmp_path) as (one, other, client, _):
+        for taker, why in (
+            ("broker-9", "allowed: broker-1"),
+            ("broker-0", "allowed: "),
+        ):
+            answer = await client.ask(MoveQueue(topic="orders", to_broker=taker))
+            assert answer.code == ResponseCode.ILLEGAL_OPERATION
+            assert why in answer.remark
+        async with one.node.topics.lock("orders"):
+            busy = MoveQueue(topic="orders", to_broker="broker-1")
+            assert "is being changed now" in (await client.ask(busy)).remark
+        one.node.moves._log = None
+        answer = await client.ask(MoveQueue(topic="orders", to_broker="broker-1"))
+        assert answer.code == ResponseCode.ILLEGAL_OPERATION
+        assert "embedded log, which no other broker can open" in answer.remark
+        taking = await client.ask(TakeQueue())
+        assert taking.code == ResponseCode.NO_PERMISSION
+        del other
