@@ -17,6 +17,7 @@ from gateway.cli.clients import (
 from gateway.cli.completion import broker_names, topic_argument, topic_names
 from gateway.cli.examples import example
 from gateway.cli.output import print_json, print_rows, progress
+from gateway.cli.rebalance import rebalance
 from ropeway.client import Admin, ResponseError, admin_nodes, admin_topics
 
 if TYPE_CHECKING:
@@ -204,6 +205,9 @@ def drain(node: str, name_server: str, as_json: bool) -> None:
 
     moved = run(work())
     _print_moves(moved, as_json=as_json, drained=node)
+
+
+route.add_command(rebalance)
 
 
 def _print_moves(

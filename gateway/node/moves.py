@@ -194,13 +194,20 @@ class Moves:
         self._batches = batches
         self._leads = leads
 
-    async def give(self, name: str, taker: str, hand_over: HandOver) -> QueueMoved:
+    async def give(
+        self,
+        name: str,
+        taker: str,
+        hand_over: HandOver,
+        partition: int | None = None,
+    ) -> QueueMoved:
         """Give this broker's last queue of a topic to another broker.
 
         Args:
             name: The topic.
             taker: The other broker, which must run, in the same cluster.
             hand_over: Tells the taker's leader, and returns when it has kept that.
+            partition: Which one that queue has, where that matters.
 
         Raises:
             MoveError: It cannot be moved now; it is here as before.
@@ -213,6 +220,11 @@ class Moves:
         began_s = time.monotonic()
         async with self._turn(name):
             wanted = plan(self._routes.topics.get(name), name, self._broker, taker)
+            if partition not in (None, wanted.partition):
+                raise MoveError(
+                    f"the last queue of topic {name} on broker {self._broker} is "
+                    f"partition {wanted.partition}, not {partition}; look again"
+                )
             if self._topics.get(name) is None:
                 raise MoveError(f"topic {name} is not served now; try again")
             await self._pop.settle(name, wanted.from_id)

@@ -27,7 +27,9 @@ async def move_queue(request: MoveQueue, context: Context) -> Answer:
     async def hand_over(handed: HandedOver) -> None:
         await _hand_over(node, request.to_broker, handed, client)
 
-    moved = await node.moves.give(request.topic, request.to_broker, hand_over)
+    moved = await node.moves.give(
+        request.topic, request.to_broker, hand_over, request.partition
+    )
     return Answer(body=bodies.encode(moved))
 
 

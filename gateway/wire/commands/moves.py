@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gateway.wire.bodies import Body
 from gateway.wire.codes import RequestCode
+from gateway.wire.frame import I32
 from gateway.wire.header import Header, request
 
 
@@ -16,6 +17,8 @@ class MoveQueue(Header, frozen=True):
 
     topic: str
     to_broker: str
+    partition: I32 | None = None
+    """Refuse, if the last queue is not this one."""
 
 
 class QueueMoved(Body, frozen=True, kw_only=True):

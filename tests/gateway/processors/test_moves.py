@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,15 @@ from gateway.wire import bodies
 from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.commands.moves import MoveQueue, QueueMoved, TakeQueue
 from storage.api import LogUnavailableError
-from tests.remoting import committing, looped, pulling, sending, two_running, until
+from tests.remoting import (
+    committing,
+    connect,
+    looped,
+    pulling,
+    sending,
+    two_running,
+    until,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -143,6 +152,8 @@ async def test_what_cannot_be_is_refused_with_what_can(tmp_path: Path):
             answer = await client.ask(MoveQueue(topic="orders", to_broker=taker))
             assert answer.code == ResponseCode.ILLEGAL_OPERATION
             assert why in answer.remark
+        other_one = MoveQueue(topic="orders", to_broker="broker-1", partition=99)
+        assert ", not 99; look again" in (await client.ask(other_one)).remark
         async with one.node.topics.lock("orders"):
             busy = MoveQueue(topic="orders", to_broker="broker-1")
             assert "is being changed now" in (await client.ask(busy)).remark
@@ -153,3 +164,34 @@ async def test_what_cannot_be_is_refused_with_what_can(tmp_path: Path):
         taking = await client.ask(TakeQueue())
         assert taking.code == ResponseCode.NO_PERMISSION
         del other
+
+
+@looped
+async def test_a_client_that_goes_away_leaves_nothing_half_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with two(tmp_path) as (one, other, client, log):
+        await client.ask(last(committing("orders", 0, 7)))
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(_topic: str, _number: int) -> None:
+            begun.set()
+            await go_on.wait()
+
+        monkeypatch.setattr(log, "let_go", slow)
+        async with connect(one.server.listeners[0]) as gone:
+            gone.send(MoveQueue(topic="orders", to_broker="broker-1"))
+            await begun.wait()
+        go_on.set()
+        await until(lambda: not one.node.topics.lock("orders").locked())
+        group = pulling("orders").consumer_group
+        if "broker-1" not in route(one):
+            wanted = MoveQueue(topic="orders", to_broker="broker-1")
+            assert (await client.ask(wanted)).code == 0
+        await until(lambda: other.node.topics.get("orders"))
+        assert {name: len(each) for name, each in route(one).items()} == {
+            "broker-0": QUEUES - 1,
+            "broker-1": 1,
+        }
+        assert len(one.node.topics.get("orders").partitions) == QUEUES - 1
+        assert other.node.offsets.get(group, "orders", 0) == 7
