@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
+from gateway.config import PopConfig
 from gateway.node import moves, names
 from gateway.wire import bodies
 from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.commands.moves import MoveQueue, QueueMoved, TakeQueue
 from storage.api import LogUnavailableError
+from tests.gateway.pop.rig import GROUP, Consumer
 from tests.remoting import (
     committing,
     connect,
@@ -195,3 +197,47 @@ async def test_a_client_that_goes_away_leaves_nothing_half_done(
         }
         assert len(one.node.topics.get("orders").partitions) == QUEUES - 1
         assert other.node.offsets.get(group, "orders", 0) == 7
+
+
+@pytest.mark.parametrize("stay_ms", [1, 60_000])
+@looped
+async def test_popped_messages_come_again_wherever_their_queue_is(
+    tmp_path: Path, stay_ms: int
+):
+    async with two(tmp_path, pop=PopConfig(stay_ms=stay_ms)) as (one, other, client, _):
+        for body in (b"done", b"in hand"):
+            assert (await client.ask(last(sending("orders")), body)).code == 0
+        consumer = Consumer(client, topic="orders")
+        found = await consumer.take(2, queue_id=QUEUES - 1)
+        if stay_ms > 1:
+            assert await consumer.ack(found, 0, QUEUES - 1) == 0
+        else:
+            pop = one.node.pop
+            await until(lambda: pop.has_kept("orders", QUEUES - 1))
+            await until(pop.is_idle)
+            await until(pop.ledger.is_open)
+        move = MoveQueue(topic="orders", to_broker="broker-1")
+        await until_moved(client, move)
+        await until(lambda: other.node.topics.get("orders"))
+        offset = other.node.offsets.get(GROUP, "orders", 0)
+        waiting = one.node.timer.topic.partitions[0].end
+        # What is young comes again from there; what was old waits to be tried again.
+        assert (offset, waiting) == ((1, 0) if stay_ms > 1 else (2, 2))
+
+
+async def until_moved(client: Remoting, move: MoveQueue) -> None:
+    """Ask as often as it is refused for now."""
+    while (await client.ask(move)).code:  # noqa: ASYNC110 - asks a server
+        await asyncio.sleep(0.02)
+
+
+@looped
+async def test_a_message_that_waits_goes_to_a_queue_that_is_there(tmp_path: Path):
+    async with two(tmp_path) as (one, _, client, _log):
+        delayed = last(sending("orders", pairs={"DELAY": "1"}))
+        assert (await client.ask(delayed, b"waited")).code == 0
+        move = MoveQueue(topic="orders", to_broker="broker-1")
+        assert (await client.ask(move)).code == 0
+        left = one.node.topics.get("orders").partitions
+        assert len(left) == QUEUES - 1
+        await until(lambda: sum(partition.end for partition in left) == 1)
