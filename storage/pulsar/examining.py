@@ -127,19 +127,10 @@ def _of_space(
 def _of_owner(
     space: str, policies: Policies | None, owner: Owner | None, catalog: Catalog
 ) -> Iterator[Finding]:
-    if owner is None:
-        for other, name in sorted(owners.owners(policies or {}).items()):
-            yield Finding(
-                f"namespace {space} of Pulsar belongs to the cluster {name} of the id "
-                f"{other}, and this one has no id yet",
-                "set pulsar.namespace to one of its own, or `routes` to that cluster's",
-                refused=True,
-            )
-        return
     wrong = owners.complaints(owner, space, policies, catalog)
     for text in wrong:
         yield _refused(text)
-    if wrong or policies is None:
+    if wrong or policies is None or owner is None:
         return
     if owner.id in owners.owners(policies):
         yield Finding(f"namespace {space} of Pulsar is this cluster's, {owner.id}")
