@@ -167,6 +167,10 @@ class Admin(Rest):
                 if await self.partitions(name) < partitions:
                     raise
 
+    async def create_missing(self, name: PulsarName) -> None:
+        """Make those partitions of a topic that it should have and has not."""
+        await self.call("POST", f"persistent/{name.path}/createMissedPartitions")
+
     async def delete(self, name: PulsarName) -> None:
         """Delete a partitioned topic with all that is in it; absent ones are fine.
 

@@ -1,6 +1,7 @@
 """What keeps a log from opening on Pulsar, all of it and not only the first.
 
-It is looked at by the same functions as at a start, and nothing is changed.
+It is looked at by the same functions as at a start, and nothing is changed but what
+was asked to be mended.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.api import LogError
+from storage.pulsar import leftovers, selftest
 from storage.pulsar import owner as owners
-from storage.pulsar import selftest
 from storage.pulsar.admin import open_admin, trusted
 from storage.pulsar.catalog import Catalog
 from storage.pulsar.client import PulsarClient
@@ -17,13 +18,18 @@ from storage.pulsar.errors import PulsarError
 from storage.pulsar.selftest import PUBLIC
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
     from storage.pulsar.admin import Admin
+    from storage.pulsar.leftovers import Routed
+    from storage.pulsar.names import Names
     from storage.pulsar.owner import Owner, Policies
     from storage.pulsar.settings import PulsarLogSettings
 
 ANSWER_S = 10.0
+MOST_NAMED = 8
+"""Of partitions that are missing."""
+_FIX = "ropeway doctor --config FILE --only-here --fix"
 _START = "start Pulsar, or set pulsar.service_url and pulsar.admin_url to where it is"
 _TOKEN = "see pulsar.token_file, and the rights in docs/pulsar.md"  # noqa: S105 - advice
 
@@ -39,14 +45,21 @@ class Finding(NamedTuple):
 
 
 async def examine(
-    settings: PulsarLogSettings, owner: Owner | None, *, prepare: bool
+    settings: PulsarLogSettings,
+    owner: Owner | None,
+    expected: Sequence[Routed] | None = None,
+    *,
+    prepare: bool,
+    fix: bool = False,
 ) -> list[Finding]:
     """Look at Pulsar as a node does at its start.
 
     Args:
         settings: Of the log.
         owner: The cluster; None where no node of it was ever started.
+        expected: What its routes say; None: namespaces are not compared with them.
         prepare: Whether a start would make namespaces that are missing.
+        fix: Whether to mend what does not fit the routes, as `leftovers.mend` does.
 
     Raises:
         OSError: A certificate cannot be read.
@@ -61,7 +74,9 @@ async def examine(
     try:
         return [
             one
-            async for one in _examine(admin, client, settings, owner, prepare=prepare)
+            async for one in _examine(
+                admin, client, settings, owner, expected, prepare=prepare, fix=fix
+            )
         ]
     finally:
         await client.close()
@@ -73,8 +88,10 @@ async def _examine(
     client: PulsarClient,
     settings: PulsarLogSettings,
     owner: Owner | None,
+    expected: Sequence[Routed] | None,
     *,
     prepare: bool,
+    fix: bool,
 ) -> AsyncIterator[Finding]:
     catalog = Catalog(admin, settings)
     try:
@@ -89,6 +106,14 @@ async def _examine(
                 yield one
             for one in _of_owner(space, policies, owner, catalog):
                 yield one
+            is_ours = owner is not None and owners.owners(policies or {}).keys() == {
+                owner.id
+            }
+            if is_ours and expected is not None:
+                async for one in _of_routes(
+                    admin, space, expected, catalog.names, fix=fix
+                ):
+                    yield one
     except (LogError, OSError) as error:
         yield _refused(str(error))
 
@@ -139,6 +164,45 @@ def _of_owner(
             f"namespace {space} of Pulsar does not say whose it is",
             f"set: {owners.command(space, owner)}",
         )
+
+
+async def _of_routes(
+    admin: Admin, space: str, expected: Sequence[Routed], names: Names, *, fix: bool
+) -> AsyncIterator[Finding]:
+    """Compare a namespace that is surely the cluster's own with its routes."""
+    fits = True
+    listed = await admin.topics(space)
+    for one in leftovers.find(expected, names, space, listed):
+        fits = False
+        if isinstance(one, leftovers.Missing):
+            numbers = ", ".join(map(str, one.partitions[:MOST_NAMED]))
+            more = " and more" * (len(one.partitions) > MOST_NAMED)
+            text = (
+                f"topic {one.topic} has queues in {len(one.partitions)} partitions "
+                f"that Pulsar has not: {numbers}{more}, of {one.name.local} in {space}"
+            )
+            advice = f"restore them, or have them made empty: {_FIX}"
+            mended = "they were made, empty"
+        else:
+            text = f"Pulsar still has {one.name.local} in {space}, of a deleted topic"
+            advice = f"have it deleted: {_FIX}"
+            mended = "it was deleted"
+            if not one.is_ours:
+                advice = (
+                    "a native client may have made it, so it is left alone: look at "
+                    "it, and delete it with pulsar-admin topics "
+                    f"delete-partitioned-topic persistent://{space}/{one.name.local}"
+                )
+                yield Finding(text.replace("of a", "perhaps of a"), advice)
+                continue
+        if fix:
+            await leftovers.mend(admin, one)
+            yield Finding(f"{text}; {mended}")
+        else:
+            missing = isinstance(one, leftovers.Missing)
+            yield Finding(text, advice, refused=missing)
+    if fits:
+        yield Finding(f"namespace {space} of Pulsar has what its routes say")
 
 
 def _refused(text: str) -> Finding:
