@@ -11,6 +11,7 @@ from gateway.extras import package
 from gateway.node import names, spaces
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from gateway.pulsar_config import OAuth2Config, PulsarConfig
     from routing.api import RouteStore
     from storage.pulsar.examining import Finding
+    from storage.pulsar.leftovers import Routed
     from storage.pulsar.oauth2 import OAuth2Settings
     from storage.pulsar.offload import Offloading
     from storage.pulsar.owner import Owner
@@ -114,12 +116,33 @@ def _owner(config: Config, routes: RouteStore, cluster_id: str) -> Owner:
     return made
 
 
-async def examine(config: Config, owner: Owner | None) -> list[Finding]:
+def expected(routes: RouteStore) -> list[Routed]:
+    """What routes say that Pulsar has."""
+    module = package("storage.pulsar.leftovers", "pulsar")
+    topics: list[Routed] = []
+    for topic in (*routes.topics.values(), *routes.deleted.values()):
+        live: dict[int, frozenset[int]] = {}
+        for broker, numbers in topic.route.items():
+            generation = topic.generations.get(broker, 0)
+            live[generation] = live.get(generation, frozenset()).union(numbers)
+        topics.append(module.Routed(topic.name, live, topic.generation))
+    return topics
+
+
+async def examine(
+    config: Config,
+    owner: Owner | None,
+    expected: Sequence[Routed] | None = None,
+    *,
+    fix: bool = False,
+) -> list[Finding]:
     """See whether a node could start on Pulsar, as this machine reaches it.
 
     Args:
         config: The node's; with Pulsar.
         owner: The cluster that it is of; None where no node of it was ever started.
+        expected: What its routes say; None where they were not read.
+        fix: Whether to mend what does not fit them.
 
     Raises:
         ConfigError: A setting cannot be used.
@@ -128,7 +151,11 @@ async def examine(config: Config, owner: Owner | None) -> list[Finding]:
     assert config.pulsar is not None
     module = package("storage.pulsar.examining", "pulsar")
     found: list[Finding] = await module.examine(
-        settings(config, config.pulsar), owner, prepare=config.pulsar.prepare
+        settings(config, config.pulsar),
+        owner,
+        expected,
+        prepare=config.pulsar.prepare,
+        fix=fix,
     )
     return found
 

@@ -37,8 +37,8 @@ HOMES = {
     "aiohttp": [
         "acl/pulsar/admin.py",
         "gateway/http/*",
-        "storage/pulsar/admin.py",
         "storage/pulsar/oauth2.py",
+        "storage/pulsar/rest.py",
     ],
     "click": ["gateway/cli/*"],
     "cramjam": ["storage/pulsar/compression.py", "storage/tiered/compression.py"],
@@ -72,6 +72,7 @@ HOMES = {
         "storage/pulsar/client.py",
         "storage/pulsar/oauth2.py",
         "storage/pulsar/tls.py",
+        "storage/pulsar/rest.py",
     ],
     "yaml": ["acl/plain_file.py"],
     "sqlite3": [

@@ -69,7 +69,10 @@ async def keep_forgotten(
 def forget_ends(log: SharedLog, routes: RouteStore, topic: str) -> None:
     """Forget where the last broker deleted a topic that had queues here before.
 
-    While others have queues of it, one of them may have those that were here.
+    While others have queues of it, one of them may have those that were here. Made
+    again it is another generation, but for a topic that is shared with native clients:
+    that has the name of the first, and a queue of it that is not open yet ends where
+    this broker's state says.
     """
     if topic not in routes.topics:
         log.forget_ends(topic)
