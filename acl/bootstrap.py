@@ -80,15 +80,10 @@ async def _create(administration: Administration, user: User, audit: Auditor) ->
         audit.change("ACCESS_BOOTSTRAP", None, None, f"User:{user.name}", None, made)
 
 
-async def migrate(
-    path: str, administration: Administration, audit: Auditor
-) -> list[str]:
+async def migrate(path: str, administration: Administration, audit: Auditor) -> None:
     """Make a user with rules of every account of a plain_acl.yml.
 
     White addresses have no counterpart: who relied on them has to sign from now on.
-
-    Returns:
-        The names of those that were not there yet.
 
     Raises:
         HookError: The file cannot be used.
@@ -116,7 +111,6 @@ async def migrate(
             )
         made.append(account.name)
     log.info("accounts were migrated", file=path, users=made)
-    return made
 
 
 def _read(path: str) -> PlainRules:

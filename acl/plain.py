@@ -76,7 +76,6 @@ class Plain:
         self._changed = setting.changed
         self._audit = setting.audit
         self._path = path
-        self._rules = rules
         self._seen = _look(path)
         self._know(rules)
 

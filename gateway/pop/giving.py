@@ -203,6 +203,9 @@ class Giving:
         still = self._handouts.get(queue.place)
         if still is queue and self._next(queue, partition, wanted) == start:
             self._took(taken, place, queue, start, chunk)
+        else:
+            # The group was moved meanwhile: it looks there next.
+            taken.more = True
         # Others may have left it out meanwhile, and wait.
         self._lines.wake(wanted.group, wanted.topic, queue_id if not kind else -1)
 

@@ -148,7 +148,7 @@ async def _ask_elsewhere(
 
 
 def _answer(data: bytes) -> Answer:
-    ((serialize_type, header, body),) = FrameReader(max(len(data), 4)).feed(data)
+    ((serialize_type, header, body),) = FrameReader(len(data)).feed(data)
     envelope = decode_envelope(serialize_type, header)
     return Answer(envelope.code, envelope.remark, body=body)
 

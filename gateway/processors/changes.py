@@ -125,7 +125,7 @@ def _groups_of(_: Any, context: Context) -> dict[str, Any]:
 
 
 def _subject(request: Any, context: Context) -> dict[str, Any]:
-    given = bodies.decode(AclInfo, context.body or b"{}") if context.body else None
+    given = bodies.decode(AclInfo, context.body) if context.body else None
     subject = request.subject or (given.subject if given is not None else "") or ""
     return {f"Acl:{subject}": _rules(context.node, subject)}
 

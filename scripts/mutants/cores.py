@@ -14,12 +14,15 @@ class Core:
         sources: Files and folders.
         tests: Test folders and files of its own, by the path law.
         wider: Those that are asked after them.
+        tables: Those of them that look at what imports make, such as a table of all
+            processors: asked about each mutant that only an import shows.
         server: The fixture of a foreign server that `--servers` starts once for all.
     """
 
     sources: list[str]
     tests: list[str]
     wider: list[str] = field(default_factory=list)
+    tables: list[str] = field(default_factory=list)
     server: str | None = None
 
     def files(self, root: Path) -> list[str]:
@@ -96,7 +99,13 @@ CORES = {
     "processors": Core(
         ["gateway/processors"],
         [PROCESSORS],
-        ["tests/gateway/test_connection.py", "tests/gateway/test_server.py"],
+        [
+            "tests/gateway/lite/test_resetting.py",
+            "tests/gateway/test_bounds.py",
+            "tests/gateway/test_connection.py",
+            "tests/gateway/test_server.py",
+        ],
+        [f"{PROCESSORS}/test_dispatch.py", f"{PROCESSORS}/test_needs.py"],
     ),
     "zookeeper": Core(
         ["routing/zookeeper"], ["tests/routing/zookeeper"], server="zookeeper"

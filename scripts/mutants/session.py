@@ -17,6 +17,7 @@ import json
 import os
 import pickle
 import shutil
+import signal
 import sys
 import time
 from dataclasses import dataclass
@@ -40,7 +41,8 @@ MOST_SECONDS = 20.0
 BESIDE_SECONDS = 4.0
 """What else of its folder is run for a mutant that only an import shows."""
 SLACK_SECONDS = 20.0
-"""What a mutant may take beside thrice its tests: machines are loaded."""
+"""What a mutant may take beside thrice its tests, and each test likewise: machines are
+loaded."""
 WAIT_SECONDS = 10.0
 """How long a test waits for what does not come: without a change it may be a minute."""
 IDLE_SECONDS = 8.0
@@ -141,10 +143,17 @@ class Campaign:
         if self.failed is not None:
             raise SystemExit(f"{fixture} does not run: {self.why}")
 
-    def _run(self, nodeids: list[str]) -> Iterator[str]:
-        """Run tests, and give the name of each behind it."""
+    def _run(self, nodeids: list[str], *, limited: bool = False) -> Iterator[str]:
+        """Run tests, and give the name of each behind it.
+
+        Args:
+            nodeids: The tests.
+            limited: Whether this process ends in one that takes far too long.
+        """
         for nodeid, following in zip(nodeids, [*nodeids[1:], None], strict=True):
             item = self.items[nodeid]
+            if limited:
+                signal.alarm(int(SLACK_SECONDS + 3 * self.tests[nodeid].seconds))
             nextitem = self.items[following] if following else self._last(item)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
             yield nodeid
@@ -240,7 +249,7 @@ class Campaign:
             if not patch(full, source, mutant.apply(source), functions):
                 failed.append(NOT_PATCHED)
                 return
-            for _ in self._run(chosen):
+            for _ in self._run(chosen, limited=True):
                 if self.failed is not None:
                     failed.append(self.failed)
                     return
@@ -314,6 +323,7 @@ class Campaign:
                 BESIDE_SECONDS,
             ),
         ]
+        chosen += [name for name in self.core.tables if name not in chosen]
         row = alone.run(chosen, failing, self.children, LEFT_OUT + OF_SERVERS)
         if self.plan.servers and row["status"] in LIVED:
             # Its server has to start, too: only where it is needed.

@@ -1,5 +1,6 @@
 """Refusals are written, but no more of them than the rate allows, and none is lost."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -32,6 +33,16 @@ def test_lines_go_to_the_file_and_the_log(tmp_path):
         {"time_ms": 7, "event": "refused", "principal": "alice", "rule": "r"}
     ]
     assert logs[0]["principal"] == "alice"
+
+
+def test_the_file_is_its_owners_alone_whatever_the_umask_is(tmp_path):
+    path = tmp_path / "audit.jsonl"
+    before = os.umask(0)
+    try:
+        Audit(60, Clock(), lambda: 7, path).close()
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_what_is_beyond_the_rate_is_counted(tmp_path):

@@ -48,7 +48,10 @@ def test_who_is_there_stays_as_it_is(tmp_path):
         assert again.authenticator.authenticate(signing("RocketMQ", "changed"), HERE)
         assert again.administration.rules().get("User:RocketMQ") is None
 
-    asyncio.run(main())
+    with capture_logs() as logs:
+        asyncio.run(main())
+    migrated = [one["users"] for one in logs if "migrated" in one["event"]]
+    assert migrated == [["RocketMQ", "rocketmq2"], []]
 
 
 def test_an_account_whose_rules_make_no_sense_may_do_nothing(tmp_path):

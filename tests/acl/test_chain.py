@@ -163,6 +163,14 @@ def test_a_hook_that_fails_refuses(later):
     assert any(one["event"] == "a hook failed" for one in logs)
 
 
+def test_a_decision_that_took_time_is_remembered():
+    hook = Scripted(opinion=YES, later=True)
+    chain = chained(hook)
+    for _ in range(2):
+        assert settled(chain.permit(ALICE, NEEDS, HERE, "r")).allowed
+    assert hook.asked == 1
+
+
 def test_decisions_are_remembered_until_rules_change():
     hook = Scripted(opinion=YES)
     chain = chained(hook)
@@ -207,9 +215,23 @@ def test_memory_is_bounded_in_number_and_in_length():
     for number in range(50):
         chain.permit(ALICE, (topic(f"t{number}", Action.PUB),), HERE, "r")
     assert chain.remembered == 10
+    # Those are the last ones.
+    hook = chain._authorizers[0][1]
+    for number in range(40, 50):
+        chain.permit(ALICE, (topic(f"t{number}", Action.PUB),), HERE, "r")
+    assert hook.asked == 50
     chain.forget()
     chain.permit(ALICE, (topic("x" * (MAX_NAME + 1), Action.PUB),), HERE, "r")
     assert chain.remembered == 0
+
+
+def test_who_watches_is_told_of_changes():
+    chain = chained(Scripted())
+    told = []
+    for number in range(2):
+        chain.watch(lambda number=number: told.append(number))
+    chain.forget()
+    assert told == [0, 1]
 
 
 def test_one_principals_decisions_are_not_anothers():
@@ -267,6 +289,8 @@ def test_the_audit_log_has_no_token_but_how_it_begins():
             settled(chained(Scripted(identity=wrong)).identify(shown, HERE, "r"))
         (line,) = (one for one in logs if one["event"] == "refused")
         assert line["claimed"] == "eyJhbGci... of 261 characters"
+        assert (line["address"], line["channel"]) == (HERE.address, "remoting")
+        assert line["request"] == "r"
         assert "secret" not in str(logs)
 
 
@@ -280,6 +304,10 @@ def test_a_refusal_is_written_with_all_that_is_known_of_it():
     }
     for opinion, more in (
         (NO, {"action": Action.PUB, "rule": "a secret rule"}),
+        (
+            Decision(allowed=False, rule="a rule", reason="Pulsar is down"),
+            {"action": Action.PUB, "rule": "a rule", "reason": "Pulsar is down"},
+        ),
         (ValueError("bug"), {"reason": "hook 0 failed"}),
     ):
         with capture_logs() as logs:

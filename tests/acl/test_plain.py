@@ -75,6 +75,7 @@ def test_white_addresses_are_let_in_unsigned(tmp_path):
         (topic("secret", SUB), False),
         (topic("secret", GET), False),
         (topic("orders", CREATE), False),
+        (topic("notices", SUB, CREATE), False),
         (topic("*", Action.LIST), False),
         (group("any", SUB), True),
         (group("closed", SUB), False),
@@ -86,6 +87,14 @@ def test_permissions_are_those_of_the_file(tmp_path, need, allowed):
         who = plain.find("RocketMQ")
         assert plain.authorize(who, need, HERE).allowed is allowed
         assert plain.authorize(Principal("RocketMQ", "tokens"), need, HERE) is None
+
+    with_hook(tmp_path, check)
+
+
+def test_what_is_for_admins_says_so(tmp_path):
+    async def check(plain, *_):
+        refused = plain.authorize(plain.find("RocketMQ"), topic("orders", CREATE), HERE)
+        assert refused.remark == "only an account with admin may"
 
     with_hook(tmp_path, check)
 
@@ -118,7 +127,8 @@ def test_a_changed_file_is_written_to_the_audit_log_without_secrets(tmp_path):
             path.write_text(
                 RULES.replace(SECRET, "new-secret").replace("- closed", "- x")
             )
-            await plain.look_again()
+            for _ in range(2):
+                await plain.look_again()
         (line,) = logs
         assert (line["event"], line["request"]) == ("changed", "ACCESS_FILE")
         assert line["resource"] == str(path)
@@ -159,6 +169,19 @@ def test_a_principal_can_travel():
     who = Principal("a", "plain", super=True, roles=("x",))
     text = msgspec.json.encode(who)
     assert msgspec.json.decode(text, type=Principal) == who
+
+
+def test_a_hook_that_is_closed_follows_its_file_no_more(tmp_path):
+    path = tmp_path / "plain_acl.yml"
+    path.write_text(RULES)
+
+    async def main():
+        hook = open_hook(setting("plain", {"file": str(path)}))
+        assert len(asyncio.all_tasks()) == 2
+        await hook.close()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(main())
 
 
 def test_a_file_is_followed_at_its_pace(tmp_path, monkeypatch):

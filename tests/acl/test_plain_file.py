@@ -45,6 +45,15 @@ def test_a_bomb_of_aliases_is_refused_before_it_grows():
     assert time.monotonic() - began < 30
 
 
+def test_aliases_count_all_values_that_they_stand_for():
+    values = ", ".join(["x"] * 998)
+    for aliases, complaint in ((8, "accounts"), (10, "aliases")):
+        more = ", ".join(["*a"] * aliases)
+        text = f"a: &a [{values}]\nb: [{more}]\naccounts: 7\n"
+        with pytest.raises(RuleFileError, match=complaint):
+            parse(text.encode())
+
+
 def test_aliases_and_merges_are_read_as_yaml_has_them():
     rules = parse(
         b"accounts:\n"

@@ -13,6 +13,14 @@ ALICE = User("alice", "hush", super=True, enabled=False)
 RULES = Rules("User:alice", (Rule("Topic:a", ("Pub",), allowed=True),))
 
 
+def test_rules_are_shown_as_people_read_them():
+    deny = Rule("Group:*", ("Sub", "Get"), allowed=False, sources=("10.0.0.1", "::1"))
+    assert Rules("User:alice", RULES.custom, (deny,)).shown() == {
+        "custom": ["Allow Pub Topic:a"],
+        "default": ["Deny Sub,Get Group:* from 10.0.0.1,::1"],
+    }
+
+
 def test_users_and_rules_come_back():
     records = Records(VAULT)
     records.take(
@@ -48,6 +56,15 @@ def test_what_is_damaged_is_left_out_and_said_without_secrets():
     with capture_logs() as logs:
         records.take({"user,bob": "{"})
     assert not logs
+
+
+def test_what_is_damaged_later_is_left_out_as_it_was_before_too():
+    records = Records(VAULT)
+    records.take(
+        {"user,alice": dump_user(ALICE, VAULT), "rules,User:alice": dump_rules(RULES)}
+    )
+    records.take({"user,alice": "{", "rules,User:alice": "{"})
+    assert (records.users, records.rules, records.policies) == ({}, {}, {})
 
 
 def test_what_is_not_said_of_a_user_makes_it_no_super_user_and_lets_it_in():

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from acl.administration import Rule, Rules, User
-from acl.api import Action, Credentials, HookError, Principal, Refused
+from acl.api import Action, Credentials, HookError, Principal, Refused, StoreError
 from acl.users import open_hook
 from tests.acl.hooks import HERE, MemoryStore, cluster, group, setting, signing, topic
 
@@ -109,6 +109,19 @@ def test_the_superuser_of_the_configuration_is_there_once():
         # Who changed the password meanwhile keeps the change.
         found = hook.authenticator.authenticate(signing("root", "first"), HERE)
         assert found.super
+
+
+def test_a_store_that_takes_nothing_stops_the_start_and_is_named():
+    class Refusing(MemoryStore):
+        async def change(self, *_):
+            raise StoreError("the routes are gone")
+
+    with pytest.raises(HookError, match="users: the routes are gone"):
+        opened(
+            options={"superuser": "root"},
+            store=Refusing(),
+            environment={"ROPEWAY_SUPERUSER_PASSWORD": "first"},
+        )
 
 
 class _Plain:

@@ -107,8 +107,6 @@ class Book:
     @property
     def floor(self) -> int:
         """The lowest offset from which on half messages have to be read at a start."""
-        if not self._open:
-            self._floor = self._end
         while self._floor < self._end and self._floor not in self._open:
             self._floor += 1
         return self._floor

@@ -129,8 +129,6 @@ class Transactions:
 
     async def take_over(self) -> None:
         """Find out which transactions are open, beside other work."""
-        self._known.clear()
-        self._begin(Book())
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def give_up(self) -> None:
@@ -283,12 +281,8 @@ class Transactions:
         topic = self._topics.get(names.HALF_TOPIC)
         if topic is None:
             raise not_found(offset)
-        partition = topic.partitions[0]
         current = self._book.current(offset)
-        offset = offset if current is None else current
-        if not partition.first <= offset < partition.end:
-            raise not_found(offset)
-        return partition, offset
+        return topic.partitions[0], offset if current is None else current
 
     def _read(self, offset: int, data: Sequence[Buffer]) -> Half:
         if not data:

@@ -25,6 +25,7 @@ from acl.api import (
     Source,
 )
 from acl.pulsar import open_hook
+from acl.pulsar.admin import Admin
 from tests.acl.pulsar.issuing import SECRET, token
 from tests.acl.pulsar.test_admin import FakePulsar, asking
 from tests.remoting import looped, until
@@ -64,10 +65,13 @@ class Opened:
 
 
 @asynccontextmanager
-async def opened(key: Path, **options: Any) -> AsyncIterator[Opened]:
+async def opened(
+    key: Path, answers: dict[str, Any] | None = None, **options: Any
+) -> AsyncIterator[Opened]:
     key.write_bytes(SECRET)  # noqa: ASYNC240 - before anything runs
     changes: list[None] = []
     async with asking() as (fake, admin):
+        fake.answers |= answers or {}
         options = {
             "admin_url": admin._bases[0],
             "token_secret_key": str(key),
@@ -132,6 +136,15 @@ async def test_a_new_key_is_used_and_a_broken_one_is_not(tmp_path: Path):
 
 
 @looped
+async def test_rounds_that_see_nothing_new_tell_nobody(tmp_path: Path):
+    async with opened(tmp_path / "key") as one:
+        assert await one.may("writer", Action.PUB)
+        asked = len(one.fake.tokens)
+        await until(lambda: len(one.fake.tokens) > asked + 20)
+        assert not one.changes
+
+
+@looped
 async def test_it_opens_while_pulsar_is_down_and_lets_nobody_in_until_it_is_up(
     tmp_path: Path,
 ):
@@ -142,6 +155,17 @@ async def test_it_opens_while_pulsar_is_down_and_lets_nobody_in_until_it_is_up(
         up.fake.answers["/admin/v2/namespaces/acme/blue"] = address
         await until(lambda: up.changes)
         assert await up.may("writer", Action.PUB)
+
+
+@looped
+async def test_superusers_that_nobody_knows_at_the_start_are_known_later(
+    tmp_path: Path,
+):
+    path = "/admin/v2/brokers/configuration/runtime"
+    async with opened(tmp_path / "key", {path: 503}) as one:
+        assert not one.who(token({"sub": "root"})).super
+        one.fake.answers[path] = {"superUserRoles": "[root]"}
+        await until(lambda: one.who(token({"sub": "root"})).super)
 
 
 @looped
@@ -178,6 +202,25 @@ async def test_a_hook_that_is_closed_asks_nothing_more(tmp_path: Path):
     async with opened(tmp_path / "key"):
         assert at_work()
     assert not at_work()
+
+
+@looped
+async def test_a_hook_that_is_closed_leaves_no_question_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    asked = asyncio.Event()
+
+    async def forever(*_: object) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Admin, "permissions", forever)
+    async with opened(tmp_path / "key") as one:
+        asking = asyncio.ensure_future(one.may("writer", Action.PUB))
+        await asked.wait()
+    assert not at_work()
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
 
 
 def at_work() -> list[asyncio.Task[Any]]:

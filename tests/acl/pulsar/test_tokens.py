@@ -191,6 +191,10 @@ def test_times_are_kept_to_the_second():
     assert shown(skewed, expiring).name == "a"
     clock.now_s += 30
     assert "not valid since" in refusal(skewed, expiring)
+    soon = token({"sub": "c", "nbf": clock.now_s + 30})
+    assert shown(skewed, soon).name == "c"
+    later = token({"sub": "c", "nbf": clock.now_s + 31})
+    assert "not valid before" in refusal(skewed, later)
 
 
 @pytest.mark.parametrize("when", ["soon", True, None, [], {}, 10**400, -(10**400)])
@@ -301,13 +305,28 @@ def test_a_known_token_is_not_verified_again(monkeypatch: pytest.MonkeyPatch):
 def test_the_last_used_tokens_are_remembered_and_no_more():
     tokens = tokens_of(tokens=3)
     kept, *others = [token({"sub": str(number)}) for number in range(20)]
+    first = shown(tokens, kept)
     for other in others:
-        shown(tokens, kept)
+        assert shown(tokens, kept) is first
         shown(tokens, other)
     assert len(tokens._known) == 3
     assert kept in tokens._known
     shown(tokens, "eyJ.garbage.x")
     assert len(tokens._known) == 3
+
+
+def test_each_token_that_ends_is_told_once():
+    clock = Clock()
+    tokens = tokens_of(clock)
+    for role, seconds in (("a", 10), ("b", 20), ("c", 30)):
+        shown(tokens, token({"sub": role, "exp": NOW_S + seconds}))
+    told = []
+    for second in range(40):
+        clock.now_s = NOW_S + second
+        if tokens.expire():
+            told.append(second)
+    assert told == [10, 20, 30]
+    assert not tokens._known
 
 
 def test_a_new_key_ends_what_the_old_one_signed():
@@ -328,3 +347,9 @@ def test_reasons_hold_nothing_of_a_token():
 def test_options_have_pulsars_defaults():
     options = Options(token_secret_key="x")
     assert (options.token_auth_claim, options.token_public_alg) == ("sub", "RS256")
+
+
+def test_options_that_nobody_gave_are_those_of_the_manual():
+    options = Options(token_secret_key="x")
+    assert (options.tokens, options.namespaces) == (10_000, 1000)
+    assert (options.refresh_s, options.outage_s) == (20.0, 300.0)

@@ -115,6 +115,18 @@ def test_who_takes_over_keeps_to_the_locks_that_were_given():
     assert not others.is_ordered("g")
 
 
+def test_who_follows_forgets_what_was_given_back():
+    ours, theirs = State(leading=True), State(leading=False)
+    locks = QueueLocks(lambda: 0, ours)
+    others = QueueLocks(lambda: 0, theirs)
+    ours.others.append(theirs._changed)
+    locks.lock("g", "one", [A, B])
+    locks.unlock("g", "one", [A])
+    assert others.is_ordered("g")
+    locks.unlock("g", "one", [B])
+    assert not others._groups
+
+
 @looped
 async def test_a_shared_lock_is_kept_before_its_client_hears_of_it():
     state = State(leading=True)

@@ -282,6 +282,19 @@ async def test_while_the_first_is_not_done_all_comes_again(tmp_path: Path, count
 
 
 @looped
+async def test_the_least_count_of_a_queue_is_that_of_what_came_fewest_times(
+    tmp_path: Path,
+):
+    async with rigged(tmp_path) as rig:
+        await rig.consumer.send(3)
+        for count in (2, 3):
+            await in_order(rig, count)
+            rig.pass_time(INVISIBLE_MS)
+        again = await in_order(rig, 3)
+        assert again.reply.order_count_info == "0 qo0%0 2;0 qo0%1 2;0 qo0%2 1;0 0 1"
+
+
+@looped
 async def test_the_last_ack_in_order_wakes_who_waits(tmp_path: Path):
     async with rigged(tmp_path) as rig, another(rig) as other:
         await rig.consumer.send(3)

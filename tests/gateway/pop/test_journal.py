@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from gateway.node import names
+from gateway.node.timer.thread import IndexLostError
 from gateway.pop import store
 from gateway.pop.journal import Journal
 from gateway.pop.store import Store
@@ -148,6 +149,40 @@ async def test_a_record_that_came_by_another_way_is_read_from_the_log(tmp_path: 
         await one.open()
         assert await one.all() == [1, 2, 3]
         await other.journal.close()
+
+
+@looped
+async def test_what_was_put_is_in_the_store_before_it_is_closed(tmp_path: Path):
+    clock = Clock()
+    async with kept(tmp_path, clock) as (_, one):
+        one_change = change(1, clock)
+        await one.journal.put([one_change])
+        await one.journal.close()
+        assert one.applied == [one_change[0]]
+        assert not one.journal.lost.is_set()
+        await one.open()
+
+
+@looped
+async def test_what_a_lost_store_has_not_taken_is_not_told_as_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    clock = Clock()
+
+    def lose(*_: object) -> None:
+        raise IndexLostError("damage that a test makes")
+
+    async with kept(tmp_path, clock) as (_, one):
+        one_change = change(1, clock)
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "apply", lose)
+            await one.journal.put([one_change])
+            await asyncio.wait_for(one.journal.lost.wait(), 60)
+        assert one.applied == []
+        # It is at hand all the same, until the store is made again.
+        assert await one.journal.get(one_change[0]) == one_change[1]
+        await one.open(anew=True)
+        assert await one.all() == [1]
 
 
 @looped

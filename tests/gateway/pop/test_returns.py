@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gateway.pop import upkeep
 from gateway.pop.returns import back_off_ms, original_topic
 from gateway.wire import message, properties
+from gateway.wire.codes import ResponseCode
 from routing.api import Group
 from storage.api import LogBusyError
 from tests.gateway.pop.rig import (
@@ -18,6 +20,7 @@ from tests.gateway.pop.rig import (
     RETRY_V2,
     TOPIC,
     Popped,
+    another,
     popped,
     rigged,
 )
@@ -225,6 +228,45 @@ def test_a_retry_topic_is_that_of_its_group():
     assert original_topic("g", "t") == "t"
     assert original_topic("g", "%RETRY%g") == "%RETRY%g"
     assert original_topic("h", "%RETRY%g_t") == "%RETRY%g_t"
+
+
+@looped
+async def test_a_roll_back_takes_all_however_much_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(upkeep, "DUE_COUNT", 2)
+    async with rigged(tmp_path) as rig:
+        await rig.consumer.send(5)
+        for _ in range(5):
+            await rig.consumer.take(1)
+        await rig.to_ledger()
+        assert rig.in_hand() == (0, 5)
+        assert (await rig.consumer.client.ask(200056, fields={})).code == 0
+        assert rig.in_hand() == (0, 0)
+
+
+@looped
+async def test_receipts_are_too_late_from_the_beginning_of_a_roll_back(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        await rig.consumer.send(1)
+        found = await rig.consumer.take(1)
+        await rig.retried(RETRY_V1, 1)
+        bringing = asyncio.Event()
+        go_on = asyncio.Event()
+        bring = rig.pop._upkeep._returns.bring
+
+        async def slow(*args):
+            bringing.set()
+            await go_on.wait()
+            return await bring(*args)
+
+        rig.pop._upkeep._returns.bring = slow
+        async with another(rig) as other:
+            rolled_back = other.client.send(200056, fields={})
+            await bringing.wait()
+            assert await rig.consumer.ack(found, 0) == ResponseCode.NO_MESSAGE
+            go_on.set()
+            assert (await rolled_back).code == 0
 
 
 @looped

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.node import names
+from gateway.pop.order import UNUSED_MS
 from gateway.wire.codes import ResponseCode
 from tests.gateway.holding import Holding
 from tests.gateway.pop.rig import (
+    GROUP,
     INVISIBLE_MS,
     RETRY_V1,
     TOPIC,
     Clock,
     Consumer,
     Popped,
+    another,
     popped,
     rigged,
 )
@@ -148,7 +151,153 @@ async def test_the_order_of_a_queue_outlives_a_restart(tmp_path: Path):
         rig.pass_time(INVISIBLE_MS - 1)
         assert not waiting.done()
         rig.pass_time(1)
-        assert popped(await waiting).offsets == [1, 2]
+        again = popped(await waiting)
+        assert again.offsets == [1, 2]
+        # The first of them came before.
+        assert again.reply.order_count_info == "0 qo0%1 1;0 0 0"
+
+
+@looped
+async def test_who_gives_up_keeps_nothing_in_mind(tmp_path: Path):
+    async with rigged(tmp_path, queues=2) as rig:
+        await rig.consumer.send(1)
+        await rig.consumer.send(1, queue_id=1)
+        await rig.consumer.pop(order=True)
+        await rig.consumer.pop(queue_id=1)
+        assert (len(rig.pop.book), rig.pop.handouts.buffered) == (1, 1)
+        await rig.pop.give_up()
+        assert (len(rig.pop.book), rig.pop.handouts.buffered) == (0, 0)
+
+
+@looped
+@pytest.mark.parametrize("gone", [{"group": "others"}, {"topic": "others"}])
+async def test_what_is_gone_takes_nothing_of_others_with_it(tmp_path: Path, gone):
+    async with rigged(tmp_path) as rig:
+        await rig.consumer.send(1)
+        found = await rig.consumer.take(1)
+        rig.pop.forget(**gone)
+        assert rig.in_hand() == (1, 0)
+        assert await rig.consumer.ack(found, 0) == 0
+
+
+@looped
+async def test_a_turn_at_which_nothing_is_due_asks_the_store_nothing(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        await rig.pass_time_until_done(0)
+        rig.pass_time(0)
+        assert rig.pop.is_idle()
+
+
+def slow_disk(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[object], asyncio.Event]:
+    """Have reads need a disk that waits; those of the topic, and what lets them go."""
+    (partition,) = rig.app.node.topics.get(TOPIC).partitions
+    kind, go_on = type(partition), asyncio.Event()
+    read, reads = kind.read, []
+
+    async def slow(self, *args):
+        if self is partition:
+            reads.append(args)
+            await go_on.wait()
+        return await read(self, *args)
+
+    monkeypatch.setattr(kind, "read_now", lambda *_: None)
+    monkeypatch.setattr(kind, "read", slow)
+    return reads, go_on
+
+
+@looped
+async def test_what_was_read_while_its_group_was_moved_is_not_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with rigged(tmp_path) as rig:
+        await rig.consumer.send(2)
+        reads, go_on = slow_disk(rig, monkeypatch)
+        first = rig.consumer.client.send(rig.consumer.header(poll_time=60_000))
+        await until(lambda: reads)
+        rig.pop.handouts.get((GROUP, TOPIC, 0)).next_offset = 1
+        go_on.set()
+        assert popped(await first).offsets == [1]
+
+
+@looped
+async def test_a_pop_waits_while_another_reads_its_queue_from_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with rigged(tmp_path) as rig, another(rig) as other:
+        await rig.consumer.send(2)
+        reads, go_on = slow_disk(rig, monkeypatch)
+        header = rig.consumer.header(max_msg_nums=1, poll_time=60_000)
+        first = rig.consumer.client.send(header)
+        await until(lambda: reads)
+        second = other.client.send(header)
+        await until(lambda: len(rig.pop.lines) == 1)
+        assert len(reads) == 1
+        go_on.set()
+        seen = popped(await first).offsets + popped(await second).offsets
+        assert sorted(seen) == [0, 1]
+
+
+@looped
+async def test_turns_tear_out_pages_that_nobody_uses(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        await rig.consumer.send(1)
+        found = await rig.consumer.pop(order=True)
+        assert await rig.consumer.ack(found, 0) == 0
+        rig.pass_time(UNUSED_MS)
+        assert len(rig.pop.book) == 1
+        rig.pass_time(UNUSED_MS)
+        assert len(rig.pop.book) == 0
+
+
+@looped
+async def test_what_ended_in_order_before_a_restart_blocks_nothing(tmp_path: Path):
+    clock = Clock()
+    async with rigged(tmp_path, clock) as rig:
+        await rig.consumer.send(3)
+        found = await rig.consumer.pop(order=True, max_msg_nums=2)
+        for offset in found.offsets:
+            assert await rig.consumer.ack(found, offset) == 0
+    async with rigged(tmp_path, clock) as rig:
+        assert (await rig.consumer.pop(order=True)).offsets == [2]
+
+
+@looped
+async def test_what_is_kept_longer_in_order_blocks_longer_after_a_restart(
+    tmp_path: Path,
+):
+    clock = Clock()
+    async with rigged(tmp_path, clock) as rig:
+        await rig.consumer.send(2)
+        found = await rig.consumer.pop(order=True)
+        longer_ms = 2 * INVISIBLE_MS
+        answer = await rig.consumer.change(found.receipt(0), 0, longer_ms)
+        assert answer.code == 0
+    async with rigged(tmp_path, clock) as rig:
+        rig.pass_time(longer_ms - 1)
+        assert (await rig.consumer.pop(order=True)).offsets == []
+        rig.pass_time(1)
+        assert (await rig.consumer.pop(order=True)).offsets == [0, 1]
+
+
+@looped
+async def test_the_topic_of_pops_is_opened_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As a log needs it that opens queues when they are used."""
+    async with rigged(tmp_path) as rig:
+        await some_in_hand(rig)
+        kind = type(rig.app.node.log)
+    ready, opened = kind.ready, []
+
+    async def noted(log, topic: str, *numbers) -> None:
+        opened.append(topic)
+        await ready(log, topic, *numbers)
+
+    monkeypatch.setattr(kind, "ready", noted)
+    async with rigged(tmp_path):
+        assert names.POP_TOPIC in opened
 
 
 @looped

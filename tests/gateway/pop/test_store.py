@@ -37,6 +37,13 @@ def test_a_batch_is_read_as_it_was_written():
     assert store.entry_of(key, value).open_offsets() == [1 << 50, (1 << 52) - 1]
 
 
+def test_a_batch_of_any_size_is_read_as_it_was_written():
+    key = store.key_of(PLACE, 7, 1000, 2000)
+    for size in range(1, 33):
+        offsets = tuple(range(7, 7 + size))
+        assert store.entry_of(key, store.value_of(0, 1, offsets)).offsets == offsets
+
+
 @pytest.mark.parametrize(
     "numbers", [(-1, 0, 0), (0, -1, 0), (0, 0, -1), (1 << 64, 0, 0), (0, 1 << 64, 0)]
 )

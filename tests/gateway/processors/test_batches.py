@@ -17,6 +17,7 @@ from gateway.wire.commands.batches import (
     Stage,
     StageReply,
 )
+from gateway.wire.message import MAX_PROPERTIES_BYTES
 from tests.guarded import ALICE, NOBODY, ROOT, allow, ask, guarded
 from tests.remoting import looped, pulling, running, sending
 
@@ -57,6 +58,13 @@ async def test_what_is_staged_is_seen_when_it_is_committed(tmp_path: Path) -> No
             STAGE,
             encode_batch([BatchEntry(0, b"a", "K\x01" + "v" * 32700)]),
             "properties of 32702 bytes in a batch; allowed: 32",
+        ),
+        (
+            STAGE,
+            encode_batch(
+                [BatchEntry(0, b"a", "K\x01" + "v" * (MAX_PROPERTIES_BYTES - 258))]
+            ),
+            f"properties of {MAX_PROPERTIES_BYTES - 256} bytes in a batch; allowed: 32",
         ),
         (Stage(producer_id="a b", topic="orders", queue_id=0), ONE, "producerId: "),
         (Stage(producer_id="a", topic="none", queue_id=0), ONE, "not exist"),

@@ -220,6 +220,9 @@ async def test_users_and_rules_are_told_without_passwords(tmp_path):
             bodies.encode(AclInfo(policies=[PolicyInfo(entries=[one])]))
             for one in (entry, other)
         )
+        named = bodies.encode(
+            AclInfo(subject="User:bob", policies=[PolicyInfo(entries=[other])])
+        )
         first = bodies.encode(UserInfo(password="one-secret"))
         second = bodies.encode(UserInfo(password="two-secret"))
         subject = "User:bob"
@@ -236,6 +239,7 @@ async def test_users_and_rules_are_told_without_passwords(tmp_path):
             (UpdateUser("bob"), second, (subject, plain, plain)),
             (CreateAcl(subject), rules, (f"Acl:{subject}", None, allow)),
             (UpdateAcl(subject), others, (f"Acl:{subject}", allow, deny)),
+            (UpdateAcl(), named, (f"Acl:{subject}", deny, deny)),
             (DeleteAcl(subject), b"", (f"Acl:{subject}", deny, None)),
             (DeleteUser("bob"), b"", (subject, plain, None)),
         ):

@@ -194,3 +194,28 @@ async def test_a_damaged_compacted_topic_is_not_served_and_others_are(tmp_path: 
     async with running(tmp_path) as (_, client):
         assert (await client.ask(pulling(TOPIC))).code == ResponseCode.TOPIC_NOT_EXIST
         assert (await client.ask(pulling("orders"))).code == 0
+
+
+@looped
+async def test_a_new_topic_is_kept_as_compacting_needs_it_and_an_old_one_stays(
+    tmp_path: Path,
+):
+    async with running(tmp_path) as (app, client):
+        await client.ask(sending("old"), b"x")
+        # As on Pulsar. This log has no such format, and says what it was asked for.
+        app.node.compaction.entry_format = "pulsar"
+        for topic, code, remark in (
+            ("new", ResponseCode.INVALID_PARAMETER, "entry format pulsar of topic new"),
+            ("old", ResponseCode.SYSTEM_ERROR, "allowed: entry.format=PULSAR, from"),
+        ):
+            made = CreateTopic(
+                topic=topic,
+                default_topic="TBW102",
+                read_queue_nums=1,
+                write_queue_nums=1,
+                perm=6,
+                attributes="+cleanup.policy=COMPACTION",
+            )
+            reply = await client.ask(made)
+            assert reply.code == code
+            assert remark in reply.remark

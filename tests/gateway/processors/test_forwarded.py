@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -87,15 +87,28 @@ async def test_a_pull_may_wait_on_another_node(tmp_path: Path):
         await until(lambda: len(far.node.holds))
         await client.ask(to_second(sending("orders")), b"hello")
         assert [one.body for one in (await pull).messages()] == [b"hello"]
+        # Each request counts once, however long it waited.
+        await until(lambda: client_in_flight(far) == 0)
 
 
 @looped
 async def test_one_way_requests_are_sent_on_too(tmp_path: Path):
-    async with two(tmp_path) as (_, far, client):
+    async with two(tmp_path) as (near, far, client):
+        answers: list[bytes] = []
+        forward = near.node.forwarder.forward
+
+        async def noted(*asked: Any) -> bytes:
+            answers.append(await forward(*asked))
+            return answers[-1]
+
+        near.node.forwarder.forward = noted
         client.send(to_second(sending("orders")), b"hello", one_way=True)
         partition = far.node.topics.get("orders").partitions[0]
         await until(lambda: partition.end == 2)
         await until(lambda: not client_in_flight(far))
+        # It is one-way there, too.
+        await until(lambda: answers)
+        assert answers == [b""]
 
 
 def client_in_flight(app) -> int:

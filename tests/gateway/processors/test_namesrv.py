@@ -236,6 +236,28 @@ async def test_a_broker_with_fewer_listeners_is_told_by_its_last(tmp_path):
 
 
 @looped
+async def test_an_address_that_is_announced_no_more_gets_the_others_first(tmp_path):
+    async with running(tmp_path) as (app, client):
+        known = app.node.routes.brokers["broker-0"][0]
+        other = msgspec.structs.replace(
+            known, name="broker-9", addresses=("127.0.0.1:1", "127.0.0.1:2")
+        )
+        await app.node.routes.put_broker(other)
+        await app.node.routes.put_broker(
+            msgspec.structs.replace(known, addresses=("127.0.0.1:3", "127.0.0.1:4"))
+        )
+        info = await client.ask(GetBrokerClusterInfo())
+        cluster = bodies.decode(bodies.ClusterInfo, info.body)
+        told = {
+            name: one.broker_addrs for name, one in cluster.broker_addr_table.items()
+        }
+        assert told == {
+            "broker-0": {"0": app.server.listeners[0].advertised},
+            "broker-9": {"0": "127.0.0.1:1"},
+        }
+
+
+@looped
 async def test_nobody_moves_the_generation_at_which_topics_begin(tmp_path):
     """Set back, a deleted topic's name in the log would be used again."""
     async with running(tmp_path) as (app, client):

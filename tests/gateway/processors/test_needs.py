@@ -26,6 +26,8 @@ from gateway.processors.needs import (
     on_topic_if_given,
 )
 from gateway.wire.codes import RequestCode
+from gateway.wire.errors import HeaderError
+from gateway.wire.header import ROWS
 
 CONTEXT = SimpleNamespace(
     node=SimpleNamespace(
@@ -103,6 +105,24 @@ def test_who_names_nothing_needs_all():
     assert needed(on_group(GET), consumer_group="") == [("Group:*", (GET,))]
     assert needed(on_every_group(GET)) == [("Group:*", (GET,))]
     assert needed(on_topic_if_given(GET)) == needed(on_group_if_given(GET)) == []
+
+
+@pytest.mark.parametrize("code", NEEDS, ids=lambda code: RequestCode(code).name)
+def test_a_need_names_fields_that_its_request_has(code):
+    header = ROWS[code].header
+    fields = [one for one in msgspec.structs.fields(header) if one.required]
+    request = msgspec.convert(
+        {one.encode_name: "1" for one in fields}, header, strict=False
+    )
+    # It may look at what the node has, or the body; here there is none.
+    missing = None
+    try:
+        NEEDS[code](request, CONTEXT)
+    except HeaderError:
+        pass
+    except AttributeError as error:
+        missing = error
+    assert missing is None or missing.obj is not request, missing
 
 
 def test_needs_add_up():

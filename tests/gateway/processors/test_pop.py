@@ -13,8 +13,17 @@ from gateway.wire.codes import ResponseCode
 from gateway.wire.frame import ROCKETMQ
 from gateway.wire.header import to_fields
 from routing.api import PERM_WRITE, Group, Topic
+from storage.api import MAX_LOOKS
 from tests.gateway.pop.rig import GROUP, TOPIC, Consumer, popped, rigged
-from tests.remoting import connect, looped, running, two_running, until
+from tests.remoting import (
+    batch_of,
+    connect,
+    looped,
+    running,
+    sending,
+    two_running,
+    until,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -148,6 +157,28 @@ async def test_a_topic_that_was_changed_ends_the_waiting(tmp_path: Path):
         assert (await waiting).code == ResponseCode.POLLING_TIMEOUT
         again = await rig.consumer.client.ask(rig.consumer.header(poll_time=60_000))
         assert again.code == ResponseCode.NO_PERMISSION
+
+
+@looped
+async def test_a_waiting_pop_gets_what_is_behind_much_that_it_passes_over(
+    tmp_path: Path,
+):
+    async with rigged(tmp_path) as rig:
+        terms = 900
+        looks = 3 * MAX_LOOKS // terms
+        header = rig.consumer.header(
+            exp_type="SQL92",
+            exp=" OR ".join(["price = 20"] * terms),
+            poll_time=60_000,
+        )
+        waiting = rig.consumer.client.send(header)
+        await until(lambda: len(rig.pop.lines) == 1)
+        # One send, so that it is woken once.
+        passed_over = batch_of(*[b"x"] * (looks + 5), pairs={"price": "1"})
+        wanted = batch_of(b"wanted", pairs={"price": "20"})
+        async with connect(rig.app.server.listeners[0]) as other:
+            await other.ask(sending(TOPIC, batch=True), passed_over + wanted)
+        assert popped(await waiting).bodies == [b"wanted"]
 
 
 @looped

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.pop import lines
+from gateway.pop import giving, lines
+from gateway.wire import message
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.pop import (
     Notification,
@@ -72,6 +73,22 @@ async def test_a_peek_shows_what_a_pop_would_get_and_takes_nothing(tmp_path: Pat
         empty = await rig.consumer.client.ask(peeking())
         assert (empty.code, empty.remark) == (19, "NO_MESSAGE_IN_QUEUE")
         assert empty.fields["restNum"] == "0"
+
+
+@looped
+async def test_a_peek_brings_no_more_bytes_than_one_answer_of_all_queues_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with rigged(tmp_path, queues=2) as rig:
+        for queue_id in (0, 1):
+            await rig.consumer.send(3, queue_id=queue_id)
+        all_ = (await rig.consumer.client.ask(peeking())).messages()
+        assert len(all_) == 6
+        size = len(message.encode(all_[0]))
+        monkeypatch.setattr(giving, "MAX_BYTES", 3 * size)
+        few = (await rig.consumer.client.ask(peeking())).messages()
+        # Of each queue that is looked at the first comes always.
+        assert sorted(one.queue_offset for one in few) == [0, 0, 1, 2]
 
 
 @looped

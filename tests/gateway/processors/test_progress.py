@@ -1,5 +1,7 @@
 """How far groups are, as administrators see it."""
 
+from types import SimpleNamespace
+
 import msgspec
 
 from gateway.wire.codes import ResponseCode
@@ -117,7 +119,7 @@ async def test_the_broker_tells_how_far_every_group_is(tmp_path):
 
 @looped
 async def test_a_correction_is_the_lowest_offset_of_groups_that_count(tmp_path):
-    async with running(tmp_path) as (_, client):
+    async with running(tmp_path) as (app, client):
         await topic_with_three(client)
         for group, offset in (("leader", 3), ("second", 2), ("slow", 1)):
             await client.ask(pulling("orders", group=group))
@@ -142,6 +144,11 @@ async def test_a_correction_is_the_lowest_offset_of_groups_that_count(tmp_path):
         assert await correction("leader", "slow", "second") == {"1": 3}
         assert await correction("nobody") == {"1": 1}
         assert await correction("slow", "slow") == {"1": 2**63 - 1}
+        # Neither a queue that is gone counts, nor an offset whose message is.
+        app.node.offsets.commit("second", "orders", 99, 1)
+        partitions = app.node.topics.get("orders").partitions
+        partitions[1] = SimpleNamespace(first=2)
+        assert await correction("leader") == {"1": 2}
         none = QueryCorrectionOffset(compare_group="slow", topic="none")
         assert (await client.ask(none)).code == ResponseCode.TOPIC_NOT_EXIST
 

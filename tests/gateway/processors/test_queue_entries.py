@@ -37,7 +37,8 @@ async def test_entries_say_where_messages_are_and_how_long(tmp_path):
             (one.message_id, len(message.encode(one)), code)
             for one, code in zip(sent[1:], (0, properties.tag_hash("B")), strict=True)
         ]
-        assert len((await look(client, 0, 2))["queueData"]) == 2
+        for count in (1, 2):
+            assert len((await look(client, 0, count))["queueData"]) == count
 
 
 @looped

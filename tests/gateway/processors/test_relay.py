@@ -82,6 +82,21 @@ async def test_a_client_that_goes_while_it_is_asked_is_an_error(tmp_path: Path):
 
 
 @looped
+async def test_a_client_that_goes_once_it_is_found_is_not_connected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with two(tmp_path) as (near, far, client, _):
+
+        async def was_there(*_: object) -> str:
+            return far.server.listeners[0].advertised
+
+        monkeypatch.setattr(relay, "_locate", was_there)
+        gone = await client.ask(replying("nobody"), b"42")
+        assert "channel of <nobody> not found" in gone.remark
+        assert near.node.clients.find_elsewhere("nobody") is None
+
+
+@looped
 @pytest.mark.parametrize("at_a_time", [1, 32])
 async def test_nodes_that_do_not_answer_are_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_a_time: int

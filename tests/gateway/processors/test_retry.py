@@ -98,6 +98,8 @@ async def test_a_message_can_be_sent_back_again_and_again(tmp_path: Path):
         assert (dead.reconsume_times, dead.body) == (3, b"body")
         pairs = properties.parse(dead.properties)
         assert (pairs["RETRY_TOPIC"], pairs["ORIGIN_MESSAGE_ID"]) == ("orders", origin)
+        # It waits for nothing.
+        assert pairs["DELAY"] == "0"
         assert end(app, "%RETRY%g") == 2
 
 
@@ -186,6 +188,21 @@ async def test_a_retry_sent_as_a_message_waits_or_is_dead(tmp_path: Path):
         assert (await client.ask(spent, b"dead")).code == 0
         dead = await first(client, "%DLQ%g")
         assert dead.body == b"dead"
+        assert end(app, SCHEDULE, 3) == 1
+
+
+@looped
+async def test_a_retry_that_does_not_say_how_often_it_came_has_never_come(
+    tmp_path: Path,
+):
+    async with running(tmp_path) as (app, client):
+        retried = sending(
+            "%RETRY%g",
+            pairs={"DELAY": "4"},
+            reconsume_times=None,
+            max_reconsume_times=0,
+        )
+        assert (await client.ask(retried, b"x")).code == 0
         assert end(app, SCHEDULE, 3) == 1
 
 

@@ -233,6 +233,18 @@ async def test_duplicate_unique_keys_are_kept_and_missing_ones_made(tmp_path: Pa
 
 
 @looped
+async def test_the_last_property_needs_no_end(tmp_path: Path):
+    async with running(tmp_path) as (_, client):
+        for v2 in (True, False):
+            # A delay of none is looked at in the general way.
+            text = "UNIQ_KEY\x01u\x02DELAY\x010\x02TAGS\x01t"
+            await client.ask(sending("orders", v2=v2, properties=text), b"x")
+        for found in await stored(client, "orders"):
+            sent = properties.parse(text)
+            assert sent.items() <= properties.parse(found.properties).items()
+
+
+@looped
 async def test_a_receipt_of_pop_is_not_stored(tmp_path: Path):
     async with running(tmp_path) as (_, client):
         await client.ask(sending("orders", pairs={"POP_CK": "0 1 2", "a": "b"}), b"x")

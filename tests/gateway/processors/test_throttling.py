@@ -186,6 +186,21 @@ async def test_reads_wait_and_nothing_else_on_their_connection_does(
         assert (await late).messages()
 
 
+@looped
+async def test_a_read_that_waited_for_a_node_that_leads_no_more_gets_nothing(
+    tmp_path, monkeypatch
+):
+    async with running(tmp_path) as (app, client):
+        await filled(client, count=2)
+        await limit(client, "group", "readers", read_bytes_per_s=FOREVER)
+        assert (await read(client, "pull")).messages()
+        late = asyncio.ensure_future(read(client, "pull"))
+        await until(lambda: throttled(app) == 1)
+        monkeypatch.setattr(app.node.leadership, "is_certain", lambda: False)
+        await free(client, "group", "readers")
+        assert (await late).code == ResponseCode.PULL_NOT_FOUND
+
+
 @pytest.mark.parametrize("how", ["pull", "pop"])
 @looped
 async def test_who_may_no_longer_read_is_refused_while_it_waits(tmp_path, how):

@@ -166,7 +166,8 @@ async def test_a_rolled_back_message_is_never_seen(tmp_path: Path):
 async def test_who_does_not_know_is_asked_later(tmp_path: Path):
     async with running(tmp_path) as (app, client):
         end = with_(await half(client), commit_or_rollback=NOT_DECIDED)
-        assert (await client.ask(end)).code == 0
+        answer = await client.ask(end)
+        assert (answer.code, answer.remark) == (0, "its producer is asked again later")
         assert len(app.node.transactions) == 1
 
 

@@ -53,6 +53,14 @@ def test_a_block_decodes_to_what_was_encoded() -> None:
     assert data[64:69] == b"abcde"
 
 
+def test_a_block_ends_within_4_gib_of_its_segment() -> None:
+    size = len(block(0))
+    assert len(block((1 << 32) - 1 - size)) == size
+    for place in ((1 << 32) - size, (1 << 32) + 1 - size):
+        with pytest.raises(OverflowError, match="4 GiB"):
+            block(place)
+
+
 def test_any_cut_and_any_flipped_bit_is_noticed() -> None:
     data = bytes(100) + block(100)
     for cut in range(100, len(data)):

@@ -72,6 +72,30 @@ def test_a_damaged_line_is_refused_or_skipped(tmp_path: Path) -> None:
         opened(tmp_path)
 
 
+def test_a_line_that_the_disk_took_in_part_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = opened(tmp_path)
+    catalog.create("a", [0])
+    path = tmp_path / "partitions"
+    before = path.read_bytes()
+    write = os.pwrite
+
+    def full(descriptor: int, data: bytes, place: int) -> int:
+        if place > len(before):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, data[:9], place)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("storage.file.catalog.os.pwrite", full)
+        with pytest.raises(LogUnavailableError, match="nothing was changed"):
+            catalog.create("b", [0])
+    assert path.read_bytes() == before
+    catalog.create("c", [0])
+    assert catalog.topics == {"a": {0: 0}, "c": {0: 1}}
+    catalog.close()
+
+
 def test_what_the_disk_did_not_take_is_tried_again_and_what_it_has_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

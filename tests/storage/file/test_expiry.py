@@ -11,7 +11,7 @@ import pytest
 
 from storage.api import LogUnavailableError
 from storage.file import FileLogSettings, open_log
-from storage.file.expiry import outlived
+from storage.file.expiry import Expired, outlived
 from storage.file.segment import Segment, bases
 from tests.contracts.log import TOPIC, begin, read_all, record
 from tests.storage.file.damage import unseal
@@ -49,7 +49,7 @@ def test_old_segments_go_and_offsets_go_on(tmp_path: Path) -> None:
         assert (await quiet.read(0, 1, 1)).records == 0
         assert await busy.offset_at(0) == 2
         assert await log.query(TOPIC, "k", 0, 9999, 9) == []
-        assert (await log.expire(clock.now_ms)).segments == 0
+        assert await log.expire(clock.now_ms) == Expired(0, 0)
         await log.close()
 
         log = open_log(tmp_path, settings, clock)
@@ -71,6 +71,7 @@ def test_an_active_segment_that_is_too_old_goes_too(tmp_path: Path) -> None:
         partition = log.partition(TOPIC, 0)
         await begin(partition, record("a"), record("b"))
         assert (await log.expire(clock.now_ms + 1000)).segments == 0
+        assert len(log._segments.all) == 1
         assert (await log.expire(clock.now_ms + 1001)).segments == 1
         assert (partition.first, partition.end) == (2, 2)
         assert await begin(partition, record("c")) == 2
@@ -229,6 +230,22 @@ def test_segments_keep_their_age_over_a_restart(tmp_path: Path) -> None:
         assert (await log.expire(clock.now_ms)).segments == 0
         clock.now_ms += 1
         assert (await log.expire(clock.now_ms)).segments == 3
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_a_segment_that_goes_while_a_key_is_looked_up_has_nothing(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path, FileLogSettings())
+        await log.create(TOPIC, [0])
+        await begin(log.partition(TOPIC, 0), record("x", 0, ["k"]))
+        assert len(await log.query(TOPIC, "k", 0, 1 << 62, 9)) == 1
+        for segment in log._segments.all:
+            segment.gone = True
+        assert await log.query(TOPIC, "k", 0, 1 << 62, 9) == []
         await log.close()
 
     asyncio.run(main())

@@ -28,6 +28,10 @@ def test_who_reads_a_segment_on_has_it_read_ahead(tmp_path: Path) -> None:
     assert ahead_of((far, 10)) == 0
     assert ahead_of((far + 10, 10)) == AHEAD_BYTES
     assert ahead_of((0, 10)) == 0
+    # It is from the last piece that one reads on.
+    last = 50 * AHEAD_BYTES
+    assert ahead_of((10, 10), (last, 10)) == AHEAD_BYTES
+    assert ahead_of((last + 10 + 2 * AHEAD_BYTES, 10)) == AHEAD_BYTES
     assert read_ahead(ColdError(segment, segment.index_path, [(10, 10)])) == 0
 
 
@@ -38,6 +42,23 @@ def test_what_is_fetched_is_the_same_with_more_read_ahead(tmp_path: Path) -> Non
         descriptor, found = fetch(path, [(5, 3), (98, 4)], ahead_bytes)
         os.close(descriptor)
         assert found == {("file", 5, 3): b"\5\6\7", ("file", 98, 4): b"bc\0\0"}
+
+
+def test_the_kernel_is_told_what_is_read_ahead_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(100))
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(
+        os, "posix_fadvise", lambda _, place, size, __: told.append((place, size))
+    )
+    for ahead_bytes in (0, AHEAD_BYTES):
+        descriptor, _ = fetch(path, [(5, 3), (98, 4)], ahead_bytes)
+        os.close(descriptor)
+        assert bool(told) is bool(ahead_bytes)
+    assert told[0][0] == 5
+    assert sum(told[-1]) >= 102 + AHEAD_BYTES
 
 
 def test_a_disk_that_fails_leaves_no_file_open(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from storage.file import picking
 from storage.file.block import ENTRY
 from storage.file.compiled import may_be_compiled
 from storage.file.picking import are_whole, grouped, pick
@@ -104,6 +105,14 @@ def test_records_are_whole_where_each_says_its_own_size() -> None:
     assert not are_whole(records, [6, 5])
     assert not are_whole(records[:-1], [5, 6])
     assert not are_whole(b"\0\0\0\3", [3])
+
+
+def test_records_back_to_back_are_found_without_a_look_at_each() -> None:
+    entries = b"".join(ENTRY.pack(100 + 10 * n, 10, 0, 1) for n in range(40))
+    found = picking._adjacent(entries, 7, 1 << 20)
+    assert found == ([(100, 400, 40)], [10] * 40, 47, 40, False)
+    assert picking._adjacent(entries, 7, 399) is None
+    assert picking._adjacent(entries[: 20 * len(entries) // 40] * 2, 7, 1 << 20) is None
 
 
 @pytest.mark.parametrize(

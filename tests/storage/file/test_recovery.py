@@ -71,6 +71,21 @@ def test_a_file_that_ends_early_is_a_torn_end_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_segment_that_goes_on_has_the_room_that_is_configured_now(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        for size in (1 << 16, 1 << 18, 1 << 17):
+            log = open_log(tmp_path, FileLogSettings(segment_bytes=size))
+            await log.create("t", [0])
+            await log.close()
+        (segment,) = log._segments.all
+        assert segment.capacity == 1 << 18
+        assert segment.path.stat().st_size == 1 << 18
+
+    asyncio.run(main())
+
+
 def test_a_flipped_bit_at_every_byte_of_the_last_block_drops_only_that_block(
     tmp_path: Path,
 ) -> None:

@@ -16,6 +16,14 @@ def test_the_newest_blocks_stay_and_the_oldest_go() -> None:
     assert 7 <= len(kept) <= 8
 
 
+def test_blocks_of_any_size_stay_within_the_limit() -> None:
+    tail = Tail(1000)
+    for number in range(3):
+        tail.add(number * 1000, bytes(600))
+        kept = [at for at in range(3) if tail.get(at * 1000, 600) is not None]
+        assert kept == [number]
+
+
 def test_bytes_outside_of_the_kept_blocks_are_not_there() -> None:
     tail = Tail(10_000)
     tail.add(1000, b"abcdef")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import LogError
+from storage.api import LogDamagedError, LogError
 from storage.file import FileLogSettings, open_log, verify
 from tests.contracts.log import TOPIC, begin, record
 
@@ -45,6 +45,25 @@ def test_each_damaged_file_is_named_and_left_as_it_is(tmp_path: Path) -> None:
         assert path.read_bytes() == damaged
         path.write_bytes(whole)
     assert verify(tmp_path).problems == []
+
+
+def test_a_damaged_journal_is_named_with_its_line(tmp_path: Path) -> None:
+    fill(tmp_path)
+
+    async def with_another_topic() -> None:
+        log = open_log(tmp_path, FileLogSettings())
+        await log.create("another", [0])
+        await log.close()
+
+    asyncio.run(with_another_topic())
+    path = tmp_path / "partitions"
+    whole = path.read_bytes()
+    damaged = whole.replace(TOPIC.encode(), TOPIC.encode()[::-1].upper())
+    assert damaged != whole
+    path.write_bytes(damaged)
+    with pytest.raises(LogDamagedError, match="partitions, line 2"):
+        verify(tmp_path)
+    assert path.read_bytes() == damaged
 
 
 def test_a_directory_without_a_log_is_refused(tmp_path: Path) -> None:

@@ -142,7 +142,12 @@ class Place:
         self.clock.forget()
 
     async def send_half(
-        self, body: bytes = b"x", *, topic: str = "orders", **pairs: str
+        self,
+        body: bytes = b"x",
+        *,
+        topic: str = "orders",
+        born_host: bytes = HOST,
+        **pairs: str,
     ) -> int:
         """Store a half message; its offset."""
         half_topic = await self.service.make_topics()
@@ -164,7 +169,7 @@ class Place:
             flag=0,
             sys_flag=0,
             born_ms=store_ms,
-            born_host=HOST,
+            born_host=born_host,
             store_host=HOST,
             reconsume_times=0,
         )

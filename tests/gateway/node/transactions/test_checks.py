@@ -9,9 +9,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from gateway.node.transactions import records
+from gateway.node.transactions.ending import TransactionError
 from gateway.node.transactions.ends import End
 from gateway.wire import message, properties
-from gateway.wire.commands.clients import UnregisterClient
 from storage.api import Chunk, LogUnavailableError
 from tests.gateway.node.transactions.place import (
     GIVEN_UP,
@@ -21,7 +21,7 @@ from tests.gateway.node.transactions.place import (
     Slow,
     place,
 )
-from tests.remoting import beat, connect, looped, pulling, until
+from tests.remoting import looped, pulling, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,47 +114,6 @@ async def test_after_15_times_it_is_given_up_and_kept_aside(tmp_path: Path):
         half = await one.service.find(offset)
         assert one.service.ended(half.origin) is End.GIVEN_UP
         assert await one.bodies() == [b"first"]
-
-
-@looped
-async def test_a_group_without_producer_is_counted_too(tmp_path: Path):
-    async with place(tmp_path, check_max=2) as one:
-        await one.client.ask(UnregisterClient(client_id="me", producer_group=GROUP))
-        await one.send_half(b"x")
-        for _ in range(3):
-            await one.clock.advance(31_000)
-        await one.written(1)
-        assert one.asked == []
-        assert one.partition(GIVEN_UP).end == 1
-
-
-@looped
-async def test_producers_are_asked_in_turn(tmp_path: Path):
-    async with place(tmp_path) as one, connect(one.listener) as other:
-        await beat(other, "another", producers=(GROUP,))
-        for number in range(6):
-            await one.send_half(b"%d" % number)
-        await one.clock.advance(7000)
-        assert len(one.links) == 6
-        assert len(set(one.links)) == 2
-        assert one.links[:2] * 3 == one.links
-
-
-@looped
-async def test_groups_without_producer_are_told_of_now_and_then(tmp_path: Path):
-    async with place(tmp_path, check_interval_ms=8000) as one:
-        await one.client.ask(UnregisterClient(client_id="me", producer_group=GROUP))
-        told: list[int] = []
-        for number in range(2):
-            await one.send_half(b"%d" % number)
-        for pause_ms in (7000, 10_000, 10_000, 10_000, 10_000):
-            with capture_logs() as logs:
-                await one.clock.advance(pause_ms)
-            lines = [each for each in logs if "no producer" in each["event"]]
-            assert {each["group"] for each in lines} <= {GROUP}
-            told.append(sum(each["questions"] for each in lines))
-        # Each time there are two to ask; it is told at first, and after half a minute.
-        assert told == [2, 0, 0, 6, 0]
 
 
 @looped
@@ -325,6 +284,25 @@ async def test_one_that_ends_while_it_is_stored_again_stays_ended(tmp_path: Path
         assert len(one.service) == 0
         await one.clock.advance(40_000)
         assert one.asked == []
+
+
+@looped
+async def test_one_that_is_just_being_given_up_is_not_committed(tmp_path: Path):
+    async with place(tmp_path, check_max=1) as one:
+        offset = await one.send_half(b"x")
+        await one.clock.advance(7000)
+        topic = await one.reach.ensure_derived(GIVEN_UP, 1)
+        true = topic.partitions[0]
+        topic.partitions[0] = slow = Slow(true)
+        looking = asyncio.ensure_future(one.clock.advance(31_000))
+        await until(lambda: slow.waiting)
+        with pytest.raises(TransactionError, match="just being ended"):
+            await one.end(offset, End.COMMITTED)
+        slow.waiting[0](0, None)
+        topic.partitions[0] = true
+        await looking
+        await one.written(1)
+        assert await one.bodies() == [b"first"]
 
 
 @looped

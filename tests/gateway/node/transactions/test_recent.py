@@ -39,5 +39,10 @@ def test_the_oldest_go_when_there_are_too_many():
     there = [offset for offset in range(100) if recent.take(offset)]
     most = 10_000 // len(half(0).data)
     assert there == list(range(100 - most, 100))
+    # What was taken is counted no more.
+    for offset in (1, 2):
+        recent.keep(half(offset))
+    assert recent.take(1)
+    assert recent.take(2)
     recent.keep(half(0, b"x" * 20_000))
     assert recent.take(0) is None
