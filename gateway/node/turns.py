@@ -123,14 +123,18 @@ class Slices:
         self._until = self._expected_s = 0.0
         self._waits: asyncio.Future[None]
 
-    async def pause(self, expected_s: float = _TURN_S) -> None:
+    async def pause(self, expected_s: float = _TURN_S) -> float:
         """Wait for a turn, unless the last one is not over or nobody waits.
 
         Args:
             expected_s: How long it goes on then, about, until it is done or pauses.
+
+        Returns:
+            For how many seconds it waited.
         """
-        if time.monotonic() < self._until or self._turns.is_free():
-            return
+        began = time.monotonic()
+        if began < self._until or self._turns.is_free():
+            return 0.0
         self._expected_s = expected_s
         self._waits = asyncio.get_running_loop().create_future()
         self._turns.join(self)
@@ -139,6 +143,12 @@ class Slices:
             await self._waits
         finally:
             self._turns.keep(self.flow, -self._size_bytes)
+        return time.monotonic() - began
+
+    async def why_late(self) -> str:
+        """Wait for a turn, and say why a send waited for too long; or else nothing."""
+        waited_s = await self.pause()
+        return self._turns.waited(waited_s) if waited_s > self._turns.wait_s else ""
 
     async def begin_large(self, more_bytes: int = 0) -> None:
         """Wait until few are at work on something large, and none of this flow.

@@ -294,7 +294,7 @@ def _add_pending(
     envelope: Envelope,
     header: Header,
     destination: Destination,
-    prepare: Callable[[], Awaitable[None]],
+    prepare: Callable[[], Awaitable[object]],
 ) -> None:
     """Work on a send once its destination is ready, behind those that came before."""
 
