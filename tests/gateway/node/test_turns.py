@@ -131,7 +131,7 @@ async def test_long_work_waits_for_turns_while_others_do():
             await slices.pause()
             taken.append("long")
             # Its turn is over.
-            slices._until = 0.0
+            slices.flow.until = 0.0
 
     await asyncio.wait_for(work(), 20)
     assert taken.index("long") > taken.index("one")
