@@ -307,8 +307,7 @@ def _add_pending(
         keep(-size)
         _fail(context, envelope, error)
 
-    # Who sends faster than they are started is held back.
-    keep(size)
+    keep(size)  # who sends faster than they are started is held back
     first, send = context.waited_for == destination, PendingSend(prepare, start, fail)
     node.pending_sends.add(destination, send, node.spawn, first=first)
 
