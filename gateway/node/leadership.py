@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from routing.api import RouteError
-from storage.api import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -63,7 +62,7 @@ class Duty(Protocol):
         """Begin; raises LogError or RouteError where that is not possible now."""
 
     async def give_up(self) -> None:
-        """End, also when it has begun only in part. Twice is fine."""
+        """End, also when it has begun only in part, or raises. Twice is fine."""
 
 
 class Leadership:
@@ -247,11 +246,8 @@ class Leadership:
                 f"broker {self._broker} keeps its messages in an embedded log, which "
                 "no other node can open; a broker moves between nodes on Pulsar"
             )
-        others = [
-            one.node
-            for one in self._routes.brokers.get(self._broker, ())
-            if not self._is_this(one)
-        ]
+        nodes = self._routes.brokers.get(self._broker, ())
+        others = [one.node for one in nodes if not self._is_this(one)]
         if not others:
             raise HandOverError(
                 f"broker {self._broker} has no node but {self.node}; start another one"
@@ -333,10 +329,11 @@ class Leadership:
         try:
             announced = self._announced()
             if self._on_duty:
-                await self._give_up()
+                failure = await self._give_up()
                 log.info("this node lets another one lead", broker=self._broker)
-            await self._routes.put_broker(announced)
-        except (HandOverError, LogError, RouteError) as error:
+            if failure is None:
+                await self._routes.put_broker(announced)
+        except (HandOverError, RouteError) as error:
             failure = error
         self._stepped_back(failure)
 
@@ -364,8 +361,8 @@ class Leadership:
         try:
             for duty in self._duties:
                 await duty.take_over()
-        except (LogError, RouteError) as error:
-            log.warning("cannot lead yet", broker=self._broker, reason=str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, a later try may work
+            log.warning("cannot lead yet", broker=self._broker, reason=repr(error))
             await self._give_up()
             return _RETRY_S
         self._on_duty = True
@@ -383,8 +380,20 @@ class Leadership:
         self.leads = is_certain and not self._deposed and not self.is_stale
         return None if self.leads else _DOUBT_POLL_S
 
-    async def _give_up(self) -> None:
+    async def _give_up(self) -> Exception | None:
+        """End every duty, also where one fails; why the last one did that failed."""
         self.leads = False
         self._on_duty = False
+        failure: Exception | None = None
         for duty in reversed(self._duties):
-            await duty.give_up()
+            try:
+                await duty.give_up()
+            except Exception as error:  # noqa: BLE001 - the others are to end, too
+                log.warning(
+                    "a duty of the master did not end in good order",
+                    broker=self._broker,
+                    duty=type(duty).__name__,
+                    reason=repr(error),
+                )
+                failure = error
+        return failure

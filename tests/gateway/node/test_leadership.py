@@ -54,17 +54,20 @@ class Duty:
     def __init__(self, name: str, book: list[str]) -> None:
         self._name = name
         self._book = book
-        self.fails = False
+        self.fails: Exception | None = None
+        self.fails_to_end = False
 
     async def take_over(self) -> None:
         await asyncio.sleep(0)
         if self.fails:
-            raise LogUnavailableError("not now")
+            raise self.fails
         self._book.append(f"+{self._name}")
 
     async def give_up(self) -> None:
         await asyncio.sleep(0)
         self._book.append(f"-{self._name}")
+        if self.fails_to_end:
+            raise LogUnavailableError("another node was faster")
 
 
 class Contest:
@@ -115,19 +118,41 @@ async def test_who_leads_goes_on_where_routes_have_lost_sight_of_all_nodes():
     await leadership.close()
 
 
+@pytest.mark.parametrize("error", [LogUnavailableError("not now"), KeyError("ours")])
 @looped
-async def test_a_duty_that_fails_puts_the_take_over_off(monkeypatch):
+async def test_a_duty_that_fails_puts_the_take_over_off(monkeypatch, error):
     monkeypatch.setattr(module, "_RETRY_S", 0.01)
     contest = Contest()
-    contest.second.fails = True
+    contest.second.fails = error
     contest.routes.choose("us")
     await until(lambda: len(contest.book) >= 6)
     assert contest.book[:6] == ["+a", "-b", "-a"] * 2
     assert not contest.leadership.leads
-    contest.second.fails = False
+    contest.second.fails = None
     assert await contest.leadership.settle() is None
     await contest.leadership.close()
     assert contest.book[-4:] == ["+a", "+b", "-b", "-a"]
+
+
+@looped
+async def test_who_gives_up_in_disorder_gives_all_up_and_leads_again():
+    """It never led again: what it did first at its end was its end."""
+    contest = Contest("us")
+    leadership = contest.leadership
+    await leadership.settle()
+    contest.second.fails_to_end = True
+    contest.routes.choose("them")
+    await until(lambda: contest.book[2:] == ["-b", "-a"])
+    contest.routes.choose("us")
+    assert await leadership.settle() is None
+    assert contest.book[4:] == ["+a", "+b"]
+    contest.routes.choose("us", "them")
+    with pytest.raises(LogUnavailableError, match="faster"):
+        await leadership.step_back()
+    assert contest.book[6:8] == ["-b", "-a"]
+    assert await leadership.settle() is None
+    await leadership.close()
+    assert contest.book[-2:] == ["-b", "-a"]
 
 
 @pytest.mark.rule("node.md", "In doubt it serves nobody.")
