@@ -91,8 +91,9 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A send that waits longer to be begun is refused as busy, and so is every send
     while the disk takes longer: waitTimeMillsInSendQueue's default."""
     waiting_bytes: Positive = 32 * 1024 * 1024
-    """Requests of all connections that wait to be begun; above, less is read. And
-    messages that wait for the disk; above, sends are refused as busy."""
+    """Requests of all connections that wait to be begun, or for their topic or queue;
+    above, less is read. And messages that wait for the disk; above, sends are refused
+    as busy."""
     lite_topics: Positive = 100_000
     """Lite topics that have messages; messages of one more are refused. Each takes
     about 400 bytes of memory, and as many again for each group that consumes it."""
