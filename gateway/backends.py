@@ -32,8 +32,9 @@ from storage.tiered.settings import TieredSettings
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
-    from gateway.config import Config, PulsarConfig, TierConfig
+    from gateway.config import Config, TierConfig
     from gateway.node.held import SharedLog
+    from gateway.pulsar_config import PulsarConfig
     from routing.api import RouteStore
     from storage.api import Log
     from storage.compacting import Compaction, Describer

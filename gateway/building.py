@@ -14,11 +14,13 @@ import structlog
 from gateway import backends, guarding
 from gateway.config import ConfigError
 from gateway.lite.service import Lite
+from gateway.node.arrivals import Arrivals
 from gateway.node.batches import Batches
 from gateway.node.calls import Calls
 from gateway.node.clients import Clients
 from gateway.node.creations import Creations
 from gateway.node.delays import Delays
+from gateway.node.forgetting import Forgetting, forget_ends, keep_forgotten
 from gateway.node.forwarder import Forwarder
 from gateway.node.groups import Groups
 from gateway.node.held import Held
@@ -26,6 +28,7 @@ from gateway.node.holds import Holds
 from gateway.node.latencies import Latencies
 from gateway.node.leadership import Leadership
 from gateway.node.locks import QueueLocks
+from gateway.node.moves import Moves
 from gateway.node.node import Node, monotonic_ms, now_ms
 from gateway.node.owners import Owners
 from gateway.node.pending_sends import PendingSends
@@ -56,15 +59,13 @@ from gateway.tls import node_context
 from gateway.wire import properties
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
     from contextlib import AsyncExitStack
 
     from acl.api import Guard
     from gateway.backends import Storage
     from gateway.config import Config
-    from gateway.node.held import SharedLog
     from gateway.node.leadership import Duty
-    from gateway.node.served_topic import ServedTopic
     from routing.api import RouteStore
 
 log = structlog.get_logger(__name__)
@@ -118,12 +119,16 @@ class Builder:
             storage.log,
             len(levels_ms),
             storage.compaction,
-            partial(_keep_forgotten, storage),
+            partial(keep_forgotten, storage.offsets, storage.shared_log),
+            arrivals := Arrivals(storage.offsets),
         )
         holds = Holds(config.limits.held_pulls)
         resets = Resets(storage.offsets, time.monotonic)
         pulled = Pulled()
-        topics.watch_deleted(_forgetting(storage, topics, holds, resets, pulled))
+        forgetting = Forgetting(
+            *(storage.offsets, storage.shared_log, holds, resets, pulled, topics)
+        )
+        topics.watch_deleted(forgetting.topic)
         delivery = Delivery(topics, storage.log, now_ms)
         schedule = Schedule(levels_ms, topics, storage.offsets, storage.log, delivery)
         timer = self._timer(topics, delivery)
@@ -139,6 +144,9 @@ class Builder:
         batches = self._batches(topics, suffix)
         groups = Groups(config, routes)
         pop = self._pop(topics, groups, resets, pulled, timer)
+        topics.moving.left = forgetting.left
+        topics.moving.clear_queue = partial(forgetting.queue, pop)
+        locks = QueueLocks(monotonic_ms, storage.state)
         lite = self._lite(topics, clients)
         traffic = Traffic(config.cluster, topics, now_ms)
         duties: list[Duty] = [
@@ -173,7 +181,12 @@ class Builder:
             clients=clients,
             creations=Creations(config.creations, time.monotonic),
             calls=Calls(),
-            locks=QueueLocks(monotonic_ms, storage.state),
+            locks=locks,
+            moves=Moves(
+                *(config.broker, config.cluster, routes, storage.shared_log, topics),
+                *(storage.offsets, arrivals, locks, pop, batches),
+                leadership.is_certain,
+            ),
             holds=holds,
             pending_sends=PendingSends(),
             resets=resets,
@@ -280,34 +293,6 @@ class Builder:
         )
 
 
-def _forgetting(
-    storage: Storage, topics: Topics, holds: Holds, resets: Resets, pulled: Pulled
-) -> Callable[[ServedTopic], None]:
-    """What has to be done once a topic is deleted."""
-
-    def forget(topic: ServedTopic) -> None:
-        for partition in topic.partitions:
-            holds.release(partition)
-        pulled.forget(topic=topic.name)
-        if not topics.follows:
-            storage.offsets.forget(topic=topic.name)
-            resets.forget(topic=topic.name)
-        if storage.shared_log is not None:
-            storage.shared_log.forget(topic.name)
-
-    return forget
-
-
-async def _keep_forgotten(
-    storage: Storage, topic: str, generations: Collection[int]
-) -> None:
-    """Have it kept that a deleted topic was forgotten, and where it ended as well."""
-    if storage.shared_log is not None:
-        for generation in generations:
-            storage.shared_log.forget_ends(topic, generation)
-    await storage.offsets.flush()
-
-
 async def _share(
     duties: list[Duty],
     storage: Storage,
@@ -327,21 +312,12 @@ async def _share(
         return []
     if shared_log is not None:
         held = duties[0] = Held(shared_log, topics, holds, storage.offsets)
-        routes.watch_topics(partial(_forget_ends, shared_log, routes))
+        routes.watch_topics(partial(forget_ends, shared_log, routes))
         # A node begins as a slave.
         await held.give_up()
         await clients.give_up()
     duties.insert(0, state)
     return [lambda: state.held_until_s, lambda: routes.held_until_s]
-
-
-def _forget_ends(log: SharedLog, routes: RouteStore, topic: str) -> None:
-    """Where the last broker deleted a topic that had queues here before.
-
-    While others have queues of it, one of them may have those that were here.
-    """
-    if topic not in routes.topics:
-        log.forget_ends(topic)
 
 
 def _levels_ms(config: Config) -> list[int]:

@@ -13,6 +13,7 @@ from gateway.bounds import (
     RequestsConfig,
     UnauthenticatedConfig,
 )
+from gateway.pulsar_config import PulsarConfig
 
 Name = Annotated[str, msgspec.Meta(pattern=r"^[%|a-zA-Z0-9_-]{1,127}$")]
 """What can also be a topic's name: there are topics named like cluster and broker."""
@@ -90,8 +91,9 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A send that waits longer to be begun is refused as busy, and so is every send
     while the disk takes longer: waitTimeMillsInSendQueue's default."""
     waiting_bytes: Positive = 32 * 1024 * 1024
-    """Requests of all connections that wait to be begun; above, less is read. And
-    messages that wait for the disk; above, sends are refused as busy."""
+    """Requests of all connections that wait to be begun, or for their topic or queue;
+    above, less is read. And messages that wait for the disk; above, sends are refused
+    as busy."""
     lite_topics: Positive = 100_000
     """Lite topics that have messages; messages of one more are refused. Each takes
     about 400 bytes of memory, and as many again for each group that consumes it."""
@@ -191,30 +193,6 @@ class CompactionConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Memory for keys; more keys than that take several rounds."""
     bytes_per_s: Positive = 64 * 1024 * 1024
     """The most that compaction reads and writes."""
-
-
-class PulsarConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where messages are kept when Pulsar keeps them."""
-
-    service_url: str = "pulsar://127.0.0.1:6650"
-    """Brokers or proxies; pulsar+ssl:// for TLS; several with commas in between."""
-    admin_url: str = "http://127.0.0.1:8080"
-    """The same cluster's admin REST."""
-    token_file: Path | None = None
-    """The token to sign in with, read anew for each connection; the environment's
-    ROPEWAY_PULSAR_TOKEN, where it is not given."""
-    ca_certificate: Path | None = None
-    """Who signed Pulsar's certificates; the system's own where it is not given."""
-    tenant: str = "rocketmq"
-    """Of topics whose names have none."""
-    namespace: str | None = None
-    """Likewise; the cluster's name where it is not given."""
-    namespaces: tuple[str, ...] = ()
-    """Further ones that topics are served from, each `tenant/namespace`."""
-    prepare: bool = True
-    """Make the namespace, and set what it must have, where something is missing."""
-    adopt: str | None = None
-    """Take a namespace that a start refuses: of the cluster of this id, or `empty`."""
 
 
 class ZooKeeperConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,11 +11,16 @@ from gateway.extras import package
 from gateway.node import names, spaces
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
 
-    from gateway.config import Config, PulsarConfig
+    from gateway.config import Config
+    from gateway.pulsar_config import OAuth2Config, PulsarConfig
     from routing.api import RouteStore
     from storage.pulsar.examining import Finding
+    from storage.pulsar.leftovers import Routed
+    from storage.pulsar.oauth2 import OAuth2Settings
     from storage.pulsar.offload import Offloading
     from storage.pulsar.owner import Owner
     from storage.pulsar.settings import PulsarLogSettings
@@ -40,14 +45,19 @@ def settings(config: Config, given: PulsarConfig) -> PulsarLogSettings:
                 f"pulsar.{name} is {part!r}; allowed: letters, digits and _ - = : ."
                 + ("; it is the cluster's name unless it is given" * (part != tenant))
             )
-    ca, token = given.ca_certificate, given.token_file
     made: PulsarLogSettings
     try:
         made = package("storage.pulsar", "pulsar").PulsarLogSettings(
             service_url=given.service_url,
             admin_url=given.admin_url,
-            token_file=str(token) if token else None,
-            tls_ca_file=str(ca) if ca else None,
+            listener_name=given.listener_name,
+            tls_ca_file=_named(given.ca_certificate),
+            certificate=_named(given.certificate),
+            key=_named(given.key),
+            token_file=_named(given.token_file),
+            user=given.user,
+            password_file=_named(given.password_file),
+            oauth2=_oauth2(given.oauth2),
             tenant=tenant,
             namespace=namespace,
             namespaces=given.namespaces,
@@ -57,6 +67,23 @@ def settings(config: Config, given: PulsarConfig) -> PulsarLogSettings:
     except ValueError as error:
         raise ConfigError(f"pulsar: {error}") from error
     return made
+
+
+def _oauth2(given: OAuth2Config | None) -> OAuth2Settings | None:
+    if given is None:
+        return None
+    made: OAuth2Settings = package("storage.pulsar.oauth2", "pulsar").OAuth2Settings(
+        issuer_url=given.issuer_url,
+        credentials_file=str(given.credentials_file),
+        audience=given.audience,
+        scope=given.scope,
+        tls_ca_file=_named(given.ca_certificate),
+    )
+    return made
+
+
+def _named(path: Path | None) -> str | None:
+    return None if path is None else str(path)
 
 
 async def owner(config: Config, routes: RouteStore) -> Owner:
@@ -89,12 +116,33 @@ def _owner(config: Config, routes: RouteStore, cluster_id: str) -> Owner:
     return made
 
 
-async def examine(config: Config, owner: Owner | None) -> list[Finding]:
+def expected(routes: RouteStore) -> list[Routed]:
+    """What routes say that Pulsar has."""
+    module = package("storage.pulsar.leftovers", "pulsar")
+    topics: list[Routed] = []
+    for topic in (*routes.topics.values(), *routes.deleted.values()):
+        live: dict[int, frozenset[int]] = {}
+        for broker, numbers in topic.route.items():
+            generation = topic.generations.get(broker, 0)
+            live[generation] = live.get(generation, frozenset()).union(numbers)
+        topics.append(module.Routed(topic.name, live, topic.generation))
+    return topics
+
+
+async def examine(
+    config: Config,
+    owner: Owner | None,
+    expected: Sequence[Routed] | None = None,
+    *,
+    fix: bool = False,
+) -> list[Finding]:
     """See whether a node could start on Pulsar, as this machine reaches it.
 
     Args:
         config: The node's; with Pulsar.
         owner: The cluster that it is of; None where no node of it was ever started.
+        expected: What its routes say; None where they were not read.
+        fix: Whether to mend what does not fit them.
 
     Raises:
         ConfigError: A setting cannot be used.
@@ -103,7 +151,11 @@ async def examine(config: Config, owner: Owner | None) -> list[Finding]:
     assert config.pulsar is not None
     module = package("storage.pulsar.examining", "pulsar")
     found: list[Finding] = await module.examine(
-        settings(config, config.pulsar), owner, prepare=config.pulsar.prepare
+        settings(config, config.pulsar),
+        owner,
+        expected,
+        prepare=config.pulsar.prepare,
+        fix=fix,
     )
     return found
 

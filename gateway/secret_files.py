@@ -58,11 +58,20 @@ def secret_files(config: Config) -> Iterator[tuple[str, Path]]:
     named: dict[str, Path | None] = {
         "cluster_secret_file": config.cluster_secret_file,
         "tls.key": config.tls.key if config.tls else None,
-        "pulsar.token_file": config.pulsar.token_file if config.pulsar else None,
         "zookeeper.password_file": config.zookeeper.password_file,
         "zookeeper.key": config.zookeeper.key,
         "acl.key_file": config.acl.key_file if config.acl else None,
     }
+    if config.pulsar is not None:
+        issuer = config.pulsar.oauth2
+        named |= {
+            "pulsar.token_file": config.pulsar.token_file,
+            "pulsar.password_file": config.pulsar.password_file,
+            "pulsar.key": config.pulsar.key,
+            "pulsar.oauth2.credentials_file": (
+                issuer.credentials_file if issuer else None
+            ),
+        }
     for setting, path in named.items():
         if path is not None:
             yield setting, path

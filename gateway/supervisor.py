@@ -17,6 +17,7 @@ from gateway.backends import node_name, open_routes
 from gateway.errors import WorkerError
 from gateway.worker import Failed, Listening, Orders, dump_orders, load_report
 from routing.api import RouteError
+from storage.api import LogForeignError
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -48,6 +49,7 @@ async def supervise(
 
     Raises:
         WorkerError: One did not start at first, or not again after it had ended.
+        LogForeignError: The log is another cluster's, or lost.
     """
     # Before the workers open it all at the same time.
     routes = await open_routes(orders[0].config)
@@ -66,7 +68,7 @@ async def supervise(
             log.info("stopping")
             for task in tasks:
                 task.cancel()
-    except* (WorkerError, OSError) as errors:
+    except* (WorkerError, LogForeignError, OSError) as errors:
         raise errors.exceptions[0] from None
     log.info("stopped")
 
@@ -94,6 +96,7 @@ class _Keeper:
 
         Raises:
             WorkerError: It does not start, or does not last.
+            LogForeignError: Another start would find the same.
         """
         clock = asyncio.get_running_loop().time
         short = 0
@@ -134,6 +137,10 @@ class _Keeper:
             report = await self._brief(process)
             if isinstance(report, Failed):
                 await process.wait()
+                if report.foreign:
+                    raise LogForeignError(
+                        f"{self._name} did not start: {report.reason}"
+                    )
                 return report.reason
             if report is not None:
                 self._started(process, report)

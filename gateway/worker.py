@@ -24,7 +24,7 @@ from gateway.grpc.opening import messaging
 from gateway.http.exporting import exporting
 from gateway.http.opening import site
 from routing.api import RouteError
-from storage.api import LogError
+from storage.api import LogError, LogForeignError
 
 log = structlog.get_logger(__name__)
 
@@ -66,6 +66,8 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     """It could not start."""
 
     reason: str
+    foreign: bool = False
+    """Whether that is since the log is another cluster's, or lost."""
 
 
 def dump_orders(orders: Orders) -> bytes:
@@ -100,7 +102,7 @@ def main() -> None:
     try:
         process.run(_work(orders))
     except _REFUSALS as error:
-        _report(Failed(str(error)))
+        _report(Failed(str(error), isinstance(error, LogForeignError)))
         sys.exit(1)
 
 

@@ -80,6 +80,10 @@ class Topic(Struct, frozen=True, kw_only=True):
     deletions: list[Deletion] = []
     """What is not done yet of deletions, one for a generation."""
 
+    moved: list[int] = []
+    """Partitions that were another broker's queues before: what is stored in them may
+    say another queue id."""
+
     @property
     def is_deleted(self) -> bool:
         """Whether no broker has queues of it any more: it only tells what was."""

@@ -75,17 +75,26 @@ class OffsetTable:
             del self._groups[group]
         return True
 
-    def _rows(self, group: str | None, topic: str | None) -> list[Row]:
+    def _rows(
+        self, group: str | None, topic: str | None, queue_id: int | None
+    ) -> list[Row]:
         """The offsets of a group, of a topic, or of one on the other.
+
+        With a queue id, those of that queue alone.
 
         Raises:
             ValueError: Neither is given.
         """
         if group is None and topic is None:
             raise ValueError("forget needs a group, a topic, or both")
+        if group is None and topic is not None:
+            groups = [*self._groups_of.get(topic, ())]
+        else:
+            groups = [*self._groups] if group is None else [group]
         return [
-            (one, each, queue_id)
-            for one in ([*self._groups] if group is None else [group])
+            (one, each, number)
+            for one in groups
             for each in (self.topics(one) if topic is None else [topic])
-            for queue_id in self._groups.get(one, {}).get(each, ())
+            for number in self._groups.get(one, {}).get(each, ())
+            if queue_id in (None, number)
         ]

@@ -40,8 +40,17 @@ class Offsets(Protocol):
     def groups(self) -> Iterator[str]:
         """Every group that has an offset."""
 
-    def forget(self, *, group: str | None = None, topic: str | None = None) -> None:
-        """Drop the offsets of a group, of a topic, or of one on the other."""
+    def forget(
+        self,
+        *,
+        group: str | None = None,
+        topic: str | None = None,
+        queue_id: int | None = None,
+    ) -> None:
+        """Drop the offsets of a group, of a topic, or of one on the other.
+
+        With a queue id, those of that queue alone.
+        """
 
     async def flush(self) -> None:
         """Return when all commits so far are on the medium."""

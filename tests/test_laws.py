@@ -34,7 +34,12 @@ WITHOUT_TEST_FILE = {
 }
 
 HOMES = {
-    "aiohttp": ["acl/pulsar/admin.py", "gateway/http/*", "storage/pulsar/admin.py"],
+    "aiohttp": [
+        "acl/pulsar/admin.py",
+        "gateway/http/*",
+        "storage/pulsar/oauth2.py",
+        "storage/pulsar/rest.py",
+    ],
     "click": ["gateway/cli/*"],
     "cramjam": ["storage/pulsar/compression.py", "storage/tiered/compression.py"],
     "cryptography": ["acl/pulsar/keys.py", "acl/vault.py"],
@@ -65,6 +70,9 @@ HOMES = {
         "ropeway/spark/options.py",
         "storage/pulsar/admin.py",
         "storage/pulsar/client.py",
+        "storage/pulsar/oauth2.py",
+        "storage/pulsar/tls.py",
+        "storage/pulsar/rest.py",
     ],
     "yaml": ["acl/plain_file.py"],
     "sqlite3": [

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gateway.config import Config, PulsarConfig
+    from gateway.config import Config
+    from gateway.pulsar_config import PulsarConfig
     from ropeway.client.admin_doctor import State
+    from routing.api import RouteStore
 
 _TIMEOUT_S = 5.0
 _PULSAR_PORT = 6650
@@ -33,11 +35,12 @@ _LOW_BYTES = 2 * 1024**3
 """Two segments of an embedded log as it is set up by default."""
 
 
-def examine(config_file: Path | None) -> Iterator[Check]:
+def examine(config_file: Path | None, *, fix: bool = False) -> Iterator[Check]:
     """Check a configuration, and whether what it names is there.
 
     Args:
         config_file: A TOML file; None for the defaults.
+        fix: Whether to mend what does not fit the routes in Pulsar.
     """
     try:
         config = load(config_file, {})
@@ -54,7 +57,7 @@ def examine(config_file: Path | None) -> Iterator[Check]:
         yield _port(listener.host, listener.port)
     yield from _tls(config)
     if config.pulsar is not None:
-        yield from _pulsar(config, config.pulsar)
+        yield from _pulsar(config, config.pulsar, fix=fix)
     if config.routes is not None and config.routes.startswith(_ZOOKEEPER):
         yield from _zookeeper(
             config.routes, is_tls=bool(config.zookeeper.ca_certificate)
@@ -128,7 +131,7 @@ def _tls(config: Config) -> Iterator[Check]:
         yield Check("tls", "ok", f"{config.tls.certificate} can be used")
 
 
-def _pulsar(config: Config, given: PulsarConfig) -> Iterator[Check]:
+def _pulsar(config: Config, given: PulsarConfig, *, fix: bool) -> Iterator[Check]:
     for host, port in _places(given.service_url, _PULSAR_PORT):
         where = host_port.join(host, port)
         trouble = _answers(host, port)
@@ -138,23 +141,25 @@ def _pulsar(config: Config, given: PulsarConfig) -> Iterator[Check]:
             yield Check("pulsar", "problem", text, advice)
         else:
             yield Check("pulsar", "ok", f"Pulsar's port {where} answers")
-    yield from asyncio.run(_namespaces(config))
+    yield from asyncio.run(_namespaces(config, fix=fix))
 
 
-async def _namespaces(config: Config) -> list[Check]:
+async def _namespaces(config: Config, *, fix: bool) -> list[Check]:
     """What a start on Pulsar would find, with the token and the routes that it has."""
     found: list[Check] = []
-    owner = None
+    owner = expected = None
     try:
         routes = await backends.look_at_routes(config)
         if routes is not None:
             owner = on_pulsar.known_owner(config, routes)
+            expected = on_pulsar.expected(routes)
+            found += _deletions(routes)
             await routes.close()
     except (ConfigError, RouteError, OSError) as error:
         advice = "see `routes`; whose Pulsar's namespaces are is not looked at without"
         found.append(Check("routes", "problem", str(error), advice))
     try:
-        findings = await on_pulsar.examine(config, owner)
+        findings = await on_pulsar.examine(config, owner, expected, fix=fix)
     except (ConfigError, OSError) as error:
         advice = "see the table pulsar in docs/ropeway.toml"
         return [*found, Check("pulsar", "problem", str(error), advice)]
@@ -162,6 +167,23 @@ async def _namespaces(config: Config) -> list[Check]:
         state: State = "problem" if one.refused else "warning" if one.advice else "ok"
         found.append(Check("pulsar", state, one.text, one.advice))
     return found
+
+
+def _deletions(routes: RouteStore) -> Iterator[Check]:
+    """Deletions that wait for a broker which does not run."""
+    waiting: dict[str, list[str]] = {}
+    for topic in (*routes.topics.values(), *routes.deleted.values()):
+        for broker in {each for one in topic.deletions for each in one.pending}:
+            if broker not in routes.brokers:
+                waiting.setdefault(broker, []).append(topic.name)
+    for broker, topics in sorted(waiting.items()):
+        yield Check(
+            "routes",
+            "warning",
+            f"broker {broker} does not run, and has not heard that {len(topics)} "
+            f"topics were deleted, like {min(topics)}",
+            f"start a node of it (--broker {broker}): it forgets their offsets then",
+        )
 
 
 def _zookeeper(url: str, *, is_tls: bool) -> Iterator[Check]:

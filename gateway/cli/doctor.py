@@ -11,7 +11,7 @@ from msgspec import structs
 from gateway.cli import checks
 from gateway.cli.clients import ask, json_option, name_server_option
 from gateway.cli.examples import example
-from gateway.cli.failures import UnwellError
+from gateway.cli.failures import MisusedError, UnwellError
 from gateway.cli.output import print_rows
 from ropeway.client import admin_doctor
 
@@ -30,12 +30,19 @@ if TYPE_CHECKING:
 )
 @click.option("--only-here", is_flag=True, help="Ask no node; before the first start.")
 @click.option("--all", "everything", is_flag=True, help="Also print what is well.")
+@click.option(
+    "--fix",
+    is_flag=True,
+    help="Make Pulsar fit the routes: delete what is left of deleted topics, and make "
+    "partitions that are missing, empty. Needs --config.",
+)
 @name_server_option
 @json_option
 def doctor(
     config_file: Path | None,
     only_here: bool,
     everything: bool,
+    fix: bool,
     name_server: str,
     as_json: bool,
 ) -> None:
@@ -43,9 +50,13 @@ def doctor(
 
     Each finding says what to do. The exit code is 4 where there is a problem.
     """
+    if fix and config_file is None:
+        raise MisusedError(
+            "--fix needs --config, which says where Pulsar and routes are"
+        )
     found: list[Check] = []
     if config_file is not None or only_here:
-        found += checks.examine(config_file)
+        found += checks.examine(config_file, fix=fix)
     if not only_here:
         found += ask(name_server, admin_doctor.examine)
     shown = [one for one in found if everything or as_json or one.state != "ok"]

@@ -6,10 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.clients import ask, json_option, name_server_option, run
+from gateway.cli.clients import (
+    ask,
+    confirm,
+    json_option,
+    name_server_option,
+    run,
+    yes_option,
+)
 from gateway.cli.completion import broker_names, topic_argument, topic_names
 from gateway.cli.examples import example
 from gateway.cli.output import print_json, print_rows, progress
+from gateway.cli.rebalance import rebalance
 from ropeway.client import Admin, ResponseError, admin_nodes, admin_topics
 
 if TYPE_CHECKING:
@@ -134,6 +142,27 @@ def expand(topic: str, broker: str, queues: int, name_server: str) -> None:
     click.echo(f"topic {topic} has {queues} queues on broker {broker}")
 
 
+@route.command(epilog=example("ropeway route delete orders --broker broker-1 --yes"))
+@topic_argument
+@broker_option
+@yes_option
+@name_server_option
+def delete(topic: str, broker: str, yes: bool, name_server: str) -> None:
+    """Delete TOPIC's queues on one broker, with their messages.
+
+    Other brokers keep theirs, and so does the topic: the last broker's queues are
+    deleted by `ropeway topic delete`.
+    """
+    confirm(
+        f"Delete topic {topic} on broker {broker} with all its messages there?",
+        yes=yes,
+    )
+    count = ask(
+        name_server, lambda admin: admin_topics.delete_from(admin, topic, broker)
+    )
+    click.echo(f"topic {topic}: {count} queues deleted from broker {broker}")
+
+
 @route.command(epilog=example("ropeway route move broker-0 --to node-b"))
 @click.argument("broker", shell_complete=broker_names)
 @click.option(
@@ -176,6 +205,9 @@ def drain(node: str, name_server: str, as_json: bool) -> None:
 
     moved = run(work())
     _print_moves(moved, as_json=as_json, drained=node)
+
+
+route.add_command(rebalance)
 
 
 def _print_moves(

@@ -30,18 +30,24 @@ def list_(everything: bool, name_server: str, as_json: bool) -> None:
     """Print the names of all topics."""
 
     async def names(admin: Admin) -> list[str]:
-        clusters = await admin.clusters()
-        known = {
-            *clusters,
-            *(broker for one in clusters.values() for broker in one),
-        }
-        return [
-            name
-            for name in await admin.topics()
-            if everything or not (name in known or _is_derived(name))
-        ]
+        return await (admin.topics() if everything else users_topics(admin))
 
     print_rows([{"topic": name} for name in ask(name_server, names)], as_json=as_json)
+
+
+async def users_topics(admin: Admin) -> list[str]:
+    """The names of all topics but the system's and those of groups.
+
+    Raises:
+        RemotingError: No name server answers.
+    """
+    clusters = await admin.clusters()
+    known = {*clusters, *(broker for one in clusters.values() for broker in one)}
+    return [
+        name
+        for name in await admin.topics()
+        if not (name in known or _is_derived(name))
+    ]
 
 
 def _is_derived(name: str) -> bool:

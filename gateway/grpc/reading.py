@@ -9,13 +9,19 @@ from __future__ import annotations
 import asyncio
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from google.protobuf.message import DecodeError
 
 from gateway.grpc.framing import CallError, Compressed, GrpcStatus, too_long
+from gateway.grpc.protocol import Code, SendMessageRequest
+from gateway.grpc.statuses import RefusedError
+from gateway.processors.late import BUSY
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from google.protobuf.message import Message
 
     from gateway.bounds import RequestsConfig
@@ -28,8 +34,12 @@ _CALL_BYTES = 4096
 _SMALL_BYTES = 16 * 1024
 """A request of so many bytes has not enough parts to be looked through."""
 _PARTS = 8192
-"""Fields of one request, those within others included: 5 ms of looking, and as long
-again for each of decoding it and working on a thousand messages."""
+"""Fields of one request, those within others included: some 3 ms of looking, and more
+for working on a thousand messages."""
+_LOOK_PARTS = 1024
+"""Fields that are looked at without a pause."""
+_ONE_BYTE = 0x7F
+"""The most that a number of one byte says."""
 _MAY_BE_LONG = {"SendMessageRequest", "TelemetryCommand"}
 """They bring messages, and stack traces."""
 _VARINT, _I64, _BYTES, _I32 = 0, 1, 2, 5
@@ -83,6 +93,7 @@ class Request:
 
         Raises:
             CallError: It cannot be.
+            RefusedError: It is a send that waited for its turn for too long.
         """
         data, self._data = self._data, b""
         kind = self._kind.DESCRIPTOR
@@ -95,12 +106,14 @@ class Request:
         if len(data) > limit and kind.name not in _MAY_BE_LONG:
             raise too_long(len(data), limit)
         if len(data) > _SMALL_BYTES:
-            await slices.pause()
-            if not has_few_parts(data, kind, _PARTS):
-                raise CallError(
-                    GrpcStatus.RESOURCE_EXHAUSTED,
-                    f"{kind.name} with too many fields; allowed: {_PARTS}",
-                )
+            await self._wait(slices)
+            for parts in parts_so_far(data, kind):
+                if parts > _PARTS:
+                    raise CallError(
+                        GrpcStatus.RESOURCE_EXHAUSTED,
+                        f"{kind.name} with too many fields; allowed: {_PARTS}",
+                    )
+                await slices.pause()
         try:
             return self._kind.FromString(data)
         except DecodeError as error:
@@ -111,6 +124,16 @@ class Request:
         if self._large is not None:
             self._large.end_large()
             self._large = None
+
+    async def _wait(self, slices: Slices) -> None:
+        """Wait for a turn to look through a request.
+
+        Raises:
+            RefusedError: It is a send, and waited for too long.
+        """
+        why = await slices.why_late()
+        if why and self._kind is SendMessageRequest:
+            raise RefusedError(Code.TOO_MANY_REQUESTS, BUSY + why)
 
     async def _inflated(self, compressed: Compressed, slices: Slices) -> bytes:
         """What was compressed; on a thread where it is long, and few at a time.
@@ -143,32 +166,42 @@ class Request:
         return message
 
 
-def has_few_parts(data: bytes, kind: Any, most: int) -> bool:
-    """Whether a message has no more fields than that, fields of fields included.
+def parts_so_far(data: bytes, kind: Any) -> Iterator[int]:
+    """Count the fields of a message, fields of fields included.
 
     What is no message has few: decoding says what is wrong with it.
 
     Args:
         data: The message.
         kind: Its descriptor.
-        most: So many are few.
+
+    Returns:
+        How many were found by now, each time a little further, and all of them last.
     """
     left = [(0, len(data), kind)]
+    count, say = 0, _LOOK_PARTS
     try:
         while left:
             at, end, kind = left.pop()
-            known = kind.fields_by_number
+            inner = _inner(kind)
             while at < end:
-                most -= 1
-                if most < 0:
-                    return False
-                tag, at = _varint(data, at)
+                count += 1
+                if count > say:
+                    say += _LOOK_PARTS
+                    yield count
+                tag = data[at]
+                at += 1
+                if tag > _ONE_BYTE:
+                    tag, at = _varint(data, at - 1)
                 wire = tag & 7
                 if wire == _BYTES:
-                    size, at = _varint(data, at)
-                    field = known.get(tag >> 3)
-                    if field is not None and field.message_type is not None:
-                        left.append((at, min(at + size, end), field.message_type))
+                    size = data[at]
+                    at += 1
+                    if size > _ONE_BYTE:
+                        size, at = _varint(data, at - 1)
+                    field = inner.get(tag >> 3)
+                    if field is not None:
+                        left.append((at, min(at + size, end), field))
                     at += size
                 elif wire == _VARINT:
                     _, at = _varint(data, at)
@@ -176,8 +209,18 @@ def has_few_parts(data: bytes, kind: Any, most: int) -> bool:
                     # Groups are none of ours; what they hold counts as fields.
                     at += _FIXED_BYTES.get(wire, 0)
     except IndexError:
-        return True
-    return True
+        pass
+    yield count
+
+
+@cache
+def _inner(kind: Any) -> dict[int, Any]:
+    """The fields of a message that are messages, with the descriptors of those."""
+    return {
+        field.number: field.message_type
+        for field in kind.fields
+        if field.message_type is not None
+    }
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

@@ -46,13 +46,20 @@ async def send_message(request: SendMessageRequest, call: Call) -> SendMessageRe
     if not request.messages:
         raise RefusedError(Code.MESSAGE_CORRUPTED, "no message to send")
     first = request.messages[0].topic
-    if any(one.topic != first for one in request.messages):
-        raise RefusedError(Code.MESSAGE_CORRUPTED, "topic in message is not same")
     topic = checking.topic(first)
-    messages = [outgoing(call.node, topic, one) for one in request.messages]
+    messages: list[Outgoing] = []
+    slices = call.slices()
+    for one in request.messages:
+        if messages:
+            await slices.pause()
+            if one.topic != first:
+                raise RefusedError(
+                    Code.MESSAGE_CORRUPTED, "topic in message is not same"
+                )
+        messages.append(outgoing(call.node, topic, one))
     try:
-        for one in messages:
-            _check_type(call.node, topic, one)
+        for made in messages:
+            _check_type(call.node, topic, made)
     except RefusedError:
         # Who may not send there does not learn that the topic is there.
         await call.require(*topic_needs(call.node, topic, (PUB,)))

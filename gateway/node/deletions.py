@@ -148,6 +148,7 @@ def renewed(
         generation=max(old.generation if old else 0, generation),
         generations=generations,
         deletions=old.deletions if old else [],
+        moved=old.moved if old else [],
     )
 
 

@@ -31,6 +31,9 @@ class SharedLog(Protocol):
     def forget_ends(self, topic: str, generation: int = 0) -> None:
         """Know no more where a deleted topic ended; nothing where this node follows."""
 
+    async def let_go(self, topic: str, number: int) -> None:
+        """Give one partition up in good order; another broker gets it."""
+
     def compare_with(self, furthest: Furthest) -> None:
         """Know what groups have committed, when partitions are opened."""
 

@@ -89,6 +89,21 @@ class QueueLocks:
         if not locks:
             self._groups.pop(group, None)
 
+    def of_queue(self, topic: str, queue_id: int) -> dict[str, tuple[str, int]]:
+        """Who holds a queue: by group, the client and for how many milliseconds yet."""
+        now = self._now_ms()
+        return {
+            group: (lock.client_id, lock.until_ms - now)
+            for group, locks in self._groups.items()
+            if (lock := locks.get((topic, queue_id))) and lock.until_ms > now
+        }
+
+    def take_over(self, group: str, queue: QueueName, client_id: str, ms: int) -> None:
+        """Keep to a lock that another broker gave, for so many milliseconds yet."""
+        lock = _Lock(client_id, self._now_ms() + min(ms, LOCK_MS))
+        self._groups.setdefault(group, {})[queue] = lock
+        self._note(group, queue, lock)
+
     def expire(self) -> None:
         """Forget locks that hold no more."""
         now = self._now_ms()

@@ -21,6 +21,12 @@ WRITE_PERMISSION = "ROPEWAY_WRITE_PERMISSION"
 
 RESET_SIGN = "reset:"
 """Before a group's name, where offsets keep where it was moved to."""
+MOVED_SIGN = "moved:"
+"""Before the names of groups and topics, where offsets keep what another broker handed
+over with a queue."""
+ORDER_SIGN = "order:"
+"""Before a topic's name, where offsets keep until when a queue that is popped in order
+is blocked."""
 LITE_SIGN = "lite:"
 """Before a group's name, where offsets keep how far it is in lite topics."""
 LITE_QUEUE_PREFIX = "%LMQ%$"
@@ -81,7 +87,7 @@ _LEGAL = re.compile(r"[%|a-zA-Z0-9_-]+\Z").match
 
 def is_inner(group: str) -> bool:
     """Whether offsets keep something else under that name than a group's progress."""
-    return group.startswith((RESET_SIGN, LITE_SIGN))
+    return group.startswith((RESET_SIGN, LITE_SIGN, MOVED_SIGN))
 
 
 def topic_of_progress(name: str) -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gateway.node.latencies import Latencies
     from gateway.node.leadership import Leadership
     from gateway.node.locks import QueueLocks
+    from gateway.node.moves import Moves
     from gateway.node.pending_sends import PendingSends
     from gateway.node.pulled import Pulled
     from gateway.node.quotas import Quotas
@@ -86,6 +87,7 @@ class Node:
     creations: Creations
     calls: Calls
     locks: QueueLocks
+    moves: Moves
     holds: Holds
     pending_sends: PendingSends
     resets: Resets

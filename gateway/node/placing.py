@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from gateway.wire import host_port
 from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE
 from storage.api import MAX_PARTITIONS
@@ -35,6 +37,25 @@ def complaint(setup: Topic) -> str | None:
 def queues(setup: Topic) -> int:
     """How many queues of a topic a broker needs."""
     return max(setup.read_queue_nums, setup.write_queue_nums)
+
+
+def with_counts_of(setup: Topic, old: Topic | None, broker: str) -> Topic:
+    """A topic's set-up with its numbers of queues, where a broker names its own.
+
+    Numbers are a topic's, and brokers have fewer queues after some were moved. Who
+    changes something else there must not have the others' queues vanish.
+    """
+    if old is None or broker not in old.route:
+        return setup
+    count = len(old.route[broker])
+    named = (setup.read_queue_nums, setup.write_queue_nums)
+    if named != (min(old.read_queue_nums, count), min(old.write_queue_nums, count)):
+        return setup
+    return replace(
+        setup,
+        read_queue_nums=old.read_queue_nums,
+        write_queue_nums=old.write_queue_nums,
+    )
 
 
 def used(route: Mapping[str, list[int]]) -> set[int]:

@@ -183,6 +183,12 @@ class Resets:
             del self.pending[group, topic]
             self._offsets.forget(group=_SIGN + group, topic=topic)
 
+    def leave(self, topic: str, queue_id: int) -> None:
+        """A queue is not this broker's any more, or only since now."""
+        for (group, name), queues in list(self.pending.items()):
+            if name == topic and queue_id in queues:
+                self._done(group, topic, queue_id)
+
     def forget(self, *, group: str | None = None, topic: str | None = None) -> None:
         """A group or a topic is gone, or both are done with each other."""
         for pair in list(self.pending):

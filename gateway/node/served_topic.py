@@ -72,3 +72,10 @@ class ServedTopic:
             and self.message_type == message_types.MIXED
         )
         """Whether what is sent to it is stored, and nothing else done."""
+
+    def queue_at(self, queue_id: int) -> int:
+        """The queue for a message that was sent to one; another, where it has moved.
+
+        For messages that waited, and were acknowledged to their senders meanwhile.
+        """
+        return queue_id % len(self.partitions)

@@ -9,7 +9,7 @@ from gateway.node.deletions import is_pending, renewed, taken
 from storage.api import MAX_PARTITIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Collection
 
     from gateway.config import Config
     from gateway.node.deletions import Deletions
@@ -33,10 +33,17 @@ class TopicChanges:
         routes: Where topics are.
         log: Where their partitions are.
         deletions: Applied first.
+        clear: Called with a topic and ids of queues that it is about to get here; has
+            it kept that nobody has read them.
     """
 
     def __init__(
-        self, config: Config, routes: RouteStore, log: Log, deletions: Deletions
+        self,
+        config: Config,
+        routes: RouteStore,
+        log: Log,
+        deletions: Deletions,
+        clear: Callable[[str, Collection[int]], Awaitable[None]],
     ) -> None:
         self.assigned = 0
         """Where the next partition is looked for, in a log of which they go round."""
@@ -46,6 +53,7 @@ class TopicChanges:
         self._routes = routes
         self._log = log
         self._deletions = deletions
+        self._clear = clear
 
     async def attempt(
         self,
@@ -82,6 +90,10 @@ class TopicChanges:
         else:
             numbers = self._assign(setup, kept, generation)
             await self.create(setup, numbers, generation)
+            there = len(known.route.get(self._config.broker, ())) if known else 0
+            if known is not None and len(numbers) > there:
+                # Other queues may have had these ids, and have moved since.
+                await self._clear(name, range(there, len(numbers)))
             plan = {self._config.broker: numbers}
 
         def change(old: Topic | None) -> Topic:
@@ -103,6 +115,7 @@ class TopicChanges:
                     or not taken(old, generation).isdisjoint(numbers[len(theirs) :])
                 ):
                     raise ChangedMeanwhileError
+            setup = placing.with_counts_of(setup, old, self._config.broker)
             return renewed(setup, old, plan, generation)
 
         await self._routes.change_topic(name, change)

@@ -8,6 +8,7 @@ only a broker itself changes its own part of it.
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -23,7 +24,9 @@ from gateway.node.deletions import (
     outdated,
     without,
 )
+from gateway.node.moving_queues import MovingQueues
 from gateway.node.served_topic import ServedTopic
+from gateway.node.system_topics import system_topics
 from gateway.node.topic_changes import ChangedMeanwhileError, TopicChanges, TopicError
 from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from storage.api import (
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
     from gateway.config import Config
+    from gateway.node.arrivals import Arrivals
     from routing.api import RouteStore
     from storage.api import Log, Partition
     from storage.compacting import Compaction
@@ -55,6 +59,7 @@ class Topics:
         delay_levels: int,
         compaction: Compaction | None = None,
         keep_forgotten: KeepForgotten | None = None,
+        arrivals: Arrivals | None = None,
     ) -> None:
         self._config = config
         self._delay_levels = delay_levels
@@ -70,9 +75,11 @@ class Topics:
         self._changing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._mending: set[asyncio.Task[None]] = set()
         self._deletions = Deletions(
-            config.broker, routes, log, keep_forgotten or _keep_nothing, self._lock
+            config.broker, routes, log, keep_forgotten or _keep_nothing, self.lock
         )
-        self._changes = TopicChanges(config, routes, log, self._deletions)
+        self.moving = MovingQueues(config.broker, arrivals)
+        changes = (config, routes, log, self._deletions, self.moving.cleared)
+        self.changes = TopicChanges(*changes)
         routes.watch_topics(self._refresh)
         self.get = self._served.get
         """The topic of a name, or None."""
@@ -84,16 +91,16 @@ class Topics:
             LogError: A topic's partitions are missing and cannot be made.
             RouteError: System topics are missing and cannot be made.
         """
+        # Who is told forgets what the broker keeps: its leader's to do.
+        self.follows = False
+        self.moving.load()
         for name in self._deletions.unfinished():
             if self._is_pending(name):
-                # Who is told forgets what the broker keeps: its leader's to do.
-                self.follows = False
                 self._tell(self._of_deleted(name))
                 await self._deletions.apply(name)
         # Who uses a topic that this log cannot keep is told; other topics go on.
         await self._serve(but_for=LogUnfitError)
         await self._create_system_topics()
-        self.follows = False
         for name in self._deletions.unfinished():
             self._deletions.finish(name)
 
@@ -109,11 +116,11 @@ class Topics:
             for name, setup in self._routes.topics.items()
             if broker in setup.route and not self._is_pending(name)
         }
-        self._changes.assigned = sum(map(len, ours.values()))
+        self.changes.assigned = sum(map(len, ours.values()))
         for name, numbers in ours.items():
             try:
                 setup = self._routes.topics[name]
-                await self._changes.create(
+                await self.changes.create(
                     setup, numbers, setup.generations.get(broker, 0)
                 )
             except but_for as error:
@@ -129,7 +136,7 @@ class Topics:
         self._served.clear()
         self._by_partition.clear()
 
-    def _lock(self, name: str) -> asyncio.Lock:
+    def lock(self, name: str) -> asyncio.Lock:
         """Held while a topic is changed, or a deletion of it applied."""
         return self._changing.setdefault(name, asyncio.Lock())
 
@@ -145,7 +152,7 @@ class Topics:
         self._watchers.append(deleted)
 
     def _tell(self, gone: ServedTopic) -> None:
-        self._changes.forget(gone.name)
+        self.changes.forget(gone.name)
         for deleted in self._watchers:
             deleted(gone)
 
@@ -168,21 +175,9 @@ class Topics:
 
     async def _create_system_topics(self) -> None:
         """Make what clients and the node itself expect to be there."""
-        config = self._config
-        perm = PERM_READ | PERM_WRITE
-        await self._ensure(names.SCHEDULE_TOPIC, self._delay_levels, perm)
-        await self._ensure(names.reply_topic(config.cluster), 1, perm)
-        await self._ensure(names.TIMER_TOPIC, 1, perm)
-        # Admin clients ask for routes of topics named like the cluster and the
-        # broker, before they create others.
-        for name in (config.cluster, config.broker):
-            await self._ensure(name, 1, PERM_READ | PERM_WRITE | PERM_INHERIT)
-        if config.topics.auto_create:
-            perm = PERM_READ | PERM_WRITE | PERM_INHERIT
-            await self._ensure(
-                names.AUTO_CREATE_TOPIC, config.topics.default_queues, perm
-            )
-        else:
+        for name, queues, perm in system_topics(self._config, self._delay_levels):
+            await self._ensure(name, queues, perm)
+        if not self._config.topics.auto_create:
             await self.delete(names.AUTO_CREATE_TOPIC)
 
     async def auto_create(
@@ -264,10 +259,10 @@ class Topics:
         *,
         everywhere: bool = False,
     ) -> ServedTopic:
-        async with self._lock(name):
+        async with self.lock(name):
             while True:
                 try:
-                    await self._changes.attempt(name, wanted, everywhere=everywhere)
+                    await self.changes.attempt(name, wanted, everywhere=everywhere)
                 except ChangedMeanwhileError:
                     continue
                 if name not in self._served:
@@ -315,7 +310,7 @@ class Topics:
             return
         broker = self._config.broker
         setup = self._deletions.find(name)
-        numbers = setup.route.get(broker) if setup else None
+        numbers = self.moving.numbers(setup)
         pending = is_pending(setup, broker)
         gone = self._served.pop(name, None)
         if gone is not None:
@@ -330,6 +325,7 @@ class Topics:
             self._tell(gone)
         if setup is None or numbers is None or pending:
             return
+        self.moving.leave(gone, numbers)
         partitions = self._partitions(setup, numbers)
         if partitions is None:
             return
@@ -338,10 +334,26 @@ class Topics:
         for number in numbers:
             self._by_partition.setdefault(number, set()).add(name)
 
+    @contextmanager
+    def withdrawn(self, name: str, number: int) -> Iterator[None]:
+        """Serve a topic without its last queue, which another broker is to get.
+
+        After that, by what the routes say.
+        """
+        self.moving.withdrawn[name] = number
+        self._refresh(name)
+        try:
+            yield
+        finally:
+            del self.moving.withdrawn[name]
+            self._refresh(name)
+
     def _partitions(self, setup: Topic, numbers: list[int]) -> list[Partition] | None:
         """The partitions of a topic; None where they cannot be had now."""
         name = setup.name
-        if not self._changes.is_made(setup):
+        if not (self.follows or self.moving.settle(setup, numbers)):
+            return None
+        if not self.changes.is_made(setup):
             # What the log has of that name is of another generation, or unknown.
             self._mend(setup, numbers)
             return None
@@ -349,7 +361,7 @@ class Topics:
             compacted = attributes.is_compacted(setup.attributes)
             self._compaction.keep_last(name, compacted=compacted)
         try:
-            return [self._log.partition(name, number) for number in numbers]
+            return self.moving.partitions(setup, numbers, self._log)
         except NoSuchPartitionError:
             self._mend(setup, numbers)
         except LogError as error:
@@ -362,10 +374,10 @@ class Topics:
 
         async def mend() -> None:
             try:
-                async with self._lock(setup.name):
+                async with self.lock(setup.name):
                     if self._deletions.find(setup.name) == setup:
                         generation = setup.generations.get(self._config.broker, 0)
-                        await self._changes.create(setup, numbers, generation)
+                        await self.changes.create(setup, numbers, generation)
             except LogError as error:
                 _log.error(
                     "topic has no partitions", topic=setup.name, reason=str(error)

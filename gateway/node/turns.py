@@ -76,6 +76,7 @@ class Flow:
         "connections",
         "held_back",
         "large",
+        "until",
         "waiting",
         "waiting_bytes",
     )
@@ -91,6 +92,8 @@ class Flow:
         """Their bytes, and those of requests whose work pauses."""
         self.large = asyncio.Lock()
         """Held by the one whose request is inflated to something large."""
+        self.until = 0.0
+        """Until then, its long work has a turn."""
 
 
 class Waiting(Protocol):
@@ -114,23 +117,27 @@ class Slices:
         size_bytes: What it keeps in memory meanwhile.
     """
 
-    __slots__ = ("_expected_s", "_size_bytes", "_turns", "_until", "_waits", "flow")
+    __slots__ = ("_expected_s", "_size_bytes", "_turns", "_waits", "flow")
 
     def __init__(self, turns: Turns, flow: Flow, size_bytes: int = 0) -> None:
         self._turns = turns
         self.flow = flow
         self._size_bytes = size_bytes
-        self._until = self._expected_s = 0.0
+        self._expected_s = 0.0
         self._waits: asyncio.Future[None]
 
-    async def pause(self, expected_s: float = _TURN_S) -> None:
-        """Wait for a turn, unless the last one is not over or nobody waits.
+    async def pause(self, expected_s: float = _TURN_S) -> float:
+        """Wait for a turn, unless its flow's last one is not over or nobody waits.
 
         Args:
             expected_s: How long it goes on then, about, until it is done or pauses.
+
+        Returns:
+            For how many seconds it waited.
         """
-        if time.monotonic() < self._until or self._turns.is_free():
-            return
+        began = time.monotonic()
+        if began < self.flow.until or self._turns.is_free():
+            return 0.0
         self._expected_s = expected_s
         self._waits = asyncio.get_running_loop().create_future()
         self._turns.join(self)
@@ -139,6 +146,14 @@ class Slices:
             await self._waits
         finally:
             self._turns.keep(self.flow, -self._size_bytes)
+        now = time.monotonic()
+        self.flow.until = now + min(expected_s, _TURN_S)
+        return now - began
+
+    async def why_late(self) -> str:
+        """Wait for a turn, and say why a send waited for too long; or else nothing."""
+        waited_s = await self.pause()
+        return self._turns.waited(waited_s) if waited_s > self._turns.wait_s else ""
 
     async def begin_large(self, more_bytes: int = 0) -> None:
         """Wait until few are at work on something large, and none of this flow.
@@ -163,10 +178,9 @@ class Slices:
         self._turns.large.release()
         self.flow.large.release()
 
-    def take_turn(self, _now: float, until: float) -> int:
+    def take_turn(self, _now: float, _until: float) -> int:
         """Go on, behind this tick."""
         if not self._waits.done():
-            self._until = until
             self._turns.owe(self._expected_s)
             self._waits.set_result(None)
         return 0

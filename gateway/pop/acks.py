@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.pop.giving import ORDER_SIGN
+from gateway.node.names import ORDER_SIGN
 from gateway.pop.handouts import Batch
 from gateway.pop.returns import original_topic
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from gateway.node.names import ORDER_SIGN
 from gateway.pop.handouts import Batch
 from gateway.pop.taking import MAX_BYTES, Taken, as_asked_for, offsets_of, places
 from gateway.wire import receipt
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from storage.offsets import Offsets
 
     Place3 = tuple[ServedTopic, int, int]
-
-ORDER_SIGN = "order:"
-"""Before a topic's name, where offsets keep until when its queues are blocked."""
 
 
 class Giving:

@@ -286,6 +286,14 @@ class Handouts:
                 self.unsaid.discard(queue)
                 del self._queues[place]
 
+    def leave(self, topic: str, queue_id: int) -> None:
+        """A queue is not this broker's any more, or only since now."""
+        for place, queue in list(self._queues.items()):
+            if place[1:] == (topic, queue_id):
+                self.empty(queue)
+                self.unsaid.discard(queue)
+                del self._queues[place]
+
     def clear(self) -> None:
         """Another node leads."""
         self._queues.clear()

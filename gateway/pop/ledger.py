@@ -171,6 +171,14 @@ class Ledger:
         found = await self._journal.run(Store.page, after, max_count)
         return self._take(found), found[-1][0] if len(found) == max_count else b""
 
+    async def take_of(self, place: Place) -> list[Entry]:
+        """The batches of a queue, whatever their time; each is to be settled.
+
+        Raises:
+            IndexLostError: The store cannot be used.
+        """
+        return self._take(await self._journal.run(Store.of_place, place))
+
     def _take(self, found: Sequence[Change]) -> list[Entry]:
         entries = []
         for key, stored in found:

@@ -157,6 +157,12 @@ class OrderBook:
         """A group was moved in a queue."""
         self._pages.pop(place, None)
 
+    def leave(self, topic: str, queue_id: int) -> None:
+        """A queue is not this broker's any more, or only since now."""
+        for place in list(self._pages):
+            if place[1:] == (topic, queue_id):
+                del self._pages[place]
+
     def clean(self, now_ms: int) -> None:
         """Tear out pages that nobody uses."""
         for place, page in list(self._pages.items()):

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from gateway.node.names import ORDER_SIGN, POP_TOPIC
 from gateway.node.timer.thread import IndexLostError
 from gateway.pop.acks import Acks
-from gateway.pop.giving import ORDER_SIGN, Giving
+from gateway.pop.giving import Giving
 from gateway.pop.handouts import SLOT_MS, Handouts
 from gateway.pop.ledger import Ledger
 from gateway.pop.lines import Lines
@@ -91,6 +92,7 @@ class Pop:
         clock: Callable[[], int],
     ) -> None:
         self.switches = switches
+        self._topics = topics
         self._offsets = offsets
         self._resets = resets
         self._clock = clock
@@ -186,6 +188,40 @@ class Pop:
         self.book.forget(group=group, topic=topic)
         if topic is not None:
             self._offsets.forget(group=group, topic=ORDER_SIGN + topic)
+
+    async def settle(self, topic: str, queue_id: int) -> None:
+        """Turn what the ledger has of a queue into retries that come at their time.
+
+        What is young stays in hand.
+
+        Raises:
+            LogError: Not all could be stored.
+            IndexLostError: Likewise.
+        """
+        for queue in self.handouts:
+            if (queue.topic, queue.queue_id) == (topic, queue_id) and queue.kept:
+                await self._upkeep.settle_queue(queue.place)
+
+    def has_kept(self, topic: str, queue_id: int) -> bool:
+        """Whether the ledger has, or may have, messages of a queue."""
+        if self._topics.get(POP_TOPIC) is None:
+            return False
+        return not self.ledger.is_open() or any(
+            queue.kept
+            for queue in self.handouts
+            if (queue.topic, queue.queue_id) == (topic, queue_id)
+        )
+
+    def leave(self, topic: str, queue_id: int) -> None:
+        """A queue is not this broker's any more, or only since now.
+
+        Groups are committed as far as they are done; what they have in hand comes
+        again, wherever the queue is then.
+        """
+        self._commit()
+        self.handouts.leave(topic, queue_id)
+        self.book.leave(topic, queue_id)
+        self.lines.release(topic=topic)
 
     def _forget_queue(self, queue: PopQueue) -> None:
         """A group was moved in a queue: nothing that it has in hand there counts."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gateway.pop.ledger import Ledger
     from gateway.pop.lines import Lines
     from gateway.pop.returns import Returns
-    from gateway.pop.store import Entry
+    from gateway.pop.store import Entry, Place
 
 log = structlog.get_logger(__name__)
 
@@ -154,6 +154,17 @@ class Upkeep:
                 queue.kept -= (one.open & ~bits).bit_count()
             woken.add((group, original_topic(group, topic)))
         self._wake(woken)
+
+    async def settle_queue(self, place: Place) -> None:
+        """Turn what the ledger has of a queue into retries that come at their time.
+
+        Raises:
+            LogError: Not all could be stored; the rest is in the ledger as before.
+            IndexLostError: Likewise.
+        """
+        entries = await self._ledger.take_of(place)
+        for at in range(0, len(entries), DUE_COUNT):
+            await self._settle(entries[at : at + DUE_COUNT], later=True)
 
     async def roll_back(self) -> int:
         """Turn all that is in hand into retries that come when its time is over.

@@ -69,7 +69,7 @@ def topic_state(node: Node, name: str) -> dict[str, Any] | None:
     state = _set_up(topic)
     # Which partitions those are says nothing to people, nor what is not done yet.
     state["route"] = {broker: len(queues) for broker, queues in topic.route.items()}
-    for inner in ("generations", "deletions"):
+    for inner in ("generations", "deletions", "moved"):
         state.pop(inner, None)
     return state
 
@@ -256,6 +256,11 @@ CHANGES: dict[int, Look] = {
         {f"Topic:{request.topic}": None} if request.force else None
     ),
     Code.ROPEWAY_STEP_BACK: _leader,
+    Code.ROPEWAY_MOVE_QUEUE: lambda request, context: {
+        f"Topic:{request.topic} Broker:{context.node.config.broker}": {
+            "to": request.to_broker
+        }
+    },
     **dict.fromkeys(
         (Code.AUTH_CREATE_USER, Code.AUTH_UPDATE_USER, Code.AUTH_DELETE_USER),
         lambda request, context: {
@@ -303,6 +308,8 @@ NOT_CHANGES = frozenset(
         Code.ROPEWAY_FORWARD,
         Code.ROPEWAY_RELAY,
         Code.ROPEWAY_ASK,
+        # Half of a change that the other node tells of.
+        Code.ROPEWAY_TAKE_QUEUE,
         # Looking.
         Code.QUERY_MESSAGE,
         Code.QUERY_CONSUMER_OFFSET,

@@ -77,10 +77,8 @@ _WITH_MESSAGES = frozenset(
 """Codes of requests whose body may be as long as a frame."""
 _FIRST_STEP_S = 200e-6
 """What a request that waits for something does before that, about."""
-
 _LATER_ERRORS = NotReadyError, NotCompiledError, NoTopicError
 """What a request waits for, and is worked on anew then."""
-
 _OPEN_S = 15.0
 """How long a request waits for its topic to be opened."""
 
@@ -294,18 +292,24 @@ def _add_pending(
     envelope: Envelope,
     header: Header,
     destination: Destination,
-    prepare: Callable[[], Awaitable[None]],
+    prepare: Callable[[], Awaitable[object]],
 ) -> None:
     """Work on a send once its destination is ready, behind those that came before."""
+    node, size = context.node, len(context.body) + len(envelope.ext_fields)
+    keep = partial(node.turns.keep, context.slices().flow)
 
     def start() -> None:
+        keep(-size)
         context.waited_for = destination
         _work_anew(context, envelope, header)
 
-    node = context.node
-    send = PendingSend(prepare, start, partial(_fail, context, envelope))
-    waits_again = context.waited_for == destination
-    node.pending_sends.add(destination, send, node.spawn, first=waits_again)
+    def fail(error: Exception) -> None:
+        keep(-size)
+        _fail(context, envelope, error)
+
+    keep(size)  # who sends faster than they are started is held back
+    first, send = context.waited_for == destination, PendingSend(prepare, start, fail)
+    node.pending_sends.add(destination, send, node.spawn, first=first)
 
 
 async def _work_when_ready(

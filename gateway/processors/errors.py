@@ -14,6 +14,7 @@ from gateway.node.forwarder import ForwardingError
 from gateway.node.leadership import HandOverError, NoLeaderError
 from gateway.node.message_keys import MissingKeyError
 from gateway.node.message_types import WrongTypeError
+from gateway.node.moves import MoveError
 from gateway.node.owners import TakenError
 from gateway.node.sql import CompilerBusyError
 from gateway.node.subscriptions import SubscriptionError
@@ -54,6 +55,7 @@ CODES: dict[type[Exception], ResponseCode] = {
     TooManyError: ResponseCode.SYSTEM_BUSY,
     TooLongError: ResponseCode.INVALID_PARAMETER,
     NoLeaderError: ResponseCode.SERVICE_NOT_AVAILABLE,
+    MoveError: ResponseCode.ILLEGAL_OPERATION,
     HandOverError: ResponseCode.ILLEGAL_OPERATION,
     # The other node may have done it, like a log that does not answer.
     ForwardingError: ResponseCode.SYSTEM_ERROR,

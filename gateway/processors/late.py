@@ -30,10 +30,13 @@ SENDS = frozenset(
     }
 )
 
-# As `encode_frame` would make it. The word in brackets is what people search for.
+BUSY = "[TIMEOUT_CLEAN_QUEUE]broker busy, "
+"""Before the reason; the word in brackets is what people search for."""
+
+# As `encode_frame` would make it.
 _BUSY = (
     f'{{"code":{ResponseCode.SYSTEM_BUSY:d},"flag":1,"language":"JAVA","opaque":%d,'
-    '"remark":"[TIMEOUT_CLEAN_QUEUE]broker busy, %s",'
+    f'"remark":"{BUSY}%s",'
     '"serializeTypeCurrentRPC":"JSON",'
     f'"version":{ROPEWAY_VERSION}}}'
 ).encode()

@@ -21,6 +21,9 @@ from gateway.wire.commands.query import (
 MAX_FOUND = 64
 """maxMsgsNumBatch's default, and the most for one query by unique key too."""
 
+_WAITING_BYTES = 4096
+"""What a look-up by key takes while it waits for those before it, about."""
+
 
 @handles(ViewMessage, on_topic_if_given(SUB, GET), reads=True)
 async def view_message(request: ViewMessage, context: Context) -> Answer:
@@ -46,13 +49,20 @@ async def query_message(request: QueryMessage, context: Context) -> Answer:
         )
     # A log may know only of partitions that are open, and find less without a word.
     await context.node.log.ready(request.topic)
-    found = await context.node.log.query(
-        request.topic,
-        request.key,
-        request.begin_timestamp,
-        request.end_timestamp,
-        min(max(request.max_num, 1), MAX_FOUND),
-    )
+    slices = context.slices()
+    await slices.begin_large(_WAITING_BYTES)
+    try:
+        if context.peer.closed:
+            return Answer()
+        found = await context.node.log.query(
+            request.topic,
+            request.key,
+            request.begin_timestamp,
+            request.end_timestamp,
+            min(max(request.max_num, 1), MAX_FOUND),
+        )
+    finally:
+        slices.end_large()
     records = [one.data for one in found if _has_key(one.data, request)]
     if not records:
         raise Refusal(

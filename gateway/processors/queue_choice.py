@@ -28,7 +28,7 @@ def queue_of(request: SendMessage, context: Context, topic: ServedTopic) -> int:
     """
     queue_id = request.queue_id
     if not 0 <= queue_id < len(topic.partitions):
-        queue_id = _any_queue(queue_id, topic)
+        queue_id = _any_queue(queue_id, context, topic)
     if topic.of_lites:
         return _of_lite_topic(request, context, topic, queue_id)
     if topic.of_priorities and not request.batch:
@@ -36,8 +36,17 @@ def queue_of(request: SendMessage, context: Context, topic: ServedTopic) -> int:
     return queue_id
 
 
-def _any_queue(queue_id: int, topic: ServedTopic) -> int:
+def _any_queue(queue_id: int, context: Context, topic: ServedTopic) -> int:
     if queue_id >= 0:
+        known = context.node.routes.topics.get(topic.name)
+        if known is not None and queue_id < known.write_queue_nums:
+            # It has moved since the client saw the route, or is just moving; clients
+            # try another queue after this, and look at the route again.
+            raise Refusal(
+                ResponseCode.SERVICE_NOT_AVAILABLE,
+                f"queue {queue_id} of topic {topic.name} is not on broker "
+                f"{context.node.config.broker} now; look at its route again",
+            )
         raise Refusal(
             ResponseCode.INVALID_PARAMETER,
             f"request queueId[{queue_id}] is illegal, topic {topic.name} has queues "

@@ -213,6 +213,10 @@ class RequestCode(IntEnum):
     ROPEWAY_STEP_BACK = 20_011
     ROPEWAY_TOPIC_PLACES = 20_012
     """Ours, for `ropeway cluster`, `broker`, `route`, `log` and `doctor`."""
+    ROPEWAY_MOVE_QUEUE = 20_015
+    """Ours, for `ropeway route rebalance`."""
+    ROPEWAY_TAKE_QUEUE = 20_016
+    """Ours, between our nodes."""
     ROPEWAY_FIND_HALF = 20_013
     """Ours, for `ropeway explain`."""
     ROPEWAY_EXPLAIN_ACCESS = 20_014

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from gateway.wire import admin_bodies
 from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import CreateTopic, GetTopicStats
+from gateway.wire.commands.admin import CreateTopic, DeleteTopic, GetTopicStats
 from gateway.wire.commands.broker_admin import ViewBrokerStatsData
 from gateway.wire.commands.nodes import GetTopicPlaces, TopicPlaces
 from ropeway.client.errors import AdminError, BadResponseError, TopicNotFoundError
@@ -120,6 +120,38 @@ async def create_on(
     if route and broker in route.brokers:
         raise AdminError(f"topic {topic} is on broker {broker} already; expand it")
     await _put(admin, topic, broker, queues=queues, perm=perm, order=False)
+
+
+async def delete_from(admin: Admin, topic: str, broker: str) -> int:
+    """Delete a topic's queues on one broker, with their messages; others keep theirs.
+
+    Args:
+        admin: Asks.
+        topic: The topic.
+        broker: The broker's name; it must run.
+
+    Returns:
+        How many queues it had there.
+
+    Raises:
+        AdminError: It is not there, or nowhere else.
+        TopicNotFoundError: There is no such topic.
+        RemotingError: The broker cannot be reached, or refused.
+    """
+    found = await admin.route(topic)
+    if broker not in found.brokers:
+        raise AdminError(
+            f"topic {topic} is not on broker {broker}; "
+            f"it is on {', '.join(sorted(found.brokers))}"
+        )
+    if len(found.brokers) == 1:
+        raise AdminError(
+            f"topic {topic} is on broker {broker} alone; delete the topic instead "
+            f"(ropeway topic delete {topic})"
+        )
+    count = sum(queue.broker_name == broker for queue in found.read_queues)
+    await admin.ask_broker(broker, DeleteTopic(topic=topic))
+    return count
 
 
 async def expand(

@@ -90,10 +90,16 @@ class FileOffsets(OffsetTable):
         if self._timer is None:
             self._schedule()
 
-    def forget(self, *, group: str | None = None, topic: str | None = None) -> None:
+    def forget(
+        self,
+        *,
+        group: str | None = None,
+        topic: str | None = None,
+        queue_id: int | None = None,
+    ) -> None:
         """Drop the offsets of a group, of a topic, or of one on the other."""
         self._refuse_when_closed()
-        for row in self._rows(group, topic):
+        for row in self._rows(group, topic, queue_id):
             self._remove(*row)
             self._dirty[row] = None
         if self._dirty and self._timer is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import mmap
 from bisect import bisect_left
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
@@ -14,7 +15,7 @@ from storage.file.index import KEYS_A_RUN, ActiveIndex, SealedIndex, Span, place
 from storage.file.partition import key_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from concurrent.futures import ThreadPoolExecutor
 
     from storage.file.fetcher import Checker
@@ -63,73 +64,82 @@ class Query:
         """The newest records with a key within a range of store times."""
         key_hash = crc32(key.encode(), key_seed(topic))
         ordinals = [partition.ordinal for partition in partitions]
+        begin_ms, end_ms = times_ms
         found: list[Found] = []
         for segment in reversed(tuple(self._segments.all)):
-            for hit in await self._hits(segment, ordinals, key_hash, times_ms):
-                partition = partitions[hit.partition]
-                if len(found) == max_count:
-                    return found
-                chunk = await self._reader.read(partition, hit.offset, 1, 0, None)
-                if chunk.records and chunk.next_offset == hit.offset + 1:
-                    found.append(Found(hit.offset, bytes(chunk.data[0])))
+            places = await self._places(segment, key_hash)
+            # The newest first: of a key that very many have, few are wanted.
+            for end in range(len(places), 0, -_AT_ONCE):
+                some = places[max(end - _AT_ONCE, 0) : end]
+                hits = await self._hits(segment, ordinals, some)
+                for hit in sorted(hits, reverse=True):
+                    if not begin_ms <= hit.store_ms <= end_ms:
+                        continue
+                    partition = partitions[hit.partition]
+                    chunk = await self._reader.read(partition, hit.offset, 1, 0, None)
+                    if chunk.records and chunk.next_offset == hit.offset + 1:
+                        found.append(Found(hit.offset, bytes(chunk.data[0])))
+                        if len(found) == max_count:
+                            return found
         return found
 
-    async def _hits(
-        self,
-        segment: Segment,
-        ordinals: Sequence[int],
-        key_hash: int,
-        times_ms: tuple[int, int],
-    ) -> list[Hit]:
+    async def _places(self, segment: Segment, key_hash: int) -> list[int]:
+        """Where records of a segment with a key's hash begin, ascending."""
         if isinstance(segment.index, SealedIndex) and not segment.index.checked:
             await self._check(segment)
         index = segment.index
         if segment.gone:
             return []
         if isinstance(index, ActiveIndex):
-            hits = await _in_memory(index, ordinals, key_hash)
-        else:
+            return sorted(set(index.places(key_hash)))
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._threads, _places_in_file, segment, index, key_hash
+        )
+
+    async def _hits(
+        self, segment: Segment, ordinals: Sequence[int], places: Sequence[int]
+    ) -> list[Hit]:
+        """Which places are records of the partitions; others go on in between."""
+        index = segment.index
+        if segment.gone:
+            return []
+        if isinstance(index, SealedIndex):
             loop = asyncio.get_running_loop()
-            hits = await loop.run_in_executor(
-                self._threads, in_file, segment, index, ordinals, key_hash
+            return await loop.run_in_executor(
+                self._threads, _hits_in_file, segment, index, ordinals, places
             )
-        begin_ms, end_ms = times_ms
-        wanted = [hit for hit in hits if begin_ms <= hit.store_ms <= end_ms]
-        return sorted(wanted, reverse=True)
+        hits: list[Hit] = []
+        for number, ordinal in enumerate(ordinals):
+            span = index.span(ordinal)
+            if span is not None:
+                hits += _matching(index.parts[ordinal].data, 0, number, span, places)
+                if len(places) == _AT_ONCE:
+                    await asyncio.sleep(0)
+        return hits
 
 
-async def _in_memory(
-    index: ActiveIndex, ordinals: Sequence[int], key_hash: int
-) -> list[Hit]:
-    """Hits in a segment whose index is in memory; others go on in between."""
-    places = sorted(set(index.places(key_hash)))
-    hits: list[Hit] = []
-    for number, ordinal in enumerate(ordinals):
-        span = index.span(ordinal)
-        if span is None or not places:
-            continue
-        data = index.parts[ordinal].data
-        for at in range(0, len(places), _AT_ONCE):
-            hits += _matching(data, 0, number, span, places[at : at + _AT_ONCE])
-            if len(places) > _AT_ONCE:
-                await asyncio.sleep(0)
-    return hits
-
-
-def in_file(
-    segment: Segment, index: SealedIndex, ordinals: Sequence[int], key_hash: int
-) -> list[Hit]:
-    """Hits in a sealed segment. In a reader's thread."""
-    hits: list[Hit] = []
+@contextmanager
+def _mapped(segment: Segment) -> Iterator[memoryview]:
+    """The index of a sealed segment; nothing where retention was faster."""
     try:
         file = segment.index_path.open("rb")
-    except FileNotFoundError:  # retention was faster
-        return hits
+    except FileNotFoundError:
+        yield memoryview(b"")
+        return
     with (
         file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
         memoryview(data) as view,
     ):
+        yield view
+
+
+def _places_in_file(segment: Segment, index: SealedIndex, key_hash: int) -> list[int]:
+    """Where records with a key's hash begin, ascending. In a reader's thread."""
+    with _mapped(segment) as view:
+        if not view:
+            return []
         with view[index.keys_at : index.file_bytes] as raw, raw.cast("Q") as keys:
             places = {
                 place
@@ -138,13 +148,23 @@ def in_file(
                     keys, low, min(low + KEYS_A_RUN, index.keys), key_hash
                 )
             }
-        if places:
-            wanted = sorted(places)
-            for number, ordinal in enumerate(ordinals):
-                span = index.span(ordinal)
-                if span is not None:
-                    at = index.body_at + span.entry * ENTRY.size
-                    hits += _matching(view, at, number, span, wanted)
+    return sorted(places)
+
+
+def _hits_in_file(
+    segment: Segment,
+    index: SealedIndex,
+    ordinals: Sequence[int],
+    places: Sequence[int],
+) -> list[Hit]:
+    """Which places are records of the partitions. In a reader's thread."""
+    hits: list[Hit] = []
+    with _mapped(segment) as view:
+        for number, ordinal in enumerate(ordinals):
+            span = index.span(ordinal)
+            if span is not None and view:
+                at = index.body_at + span.entry * ENTRY.size
+                hits += _matching(view, at, number, span, places)
     return hits
 
 

@@ -7,8 +7,9 @@ import ssl
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+from storage.pulsar.authentication import Authentication, Unauthenticated
 from storage.pulsar.commands import Access, Lookup, LookupAnswer, LookupType
-from storage.pulsar.connection import Connection, Token
+from storage.pulsar.connection import Connection
 from storage.pulsar.entry import Entry, Position
 from storage.pulsar.errors import PulsarError, PulsarUnavailableError, server_error
 from storage.pulsar.producer import Producer
@@ -35,8 +36,10 @@ class PulsarClient:
 
     Args:
         service_url: where to ask, as in `ServiceUrl.parse`.
-        token: what tells the token to show; called for each connection.
-        tls: how certificates are checked, for `pulsar+ssl`; None: as Python does.
+        authentication: who we are; asked for each connection.
+        tls: whom to trust and what to show, for `pulsar+ssl`; asked for each
+            connection. None: as Python does.
+        listener_name: which address of brokers is meant; None: as they are set up.
         request_timeout_s: how long to wait for an answer, and for a first opening.
 
     Raises:
@@ -47,18 +50,25 @@ class PulsarClient:
         self,
         service_url: str,
         *,
-        token: Token | None = None,
-        tls: ssl.SSLContext | None = None,
+        authentication: Authentication | None = None,
+        tls: Callable[[], ssl.SSLContext] | None = None,
+        listener_name: str | None = None,
         request_timeout_s: float = 30,
     ) -> None:
         self.request_timeout_s = request_timeout_s
         self._service = ServiceUrl.parse(service_url)
         self._next_address = itertools.cycle(self._service.addresses)
         self._address = next(self._next_address)
-        self._token = token
-        self._tls = (tls or ssl.create_default_context()) if self._service.tls else None
+        self._authentication = authentication or Unauthenticated()
+        self._tls = (tls or ssl.create_default_context) if self._service.tls else None
+        self._listener_name = listener_name
         self._connections: dict[Route, asyncio.Task[Connection]] = {}
         self._open: set[Producer | Reader] = set()
+
+    @property
+    def method(self) -> str:
+        """Pulsar's name of the way in which we say who we are."""
+        return self._authentication.method
 
     async def producer(
         self,
@@ -168,7 +178,9 @@ class PulsarClient:
         for _ in range(REDIRECTS):
             asked = authoritative
             answer = await connection.request(
-                lambda number, asked=asked: Lookup(topic, number, asked),  # type: ignore[misc]
+                lambda number, asked=asked: Lookup(  # type: ignore[misc]
+                    topic, number, asked, self._listener_name
+                ),
                 LookupAnswer,
                 min(LOOK_UP_TIMEOUT_S, self.request_timeout_s),
             )
@@ -212,10 +224,10 @@ class PulsarClient:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 _, connection = await asyncio.get_running_loop().create_connection(
-                    lambda: Connection(self._token, route.proxy_to, forget),
+                    lambda: Connection(self._authentication, route.proxy_to, forget),
                     host,
                     port,
-                    ssl=self._tls,
+                    ssl=self._tls() if self._tls is not None else None,
                 )
             await connection.handshake(min(CONNECT_TIMEOUT_S, self.request_timeout_s))
         except OSError as error:  # as TimeoutError is

@@ -254,6 +254,7 @@ class Lookup(Message, frozen=True):
     topic: Annotated[str, 1]
     request_id: Annotated[int, 2]
     authoritative: Annotated[bool, 3] = False
+    advertised_listener_name: Annotated[str | None, 7] = None
 
 
 @command(24)

@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
+from storage.pulsar.authentication import Authentication
 from storage.pulsar.commands import (
     PROTOCOL_VERSION,
     AuthChallenge,
@@ -28,6 +29,7 @@ from storage.pulsar.commands import (
     TopicMigrated,
 )
 from storage.pulsar.errors import (
+    NotAllowedError,
     PulsarError,
     PulsarUnavailableError,
     WireError,
@@ -54,7 +56,6 @@ HANDSHAKE = -1
 MIGRATED_PRODUCER = 0
 
 Answer = TypeVar("Answer", bound=Message)
-Token = Callable[[], str]
 
 
 class End(Protocol):
@@ -88,14 +89,14 @@ class Connection(asyncio.Protocol):
     While the other side does not read, they wait here, not copied.
 
     Args:
-        token: the token that is shown to the broker; asked anew whenever it is needed.
+        authentication: who we are; asked anew whenever the broker asks.
         proxy_to: the broker that a proxy shall connect us to.
         lost: called when the connection has ended.
     """
 
     def __init__(
         self,
-        token: Token | None,
+        authentication: Authentication,
         proxy_to: str | None,
         lost: Callable[["Connection"], None],
     ) -> None:
@@ -107,7 +108,10 @@ class Connection(asyncio.Protocol):
         what still comes for a closed one finds nobody."""
         self.broken: PulsarError | None = None
         """Why the connection has ended."""
-        self._token = token
+        self._authentication = authentication
+        self._proof = b""
+        """What was shown last."""
+        self._proving: asyncio.Task[None] | None = None
         self._proxy_to = proxy_to
         self._lost = lost
         self._loop = asyncio.get_running_loop()
@@ -126,15 +130,20 @@ class Connection(asyncio.Protocol):
         Raises:
             PulsarError: refused, or no answer in time.
         """
+        self._proof = await self._authentication.proof()
         connect = Connect(
             CLIENT_VERSION,
-            auth_data=self._token().encode() if self._token else None,
+            auth_data=self._proof or None,
             protocol_version=PROTOCOL_VERSION,
-            auth_method="token" if self._token else "none",
+            auth_method=self._authentication.method,
             proxy_to_broker_url=self._proxy_to,
             feature_flags=FeatureFlags(auth_refresh=True, broker_entry_metadata=True),
         )
-        answer = await self._answered(HANDSHAKE, connect, Connected, timeout_s)
+        try:
+            answer = await self._answered(HANDSHAKE, connect, Connected, timeout_s)
+        except NotAllowedError:
+            self._authentication.refused(self._proof)
+            raise
         if answer.max_message_bytes:
             self.max_message_bytes = answer.max_message_bytes
             self._deframer.limit_bytes = answer.max_message_bytes + PADDING_BYTES
@@ -235,6 +244,8 @@ class Connection(asyncio.Protocol):
             f"the connection was lost: {exc or 'closed by the broker'}"
         )
         self._keep_alive.cancel()
+        if self._proving is not None:
+            self._proving.cancel()
         self._outgoing.clear()
         self._lost(self)
         for waiting in self._waiting.values():
@@ -270,8 +281,20 @@ class Connection(asyncio.Protocol):
         self.tell(Pong())
 
     def _challenge(self, _challenge: AuthChallenge, _frame: bytes, _at: int) -> None:
-        token = self._token().encode() if self._token else b""
-        proof = AuthData("token" if self._token else "none", token)
+        # One that came before is answered by what is being found out already.
+        if self._proving is None or self._proving.done():
+            self._proving = self._loop.create_task(self._prove())
+
+    async def _prove(self) -> None:
+        """Say again who we are: what was shown before has ended."""
+        who = self._authentication
+        who.refused(self._proof)
+        try:
+            self._proof = await who.proof()
+        except PulsarError as error:
+            self.abort(error)
+            return
+        proof = AuthData(who.method, self._proof)
         self.tell(AuthResponse(CLIENT_VERSION, proof, PROTOCOL_VERSION))
 
     def _receipt(self, receipt: SendReceipt, _frame: bytes, _at: int) -> None:

@@ -22,7 +22,7 @@ class FencedError(PulsarError):
 
 
 class NotAllowedError(PulsarError):
-    """The token is not accepted, or does not permit this, or a policy forbids it."""
+    """Who we are is not accepted or may not do this, or a policy forbids it."""
 
 
 class WireError(PulsarError):

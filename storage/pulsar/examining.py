@@ -1,6 +1,7 @@
 """What keeps a log from opening on Pulsar, all of it and not only the first.
 
-It is looked at by the same functions as at a start, and nothing is changed.
+It is looked at by the same functions as at a start, and nothing is changed but what
+was asked to be mended.
 """
 
 from __future__ import annotations
@@ -8,24 +9,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.api import LogError
+from storage.pulsar import leftovers, selftest
 from storage.pulsar import owner as owners
-from storage.pulsar import selftest
-from storage.pulsar.admin import open_admin, trusted
 from storage.pulsar.catalog import Catalog
-from storage.pulsar.client import PulsarClient
+from storage.pulsar.cluster import open_cluster
 from storage.pulsar.errors import PulsarError
 from storage.pulsar.selftest import PUBLIC
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
     from storage.pulsar.admin import Admin
+    from storage.pulsar.client import PulsarClient
+    from storage.pulsar.leftovers import Routed
+    from storage.pulsar.names import Names
     from storage.pulsar.owner import Owner, Policies
     from storage.pulsar.settings import PulsarLogSettings
 
 ANSWER_S = 10.0
+MOST_NAMED = 8
+"""Of partitions that are missing."""
+_FIX = "ropeway doctor --config FILE --only-here --fix"
 _START = "start Pulsar, or set pulsar.service_url and pulsar.admin_url to where it is"
-_TOKEN = "see pulsar.token_file, and the rights in docs/pulsar.md"  # noqa: S105 - advice
+_SIGN_IN = "see docs/pulsar.md, Signing in and Rights"
 
 
 class Finding(NamedTuple):
@@ -39,29 +45,32 @@ class Finding(NamedTuple):
 
 
 async def examine(
-    settings: PulsarLogSettings, owner: Owner | None, *, prepare: bool
+    settings: PulsarLogSettings,
+    owner: Owner | None,
+    expected: Sequence[Routed] | None = None,
+    *,
+    prepare: bool,
+    fix: bool = False,
 ) -> list[Finding]:
     """Look at Pulsar as a node does at its start.
 
     Args:
         settings: Of the log.
         owner: The cluster; None where no node of it was ever started.
+        expected: What its routes say; None: namespaces are not compared with them.
         prepare: Whether a start would make namespaces that are missing.
+        fix: Whether to mend what does not fit the routes, as `leftovers.mend` does.
 
     Raises:
         OSError: A certificate cannot be read.
     """
-    admin = open_admin(settings)
-    client = PulsarClient(
-        settings.service_url,
-        token=settings.token,
-        tls=trusted(settings),
-        request_timeout_s=ANSWER_S,
-    )
+    admin, client = open_cluster(settings, ANSWER_S)
     try:
         return [
             one
-            async for one in _examine(admin, client, settings, owner, prepare=prepare)
+            async for one in _examine(
+                admin, client, settings, owner, expected, prepare=prepare, fix=fix
+            )
         ]
     finally:
         await client.close()
@@ -73,8 +82,10 @@ async def _examine(
     client: PulsarClient,
     settings: PulsarLogSettings,
     owner: Owner | None,
+    expected: Sequence[Routed] | None,
     *,
     prepare: bool,
+    fix: bool,
 ) -> AsyncIterator[Finding]:
     catalog = Catalog(admin, settings)
     try:
@@ -89,19 +100,29 @@ async def _examine(
                 yield one
             for one in _of_owner(space, policies, owner, catalog):
                 yield one
+            is_ours = owner is not None and owners.owners(policies or {}).keys() == {
+                owner.id
+            }
+            if is_ours and expected is not None:
+                async for one in _of_routes(
+                    admin, space, expected, catalog.names, fix=fix
+                ):
+                    yield one
     except (LogError, OSError) as error:
         yield _refused(str(error))
 
 
 async def _signed_in(client: PulsarClient, space: str) -> Finding:
-    """Whether brokers take the token where messages are sent, too."""
+    """Whether brokers take who we are where messages are sent, too."""
     try:
         # To be asked for a topic makes none.
         await client.broker_of(f"persistent://{space}/__ropeway_doctor")
     except PulsarError as error:
         what = f"Pulsar's brokers refuse namespace {space}: {error}"
-        return Finding(what, _TOKEN, refused=True)
-    return Finding(f"Pulsar's brokers serve namespace {space} for this token")
+        return Finding(what, _SIGN_IN, refused=True)
+    return Finding(
+        f"Pulsar's brokers serve namespace {space} (authentication: {client.method})"
+    )
 
 
 def _of_space(
@@ -127,19 +148,10 @@ def _of_space(
 def _of_owner(
     space: str, policies: Policies | None, owner: Owner | None, catalog: Catalog
 ) -> Iterator[Finding]:
-    if owner is None:
-        for other, name in sorted(owners.owners(policies or {}).items()):
-            yield Finding(
-                f"namespace {space} of Pulsar belongs to the cluster {name} of the id "
-                f"{other}, and this one has no id yet",
-                "set pulsar.namespace to one of its own, or `routes` to that cluster's",
-                refused=True,
-            )
-        return
     wrong = owners.complaints(owner, space, policies, catalog)
     for text in wrong:
         yield _refused(text)
-    if wrong or policies is None:
+    if wrong or policies is None or owner is None:
         return
     if owner.id in owners.owners(policies):
         yield Finding(f"namespace {space} of Pulsar is this cluster's, {owner.id}")
@@ -148,6 +160,45 @@ def _of_owner(
             f"namespace {space} of Pulsar does not say whose it is",
             f"set: {owners.command(space, owner)}",
         )
+
+
+async def _of_routes(
+    admin: Admin, space: str, expected: Sequence[Routed], names: Names, *, fix: bool
+) -> AsyncIterator[Finding]:
+    """Compare a namespace that is surely the cluster's own with its routes."""
+    fits = True
+    listed = await admin.topics(space)
+    for one in leftovers.find(expected, names, space, listed):
+        fits = False
+        if isinstance(one, leftovers.Missing):
+            numbers = ", ".join(map(str, one.partitions[:MOST_NAMED]))
+            more = " and more" * (len(one.partitions) > MOST_NAMED)
+            text = (
+                f"topic {one.topic} has queues in {len(one.partitions)} partitions "
+                f"that Pulsar has not: {numbers}{more}, of {one.name.local} in {space}"
+            )
+            advice = f"restore them, or have them made empty: {_FIX}"
+            mended = "they were made, empty"
+        else:
+            text = f"Pulsar still has {one.name.local} in {space}, of a deleted topic"
+            advice = f"have it deleted: {_FIX}"
+            mended = "it was deleted"
+            if not one.is_ours:
+                advice = (
+                    "a native client may have made it, so it is left alone: look at "
+                    "it, and delete it with pulsar-admin topics "
+                    f"delete-partitioned-topic persistent://{space}/{one.name.local}"
+                )
+                yield Finding(text.replace("of a", "perhaps of a"), advice)
+                continue
+        if fix:
+            await leftovers.mend(admin, one)
+            yield Finding(f"{text}; {mended}")
+        else:
+            missing = isinstance(one, leftovers.Missing)
+            yield Finding(text, advice, refused=missing)
+    if fits:
+        yield Finding(f"namespace {space} of Pulsar has what its routes say")
 
 
 def _refused(text: str) -> Finding:

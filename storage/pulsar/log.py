@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 from storage.api import LogUnavailableError, LogUnfitError, NoSuchPartitionError
 from storage.pulsar import query as queries
 from storage.pulsar import selftest
-from storage.pulsar.admin import open_admin, trusted
-from storage.pulsar.appender import Appender
 from storage.pulsar.catalog import Catalog
-from storage.pulsar.client import PulsarClient
+from storage.pulsar.cluster import open_cluster
 from storage.pulsar.compaction import PulsarCompaction
 from storage.pulsar.elsewhere import Elsewhere
 from storage.pulsar.ends import Ends
@@ -24,6 +22,7 @@ from storage.pulsar.owner import take
 from storage.pulsar.ownership import Ownership
 from storage.pulsar.partition import PulsarPartition
 from storage.pulsar.reading import Readers
+from storage.pulsar.releasing import release
 from storage.pulsar.state import PulsarState, open_state, state_topic
 from storage.pulsar.tail import Tail
 from storage.pulsar.times import Times
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from storage.native import Converter
     from storage.offsets import Furthest
     from storage.pulsar.admin import Admin
+    from storage.pulsar.client import PulsarClient
     from storage.pulsar.owner import Owner
     from storage.pulsar.settings import PulsarLogSettings
     from storage.state import Deposed
@@ -67,19 +67,13 @@ async def open_log(
         PulsarUnfitError: Pulsar lacks something; names the setting.
         LogUnavailableError: It does not answer, or does not permit it.
     """
-    admin = open_admin(settings)
+    admin, client = open_cluster(settings, settings.open_s)
     catalog = Catalog(admin, settings)
     try:
         await take(admin, catalog, owner, prepare=prepare)
     except BaseException:
         await admin.close()
         raise
-    client = PulsarClient(
-        settings.service_url,
-        token=settings.token,
-        tls=trusted(settings),
-        request_timeout_s=settings.open_s,
-    )
     return PulsarLog(settings, admin, client, catalog, lost_ownership, converter)
 
 
@@ -285,23 +279,23 @@ class PulsarLog:
         append may wait, and then of unknown outcome.
         """
         await self._ownership.stop_opening()
-        released = [
-            (partition, partition.appender)
-            for partition in self._every()
-            if partition.appender is not None
-        ]
-        for partition, _ in released:
-            partition.appender = None
-            self._readers.forget(partition)
-        await let_go(
-            [appender for _, appender in released],
-            "this node has given it up",
-            self._settings.wait_ms / 1000,
-        )
-        for partition, appender in released:
-            if isinstance(appender, Appender):
-                self._ends.note(partition)
-            partition.forget_ends()
+        await release(self._every(), self._readers, self._ends, self._settings.wait_ms)
+
+    async def let_go(self, topic: str, number: int) -> None:
+        """Give one partition up, and know nothing more of it; another broker gets it.
+
+        What is on its way is waited for, as in `release`. Appends that come meanwhile
+        are refused with `NoSuchPartitionError`.
+        """
+        topic = self._catalog.names.canonical(topic)
+        partition = self._partitions.get(topic, {}).pop(number, None)
+        if partition is not None:
+            partition.gone = True
+            await self._ownership.until_opened(partition)
+            await release(
+                [partition], self._readers, self._ends, self._settings.wait_ms
+            )
+            partition.watchers.clear()
 
     def _taken(self, partition: PulsarPartition) -> None:
         if self._lost_ownership is not None:

@@ -25,6 +25,8 @@ RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
 PARTITION = "-partition-"
 """Pulsar's own mark between a topic and a partition's number."""
+CLAIM = "__ropeway@cluster-"
+"""What names of topics that say whose a namespace is begin with."""
 _generation = re.compile(r"(.+)@([1-9][0-9]{0,9})", re.DOTALL).fullmatch
 
 _legal = re.compile(r"[-=:.\w]+", re.ASCII).fullmatch
@@ -115,13 +117,15 @@ class Names:
 
 
 def parse_partition(full: str) -> tuple[PulsarName, int] | None:
-    """Take a partition's full name apart; None where it is no partition."""
+    """Take a partition's full name apart; None where it is none of a RocketMQ topic."""
     scheme, found, rest = full.partition("://")
     parts = rest.split("/", 2)
     if scheme != "persistent" or not found or len(parts) != 3:  # noqa: PLR2004 - tenant, namespace, topic
         return None
     local, found, number = parts[2].rpartition(PARTITION)
     if not found or not local or not number.isascii() or not number.isdigit():
+        return None
+    if local.startswith(CLAIM):
         return None
     return PulsarName(parts[0], parts[1], local), int(number)
 

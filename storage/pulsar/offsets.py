@@ -81,14 +81,20 @@ class PulsarOffsets(OffsetTable):
         self._state.put(f"{prefix}{queue_id}", str(offset))
         self._set(group, topic, queue_id, offset)
 
-    def forget(self, *, group: str | None = None, topic: str | None = None) -> None:
+    def forget(
+        self,
+        *,
+        group: str | None = None,
+        topic: str | None = None,
+        queue_id: int | None = None,
+    ) -> None:
         """Drop the offsets of a group, of a topic, or of one on the other.
 
         Raises:
             LogUnavailableError: This node does not lead, or the offsets are closed.
         """
         self._refuse_when_closed()
-        for row in self._rows(group, topic):
+        for row in self._rows(group, topic, queue_id):
             self._state.put(encode_key(*row), None)
             self._drop(*row)
 

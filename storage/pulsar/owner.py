@@ -1,14 +1,14 @@
 """Whose a namespace is: a cluster notes its id there, and refuses what is another's.
 
 The note is a property of the namespace, `ropeway.cluster.ID`, whose value is the
-cluster's name, for people. A cluster adds its own, waits until it sees that, and then
-looks whether it is alone. That is no lock: Pulsar answers reads from caches, so of two
-that come first and at the same moment both may go on.
+cluster's name, for people. Before it is written, the cluster claims the namespace: it
+makes a topic, which of all that come at the same moment one can.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -16,7 +16,9 @@ from msgspec import Struct
 
 from storage.api import LogForeignError, LogLimitError, LogUnavailableError
 from storage.pulsar import selftest
-from storage.pulsar.admin import NotPermittedError
+from storage.pulsar.admin import SHOWN_S
+from storage.pulsar.names import CLAIM, PulsarName
+from storage.pulsar.rest import NotPermittedError
 from storage.pulsar.selftest import PUBLIC, PulsarUnfitError
 
 if TYPE_CHECKING:
@@ -24,10 +26,9 @@ if TYPE_CHECKING:
 
     from storage.pulsar.admin import Admin
     from storage.pulsar.catalog import Catalog
+    from storage.pulsar.rest import TopicMetadata
 
 PREFIX = "ropeway.cluster."
-SEEN_S = 30.0
-_LOOK_EVERY_S = 0.1
 EMPTY = "empty"
 """What `adopts` says of a namespace that has nothing of what the routes say."""
 
@@ -82,10 +83,10 @@ async def take(
         for space, found in policies.items():
             for complaint in complaints(owner, space, found, catalog):
                 raise LogForeignError(complaint)
-    await selftest.check(admin, catalog.spaces, prepare=prepare)
+    await selftest.check(admin, policies, prepare=prepare)
     if owner is not None:
-        for space in catalog.spaces:
-            await note(admin, space, owner)
+        for space, found in policies.items():
+            await note(admin, space, owner, found or {})
         if owner.adopts is not None:
             _log.warning("leave --adopt out from now on: it is for one start")
 
@@ -102,18 +103,18 @@ async def look(admin: Admin, space: str) -> Policies | None:
     except NotPermittedError as error:
         tenant = space.partition("/")[0]
         raise PulsarUnfitError(
-            f"{error}; the token must be valid, and its role an admin of the tenant: "
-            f"pulsar-admin tenants update {tenant} --admin-roles ROLE"
+            f"{error}; who signs in must be known, and its role an admin of the "
+            f"tenant: pulsar-admin tenants update {tenant} --admin-roles ROLE"
         ) from error
 
 
 def complaints(
-    owner: Owner, space: str, policies: Policies | None, catalog: Catalog
+    owner: Owner | None, space: str, policies: Policies | None, catalog: Catalog
 ) -> list[str]:
     """Why a namespace cannot be a cluster's.
 
     Args:
-        owner: The cluster.
+        owner: The cluster; None where no node of it was ever started.
         space: The namespace, as `tenant/namespace`.
         policies: Its policies; None where there is no such namespace.
         catalog: The topics that are there.
@@ -121,8 +122,10 @@ def complaints(
     found = [
         _foreign(owner, space, other, name)
         for other, name in sorted(owners(policies or {}).items())
-        if other not in (owner.id, owner.adopts)
+        if owner is None or other not in (owner.id, owner.adopts)
     ]
+    if owner is None:
+        return found
     expected = [name for name in owner.topics if _is_in(name, space, catalog)]
     if (
         expected
@@ -139,12 +142,16 @@ def complaints(
     return found
 
 
-def _foreign(owner: Owner, space: str, other: str, name: str) -> str:
+def _foreign(owner: Owner | None, space: str, other: str, name: str) -> str:
+    this = (
+        ", and this one has no id yet"
+        if owner is None
+        else f"; by its routes this one is {owner.name} of the id {owner.id}"
+    )
     return (
         f"namespace {space} of Pulsar belongs to another cluster, {name} of the id "
-        f"{other}; by its routes this one is {owner.name} of the id {owner.id}; set "
-        "pulsar.namespace to one of its own, or `routes` to that cluster's; where that "
-        f"cluster runs no more, take it over: --adopt {other}"
+        f"{other}{this}; set pulsar.namespace to one of its own, or `routes` to that "
+        f"cluster's; where that cluster runs no more, take it over: --adopt {other}"
     )
 
 
@@ -162,37 +169,25 @@ def command(space: str, owner: Owner) -> str:
     return f"pulsar-admin namespaces set-property -k {key} -v {owner.name} {space}"
 
 
-async def _others(admin: Admin, space: str, owner: Owner) -> dict[str, str]:
-    """Who else noted its id there, as of a moment after we did.
-
-    Brokers answer from a cache for a moment, but one that has our note has all that
-    came before it: properties are changed one after the other.
-    """
-    try:
-        async with asyncio.timeout(SEEN_S):
-            while True:
-                found = owners(await admin.policies(space) or {})
-                if found.pop(owner.id, None) is not None:
-                    return found
-                await asyncio.sleep(_LOOK_EVERY_S)
-    except TimeoutError:
-        raise LogUnavailableError(
-            f"Pulsar does not show within {SEEN_S:g} s whose namespace {space} is"
-        ) from None
-
-
-async def note(admin: Admin, space: str, owner: Owner) -> None:
+async def note(
+    admin: Admin, space: str, owner: Owner, policies: Mapping[str, Any]
+) -> None:
     """Note in a namespace that it is this cluster's; `public/default` stays as it is.
 
+    Args:
+        admin: The admin REST.
+        space: The namespace.
+        owner: The cluster.
+        policies: Those of the namespace; nothing in them keeps it from being taken.
+
     Raises:
-        LogForeignError: Another cluster did so at the same moment.
+        LogForeignError: Another cluster was first.
         PulsarUnfitError: We may not; says the command for who may.
         LogUnavailableError: The admin REST does not answer.
     """
-    found = owners(await admin.policies(space) or {})
+    found = owners(policies)
     if found.keys() == {owner.id}:
         return
-    key = PREFIX + owner.id
     if space == PUBLIC:
         _log.warning(
             "another cluster can take this namespace for its own: it is Pulsar's "
@@ -202,18 +197,56 @@ async def note(admin: Admin, space: str, owner: Owner) -> None:
         )
         return
     try:
-        for other in found.keys() - {owner.id}:
-            if other == owner.adopts:
+        await _claim(admin, space, owner)
+        for wait_s in SHOWN_S:
+            for other in found.keys() - {owner.id}:
                 await admin.remove_property(space, PREFIX + other)
                 _log.warning("namespace adopted", namespace=space, cluster_id=other)
-        await admin.set_property(space, key, owner.name)
-        others = await _others(admin, space, owner)
-        if others:
-            await admin.remove_property(space, key)
+            await admin.set_property(space, PREFIX + owner.id, owner.name)
+            found = owners(await admin.policies(space) or {})
+            if found.keys() == {owner.id}:
+                return
+            await asyncio.sleep(wait_s)
     except NotPermittedError as error:
         raise PulsarUnfitError(
             f"namespace {space} of Pulsar does not say whose it is; set: "
             f"{command(space, owner)}"
         ) from error
-    for other, name in others.items():
-        raise LogForeignError(_foreign(owner, space, other, name))
+    # The claim holds, and the next start notes it.
+    _log.warning("namespace does not show whose it is", namespace=space)
+
+
+async def _claim(admin: Admin, space: str, owner: Owner) -> None:
+    """Be the cluster that a namespace is of, which only one of all can become.
+
+    Each claim is a topic that says who made it, and the last one holds. Who adopts
+    the namespace makes the next.
+    """
+    tenant, _, namespace = space.partition("/")
+    held: dict[str, str] = {}
+    for number in itertools.count():
+        topic = PulsarName(tenant, namespace, f"{CLAIM}{number}")
+        found = await admin.metadata(topic)
+        if found is None and held.keys() <= {owner.adopts}:
+            if await admin.claim(topic, {PREFIX + owner.id: owner.name}):
+                return
+            found = await _first(admin, topic)
+        if found is None:
+            break
+        held = owners({"properties": found.properties})
+    for other, name in held.items():
+        if other != owner.id:
+            raise LogForeignError(_foreign(owner, space, other, name))
+
+
+async def _first(admin: Admin, topic: PulsarName) -> TopicMetadata:
+    """Who was first to claim; brokers answer from a cache for a moment."""
+    for wait_s in SHOWN_S:
+        found = await admin.metadata(topic)
+        if found is not None:
+            return found
+        await asyncio.sleep(wait_s)
+    raise LogUnavailableError(
+        f"Pulsar has a topic {topic.partition(0)}, and does not show within "
+        f"{sum(SHOWN_S):g} s whose it is; delete it where it is left of a deletion"
+    )

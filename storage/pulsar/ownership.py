@@ -151,6 +151,12 @@ class Ownership:
             opening.cancel()
         await asyncio.gather(*self._openings.values(), return_exceptions=True)
 
+    async def until_opened(self, partition: PulsarPartition) -> None:
+        """Return when a partition is not just being opened; one that is gone is not."""
+        opening = self._openings.get(partition)
+        if opening is not None:
+            await asyncio.wait([opening])
+
     async def reopen(self, partition: PulsarPartition) -> None:
         """Begin another term of a partition that is this node's.
 
@@ -178,6 +184,9 @@ class Ownership:
             raise
 
     async def _open_now(self, partition: PulsarPartition) -> None:
+        if partition.gone:
+            # Another broker may have it, which it must not be taken from.
+            raise LogUnavailableError(f"{partition.full_name} is not this node's")
         for left in reversed(range(ATTEMPTS)):
             try:
                 await self._try_to_open(partition)

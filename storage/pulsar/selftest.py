@@ -6,14 +6,16 @@ namespace are set instead, and the log says so; `public/default` is only looked 
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
 from storage.api import LogUnfitError
-from storage.pulsar.admin import NotPermittedError
+from storage.pulsar.admin import SHOWN_S
 from storage.pulsar.native import SETTINGS
+from storage.pulsar.rest import NotPermittedError
 from storage.pulsar.settings import MIB
 
 if TYPE_CHECKING:
@@ -128,12 +130,14 @@ POLICIES = [
 ]
 
 
-async def check(admin: Admin, spaces: list[str], *, prepare: bool) -> None:
+async def check(
+    admin: Admin, spaces: Mapping[str, Mapping[str, Any] | None], *, prepare: bool
+) -> None:
     """Refuse a Pulsar that cannot keep a log.
 
     Args:
         admin: Its admin REST.
-        spaces: The namespaces, each `tenant/namespace`.
+        spaces: The policies of each namespace; None where there is no such one.
         prepare: Make what is missing, where we may.
 
     Raises:
@@ -141,8 +145,8 @@ async def check(admin: Admin, spaces: list[str], *, prepare: bool) -> None:
         LogUnavailableError: The admin REST does not answer, or does not permit it.
     """
     broker = await check_brokers(admin)
-    for space in spaces:
-        await _check_namespace(admin, space, broker, prepare=prepare)
+    for space, policies in spaces.items():
+        await _check_namespace(admin, space, policies, broker, prepare=prepare)
 
 
 async def check_brokers(admin: Admin) -> Mapping[str, str]:
@@ -210,32 +214,42 @@ def _check_size(broker: Mapping[str, str]) -> None:
 
 
 async def _check_namespace(
-    admin: Admin, space: str, broker: Mapping[str, str], *, prepare: bool
+    admin: Admin,
+    space: str,
+    policies: Mapping[str, Any] | None,
+    broker: Mapping[str, str],
+    *,
+    prepare: bool,
 ) -> None:
     prepare = prepare and space != PUBLIC
-    policies = await admin.policies(space)
     if policies is None:
         if not prepare:
             raise PulsarUnfitError(missing(space))
         try:
-            await admin.make_namespace(space)
+            policies = await admin.make_namespace(space)
         except NotPermittedError as error:
             raise PulsarUnfitError(missing(space)) from error
         _log.warning("namespace of Pulsar made", namespace=space)
+    for wait_s in SHOWN_S:
+        wrong = list(complaints(space, policies, broker))
+        if not wrong:
+            return
+        for policy, text in wrong:
+            if not prepare:
+                raise PulsarUnfitError(text)
+            try:
+                await admin.set_policy(space, policy.path, policy.value)
+            except NotPermittedError as error:
+                raise PulsarUnfitError(text) from error
+            _log.warning(
+                "policy of a namespace of Pulsar set",
+                namespace=space,
+                policy=policy.path,
+                reason=policy.complaint(policies, broker),
+            )
+        await asyncio.sleep(wait_s)
         policies = await admin.policies(space) or {}
-    for policy, text in complaints(space, policies, broker):
-        if not prepare:
-            raise PulsarUnfitError(text)
-        try:
-            await admin.set_policy(space, policy.path, policy.value)
-        except NotPermittedError as error:
-            raise PulsarUnfitError(text) from error
-        _log.warning(
-            "policy of a namespace of Pulsar set",
-            namespace=space,
-            policy=policy.path,
-            reason=policy.complaint(policies, broker),
-        )
+    raise PulsarUnfitError(f"{wrong[0][1]}; Pulsar has taken that, and not kept it")
 
 
 def complaints(

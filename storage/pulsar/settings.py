@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from storage.pulsar.oauth2 import OAuth2Settings
+from storage.pulsar.service_url import ServiceUrl
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 TOKEN_VARIABLE = "ROPEWAY_PULSAR_TOKEN"  # noqa: S105 - a variable's name
 
@@ -24,9 +27,23 @@ class PulsarLogSettings(Struct, frozen=True, kw_only=True):
     """Brokers or proxies, `pulsar+ssl://` for TLS; several: `pulsar://a:6650,b:6650`."""
     admin_url: str = "http://127.0.0.1:8080"
     """The same cluster's admin REST; several: `http://a:8080,b:8080`."""
+    listener_name: str | None = None
+    """Which of the addresses that brokers advertise is meant; None for their own choice
+    (`advertisedListeners` and `internalListenerName` of broker.conf)."""
     token_file: str | None = None
-    """A file with the token to sign in with, read anew at each connection; without it
-    the environment's ROPEWAY_PULSAR_TOKEN is used, if there is one."""
+    """A file with the token to sign in with, read anew at each connection; without it,
+    and without another way, the environment's ROPEWAY_PULSAR_TOKEN is used, if there
+    is one."""
+    user: str | None = None
+    """Who signs in with a password."""
+    password_file: str | None = None
+    """The user's; read anew at each connection."""
+    oauth2: OAuth2Settings | None = None
+    """Where a token comes from that ends and is renewed."""
+    certificate: str | None = None
+    """What servers are shown, PEM; who we are, where nothing else says it."""
+    key: str | None = None
+    """The certificate's; both are read anew when they were replaced."""
     tls_ca_file: str | None = None
     """Certificates of authorities to trust; None for the system's."""
     tenant: str = "public"
@@ -75,6 +92,8 @@ class PulsarLogSettings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, in words."""
+        for complaint in _ways_in(self):
+            raise ValueError(complaint)
         if not 4 * KIB <= self.pack_bytes <= 4 * MIB:
             raise ValueError(
                 f"pack_bytes is {self.pack_bytes}; allowed: {4 * KIB} to {4 * MIB}"
@@ -94,3 +113,48 @@ class PulsarLogSettings(Struct, frozen=True, kw_only=True):
         for space in self.namespaces:
             if space.count("/") != 1 or not all(space.split("/")):
                 raise ValueError(f"namespace {space!r}; allowed: tenant/namespace")
+
+
+def _ways_in(given: PulsarLogSettings) -> Iterator[str]:
+    """What does not go together in how the cluster is reached; no secret is named."""
+    tls = {
+        "service_url": ServiceUrl.parse(given.service_url).tls,
+        "admin_url": _is_https(given.admin_url),
+    }
+    if given.listener_name is not None and not given.listener_name.strip():
+        yield f"listener_name is {given.listener_name!r}; allowed: a listener's name"
+    for one, other in (("user", "password_file"), ("certificate", "key")):
+        if (getattr(given, one) is None) != (getattr(given, other) is None):
+            has, lacks = (one, other) if getattr(given, one) else (other, one)
+            yield f"{has} is given without {lacks}; allowed: both, or neither"
+    if given.user is not None and (not given.user or ":" in given.user):
+        yield f"user is {given.user!r}; allowed: a name without a colon"
+    ways = [way for way in WAYS if getattr(given, way) is not None]
+    if len(ways) > 1:
+        yield f"{' and '.join(ways)} are given; allowed: one of {', '.join(WAYS)}"
+    for name, is_tls in tls.items():
+        if given.certificate is not None and not is_tls:
+            secure = "pulsar+ssl://" if name == "service_url" else "https://"
+            yield (
+                f"certificate is given, and {name} is {getattr(given, name)!r}; "
+                f"allowed with it: {secure}"
+            )
+
+
+WAYS = ("token_file", "user", "oauth2")
+"""Who we are is said in one way; a certificate may be shown besides."""
+
+
+def _is_https(url: str) -> bool:
+    """Whether an admin URL is with TLS.
+
+    Raises:
+        ValueError: It is none.
+    """
+    scheme, _, hosts = url.partition("://")
+    if scheme not in {"http", "https"} or not all(hosts.rstrip("/").split(",")):
+        raise ValueError(
+            f"admin_url is {url!r}; allowed: http://host:port[,host:port...], or "
+            "https:// for TLS"
+        )
+    return scheme == "https"

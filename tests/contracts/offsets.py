@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -86,12 +86,14 @@ class OffsetsContract:
             ({"topic": "x"}, ["a/y", "b/y"]),
             ({"group": "a", "topic": "x"}, ["a/y", "b/x", "b/y"]),
             ({"group": "absent"}, ["a/x", "a/y", "b/x", "b/y"]),
+            ({"topic": "x", "queue_id": 0}, ["a/y", "b/y"]),
+            ({"topic": "x", "queue_id": 1}, ["a/x", "a/y", "b/x", "b/y"]),
         ],
     )
     def test_what_is_forgotten_stays_forgotten(
         self,
         open_offsets: Callable[[], Awaitable[Offsets]],
-        forgotten: dict[str, str],
+        forgotten: dict[str, Any],
         left: list[str],
     ) -> None:
         def known(offsets: Offsets) -> list[str]:

@@ -13,11 +13,11 @@ from gateway.config import (
     Config,
     ConfigError,
     ListenerConfig,
-    PulsarConfig,
     TierConfig,
     ZooKeeperConfig,
 )
 from gateway.node.message_keys import MessageKeys
+from gateway.pulsar_config import PulsarConfig
 from routing.api import Topic
 from routing.embedded import EmbeddedRoutes
 from storage.api import LogUnfitError

@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from acl.pulsar.options import Options
-from gateway.config import Config, PulsarConfig, TierConfig
+from gateway.config import Config, TierConfig
 from gateway.config_file import is_struct, load, read
+from gateway.pulsar_config import OAuth2Config, PulsarConfig
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "ropeway.toml"
 GUIDE = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -34,7 +35,7 @@ def sample_keys() -> list[str]:
     found, table = [], ""
     for line in SAMPLE.read_text().splitlines():
         bare = line.removeprefix("# ")
-        if header := re.match(r"\[+(\w+)\]+", bare):
+        if header := re.match(r"\[+([\w.]+)\]+", bare):
             table = f"{header[1]}."
         elif setting := re.match(r"(\w+) = ", bare):
             found.append(table + setting[1])
@@ -51,15 +52,27 @@ def test_the_sample_loads_to_the_defaults():
 
 def test_the_sample_loads_with_every_setting_switched_on(tmp_path):
     switched_on = re.sub(
-        r"^# (?=\[+\w+\]+$|\w+ = )", "", SAMPLE.read_text(), flags=re.MULTILINE
+        r"^# (?=\[+[\w.]+\]+$|\w+ = )", "", SAMPLE.read_text(), flags=re.MULTILINE
     )
     path = tmp_path / "all.toml"
     path.write_text(switched_on)
     config = load(path, {})
     assert config.tls is not None
     assert config.pulsar == PulsarConfig(
-        token_file=Path("token"),
+        listener_name="external",
         ca_certificate=Path("pulsar-ca.pem"),
+        certificate=Path("pulsar-client.pem"),
+        key=Path("pulsar-client.key"),
+        token_file=Path("token"),
+        user="ropeway",
+        password_file=Path("pulsar-password"),
+        oauth2=OAuth2Config(
+            issuer_url="https://issuer.example.com/realm",
+            credentials_file=Path("pulsar-credentials.json"),
+            audience="urn:pulsar:production",
+            scope="pulsar",
+            ca_certificate=Path("issuer-ca.pem"),
+        ),
         namespace="DefaultCluster",
         namespaces=("sales/orders",),
         adopt="empty",
@@ -88,6 +101,7 @@ def named_in(page: str, heading: str) -> set[str]:
     ("page", "heading", "kind"),
     [
         ("pulsar.md", "## Settings", PulsarConfig),
+        ("pulsar.md", "### OAuth2", OAuth2Config),
         ("pulsar-tokens.md", "| option | default | meaning |", Options),
     ],
 )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway import on_pulsar
-from gateway.config import Config, ConfigError, PulsarConfig
+from gateway.config import Config, ConfigError
+from gateway.pulsar_config import PulsarConfig
 from routing.api import Topic
 from routing.embedded import EmbeddedRoutes
 from tests.remoting import looped

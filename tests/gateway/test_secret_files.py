@@ -15,10 +15,10 @@ from gateway.config import (
     Config,
     ConfigError,
     ListenerConfig,
-    PulsarConfig,
     TlsConfig,
     ZooKeeperConfig,
 )
+from gateway.pulsar_config import OAuth2Config, PulsarConfig
 from tests.acl.hooks import RULES
 
 
@@ -65,6 +65,7 @@ def test_without_access_control_or_in_a_dry_run_it_says_so_and_starts(public, ca
 
 def test_every_file_with_secrets_is_looked_at(public):
     names = ["cluster", "tls", "token", "password", "client", "keys", "admin", "hmac"]
+    names += ["pulsar", "pulsar password", "credentials"]
     at = {name: put(public / name, 0o644, "x") for name in names}
     certificate = put(public / "certificate", 0o644, "x")
     put(public / "routes.db", 0o644, "")
@@ -84,6 +85,9 @@ def test_every_file_with_secrets_is_looked_at(public):
             service_url="",
             admin_url="",
             token_file=at["token"],
+            key=at["pulsar"],
+            password_file=at["pulsar password"],
+            oauth2=OAuth2Config(issuer_url="", credentials_file=at["credentials"]),
             ca_certificate=certificate,
         ),
         zookeeper=ZooKeeperConfig(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import ipaddress
 import ssl
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,8 +34,13 @@ class Pair(NamedTuple):
     secret: ec.EllipticCurvePrivateKey
 
 
-def issue(folder: Path, name: str, issuer: Pair | None = None) -> Pair:
+def issue(
+    folder: Path, name: str, issuer: Pair | None = None, *, address: str | None = None
+) -> Pair:
     """Make a certificate, signed by itself or by another."""
+    names: list[x509.GeneralName] = [x509.DNSName(name)]
+    if address is not None:
+        names.append(x509.IPAddress(ipaddress.ip_address(address)))
     secret = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = dt.datetime.now(dt.UTC)
@@ -46,7 +52,7 @@ def issue(folder: Path, name: str, issuer: Pair | None = None) -> Pair:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - dt.timedelta(days=1))
         .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), False)
+        .add_extension(x509.SubjectAlternativeName(names), False)
         .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), True)
         .sign(issuer.secret if issuer else secret, hashes.SHA256())
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pulsar as native
 
-from gateway.config import PulsarConfig
+from gateway.pulsar_config import PulsarConfig
 from gateway.wire.commands.admin import CreateTopic
 from tests.remoting import pulling, running
 

@@ -12,6 +12,7 @@ from tests.starts import started_again
 from tests.system.process import ForeignProcess, free_ports, listens
 
 HERE = Path(__file__).parent
+HOST = "127.0.0.1"
 START_SECONDS = 420
 """Pulsar starts in 20 to 40 seconds, and takes minutes on a loaded machine."""
 ANSWER_SECONDS = 30
@@ -106,7 +107,9 @@ class Pulsar:
         journal_sync: acknowledge an entry when the disk has it.
         settings: more lines of the broker's own configuration.
         token: what the admin interface is shown, where `settings` demand one.
-        tls: certificate and key of a second port, `tls_service_url`.
+        tls: certificate and key of second ports, `tls_service_url` and `tls_admin_url`.
+        listener: the name of a listener whose addresses are `localhost`, beside the
+            one that is meant where none is named; with `tls`.
         metadata_url: `zk:127.0.0.1:port`; without it, files in `directory`.
         java: heap and collector.
         before: what runs it: the beginning of a command line that ends with its own.
@@ -121,6 +124,7 @@ class Pulsar:
         settings: Mapping[str, str] | None = None,
         token: str | None = None,
         tls: tuple[Path, Path] | None = None,
+        listener: str | None = None,
         metadata_url: str | None = None,
         java: Sequence[str] = (*SMALL, *QUICK),
         before: Sequence[str] = (),
@@ -131,8 +135,9 @@ class Pulsar:
         self._token = token
         self._metadata_url = metadata_url
         self._java = java
-        ports = free_ports(4)
-        self._broker_port, self._web_port, self._bookie_port, self._tls_port = ports
+        ports = free_ports(5)
+        self._broker_port, self._web_port, self._bookie_port, *secure = ports
+        self._tls_port, self._web_tls_port = secure
         self._settings = {
             **DEFAULTS,
             "brokerServicePort": str(self._broker_port),
@@ -143,8 +148,18 @@ class Pulsar:
         if tls is not None:
             self._settings |= {
                 "brokerServicePortTls": str(self._tls_port),
+                "webServicePortTls": str(self._web_tls_port),
                 "tlsCertificateFilePath": str(tls[0]),
                 "tlsKeyFilePath": str(tls[1]),
+            }
+        if listener is not None:
+            self._settings |= {
+                "internalListenerName": "internal",
+                "advertisedListeners": ",".join(
+                    f"{name}:pulsar://{host}:{self._broker_port},"
+                    f"{name}:pulsar+ssl://{host}:{self._tls_port}"
+                    for name, host in (("internal", HOST), (listener, "localhost"))
+                ),
             }
         self._process: ForeignProcess | None = None
 
@@ -162,6 +177,11 @@ class Pulsar:
     def admin_url(self) -> str:
         """The REST interface."""
         return f"http://127.0.0.1:{self._web_port}"
+
+    @property
+    def tls_admin_url(self) -> str:
+        """The REST interface with TLS."""
+        return f"https://127.0.0.1:{self._web_tls_port}"
 
     @property
     def broker_port(self) -> int:

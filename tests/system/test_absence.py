@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.app import App
-from gateway.config import Config, ListenerConfig, PulsarConfig
+from gateway.config import Config, ListenerConfig
+from gateway.pulsar_config import PulsarConfig
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.offsets import GetMinOffset, Offset, QueryConsumerOffset
 from gateway.wire.commands.send import SendReply

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ropeway.client import Admin
 from tests.remoting import looped
+from tests.storage.pulsar.logs import until
 from tests.system.process import START_SECONDS
 from tests.system.ropeway import ROOT
 from tests.system.test_namespaces import (
@@ -137,3 +139,47 @@ async def test_it_sees_a_broker_that_is_gone(
         ]
         assert text.startswith("broker b has queues of ")
         assert "--broker b" in advice
+
+
+@looped
+async def test_what_does_not_fit_the_routes_is_seen_and_mended_when_asked(
+    tmp_path: Path, pulsar: Pulsar, chroot: str, name: str
+):
+    config = config_of(tmp_path, pulsar, chroot, name)
+    space = f"rocketmq/{name}"
+
+    def there() -> set[str]:
+        full = pulsar.admin("GET", f"persistent/{space}")
+        return {one.rpartition("/")[2] for one in full}
+
+    one, other = (
+        [*options(pulsar, chroot, name), "--broker", broker] for broker in ("a", "b")
+    )
+    with running(tmp_path / "one", *one) as node:
+        with running(tmp_path / "other", *other):
+            await place_order(node, b"one")
+        assert here(config) == []
+        async with Admin(node.name_server) as admin:
+            await admin.create_topic("bills", 1)
+            await admin.delete_topic("orders")
+            await place_order(node, b"two")
+            await admin.delete_topic("orders")
+        await until(lambda: not any(one.startswith("orders") for one in there()))
+        ((check, text, advice),) = here(config)
+        assert (check, "--broker b" in advice) == ("routes", True)
+        assert text.startswith("broker b does not run, and has not heard that 1 topics")
+    assert {one for one in there() if one.startswith("bills")} == {"bills-partition-0"}
+    whole = there()
+    pulsar.admin("DELETE", f"persistent/{space}/bills-partition-0?force=true")
+    pulsar.admin("PUT", f"persistent/{space}/orders%401/partitions", body=2)
+    await until(lambda: "orders@1-partition-1" in there())
+    found = here(config)
+    assert found[0] == (check, text, advice)
+    assert [text.partition(" in ")[0] for _, text, _ in found[1:]] == [
+        "topic bills has queues",
+        "Pulsar still has orders@1",
+    ]
+    assert here(config) == found
+    mended = looked("--only-here", "--config", str(config), "--fix")
+    assert mended == here(config) == found[:1]
+    assert there() == whole

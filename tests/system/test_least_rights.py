@@ -109,7 +109,7 @@ async def test_the_commands_of_the_guide_give_all_rights_that_are_needed(
     code, said = refused(tmp_path / "lesser", *options_of(LESSER))
     assert (code, "its role an admin of the tenant: pulsar-a" in said) == (UNFIT, True)
     code, said = refused(tmp_path / "invalid", *options_of(""))
-    assert (code, "the token must be valid" in said) == (UNFIT, True)
+    assert (code, "who signs in must be known" in said) == (UNFIT, True)
     # And doctor says of each token what a start does.
     for role in (ROLE, LESSER, ""):
         (_, config, *_) = options_of(role)
@@ -117,4 +117,4 @@ async def test_the_commands_of_the_guide_give_all_rights_that_are_needed(
         assert len(found) == (role != ROLE)
         for text, tip in found:
             assert text.startswith("Pulsar does not permit GET /admin/v2/")
-            assert "the token must be valid, and its role an admin of" in tip
+            assert "who signs in must be known, and its role an admin of" in tip

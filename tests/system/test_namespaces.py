@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from gateway.wire.commands.pull import PullReply
 from storage.pulsar.owner import PREFIX
 from tests.remoting import looped, pulling, sending
 from tests.system.fixtures import numbers
-from tests.system.process import START_SECONDS, free_ports
+from tests.system.process import START_SECONDS
 from tests.system.ropeway import ROOT, Ropeway
 from tests.system.test_cluster import reach
 
@@ -58,11 +59,10 @@ def running(directory: Path, *given: str) -> Iterator[Ropeway]:
 
 def refused(directory: Path, *given: str) -> tuple[int, str]:
     """The exit code of a node that does not start, and its last line."""
-    (port,) = free_ports(1)
     done = subprocess.run(
         [
             *[sys.executable, "-m", "gateway.cli.main", "serve"],
-            *["--listen", f"127.0.0.1:{port}", "--data", str(directory), *given],
+            *["--listen", "127.0.0.1:0", "--data", str(directory), *given],
         ],
         cwd=ROOT,
         capture_output=True,
@@ -131,6 +131,8 @@ async def test_a_second_cluster_of_the_same_name_does_not_stop_the_first(
         # Who is told of another id is told again.
         wrong = refused(tmp_path / "second", *second, "--adopt", "0123")
         assert wrong == (code, said)
+        code, said = refused(tmp_path / "workers", *second, "--workers", "2")
+        assert (code, said.endswith(f"--adopt {ours}")) == (FOREIGN, True)
     # Now the first runs no more.
     with running(tmp_path / "second", *second, "--adopt", ours) as node:
         ((theirs, _),) = owners(pulsar, space).items()
@@ -141,6 +143,42 @@ async def test_a_second_cluster_of_the_same_name_does_not_stop_the_first(
     code, said = refused(tmp_path / "first", *first)
     assert (code, theirs in said) == (FOREIGN, True)
     assert policies(pulsar, "public/default") == public
+
+
+@looped
+async def test_of_clusters_that_start_at_once_in_a_new_namespace_one_goes_on(
+    tmp_path: Path, pulsar: Pulsar, chroot: str, name: str
+):
+    nodes = [
+        Ropeway(tmp_path / str(one), options=options(pulsar, f"{chroot}-{one}", name))
+        for one in range(4)
+    ]
+
+    def come(node: Ropeway) -> tuple[int, str] | None:
+        """The exit code and the last line of a node that does not start."""
+        try:
+            node.start()
+        except RuntimeError as error:
+            assert node._process is not None
+            code = node._process._process.returncode
+            return code, str(error).strip().splitlines()[-1]
+        return None
+
+    try:
+        came = await asyncio.gather(*(asyncio.to_thread(come, one) for one in nodes))
+        (first,) = [one for one, told in zip(nodes, came, strict=True) if told is None]
+        others = [told for told in came if told is not None]
+        assert {code for code, _ in others} == {FOREIGN}
+        # Each is told whose it is.
+        (won,) = {said.rpartition("--adopt ")[2] for _, said in others}
+        first.stop()
+        first.start()
+        assert owners(pulsar, f"rocketmq/{name}") == {won: name}
+        await place_order(first, b"one")
+        assert await bodies(first) == [b"one"]
+    finally:
+        for node in nodes:
+            node.stop()
 
 
 @looped

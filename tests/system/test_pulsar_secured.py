@@ -3,28 +3,53 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
-import hmac
-import json
+import re
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storage.pulsar.errors import NotAllowedError, PulsarUnavailableError
+from storage.api import LogUnavailableError
+from storage.pulsar.admin import Admin
+from storage.pulsar.authentication import Token
+from storage.pulsar.cluster import authentication
+from storage.pulsar.errors import NotAllowedError, PulsarError, PulsarUnavailableError
+from storage.pulsar.settings import PulsarLogSettings
+from storage.pulsar.tls import TlsFiles
 from tests.clients.harness import AgentError, Session, bodies, numbered
 from tests.clients.programs import JAVA_5
 from tests.gateway.test_tls import Pair, issue, trusting
-from tests.system.pulsar import Pulsar
-from tests.system.pulsar_client import Writer, client_of, numbers, on_uvloop, read_all
+from tests.remoting import looped, sending
+from tests.system.issuer import CLIENT, Issuer
+from tests.system.pulsar_client import (
+    TIMEOUT_S,
+    Writer,
+    client_of,
+    numbers,
+    on_uvloop,
+    read_all,
+)
 from tests.system.ropeway import Ropeway
+from tests.system.secured_pulsar import (
+    ADMIN,
+    EXTERNAL,
+    KEY,
+    PASSWORD,
+    secured_pulsar,
+    token,
+)
+from tests.system.test_cluster import reach
+from tests.system.test_doctor import here
+from tests.system.test_namespaces import bodies as stored
+from tests.system.test_namespaces import place_order, running
+from tests.system.ways_in import Way, as_table, issuer, settings_file, way
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.clients.fixtures import Agents
+    from tests.system.pulsar import Pulsar
 
 SEEN_S = 60
 """How soon a change of permissions is seen."""
@@ -46,51 +71,20 @@ tenant = "public"
 namespace = "gateway"
 refresh_s = 2.0
 """
+__all__ = ["issuer", "way"]
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
 TOPIC = "persistent://public/secured/topic"
-KEY = bytes(range(32))
-TOKENS = "org.apache.pulsar.broker.authentication.AuthenticationProviderToken"
-AS_ITSELF = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
-
-
-def token(subject: str, seconds: float = 3600, signed_with: bytes = KEY) -> str:
-    """A JWT that ends after some seconds."""
-
-    def encoded(data: bytes) -> bytes:
-        return base64.urlsafe_b64encode(data).rstrip(b"=")
-
-    claims = {"sub": subject, "exp": int(time.time() + seconds)}
-    text = b".".join(
-        encoded(json.dumps(part).encode()) for part in ({"alg": "HS256"}, claims)
-    )
-    signature = hmac.new(signed_with, text, hashlib.sha256).digest()
-    return b".".join((text, encoded(signature))).decode()
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    return issue(tmp_path_factory.mktemp("tls"), "server")
+    return issue(tmp_path_factory.mktemp("tls"), "localhost", address="127.0.0.1")
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, pair: Pair) -> Iterator[Pulsar]:
     """A Pulsar where `admin` may do all, and who else has a token may do nothing."""
-    admin = token("admin")
-    secured = Pulsar(
-        tmp_path_factory.mktemp("pulsar"),
-        settings={
-            "authenticationEnabled": "true",
-            "authorizationEnabled": "true",
-            "authenticationProviders": TOKENS,
-            "superUserRoles": "admin",
-            "tokenSecretKey": f"data:;base64,{base64.b64encode(KEY).decode()}",
-            "authenticationRefreshCheckSeconds": "1",
-            "brokerClientAuthenticationPlugin": AS_ITSELF,
-            "brokerClientAuthenticationParameters": f"token:{admin}",
-        },
-        token=admin,
-        tls=(pair.certificate, pair.key),
-    )
+    secured = secured_pulsar(tmp_path_factory.mktemp("pulsar"), pair)
     try:
         secured.start()
         secured.make_namespace("public/secured")
@@ -101,7 +95,9 @@ def server(tmp_path_factory: pytest.TempPathFactory, pair: Pair) -> Iterator[Pul
 
 @on_uvloop()
 async def test_a_token_that_is_accepted_lets_write_and_read(server):
-    async with client_of(server, token=lambda: token("admin")) as client:
+    async with client_of(
+        server, authentication=Token(lambda: token("admin"))
+    ) as client:
         writer = await Writer.open(client, TOPIC)
         writer.send(3)
         await writer.settled()
@@ -121,7 +117,7 @@ async def test_a_token_that_is_accepted_lets_write_and_read(server):
 )
 @on_uvloop()
 async def test_a_token_that_is_not_accepted_is_refused_at_once(server, shown, said):
-    async with client_of(server, token=shown) as client:
+    async with client_of(server, authentication=shown and Token(shown)) as client:
         with pytest.raises(NotAllowedError, match=said):
             await Writer.open(client, TOPIC)
         with pytest.raises(NotAllowedError, match=said):
@@ -136,7 +132,7 @@ async def test_a_token_that_ends_is_asked_for_again_without_a_break(server):
         shown.append(token("admin", seconds=4))
         return shown[-1]
 
-    async with client_of(server, token=short) as client:
+    async with client_of(server, authentication=Token(short)) as client:
         writer = await Writer.open(client, TOPIC)
         while len(shown) < 3:
             writer.send(1)
@@ -147,9 +143,8 @@ async def test_a_token_that_ends_is_asked_for_again_without_a_break(server):
 
 @on_uvloop()
 async def test_tls_carries_the_same(server, pair):
-    context = trusting(pair)
-    context.check_hostname = False  # the certificate names no address
-    more = {"tls": context, "token": lambda: token("admin")}
+    who = Token(lambda: token("admin"))
+    more = {"tls": lambda: trusting(pair), "authentication": who}
     async with client_of(server.tls_service_url, **more) as client:
         writer = await Writer.open(client, TOPIC)
         writer.send(100)
@@ -158,8 +153,19 @@ async def test_tls_carries_the_same(server, pair):
 
 
 @on_uvloop()
+async def test_beside_a_certificate_the_token_says_who_we_are(server, pair, tmp_path):
+    context = trusting(pair, issue(tmp_path, "stranger", pair))
+    more = {"tls": lambda: context, "authentication": Token(lambda: token(ADMIN))}
+    async with client_of(server.tls_service_url, **more) as client:
+        writer = await Writer.open(client, TOPIC)
+        writer.send(1)
+        await writer.settled()
+        assert writer.errors == []
+
+
+@on_uvloop()
 async def test_a_certificate_that_is_not_trusted_is_refused(server):
-    more = {"token": lambda: token("admin"), "request_timeout_s": 1}
+    more = {"authentication": Token(lambda: token("admin")), "request_timeout_s": 1}
     async with client_of(server.tls_service_url, **more) as client:
         with pytest.raises(PulsarUnavailableError, match="CERTIFICATE_VERIFY_FAILED"):
             await Writer.open(client, TOPIC)
@@ -220,3 +226,159 @@ def test_clients_may_do_what_pulsar_permits_their_role(
     while not refused(lambda: session.produce("orders", messages, **writer)):
         assert time.monotonic() < until
         time.sleep(0.2)
+
+
+ROTATED_S = 20
+"""For how long a token is good that is replaced twice a second."""
+SECRETS = (PASSWORD, CLIENT["client_secret"])
+
+
+def settings_of(server: Pulsar, pair: Pair, way: Way) -> PulsarLogSettings:
+    urls = {"service_url": server.tls_service_url, "admin_url": server.tls_admin_url}
+    ca = str(pair.certificate)
+    return PulsarLogSettings(tls_ca_file=ca, **urls, **way.settings)
+
+
+@on_uvloop()
+async def test_each_way_in_leads_to_brokers_and_admin_and_is_read_anew(
+    server: Pulsar, pair: Pair, way: Way
+):
+    given = settings_of(server, pair, way)
+    tls = TlsFiles(given.tls_ca_file, given.certificate, given.key)
+    more: dict[str, Any] = {"authentication": authentication(given), "tls": tls}
+    admin = Admin(given.admin_url, **more)
+    try:
+        with pytest.raises(LogUnavailableError, match=way.said):
+            await admin.policies("public/secured")
+        # What an issuer refuses is tried again for so long.
+        limit_s = 1 if given.oauth2 else TIMEOUT_S
+        wrong = {**more, "request_timeout_s": limit_s}
+        async with client_of(given.service_url, **wrong) as client:
+            with pytest.raises(PulsarError, match=way.said):
+                await Writer.open(client, TOPIC)
+        way.mend()
+        await permitted(admin)
+        async with client_of(given.service_url, **more) as client:
+            writer = await Writer.open(client, TOPIC)
+            writer.send(3)
+            await writer.settled()
+            assert writer.errors == []
+    finally:
+        await admin.close()
+
+
+@pytest.mark.parametrize("way", ["oauth2"], indirect=True)
+@on_uvloop()
+async def test_a_token_of_an_issuer_that_ends_is_renewed_without_a_break(
+    server: Pulsar, pair: Pair, way: Way, issuer: Issuer
+):
+    way.mend()
+    issuer.seconds = 5
+    who = authentication(settings_of(server, pair, way))
+    more: dict[str, Any] = {"authentication": who, "tls": lambda: trusting(pair)}
+    async with client_of(server.tls_service_url, **more) as client:
+        writer = await Writer.open(client, TOPIC)
+        # Nobody asks for a proof here but the broker, once it has ended.
+        while len(issuer.given) < 3:
+            writer.send(1)
+            await writer.settled()
+            await asyncio.sleep(0.05)
+        assert (writer.errors, writer.lost) == ([], [])
+
+
+async def permitted(admin: Admin) -> None:
+    """Return when we are: an issuer that has refused us is left alone for a second."""
+    while True:
+        try:
+            assert await admin.policies("public/secured")
+        except LogUnavailableError:
+            await asyncio.sleep(0.1)
+        else:
+            return
+
+
+@on_uvloop()
+async def test_brokers_are_reached_by_the_listener_that_is_named(
+    server: Pulsar, pair: Pair
+):
+    who = Token(lambda: token(ADMIN))
+    more: dict[str, Any] = {"authentication": who, "tls": lambda: trusting(pair)}
+    for url in (server.service_url, server.tls_service_url):
+        async with client_of(url, **more) as client:
+            assert await client.host_of(TOPIC) == "127.0.0.1"
+        async with client_of(url, listener_name=EXTERNAL, **more) as client:
+            assert await client.host_of(TOPIC) == "localhost"
+            writer = await Writer.open(client, TOPIC)
+            writer.send(3)
+            await writer.settled()
+            assert writer.errors == []
+        async with client_of(url, listener_name="absent", **more) as client:
+            with pytest.raises(PulsarError, match="absent"):
+                await client.host_of(TOPIC)
+
+
+@looped
+async def test_a_node_and_doctor_go_in_each_way_and_tell_no_secret(
+    tmp_path: Path, server: Pulsar, pair: Pair, way: Way, issuer: Issuer
+):
+    settings = settings_file(tmp_path, server, pair, as_table(way))
+    ((check, text, _),) = here(settings)
+    assert (check, bool(re.search(way.said, text))) == ("pulsar", True)
+    way.mend()
+    assert here(settings) == []
+    # Brokers that are down are passed over, on TLS and signed in, too.
+    down = re.compile(r'^((?:service|admin)_url = ".*//)', re.MULTILINE)
+    settings.write_text(down.sub(r"\g<1>127.0.0.1:1,", settings.read_text()))
+    with running(tmp_path / "node", "--config", str(settings)) as node:
+        await place_order(node, b"one")
+        assert await stored(node) == [b"one"]
+        log = (tmp_path / "node" / "ropeway.log").read_text()
+        assert [one for one in (*SECRETS, *issuer.given) if one in log] == []
+
+
+@looped
+async def test_a_node_goes_on_once_a_token_that_had_ended_is_replaced(
+    tmp_path: Path, server: Pulsar, pair: Pair
+):
+    file = tmp_path / "token"
+
+    def write(seconds: float) -> None:
+        (tmp_path / "next").write_text(token(ADMIN, seconds))
+        (tmp_path / "next").replace(file)
+
+    async def rotate() -> None:
+        while True:
+            write(ROTATED_S)
+            await asyncio.sleep(0.5)
+
+    write(ROTATED_S)
+    settings = settings_file(tmp_path, server, pair, f'token_file = "{file}"\n')
+    rotating = asyncio.create_task(rotate())
+    node = Ropeway(tmp_path / "node", options=["--config", str(settings)])
+    await asyncio.to_thread(node.start)
+    taken: list[bytes] = []
+
+    async def is_taken() -> bool:
+        body = b"%d" % len(taken)
+        async with reach(node) as client:
+            answer = await client.ask(sending("orders"), body)
+        if answer.code == 0:
+            taken.append(body)
+        await asyncio.sleep(0.1)
+        return answer.code == 0
+
+    try:
+        while not await is_taken():
+            pass
+        rotating.cancel()
+        write(-60)
+        while await is_taken():
+            pass
+        rotating = asyncio.create_task(rotate())
+        while not await is_taken():
+            pass
+        found = await stored(node)
+        assert [one for one in taken if one not in found] == []
+    finally:
+        rotating.cancel()
+        await asyncio.to_thread(node.stop)

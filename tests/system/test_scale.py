@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.app import App
-from gateway.config import Config, ListenerConfig, PulsarConfig
+from gateway.config import Config, ListenerConfig
+from gateway.pulsar_config import PulsarConfig
 from gateway.wire.commands.admin import CreateTopic
 from gateway.wire.commands.offsets import GetMaxOffset, Offset
 from storage.api import MAX_PARTITIONS

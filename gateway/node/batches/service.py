@@ -277,6 +277,11 @@ class Batches:
             await asyncio.wait(running)
         return last.staged if last.batch_id == batch_id else {}
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a batch is being decided, or one that is decided is not delivered."""
+        return self._deciding.locked() or bool(self._publishing)
+
     async def last(self, producer_id: str, owner: str = "") -> int:
         """The number of a producer's last batch.
 

@@ -158,7 +158,7 @@ class Delivery:
         """Append a group; the future tells what came of it."""
         done = asyncio.get_running_loop().create_future()
         topic = self._topics.get(group.topic)
-        if topic is None or group.queue_id >= len(topic.partitions):
+        if topic is None or not topic.partitions:
             _drop(due, group, "its topic was deleted")
             done.set_result(None)
             return done
@@ -169,7 +169,9 @@ class Delivery:
 
         try:
             records = _records(group, topic, now_ms, from_timer)
-            topic.partitions[group.queue_id].append(records, now_ms, tell)
+            topic.partitions[topic.queue_at(group.queue_id)].append(
+                records, now_ms, tell
+            )
         except MessageError as error:
             # What is put off gets longer by a few bytes. It stays where it is.
             done.set_result(LogUnavailableError(str(error)))
@@ -254,7 +256,7 @@ def _records(
     group: _Group, topic: ServedTopic, now_ms: int, from_timer: bool
 ) -> Sequence[RecordParts]:
     """The records of a group, as they will be in their queue."""
-    queue_id = group.queue_id
+    queue_id = topic.queue_at(group.queue_id)
     records = moving.moved_all(
         group.messages,
         topic.magic,

@@ -97,11 +97,11 @@ class Ending:
 
     def _commit(self, half: Half, named_id: int, done: Done) -> None:
         topic = self._topics.get(half.topic)
-        queue_id = half.queue_id
-        if topic is None or queue_id >= len(topic.partitions):
+        if topic is None or not topic.partitions:
             raise NoSuchPartitionError(
                 f"topic[{half.topic}] of transaction {half.unique_key} was deleted"
             )
+        queue_id = topic.queue_at(half.queue_id)
         text = None
         store_ms = self._now_ms()
         if half.is_delayed:

@@ -30,3 +30,8 @@ def test_no_name_server_is_a_finding_too(run):
     result = run("doctor", "--name-server", "127.0.0.1:1", "--json", code=4)
     (found,) = json.loads(result.stdout)
     assert (found["check"], found["state"]) == ("name-server", "problem")
+
+
+def test_what_is_to_be_mended_needs_a_configuration(run):
+    result = run("doctor", "--fix", code=2)
+    assert "--fix needs --config" in result.stderr

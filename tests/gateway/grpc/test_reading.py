@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import gzip
+import itertools
 import zlib
 
 import pytest
@@ -15,8 +16,11 @@ from gateway.bounds import RequestsConfig
 from gateway.config import LimitsConfig
 from gateway.grpc.framing import CallError, Compressed, GrpcStatus
 from gateway.grpc.protocol import QueryRouteRequest, Resource, SendMessageRequest
-from gateway.grpc.reading import Request, has_few_parts
+from gateway.grpc.reading import Request, parts_so_far
+from gateway.node import turns
 from gateway.node.turns import Turns
+from tests.busy import busy
+from tests.remoting import looped
 
 LIMIT = 1 << 20
 LIMITS = RequestsConfig(body_bytes=100_000)
@@ -91,14 +95,18 @@ def test_a_request_of_very_many_parts_is_refused_before_it_is_decoded():
     nested = SendMessageRequest()
     for _ in range(20_000):
         nested.messages.add().topic.name = ""
-    data = nested.SerializeToString()
-    assert not has_few_parts(data, SendMessageRequest.DESCRIPTOR, 39_999)
-    assert has_few_parts(data, SendMessageRequest.DESCRIPTOR, 60_000)
+    *some, all_of_them = parts_so_far(
+        nested.SerializeToString(), SendMessageRequest.DESCRIPTOR
+    )
+    assert all_of_them == 40_000
+    # Whoever looks can stop, and let others go first, long before the end.
+    assert some[0] < 2000
+    assert all(after - before < 2000 for before, after in itertools.pairwise(some))
 
 
 @given(st.binary(max_size=400))
 def test_garbage_is_no_reason_to_fail_nor_to_go_on_for_ever(data):
-    assert has_few_parts(data, SendMessageRequest.DESCRIPTOR, 500)
+    assert max(parts_so_far(data, SendMessageRequest.DESCRIPTOR)) <= 500
 
 
 @given(st.lists(st.binary(max_size=20), max_size=30))
@@ -111,7 +119,17 @@ def test_every_message_and_property_counts_as_a_part(bodies):
     data = sent.SerializeToString()
     # Each message, its property, and that one's name and value.
     parts = sum(4 + bool(body) for body in bodies)
-    assert has_few_parts(data, SendMessageRequest.DESCRIPTOR, parts)
-    assert not parts or not has_few_parts(
-        data, SendMessageRequest.DESCRIPTOR, parts - 1
-    )
+    assert list(parts_so_far(data, SendMessageRequest.DESCRIPTOR)) == [parts]
+
+
+@looped
+async def test_others_have_turns_while_a_long_request_is_looked_through(monkeypatch):
+    monkeypatch.setattr(turns, "_TURN_S", 0)
+    sent = SendMessageRequest()
+    for _ in range(4000):
+        sent.messages.add().body = b"x"
+    waiting = Turns(LimitsConfig(), Calm(), Calm())
+    request = Request(SendMessageRequest, sent.SerializeToString(), LIMITS)
+    with busy(waiting) as other:
+        assert await request.message(waiting.slices("127.0.0.1")) == sent
+    assert other.turns >= 7

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from gateway.config import TopicsConfig
+from gateway.config import LimitsConfig, TopicsConfig
 from gateway.grpc.protocol import (
     Code,
     MessageType,
@@ -14,7 +14,9 @@ from gateway.grpc.protocol import (
     SendMessageRequest,
     Timestamp,
 )
+from gateway.node import turns
 from gateway.wire import properties
+from tests.busy import busy
 from tests.gateway.grpc.thin import create, message, sends, serving
 from tests.remoting import connect, looped, pulling
 
@@ -110,3 +112,27 @@ async def test_a_topic_that_is_not_there_is_not_found(tmp_path: Path):
     topics = TopicsConfig(auto_create=False)
     async with serving(tmp_path, topics=topics) as (_, client):
         assert (await client.send("nowhere")).status.code == Code.TOPIC_NOT_FOUND
+
+
+@looped
+async def test_long_sends_that_waited_for_too_long_are_refused(tmp_path: Path):
+    limits = LimitsConfig(send_wait_ms=1)
+    async with serving(tmp_path, limits=limits) as (app, client):
+        await create(app, "orders")
+        with busy(app.node.turns):
+            late = await client.send("orders", bytes(20_000))
+        assert late.status.code == Code.TOO_MANY_REQUESTS
+        assert "broker busy" in late.status.message
+
+
+@looped
+async def test_others_have_turns_between_messages_sent_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(turns, "_TURN_S", 0)
+    async with serving(tmp_path) as (app, client):
+        await create(app, "orders")
+        batch = sends(*(message("orders", b"x") for _ in range(100)))
+        assert len(batch.SerializeToString()) < 16 * 1024
+        with busy(app.node.turns) as other:
+            answer = await client.call("SendMessage", batch)
+        assert len(answer.entries) == 100
+        assert other.turns >= 99

@@ -1,7 +1,8 @@
 """Which namespaces a configuration means."""
 
-from gateway.config import Config, PulsarConfig
+from gateway.config import Config
 from gateway.node import spaces
+from gateway.pulsar_config import PulsarConfig
 
 
 def test_a_cluster_has_a_namespace_of_its_own_unless_one_is_named():

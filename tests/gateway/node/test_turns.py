@@ -17,6 +17,7 @@ from gateway.wire.commands.namesrv import GetAllTopicList
 from gateway.wire.commands.send import SendReply
 from gateway.wire.frame import encode_frame
 from gateway.wire.header import to_fields
+from tests.busy import busy
 from tests.guarded import ALICE, allow, ask, guarded
 from tests.remoting import beat, connect, looped, pulling, running, sending, until
 
@@ -130,7 +131,7 @@ async def test_long_work_waits_for_turns_while_others_do():
             await slices.pause()
             taken.append("long")
             # Its turn is over.
-            slices._until = 0.0
+            slices.flow.until = 0.0
 
     await asyncio.wait_for(work(), 20)
     assert taken.index("long") > taken.index("one")
@@ -142,6 +143,15 @@ async def test_long_work_waits_for_turns_while_others_do():
     await asyncio.sleep(0)
     waiting.cancel()
     await until(turns.is_free)
+
+
+@looped
+async def test_a_send_that_waits_for_its_turn_for_too_long_is_told_why():
+    turns = Turns(LimitsConfig(send_wait_ms=1), Log(), Leadership())
+    assert not await turns.slices("sender").why_late()
+    with busy(turns):
+        why = await asyncio.wait_for(turns.slices("sender").why_late(), 60)
+    assert why.endswith("allowed: 1")
 
 
 @looped

@@ -12,7 +12,7 @@ import gateway.processors.all  # noqa: F401 - registers every processor
 from gateway.config import Config
 from gateway.node.leadership import NoLeaderError
 from gateway.node.pending_sends import PendingSends
-from gateway.node.turns import Slices
+from gateway.node.turns import Flow, Slices
 from gateway.processors import dispatch
 from gateway.processors.context import LATER, Answer
 from gateway.processors.needs import KNOWN
@@ -64,10 +64,12 @@ class Node:
         self.guard = None
         self.pending_sends = PendingSends()
         self.config = Config()
-        self.turns = SimpleNamespace(is_free=lambda: True, slices=self.slices)
+        self.turns = SimpleNamespace(
+            is_free=lambda: True, slices=self.slices, keep=lambda *_: None
+        )
 
     def slices(self, *_):
-        return Slices(self.turns, None)
+        return Slices(self.turns, Flow())
 
     def spawn(self, work):
         self.tasks.append(asyncio.get_running_loop().create_task(work))

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.node.turns import Slices
+from gateway.node.turns import Flow, Slices
 from gateway.processors import context, dispatch
 from gateway.wire.codes import ResponseCode
 from gateway.wire.frame import Envelope
@@ -36,7 +36,7 @@ def not_ready(*_):
 def pauses_no_more(node):
     """While others wait, whoever pauses fails."""
     turns = SimpleNamespace(is_free=lambda: False, join=raising_broken)
-    node.turns.slices = lambda *_: Slices(turns, None)
+    node.turns.slices = lambda *_: Slices(turns, Flow())
     node.log = SimpleNamespace(ready=ready)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from gateway.wire import message_id
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.query import QueryMessage, QueryReply
 from gateway.wire.commands.send import SendReply
-from tests.remoting import looped, pulling, running, sending
+from tests.remoting import looped, pulling, running, sending, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,3 +56,20 @@ async def test_messages_are_found_by_key_and_unique_key_in_a_time_range(tmp_path
         late = stored[-1].store_ms + 1
         assert await bodies_of(query("b", begin_timestamp=late)) == []
         assert await bodies_of(query("b", end_timestamp=stored[0].store_ms - 1)) == []
+
+
+@looped
+async def test_look_ups_by_key_wait_for_each_other_and_count_meanwhile(tmp_path: Path):
+    """Before, 65,000 of one client waited, with 300 MiB that nobody counted."""
+    async with running(tmp_path) as (app, client):
+        await client.ask(sending("orders", pairs={"KEYS": "a"}), b"1")
+        turns = app.node.turns
+        one = turns.slices("127.0.0.1")
+        await one.begin_large()
+        answers = asyncio.gather(*(client.send(query("a")) for _ in range(3)))
+        await until(lambda: turns.waiting_bytes >= 3 * 4096)
+        assert not answers.done()
+        one.end_large()
+        found = await asyncio.wait_for(answers, 60)
+        assert [answer.code for answer in found] == [0, 0, 0]
+        assert turns.waiting_bytes == 0

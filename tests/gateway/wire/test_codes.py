@@ -105,6 +105,8 @@ def test_our_own_requests_are_where_rocketmq_has_none() -> None:
         "ROPEWAY_LAST_BATCH": 20007,
         "ROPEWAY_NODE_STATUS": 20010,
         "ROPEWAY_STEP_BACK": 20011,
+        "ROPEWAY_MOVE_QUEUE": 20015,
+        "ROPEWAY_TAKE_QUEUE": 20016,
         "ROPEWAY_TOPIC_PLACES": 20012,
         "ROPEWAY_FIND_HALF": 20013,
         "ROPEWAY_EXPLAIN_ACCESS": 20014,

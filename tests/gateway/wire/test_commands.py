@@ -75,6 +75,8 @@ OURS = {
     RequestCode.ROPEWAY_LAST_BATCH,
     RequestCode.ROPEWAY_NODE_STATUS,
     RequestCode.ROPEWAY_STEP_BACK,
+    RequestCode.ROPEWAY_MOVE_QUEUE,
+    RequestCode.ROPEWAY_TAKE_QUEUE,
     RequestCode.ROPEWAY_TOPIC_PLACES,
     RequestCode.ROPEWAY_FIND_HALF,
     RequestCode.ROPEWAY_EXPLAIN_ACCESS,

@@ -4,6 +4,7 @@ import pytest
 
 from ropeway.client import Admin, ResponseError, admin_topics
 from ropeway.client.errors import AdminError, TopicNotFoundError
+from tests.remoting import looped, pulling, sending, two_running, until
 from tests.ropeway.client.scenario import PATIENT, scenario, send_all
 
 
@@ -49,3 +50,22 @@ async def test_a_topic_that_is_not_there_is_an_error(ropeway_gateway, topic):
             await admin_topics.stats(admin, topic)
         with pytest.raises(ResponseError, match="No topic in the route store"):
             await admin_topics.places(admin, topic)
+
+
+@looped
+async def test_one_brokers_queues_are_deleted_and_others_keep_theirs(tmp_path):
+    async with two_running(tmp_path) as ((one, first), (two, second)):
+        for client in (first, second):
+            assert (await client.ask(sending("orders"), b"kept")).code == 0
+        for app in (one, two):
+            await until(lambda app=app: len(app.node.routes.topics["orders"].route) > 1)
+        name_server = f"127.0.0.1:{one.server.listeners[0].port}"
+        async with Admin(name_server, config=PATIENT) as admin:
+            queues = len((await admin_topics.places(admin, "orders"))["broker-1"])
+            gone = await admin_topics.delete_from(admin, "orders", "broker-1")
+            assert gone == queues
+            assert list(await admin_topics.places(admin, "orders")) == ["broker-0"]
+            with pytest.raises(AdminError, match="on broker broker-0 alone"):
+                await admin_topics.delete_from(admin, "orders", "broker-0")
+        kept = await first.ask(pulling("orders"))
+        assert [message.body for message in kept.messages()] == [b"kept"]

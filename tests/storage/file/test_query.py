@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from storage.file import FileLogSettings, open_log
+from storage.file import FileLogSettings, open_log, query
 from storage.file.index import KEY_BYTES, ActiveIndex
 from tests.contracts.log import TOPIC, begin, record
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 SETTINGS = FileLogSettings(segment_bytes=1 << 16)
 
@@ -66,18 +68,56 @@ def test_a_key_that_very_many_have_keeps_nobody_waiting(tmp_path: Path) -> None:
             partition = log.partition(TOPIC, at // 500 % 2)
             records = [record("", 0, ["k"]) for _ in range(500)]
             await begin(partition, *records, store_ms=at)
+        # The newest are found at once, the oldest behind all others.
+        newest = await log.query(TOPIC, "k", 0, count, 3)
+        assert [found.offset for found in newest] == [9999, 9998, 9997]
         queries = [
-            asyncio.create_task(log.query(TOPIC, "k", 0, count, 3)) for _ in range(8)
+            asyncio.create_task(log.query(TOPIC, "k", 0, 0, 3)) for _ in range(8)
         ]
         turns = 0
         while not all(one.done() for one in queries):
             turns += 1
             await asyncio.sleep(0)
         # Each looks up 128 places of either partition without a pause.
-        assert turns >= len(queries) * 2 * count / 128
+        assert turns >= len(queries) * 2 * ((count - 500) // 128)
         for one in queries:
-            offsets = [found.offset for found in one.result()]
-            assert offsets == [9999, 9998, 9997]
+            assert [found.offset for found in one.result()] == [499, 498, 497]
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_of_a_key_that_very_many_have_only_the_newest_are_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, all were, and kept: 100,000 took 730 ms and 300 MiB."""
+    looked_up: list[int] = []
+    matching = query._matching
+
+    def counted(*given: Any) -> list[query.Hit]:
+        looked_up.append(len(given[-1]))
+        return matching(*given)
+
+    monkeypatch.setattr(query, "_matching", counted)
+
+    async def main() -> None:
+        log = open_log(tmp_path, SETTINGS)
+        await log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+        for at in range(0, 5000, 500):
+            records = [record("", 0, ["k"]) for _ in range(500)]
+            await begin(partition, *records, store_ms=at)
+        for again in (False, True):
+            if again:
+                await log.close()
+                log = open_log(tmp_path, SETTINGS)
+            looked_up.clear()
+            found = await log.query(TOPIC, "k", 0, 9999, 20)
+            assert [one.offset for one in found] == list(range(4999, 4979, -1))
+            assert sum(looked_up) <= 256
+            # In a file of an index.
+            (oldest,) = await log.query(TOPIC, "k", 0, 0, 1)
+            assert oldest.offset == 499
         await log.close()
 
     asyncio.run(main())

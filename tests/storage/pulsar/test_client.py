@@ -241,7 +241,7 @@ async def test_a_broker_that_speaks_no_tls_is_given_up_in_time(monkeypatch):
     monkeypatch.setattr(module, "CONNECT_TIMEOUT_S", 0.2)
     async with running() as broker:
         url = broker.url.replace("pulsar://", "pulsar+ssl://")
-        one = PulsarClient(url, tls=ssl.create_default_context(), request_timeout_s=0.1)
+        one = PulsarClient(url, tls=ssl.create_default_context, request_timeout_s=0.1)
         with pytest.raises(PulsarUnavailableError):
             await producer(one)
         await one.close()

@@ -76,7 +76,7 @@ SAME = {
 
 WITH_MORE = {
     "Connected 1": Connected("Pulsar Server4.0.8", 20, 5242880),
-    "Lookup 1": Lookup(TOPIC, 2),
+    "Lookup 1": Lookup(TOPIC, 2, advertised_listener_name=""),
     "OpenProducer 1": OpenProducer(
         TOPIC,
         producer_id=0,

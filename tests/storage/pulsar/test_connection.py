@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage.pulsar import connection as module
+from storage.pulsar.authentication import Token, Unauthenticated
 from storage.pulsar.commands import (
     AuthChallenge,
     AuthData,
@@ -59,9 +60,10 @@ async def connected(
     broker: FakeBroker, token: Callable[[], str] | None = None
 ) -> AsyncIterator[Connection]:
     host, port = broker.url.removeprefix("pulsar://").split(":")
+    who = Unauthenticated() if token is None else Token(token)
     lost: asyncio.Future[Connection] = asyncio.Future()
     _, one = await asyncio.get_running_loop().create_connection(
-        lambda: Connection(token, None, lost.set_result), host, int(port)
+        lambda: Connection(who, None, lost.set_result), host, int(port)
     )
     try:
         yield one
@@ -166,6 +168,22 @@ async def test_a_challenge_is_answered_with_a_new_token():
         broker.peers[0].tell(AuthChallenge(AuthData("token", b"PulsarAuthRefresh")))
         (response,) = await broker.wait(AuthResponse, 1)
         assert response.response == AuthData("token", b"second")
+
+
+@looped
+async def test_a_challenge_that_cannot_be_met_ends_the_connection_with_the_reason():
+    tokens = iter(["first", ""])
+    async with running() as broker, connected(broker, lambda: next(tokens)) as one:
+        await one.handshake(TIMEOUT_S)
+        broker.answers[Lookup] = lambda *_: None
+        challenge = AuthChallenge(AuthData("token", b"PulsarAuthRefresh"))
+        for _ in range(2):  # one that comes while the other is being met
+            broker.peers[0].tell(challenge)
+        with pytest.raises(
+            PulsarUnavailableError, match="cannot use the token: 0 char"
+        ):
+            await one.request(lookup, LookupAnswer, TIMEOUT_S)
+        assert broker.of(AuthResponse) == []
 
 
 @looped

@@ -71,6 +71,6 @@ def test_whose_a_namespace_is_is_told(pulsar: Pulsar, pulsar_namespace: str) -> 
     pulsar.admin("PUT", properties, {"ropeway.cluster.aa": "c"})
     assert last(bare).text.endswith("is this cluster's, aa")
     assert last(bare).advice == ""
-    assert "belongs to the cluster c of the id aa" in last(None).text
+    assert "belongs to another cluster, c of the id aa" in last(None).text
     assert last(None).refused
     assert last(Owner("bb", "c", frozenset())).refused

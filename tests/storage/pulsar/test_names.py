@@ -106,6 +106,7 @@ def test_what_pulsar_cannot_take_is_refused(topic: str, reason: str) -> None:
         "persistent://public/default/orders-partition-x",
         "persistent://public/default/-partition-1",
         "orders-partition-1",
+        "persistent://public/default/__ropeway@cluster-0-partition-0",
     ],
 )
 def test_other_topics_are_no_partitions(full: str) -> None:

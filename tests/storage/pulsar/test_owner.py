@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from storage.api import LogForeignError
+from storage.api import LogForeignError, LogUnavailableError
+from storage.pulsar import owner as owner_module
 from storage.pulsar.admin import Admin
 from storage.pulsar.catalog import Catalog
 from storage.pulsar.owner import EMPTY, PREFIX, Owner, complaints, note, owners, take
 from storage.pulsar.selftest import PulsarUnfitError
-from tests.storage.pulsar.logs import settings_for
+from tests.storage.pulsar.logs import settings_for, until
 from tests.storage.pulsar.test_admin import Rest, run
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tests.system.pulsar import Pulsar
 
 OURS = Owner("aa", "DefaultCluster", frozenset())
@@ -73,32 +76,103 @@ def test_topics_of_routes_are_looked_for_in_the_namespace_that_they_are_in() -> 
     assert complaints(anew, SPACE, None, catalog()) == []
 
 
-def test_of_two_clusters_that_come_at_the_same_moment_one_stays_at_most() -> None:
+CLAIM = f"/admin/v2/persistent/{SPACE}/__ropeway%40cluster-"
+PATHS = [f"{CLAIM}{number}/partitions" for number in range(3)]
+NOBODY = (404, None)
+
+
+def claimed(one: str) -> tuple[int, object]:
+    return 200, {"partitions": 1, "deleted": False} | marked(one)
+
+
+def test_who_comes_second_at_the_same_moment_is_refused_with_nothing_noted() -> None:
     async def test(admin: Admin, rest: Rest) -> None:
         with pytest.raises(LogForeignError, match="cluster-bb of the id bb"):
-            await note(admin, SPACE, OURS)
-        asked = [one[0] for one in rest.asked]
-        assert asked == ["GET", "PUT", "GET", "GET", "DELETE"]
+            await note(admin, SPACE, OURS, {})
+        assert [one[0] for one in rest.asked] == ["GET", "PUT", "GET", "GET", "GET"]
 
     run(
         {
-            ("GET", PATH): [(200, {}), (200, marked("bb")), (200, marked("aa", "bb"))],
-            ("PUT", f"{PATH}/properties"): [(204, None)],
-            ("DELETE", f"{PATH}/property/{PREFIX}aa"): [(204, None)],
+            # It is not shown at once to who was told that it is there.
+            ("GET", PATHS[0]): [NOBODY, NOBODY, claimed("bb")],
+            ("PUT", PATHS[0]): [(409, None)],
+            ("GET", PATHS[1]): [NOBODY],
         },
         test,
     )
 
 
-def test_who_may_not_note_it_is_told_the_command() -> None:
-    async def test(admin: Admin, _: Rest) -> None:
-        command = f"set-property -k {PREFIX}aa -v DefaultCluster {SPACE}"
-        with pytest.raises(PulsarUnfitError, match=command):
-            await note(admin, SPACE, OURS)
+def test_who_ended_behind_its_claim_goes_on_with_the_note() -> None:
+    async def test(admin: Admin, rest: Rest) -> None:
+        await note(admin, SPACE, OURS, {})
+        asked = [one[0] for one in rest.asked]
+        # Pulsar loses one of two changes at the same moment, whosever they are.
+        assert asked == ["GET", "GET", "PUT", "GET", "PUT", "GET"]
 
     run(
         {
-            ("GET", PATH): [(200, {})],
+            ("GET", PATHS[0]): [claimed("aa")],
+            ("GET", PATHS[1]): [NOBODY],
+            ("PUT", f"{PATH}/properties"): [(204, None)] * 2,
+            ("GET", PATH): [(200, {}), (200, marked("aa"))],
+        },
+        test,
+    )
+
+
+def test_who_adopts_claims_behind_the_one_that_it_names() -> None:
+    adopting = msgspec.structs.replace(OURS, adopts="bb")
+
+    async def test(admin: Admin, rest: Rest) -> None:
+        await note(admin, SPACE, adopting, marked("bb"))
+        claim, _, noted, _ = rest.asked[-4:]
+        properties = {PREFIX + "aa": "DefaultCluster"}
+        assert msgspec.json.decode(claim[2])["properties"] == properties
+        assert msgspec.json.decode(noted[2]) == properties
+
+    run(
+        {
+            ("GET", PATHS[0]): [claimed("cc")],
+            ("GET", PATHS[1]): [claimed("bb")],
+            ("GET", PATHS[2]): [NOBODY],
+            ("PUT", PATHS[2]): [(204, None)],
+            ("DELETE", f"{PATH}/property/{PREFIX}bb"): [(204, None)],
+            ("PUT", f"{PATH}/properties"): [(204, None)],
+            ("GET", PATH): [(200, marked("aa"))],
+        },
+        test,
+    )
+
+
+def test_what_a_deletion_left_is_named_where_it_is_in_the_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(owner_module, "SHOWN_S", (0.01,))
+
+    async def test(admin: Admin, _: Rest) -> None:
+        with pytest.raises(LogUnavailableError, match=r"cluster-0-partition-0, and"):
+            await note(admin, SPACE, OURS, {})
+
+    run(
+        {
+            ("GET", PATHS[0]): [NOBODY] * 100,
+            ("PUT", PATHS[0]): [(409, None)],
+        },
+        test,
+    )
+
+
+@pytest.mark.parametrize("refused", ["claim", "note"])
+def test_who_may_not_note_it_is_told_the_command(refused: str) -> None:
+    async def test(admin: Admin, _: Rest) -> None:
+        command = f"set-property -k {PREFIX}aa -v DefaultCluster {SPACE}"
+        with pytest.raises(PulsarUnfitError, match=command):
+            await note(admin, SPACE, OURS, {})
+
+    run(
+        {
+            ("GET", PATHS[0]): [NOBODY],
+            ("PUT", PATHS[0]): [(403 if refused == "claim" else 204, None)],
             ("PUT", f"{PATH}/properties"): [(403, None)],
         },
         test,
@@ -107,24 +181,22 @@ def test_who_may_not_note_it_is_told_the_command() -> None:
 
 def test_public_default_is_not_even_noted_in() -> None:
     async def test(admin: Admin, rest: Rest) -> None:
-        await note(admin, "public/default", OURS)
-        assert [asked[0] for asked in rest.asked] == ["GET"]
+        await note(admin, "public/default", OURS, {})
+        assert rest.asked == []
 
-    run({("GET", "/admin/v2/namespaces/public/default"): [(200, {})]}, test)
+    run({}, test)
 
 
 @pytest.mark.jvm
 @pytest.mark.server
-def test_a_real_pulsar_keeps_its_owner_however_many_come_then(
+def test_of_eight_that_come_first_at_once_a_real_pulsar_takes_one(
     pulsar: Pulsar,
 ) -> None:
-    space = "rocketmq/owned"
-
-    async def come(number: int) -> str | None:
+    async def come(space: str, number: int, adopts: str | None = None) -> str | None:
         admin = Admin(pulsar.admin_url)
         made = Catalog(admin, settings_for(pulsar, space))
+        owner = Owner(f"{number:02}", "c", frozenset(), adopts)
         try:
-            owner = Owner(f"{number:02}", "c", frozenset())
             await take(admin, made, owner, prepare=True)
         except LogForeignError:
             return None
@@ -132,10 +204,29 @@ def test_a_real_pulsar_keeps_its_owner_however_many_come_then(
             await admin.close()
         return owner.id
 
+    async def first(
+        space: str, numbers: Iterable[int], adopts: str | None = None
+    ) -> str:
+        came = await asyncio.gather(*(come(space, one, adopts) for one in numbers))
+        (won,) = [one for one in came if one is not None]
+        # It notes it again where others' changes of policies have undone that.
+        assert await come(space, int(won)) == won
+        await until(
+            lambda: [*owners(pulsar.admin("GET", f"namespaces/{space}"))] == [won]
+        )
+        return won
+
     async def main() -> None:
-        assert await come(0) == "00"
-        assert await asyncio.gather(*map(come, range(1, 8))) == [None] * 7
-        assert [*owners(pulsar.admin("GET", f"namespaces/{space}"))] == ["00"]
-        assert await come(0) == "00"
+        for turn in range(3):
+            space = f"rocketmq/owned-{turn}"
+            won = await first(space, range(8))
+            # Nor do those that come later, or at once to take it over.
+            assert await first(space, range(8)) == won
+            others = [one for one in range(8) if one != int(won)]
+            taken = await first(space, others, adopts=won)
+            assert await come(space, int(won)) is None
+            # It can be given back, too.
+            assert await come(space, int(won), adopts=taken) == won
+            assert await first(space, range(8)) == won
 
     asyncio.run(main())

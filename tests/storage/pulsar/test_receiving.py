@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
+from storage.pulsar.authentication import Unauthenticated
 from storage.pulsar.commands import (
     Ack,
     CloseConsumer,
@@ -64,7 +65,7 @@ async def sitting() -> AsyncIterator[Sitting]:
         broker.answers[Seek] = lambda _, asked: Success(asked.request_id)
         host, port = broker.url.removeprefix("pulsar://").split(":")
         _, connection = await asyncio.get_running_loop().create_connection(
-            lambda: Connection(None, None, lambda _: None), host, int(port)
+            lambda: Connection(Unauthenticated(), None, lambda _: None), host, int(port)
         )
         await connection.handshake(TIMEOUT_S)
         yield Sitting(broker, connection)

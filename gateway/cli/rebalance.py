@@ -1,0 +1,88 @@
+"""`ropeway route rebalance`: spreads queues over the brokers that run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gateway.cli.clients import json_option, name_server_option, run
+from gateway.cli.completion import topic_names
+from gateway.cli.examples import example
+from gateway.cli.failures import CannotError, MisusedError
+from gateway.cli.output import print_json, print_rows, progress
+from gateway.cli.topic_views import users_topics
+from ropeway.client import Admin, ConnectionFailedError, RemotingError, admin_moves
+
+if TYPE_CHECKING:
+    from ropeway.client.admin_moves import Move
+
+
+@click.command(
+    epilog=example(
+        "ropeway route rebalance orders --dry-run", "ropeway route rebalance --all"
+    )
+)
+@click.argument("topic", required=False, shell_complete=topic_names)
+@click.option("--all", "everything", is_flag=True, help="All topics of users.")
+@click.option("--dry-run", is_flag=True, help="Only print which queues would move.")
+@name_server_option
+@json_option
+def rebalance(
+    topic: str | None,
+    everything: bool,
+    dry_run: bool,
+    name_server: str,
+    as_json: bool,
+) -> None:
+    """Move queues of TOPIC so that all brokers have as many, or one more.
+
+    It takes the fewest moves, one after the other. Messages stay where they are, so a
+    move takes a moment. Only on Pulsar: nobody else can open an embedded log.
+    """
+    if (topic is None) != everything:
+        raise MisusedError("give a TOPIC or --all, and not both")
+    moved: list[Move] = []
+    refused: list[str] = []
+
+    async def work() -> None:
+        async with Admin(name_server) as admin:
+            names = [topic] if topic is not None else await users_topics(admin)
+            with progress("moving queues") as step:
+                for name in names:
+                    try:
+                        async for one in admin_moves.rebalance(
+                            admin, name, dry_run=dry_run
+                        ):
+                            moved.append(one)
+                            step()
+                    except ConnectionFailedError:
+                        raise
+                    except RemotingError as error:
+                        refused.append(f"{name}: {error}")
+
+    try:
+        run(work())
+    finally:
+        # What has moved stays so, whatever came after it.
+        _print(moved, as_json=as_json)
+    if refused:
+        raise CannotError("; ".join(refused))
+
+
+def _print(moved: list[Move], *, as_json: bool) -> None:
+    rows = [_row(one) for one in moved]
+    if as_json:
+        print_json(rows)
+    else:
+        print_rows(rows, as_json=False)
+
+
+def _row(one: Move) -> dict[str, Any]:
+    return {
+        "topic": one.topic,
+        "partition": one.partition,
+        "from": f"{one.giver}/{one.from_id}",
+        "to": f"{one.taker}/{one.to_id}",
+        "took_ms": "" if one.took_ms is None else one.took_ms,
+    }

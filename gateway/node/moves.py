@@ -1,0 +1,341 @@
+"""Giving a queue to another broker that shares the log: a hand-over, copying nothing.
+
+Laws:
+
+* One change of the topic's route moves a queue. Before it the queue is the giver's,
+  and after it the taker's, whoever dies, and when.
+* What the taker needs to know is kept there before that change, and counts after it.
+* The giver serves the queue to nobody from before it says where groups are; appends
+  that it took are stored by then, or of unknown outcome to whoever sent them.
+
+A broker gives its last queue alone, so all others keep their ids, and the taker gets it
+behind its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gateway.node import attributes, message_types, names
+from gateway.node.deletions import is_pending
+from gateway.wire.commands.moves import HandedOver, QueueMoved
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from gateway.node.arrivals import Arrivals
+    from gateway.node.batches import Batches
+    from gateway.node.held import SharedLog
+    from gateway.node.locks import QueueLocks
+    from gateway.node.topics import Topics
+    from routing.api import RouteStore, Topic
+    from storage.offsets import Offsets
+
+    HandOver = Callable[[HandedOver], Awaitable[None]]
+
+_BATCHES_S = 30.0
+_LOOK_EVERY_S = 0.05
+
+
+class InHand(Protocol):
+    """What is in the hands of consumers that pop."""
+
+    async def settle(self, topic: str, queue_id: int) -> None:
+        """Turn what is in hand for long into retries that come at their time."""
+
+    def has_kept(self, topic: str, queue_id: int) -> bool:
+        """Whether something of a queue is, or may be, in hand for long."""
+
+    def leave(self, topic: str, queue_id: int) -> None:
+        """A queue is not this broker's any more, or only since now."""
+
+
+class MoveError(Exception):
+    """A queue cannot be moved so; the text says why, and what is allowed."""
+
+
+class Plan(Struct, frozen=True):
+    """A queue on its way from one broker to another."""
+
+    topic: str
+    partition: int
+    giver: str
+    from_id: int
+    taker: str
+    to_id: int
+    generation: int
+
+
+def plan(topic: Topic | None, name: str, giver: str, taker: str) -> Plan:
+    """The move of a broker's last queue of a topic.
+
+    Raises:
+        MoveError: It cannot be.
+    """
+    if topic is None or giver not in topic.route:
+        raise MoveError(f"topic {name:.200} has no queues on broker {giver}")
+    if giver == taker:
+        raise MoveError(f"broker {giver} has that queue; allowed: another broker")
+    if complaint := _complaint(topic):
+        raise MoveError(complaint)
+    generation = topic.generations.get(giver, 0)
+    if is_pending(topic, giver) or is_pending(topic, taker):
+        raise MoveError(f"topic {name} was just deleted there; try again in a moment")
+    if taker in topic.route and topic.generations.get(taker, 0) != generation:
+        raise MoveError(
+            f"queues of topic {name} on brokers {giver} and {taker} were not made "
+            "together: it was deleted on one of them since; allowed: such queues alone"
+        )
+    ours = topic.route[giver]
+    if len(ours) < 2:  # noqa: PLR2004 - one stays
+        raise MoveError(
+            f"topic {name} has {len(ours)} queues on broker {giver}; allowed: 2 or "
+            "more, since one stays there for messages that wait for their time"
+        )
+    theirs = topic.route.get(taker, [])
+    return Plan(name, ours[-1], giver, len(ours) - 1, taker, len(theirs), generation)
+
+
+def _complaint(topic: Topic) -> str | None:
+    name = topic.name
+    if names.is_system_topic(name) or name.startswith(
+        (names.RETRY_PREFIX, names.DLQ_PREFIX)
+    ):
+        return f"topic {name} is each broker's own; allowed: topics of clients"
+    if message_types.type_of_topic(name, topic.attributes) == message_types.LITE:
+        return f"topic {name} has lite topics; allowed: other topics"
+    if attributes.entry_format(topic.attributes) != "packed":
+        return f"topic {name} is shared with native clients; allowed: other topics"
+    most = max(map(len, topic.route.values()), default=0)
+    counts = (topic.read_queue_nums, topic.write_queue_nums)
+    if counts[0] != counts[1] or most > counts[0]:
+        return (
+            f"topic {name} has {counts[0]} queues for reading and {counts[1]} for "
+            f"sending, and up to {most} on a broker; allowed: one number that none "
+            "has more of"
+        )
+    return None
+
+
+def moved(old: Topic | None, wanted: Plan) -> Topic:
+    """A topic after a move.
+
+    Raises:
+        MoveError: It is not as it was when that was planned.
+    """
+    now = plan(old, wanted.topic, wanted.giver, wanted.taker)
+    # Which id it gets may have changed: it is known by its partition until then.
+    if old is None or replace(now, to_id=wanted.to_id) != wanted:
+        raise MoveError(f"topic {wanted.topic} has changed meanwhile; try again")
+    theirs = [*old.route.get(wanted.taker, []), wanted.partition]
+    generations = dict(old.generations)
+    if wanted.generation:
+        generations[wanted.taker] = wanted.generation
+    queues = max(old.read_queue_nums, len(theirs))
+    return replace(
+        old,
+        read_queue_nums=queues,
+        write_queue_nums=queues,
+        route={
+            **old.route,
+            wanted.giver: old.route[wanted.giver][:-1],
+            wanted.taker: theirs,
+        },
+        generations=generations,
+        moved=sorted({*old.moved, wanted.partition}),
+    )
+
+
+class Moves:
+    """Gives this node's queues to other brokers, and takes theirs.
+
+    Args:
+        broker: This node's.
+        cluster: The broker's.
+        routes: Say whose a queue is.
+        log: What brokers share; None where a log is one node's own.
+        topics: Served here.
+        offsets: Where groups are.
+        arrivals: Keep what is handed over.
+        locks: Of queues that are consumed in order.
+        pop: What is in consumers' hands.
+        batches: What is decided and not delivered.
+        leads: Whether this node leads its broker, for certain.
+    """
+
+    def __init__(
+        self,
+        broker: str,
+        cluster: str,
+        routes: RouteStore,
+        log: SharedLog | None,
+        topics: Topics,
+        offsets: Offsets,
+        arrivals: Arrivals,
+        locks: QueueLocks,
+        pop: InHand,
+        batches: Batches,
+        leads: Callable[[], bool],
+    ) -> None:
+        self._broker = broker
+        self._cluster = cluster
+        self._routes = routes
+        self._log = log
+        self._topics = topics
+        self._offsets = offsets
+        self._arrivals = arrivals
+        self._locks = locks
+        self._pop = pop
+        self._batches = batches
+        self._leads = leads
+
+    async def give(
+        self,
+        name: str,
+        taker: str,
+        hand_over: HandOver,
+        partition: int | None = None,
+    ) -> QueueMoved:
+        """Give this broker's last queue of a topic to another broker.
+
+        Args:
+            name: The topic.
+            taker: The other broker, which must run, in the same cluster.
+            hand_over: Tells the taker's leader, and returns when it has kept that.
+            partition: Which one that queue has, where that matters.
+
+        Raises:
+            MoveError: It cannot be moved now; it is here as before.
+            LogError: Likewise.
+            RouteError: Likewise; or nobody knows, and routes will say.
+        """
+        log = self._shared()
+        await self._routes.catch_up()
+        self._look_at(taker)
+        began_s = time.monotonic()
+        async with self._turn(name):
+            wanted = plan(self._routes.topics.get(name), name, self._broker, taker)
+            if partition not in (None, wanted.partition):
+                raise MoveError(
+                    f"the last queue of topic {name} on broker {self._broker} is "
+                    f"partition {wanted.partition}, not {partition}; look again"
+                )
+            if self._topics.get(name) is None:
+                raise MoveError(f"topic {name} is not served now; try again")
+            await self._pop.settle(name, wanted.from_id)
+            await self._until_free(wanted)
+            # Nothing is waited for from there on until nobody is served.
+            with self._topics.withdrawn(name, wanted.partition):
+                handed = self._handed(wanted)
+                await log.let_go(name, wanted.partition)
+                await hand_over(handed)
+                if not self._leads():
+                    raise MoveError(f"broker {self._broker} has another master now")
+                await self._routes.change_topic(name, lambda old: moved(old, wanted))
+                wanted = self._as_moved(wanted)
+                self._topics.moving.clear_queue(name, wanted.from_id)
+        return QueueMoved(
+            topic=name,
+            partition=wanted.partition,
+            giver=wanted.giver,
+            from_id=wanted.from_id,
+            taker=wanted.taker,
+            to_id=wanted.to_id,
+            took_ms=round((time.monotonic() - began_s) * 1000),
+        )
+
+    async def take(self, handed: HandedOver) -> None:
+        """Keep what this broker needs to know of a queue that it is about to get.
+
+        Raises:
+            MoveError: It cannot get that queue now.
+            LogError: It is not known to be kept.
+        """
+        self._shared()
+        name, generation = handed.topic, handed.generation
+        topic = await self._routes.find_topic(name)
+        ours = topic.generations.get(self._broker, 0) if topic else generation
+        if (
+            topic is None
+            or is_pending(topic, self._broker)
+            or (self._broker in topic.route and ours != generation)
+        ):
+            raise MoveError(f"topic {name} is another one on broker {self._broker}")
+        # So that it is at hand when the routes say that it is here.
+        await self._topics.changes.create(topic, [handed.partition], generation)
+        for group, (client_id, left_ms) in handed.locks.items():
+            queue = (name, handed.to_id)
+            self._locks.take_over(group, queue, client_id, left_ms)
+        await self._arrivals.put(name, generation, handed.partition, handed.offsets)
+
+    def _as_moved(self, wanted: Plan) -> Plan:
+        topic = self._routes.topics.get(wanted.topic)
+        theirs = topic.route.get(wanted.taker, []) if topic else []
+        if wanted.partition not in theirs:
+            return wanted  # It has gone further already.
+        return replace(wanted, to_id=theirs.index(wanted.partition))
+
+    def _shared(self) -> SharedLog:
+        if self._log is None:
+            raise MoveError(
+                f"broker {self._broker} keeps its messages in an embedded log, which "
+                "no other broker can open; queues move between brokers on Pulsar"
+            )
+        return self._log
+
+    def _look_at(self, taker: str) -> None:
+        nodes = self._routes.brokers.get(taker)
+        if not nodes or nodes[0].cluster != self._cluster:
+            running = [
+                name
+                for name, found in self._routes.brokers.items()
+                if found[0].cluster == self._cluster and name != self._broker
+            ]
+            raise MoveError(
+                f"there is no broker {taker:.200} that runs in cluster "
+                f"{self._cluster}; allowed: {', '.join(sorted(running)) or 'none'}"
+            )
+
+    def _turn(self, name: str) -> asyncio.Lock:
+        lock = self._topics.lock(name)
+        if lock.locked():
+            # Two brokers that wait for each other's would wait for long.
+            raise MoveError(f"topic {name} is being changed now; try again")
+        return lock
+
+    async def _until_free(self, wanted: Plan) -> None:
+        """Wait until no batch is being delivered: it counts messages in its queues."""
+        give_up_s = time.monotonic() + _BATCHES_S
+        while self._batches.is_busy:
+            if time.monotonic() > give_up_s:
+                raise MoveError("batches are committed all the time; try again later")
+            await asyncio.sleep(_LOOK_EVERY_S)
+        if self._pop.has_kept(wanted.topic, wanted.from_id):
+            raise MoveError(
+                f"messages of queue {wanted.from_id} of topic {wanted.topic} are in "
+                "consumers' hands for long, and cannot be stored again now; try again"
+            )
+
+    def _handed(self, wanted: Plan) -> HandedOver:
+        """What is known of a queue that is served to nobody any more."""
+        name, queue_id = wanted.topic, wanted.from_id
+        self._pop.leave(name, queue_id)
+        return HandedOver(
+            topic=name,
+            partition=wanted.partition,
+            giver=wanted.giver,
+            to_id=wanted.to_id,
+            generation=wanted.generation,
+            offsets={
+                group: offset
+                for group in self._offsets.groups()
+                if not names.is_inner(group)
+                and (offset := self._offsets.get(group, name, queue_id)) is not None
+            },
+            locks=self._locks.of_queue(name, queue_id),
+        )

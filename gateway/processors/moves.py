@@ -1,0 +1,67 @@
+"""Moving queues between brokers: what `ropeway route rebalance` asks, and nodes ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.node.forwarder import ForwardingError
+from gateway.node.moves import MoveError
+from gateway.processors.context import Answer, Context, Refusal
+from gateway.processors.dispatch import handles
+from gateway.processors.needs import NODES, UPDATE, on_cluster
+from gateway.wire import bodies
+from gateway.wire.codes import RequestCode, ResponseCode
+from gateway.wire.commands.moves import HandedOver, MoveQueue, TakeQueue
+from gateway.wire.errors import WireError
+from gateway.wire.frame import FrameReader, decode_envelope, encode_frame
+
+if TYPE_CHECKING:
+    from gateway.node.node import Node
+
+
+@handles(MoveQueue, on_cluster(UPDATE))
+async def move_queue(request: MoveQueue, context: Context) -> Answer:
+    """Give this broker's last queue of a topic to another broker."""
+    node, client = context.node, context.peer.address
+
+    async def hand_over(handed: HandedOver) -> None:
+        await _hand_over(node, request.to_broker, handed, client)
+
+    moved = await node.moves.give(
+        request.topic, request.to_broker, hand_over, request.partition
+    )
+    return Answer(body=bodies.encode(moved))
+
+
+async def _hand_over(node: Node, taker: str, handed: HandedOver, client: str) -> None:
+    """Tell the broker that gets a queue.
+
+    Raises:
+        MoveError: It does not take it, or does not say so.
+    """
+    nodes = node.routes.brokers.get(taker)
+    if not nodes:
+        raise MoveError(f"broker {taker} does not run any more")
+    frame = encode_frame(
+        RequestCode.ROPEWAY_TAKE_QUEUE, 0, fields={}, body=bodies.encode(handed)
+    )
+    try:
+        data = await node.forwarder.forward(nodes[0].addresses[0], frame, client)
+        (answer,) = FrameReader(node.config.limits.frame_bytes).feed(data)
+        envelope = decode_envelope(answer.serialize_type, answer.header)
+    except (ForwardingError, WireError, ValueError) as error:
+        raise MoveError(f"broker {taker} did not take it: {error}") from error
+    if envelope.code != ResponseCode.SUCCESS:
+        raise MoveError(f"broker {taker} did not take it: {envelope.remark}")
+
+
+@handles(TakeQueue, NODES)
+async def take_queue(_: TakeQueue, context: Context) -> Answer:
+    """Keep what another broker says of a queue that this one is about to get."""
+    if not context.peer.forwarded:
+        raise Refusal(
+            ResponseCode.NO_PERMISSION,
+            f"{context.peer.address} is a client; allowed: nodes",
+        )
+    await context.node.moves.take(bodies.decode(HandedOver, context.body))
+    return Answer()

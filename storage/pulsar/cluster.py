@@ -1,0 +1,69 @@
+"""The two ways into one Pulsar cluster, brokers and admin REST, as its settings say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.pulsar.admin import Admin
+from storage.pulsar.authentication import (
+    Authentication,
+    Basic,
+    Token,
+    Unauthenticated,
+)
+from storage.pulsar.client import PulsarClient
+from storage.pulsar.oauth2 import OAuth2
+from storage.pulsar.tls import TlsFiles
+
+if TYPE_CHECKING:
+    from storage.pulsar.settings import PulsarLogSettings
+
+
+class Cluster(NamedTuple):
+    """One cluster; whoever opens it closes both."""
+
+    admin: Admin
+    client: PulsarClient
+
+
+def open_cluster(settings: PulsarLogSettings, request_timeout_s: float) -> Cluster:
+    """Be ready to speak to the cluster of the settings; nobody is connected to yet.
+
+    Args:
+        settings: Where it is, and who we are.
+        request_timeout_s: How long to wait for a broker's answer.
+
+    Raises:
+        OSError: A certificate or its key cannot be used.
+    """
+    tls = TlsFiles(settings.tls_ca_file, settings.certificate, settings.key)
+    who = authentication(settings)
+    return Cluster(
+        Admin(settings.admin_url, authentication=who, tls=tls),
+        PulsarClient(
+            settings.service_url,
+            authentication=who,
+            tls=tls,
+            listener_name=settings.listener_name,
+            request_timeout_s=request_timeout_s,
+        ),
+    )
+
+
+def authentication(settings: PulsarLogSettings) -> Authentication:
+    """What the settings say who we are.
+
+    Raises:
+        OSError: Who signed an issuer's certificate cannot be read.
+    """
+    token = settings.token
+    if settings.user is not None:
+        assert settings.password_file is not None, "they go together"
+        password = Path(settings.password_file)
+        return Basic(settings.user, lambda: password.read_text(encoding="utf-8"))
+    if settings.oauth2 is not None:
+        return OAuth2(settings.oauth2, TlsFiles(settings.oauth2.tls_ca_file))
+    if token is not None:
+        return Token(token)
+    return Unauthenticated("none" if settings.certificate is None else "tls")

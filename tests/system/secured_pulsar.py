@@ -1,0 +1,76 @@
+"""A real Pulsar that lets in by token, by password and by certificate."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from typing import TYPE_CHECKING
+
+from tests.system.pulsar import Pulsar
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.gateway.test_tls import Pair
+
+KEY = bytes(range(32))
+ADMIN = "admin"
+PASSWORD = "open-sesame"
+USERS = f"{ADMIN}:$apr1$ropeway1$i2PXdxrGS9YvdOpYxqVG//"
+"""As `htpasswd` writes them."""
+EXTERNAL = "external"
+"""A listener of brokers, beside the one that they name to whom names none."""
+_PROVIDERS = ",".join(
+    f"org.apache.pulsar.broker.authentication.AuthenticationProvider{way}"
+    for way in ("Token", "Basic", "Tls")
+)
+_AS_ITSELF = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
+
+
+def token(subject: str, seconds: float = 3600, signed_with: bytes = KEY) -> str:
+    """A JWT that ends after some seconds, and not before."""
+
+    def encoded(data: bytes) -> bytes:
+        return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+    # Two that are made in one second differ, as an issuer's do.
+    now = time.time()
+    claims = {"sub": subject, "exp": int(now + seconds) + 1, "jti": str(now)}
+    text = b".".join(
+        encoded(json.dumps(part).encode()) for part in ({"alg": "HS256"}, claims)
+    )
+    signature = hmac.new(signed_with, text, hashlib.sha256).digest()
+    return b".".join((text, encoded(signature))).decode()
+
+
+def secured_pulsar(directory: Path, pair: Pair) -> Pulsar:
+    """One where `admin` may do all, and who else is known may do nothing.
+
+    Args:
+        directory: For its files.
+        pair: What it shows, of localhost and 127.0.0.1; it also signs certificates of
+            clients.
+    """
+    admin = token(ADMIN)
+    key, users = (base64.b64encode(one).decode() for one in (KEY, USERS.encode()))
+    return Pulsar(
+        directory,
+        settings={
+            "authenticationEnabled": "true",
+            "authorizationEnabled": "true",
+            "authenticationProviders": _PROVIDERS,
+            "superUserRoles": ADMIN,
+            "tokenSecretKey": f"data:;base64,{key}",
+            "basicAuthConf": f"data:;base64,{users}",
+            "tlsTrustCertsFilePath": str(pair.certificate),
+            "authenticationRefreshCheckSeconds": "1",
+            "brokerClientAuthenticationPlugin": _AS_ITSELF,
+            "brokerClientAuthenticationParameters": f"token:{admin}",
+        },
+        token=admin,
+        tls=(pair.certificate, pair.key),
+        listener=EXTERNAL,
+    )
