@@ -98,7 +98,7 @@ class QueueLocks:
             if (lock := locks.get((topic, queue_id))) and lock.until_ms > now
         }
 
-    def take_over(self, group: str, queue: QueueName, client_id: str, ms: int) -> None:
+    def adopt(self, group: str, queue: QueueName, client_id: str, ms: int) -> None:
         """Keep to a lock that another broker gave, for so many milliseconds yet."""
         lock = _Lock(client_id, self._now_ms() + min(ms, LOCK_MS))
         self._groups.setdefault(group, {})[queue] = lock

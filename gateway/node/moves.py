@@ -270,7 +270,7 @@ class Moves:
         await self._topics.changes.create(topic, [handed.partition], generation)
         for group, (client_id, left_ms) in handed.locks.items():
             queue = (name, handed.to_id)
-            self._locks.take_over(group, queue, client_id, left_ms)
+            self._locks.adopt(group, queue, client_id, left_ms)
         await self._arrivals.put(name, generation, handed.partition, handed.offsets)
 
     def _as_moved(self, wanted: Plan) -> Plan:

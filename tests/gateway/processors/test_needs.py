@@ -67,6 +67,7 @@ def test_only_these_need_nobodys_permission():
         RequestCode.ROPEWAY_FORWARD,
         RequestCode.ROPEWAY_RELAY,
         RequestCode.ROPEWAY_ASK,
+        RequestCode.ROPEWAY_TAKE_QUEUE,
     }
     assert NODES.of_nodes
 
