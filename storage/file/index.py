@@ -112,11 +112,17 @@ class ActiveIndex:
         """The partitions that have records here."""
         return tuple(self.parts)
 
-    def places(self, key_hash: int) -> Iterator[int]:
-        """Where records with a key hash may stand."""
-        for run in self._runs:
-            yield from places_in(run, 0, len(run), key_hash)
-        for value in self._tail:
+    @property
+    def runs(self) -> int:
+        """How many runs of keys there are; the last one is not sorted."""
+        return len(self._runs) + 1
+
+    def places(self, run: int, key_hash: int) -> Iterator[int]:
+        """Where records with a key hash may stand, by one run, newest first."""
+        if run < len(self._runs):
+            yield from places_in(self._runs[run], 0, KEYS_A_RUN, key_hash)
+            return
+        for value in reversed(self._tail):
             if value >> 32 == key_hash:
                 yield value & 0xFFFFFFFF
 
@@ -194,6 +200,11 @@ class SealedIndex:
         return self.keys_at + self.keys * KEY_BYTES
 
     @property
+    def runs(self) -> int:
+        """How many runs of keys there are."""
+        return -(-self.keys // KEYS_A_RUN)
+
+    @property
     def keys_at(self) -> int:
         """Where the keys begin in the file."""
         return self.body_at + self.entries * ENTRY.size
@@ -213,11 +224,11 @@ class SealedIndex:
 def places_in(
     values: array[int] | memoryview, low: int, high: int, key_hash: int
 ) -> Iterator[int]:
-    """Places of a key hash within one sorted run of key values."""
-    at = bisect_left(values, key_hash << 32, low, high)
-    while at < high and values[at] >> 32 == key_hash:
+    """Places of a key hash within one sorted run of key values, newest first."""
+    at = bisect_left(values, key_hash + 1 << 32, low, high) - 1
+    while at >= low and values[at] >> 32 == key_hash:
         yield values[at] & 0xFFFFFFFF
-        at += 1
+        at -= 1
 
 
 def directory_bytes(head: bytes, base: int, log_id: int) -> int | None:

@@ -15,7 +15,7 @@ from storage.file.index import KEYS_A_RUN, ActiveIndex, SealedIndex, Span, place
 from storage.file.partition import key_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import AsyncGenerator, Iterator, Sequence
     from concurrent.futures import ThreadPoolExecutor
 
     from storage.file.fetcher import Checker
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 128
 """Places that are looked up without a pause: a millisecond."""
+_RUNS_AT_ONCE = 256
+"""Runs of keys that are searched without a pause: a millisecond, too."""
 
 
 class Hit(NamedTuple):
@@ -67,11 +69,8 @@ class Query:
         begin_ms, end_ms = times_ms
         found: list[Found] = []
         for segment in reversed(tuple(self._segments.all)):
-            places = await self._places(segment, key_hash)
-            # The newest first: of a key that very many have, few are wanted.
-            for end in range(len(places), 0, -_AT_ONCE):
-                some = places[max(end - _AT_ONCE, 0) : end]
-                hits = await self._hits(segment, ordinals, some)
+            async for places in self._places(segment, key_hash):
+                hits = await self._hits(segment, ordinals, places)
                 for hit in sorted(hits, reverse=True):
                     if not begin_ms <= hit.store_ms <= end_ms:
                         continue
@@ -83,19 +82,30 @@ class Query:
                             return found
         return found
 
-    async def _places(self, segment: Segment, key_hash: int) -> list[int]:
-        """Where records of a segment with a key's hash begin, ascending."""
+    async def _places(
+        self, segment: Segment, key_hash: int
+    ) -> AsyncGenerator[list[int], None]:
+        """Where records of a segment with a key's hash begin, newest first.
+
+        A few at a time: of a key that very many have, few are wanted.
+        """
         if isinstance(segment.index, SealedIndex) and not segment.index.checked:
             await self._check(segment)
-        index = segment.index
-        if segment.gone:
-            return []
-        if isinstance(index, ActiveIndex):
-            return sorted(set(index.places(key_hash)))
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._threads, _places_in_file, segment, index, key_hash
-        )
+        index, loop = segment.index, asyncio.get_running_loop()
+        run, oldest = index.runs, -1
+        while run and not segment.gone:
+            if isinstance(index, ActiveIndex):
+                run, places = _newest(index, run, key_hash)
+                await asyncio.sleep(0)
+            else:
+                run, places = await loop.run_in_executor(
+                    self._threads, _newest_in_file, segment, index, run, key_hash
+                )
+            # A record with two keys of one hash is there twice, maybe in two runs.
+            distinct = [place for place in dict.fromkeys(places) if place != oldest]
+            for at in range(0, len(distinct), _AT_ONCE):
+                yield distinct[at : at + _AT_ONCE]
+            oldest = places[-1] if places else oldest
 
     async def _hits(
         self, segment: Segment, ordinals: Sequence[int], places: Sequence[int]
@@ -135,20 +145,43 @@ def _mapped(segment: Segment) -> Iterator[memoryview]:
         yield view
 
 
-def _places_in_file(segment: Segment, index: SealedIndex, key_hash: int) -> list[int]:
-    """Where records with a key's hash begin, ascending. In a reader's thread."""
+def _newest(
+    index: ActiveIndex | _KeysInFile, run: int, key_hash: int
+) -> tuple[int, list[int]]:
+    """Search runs of keys before one, until some are found.
+
+    Returns:
+        The run that was searched last, and the places, newest first.
+    """
+    places: list[int] = []
+    last = max(run - _RUNS_AT_ONCE, 0)
+    while run > last and len(places) < _AT_ONCE:
+        run -= 1
+        places += index.places(run, key_hash)
+    return run, places
+
+
+class _KeysInFile(NamedTuple):
+    """The keys of a sealed index."""
+
+    keys: memoryview
+
+    def places(self, run: int, key_hash: int) -> Iterator[int]:
+        low = run * KEYS_A_RUN
+        return places_in(
+            self.keys, low, min(low + KEYS_A_RUN, len(self.keys)), key_hash
+        )
+
+
+def _newest_in_file(
+    segment: Segment, index: SealedIndex, run: int, key_hash: int
+) -> tuple[int, list[int]]:
+    """Search runs of keys as `_newest` does. In a reader's thread."""
     with _mapped(segment) as view:
         if not view:
-            return []
+            return 0, []
         with view[index.keys_at : index.file_bytes] as raw, raw.cast("Q") as keys:
-            places = {
-                place
-                for low in range(0, index.keys, KEYS_A_RUN)
-                for place in places_in(
-                    keys, low, min(low + KEYS_A_RUN, index.keys), key_hash
-                )
-            }
-    return sorted(places)
+            return _newest(_KeysInFile(keys), run, key_hash)
 
 
 def _hits_in_file(

@@ -80,18 +80,24 @@ def test_keys_are_found_in_full_runs_and_in_the_tail(
         index.add_keys(b"".join(value.to_bytes(8, "little") for value in block))
     for key_hash in range(9):
         expected = [v & 0xFFFFFFFF for v in values if v >> 32 == key_hash]
-        assert sorted(index.places(key_hash)) == expected
+        found = [
+            place
+            for run in reversed(range(index.runs))
+            for place in index.places(run, key_hash)
+        ]
+        assert found == expected[::-1]
     data = dumped(index)
     sealed = load(data[: HEADER.size], b"")
     assert sealed is not None
     assert (sealed.keys, sealed.file_bytes) == (len(values), len(data))
+    assert sealed.runs == -(-len(values) // KEYS_A_RUN)
     with memoryview(data)[HEADER.size :].cast("Q") as keys:
         found = [
             place
-            for low in range(0, len(keys), KEYS_A_RUN)
+            for low in reversed(range(0, len(keys), KEYS_A_RUN))
             for place in places_in(keys, low, min(low + KEYS_A_RUN, len(keys)), 3)
         ]
-    assert sorted(found) == [v & 0xFFFFFFFF for v in values if v >> 32 == 3]
+    assert found == [v & 0xFFFFFFFF for v in values[::-1] if v >> 32 == 3]
 
 
 def test_what_the_format_calls_zero_is_zero() -> None:
