@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import msgspec
 import structlog
@@ -16,17 +16,18 @@ from gateway.node.clients import Link
 from gateway.node.node import Node
 from gateway.node.pending_sends import Destination
 from gateway.processors.errors import code_of
-from gateway.wire.batch import has_more_than
+from gateway.wire.batch import count_up_to
 from gateway.wire.codes import RESPONSE_FLAG, RequestCode, ResponseCode
 from gateway.wire.frame import Buffer, Envelope, encode_frame
 from gateway.wire.header import Header, to_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     from acl.api import Need
     from gateway.node.accounts import Held
     from gateway.node.turns import Slices
+    from storage.api import Partition, RecordParts
 
 log = structlog.get_logger(__name__)
 
@@ -48,16 +49,31 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a fault
         self.remark = remark
 
 
-class NoTopicError(Exception):
-    """A send's topic is not there yet.
+class NotPreparedError(Exception):
+    """A send's topic is not there yet, or its batch too large to be made at once.
 
     Args:
-        make: Makes it, as the sender's; raises where it may not be made.
+        destination: What others that are sent there wait for meanwhile.
+        make: Makes what is missing, as the sender's; raises where that may not be.
     """
 
-    def __init__(self, make: Callable[[], Awaitable[None]]) -> None:
-        super().__init__("a topic has to be made first")
+    def __init__(
+        self, destination: Destination, make: Callable[[], Awaitable[None]]
+    ) -> None:
+        super().__init__("a topic or a batch has to be made first")
+        self.destination = destination
         self.make = make
+
+
+class Made(NamedTuple):
+    """The records of a large batch."""
+
+    partition: Partition
+    queue_id: int
+    offset: int
+    """The first record's, if nobody else has appended."""
+    store_ms: int
+    records: Sequence[RecordParts]
 
 
 def check_count(what: str, count: int, allowed: int) -> None:
@@ -72,17 +88,22 @@ def check_count(what: str, count: int, allowed: int) -> None:
         )
 
 
-def check_batch(body: bytes, allowed: int) -> None:
+def check_batch(body: bytes, allowed: int) -> int:
     """Refuse a batch with more messages than it may have, before any is read.
+
+    Returns:
+        How many it has; 0: it is too short for more than are allowed.
 
     Raises:
         Refusal: It has.
     """
-    if has_more_than(allowed, body):
+    count = count_up_to(allowed + 1, body)
+    if count > allowed:
         raise Refusal(
             ResponseCode.MESSAGE_ILLEGAL,
             f"more than {allowed} messages in a batch; allowed: {allowed}",
         )
+    return count
 
 
 class ForMasterError(Exception):
@@ -201,6 +222,8 @@ class Context(msgspec.Struct, gc=False):
     """The topic of which it has waited for a queue."""
     waited_for: Destination | None = None
     """What it has waited for as a send, behind others."""
+    made: Made | None = None
+    """What has been made of it, where it is a large batch."""
 
     def slices(self) -> Slices:
         """What work that takes long is done in."""

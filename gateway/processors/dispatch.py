@@ -23,7 +23,7 @@ from gateway.processors.context import (
     Answer,
     Context,
     Later,
-    NoTopicError,
+    NotPreparedError,
     request_name,
 )
 from gateway.processors.judging import Interruptible
@@ -77,7 +77,7 @@ _WITH_MESSAGES = frozenset(
 """Codes of requests whose body may be as long as a frame."""
 _FIRST_STEP_S = 200e-6
 """What a request that waits for something does before that, about."""
-_LATER_ERRORS = NotReadyError, NotCompiledError, NoTopicError
+_LATER_ERRORS = NotReadyError, NotCompiledError, NotPreparedError
 """What a request waits for, and is worked on anew then."""
 _OPEN_S = 15.0
 """How long a request waits for its topic to be opened."""
@@ -275,10 +275,10 @@ def _wait_for(
     context: Context,
     envelope: Envelope,
     header: Any,
-    missing: NotReadyError | NotCompiledError | NoTopicError,
+    missing: NotReadyError | NotCompiledError | NotPreparedError,
 ) -> None:
-    if isinstance(missing, NoTopicError):
-        _add_pending(context, envelope, header, header.topic, missing.make)
+    if isinstance(missing, NotPreparedError):
+        _add_pending(context, envelope, header, missing.destination, missing.make)
     elif context.code in SENDS:
         queue = header.topic, header.queue_id
         ready = partial(_ready, context, missing)

@@ -11,35 +11,31 @@ from gateway.node.creations import TooLongError, TooManyError
 from gateway.node.delays import DELAYING
 from gateway.node.node import now_ms
 from gateway.node.owners import TakenError
-from gateway.node.timer.waiting import ASKED
 from gateway.processors import creating, retry, timed
 from gateway.processors.context import (
     LATER,
     Context,
     Later,
-    NoTopicError,
+    NotPreparedError,
     Refusal,
-    check_batch,
 )
 from gateway.processors.dispatch import handles
 from gateway.processors.half import is_half, store_half
 from gateway.processors.needs import PUB, SUB, Needs, topic_needs
 from gateway.processors.plain import store_plain
 from gateway.processors.queue_choice import queue_of
+from gateway.processors.send_batch import ended, no_batch, send_batch
 from gateway.processors.stored import stored
 from gateway.processors.throttling import charge_send, has_to_wait, wait_to_send
 from gateway.wire import properties
-from gateway.wire.batch import decode_batch
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.send import SendBatchMessage, SendMessage, SendMessageV2
-from gateway.wire.plain import plain_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator, Sequence
+    from collections.abc import Coroutine, Iterator
 
     from acl.api import Need
     from gateway.node.served_topic import ServedTopic
-    from storage.api import RecordParts
 
 _CREATING_S = 0.01
 """What it takes to make a topic, most of it waiting for the disk: one in a tick."""
@@ -64,8 +60,9 @@ def send_message(
             raise Refusal(ResponseCode.INVALID_PARAMETER, complaint)
         if request.topic in names.NOT_FOR_SENDING:
             raise _forbidden(request)
-        raise NoTopicError(partial(_create, request, context))
-    if context.node.quotas.sends:
+        raise NotPreparedError(request.topic, partial(_create, request, context))
+    # A batch that was made meanwhile is charged already.
+    if context.node.quotas.sends and context.made is None:
         if has_to_wait(context, topic.name):
             return _wait_and_send(request, context)
         charge_send(context, topic.name)
@@ -82,7 +79,11 @@ async def _wait_and_send(request: SendMessage, context: Context) -> Later:
             f"topic[{request.topic}] was deleted while the send waited",
         )
     charge_send(context, topic.name)
-    result = _send_message(request, context, topic)
+    try:
+        result = _send_message(request, context, topic)
+    except NotPreparedError as error:
+        await error.make()
+        return await _wait_and_send(request, context)
     return result if isinstance(result, Later) else await result
 
 
@@ -107,7 +108,7 @@ def _send_message(
     if is_half(request.sys_flag) or _says_half(request):
         return _send_half(request, context, topic, queue_id)
     if request.batch:
-        _send_batch(request, context, topic, queue_id)
+        send_batch(request, context, topic, queue_id)
         return LATER
     if topic.name.startswith(names.RETRY_PREFIX):
         return _send_to_retry(request, context, topic, queue_id)
@@ -130,7 +131,7 @@ def _send_half(
     request: SendMessage, context: Context, topic: ServedTopic, queue_id: int
 ) -> Later | Coroutine[None, None, Later]:
     if request.batch:
-        raise _no_batch("transaction")
+        raise no_batch("transaction")
     # A time that cannot be used is refused now, not when it is committed.
     context.node.delays.asked_ms(properties.parse(request.properties), now_ms())
     return store_half(
@@ -225,7 +226,7 @@ def _send_with_care(
     """Store a message that lacks its unique key, or asks for more than storing."""
     node = context.node
     peer = context.peer
-    text, pairs = _properties(request.properties)
+    text, pairs = ended(request.properties)
     unique_key = pairs.get(properties.UNIQ_KEY)
     if not unique_key:
         unique_key = pairs[properties.UNIQ_KEY] = node.unique_keys.make()
@@ -291,94 +292,3 @@ def _request_text(
         client_id, correlation_id, principal
     )
     return properties.dump(pairs)
-
-
-def _send_batch(
-    request: SendMessage, context: Context, topic: ServedTopic, queue_id: int
-) -> None:
-    if topic.name.startswith(names.RETRY_PREFIX):
-        raise Refusal(
-            ResponseCode.MESSAGE_ILLEGAL,
-            f"batch request does not support retry group {topic.name}",
-        )
-    node = context.node
-    peer = context.peer
-    partition = topic.partitions[queue_id]
-    id_base = topic.id_bases[queue_id]
-    store_ms = now_ms()
-    check_batch(context.body, node.config.requests.batch_messages)
-    if topic.compacted:
-        for entry in decode_batch(context.body):
-            message_keys.check(properties.parse(entry.properties))
-    records = plain_batch(
-        topic.magic,
-        topic.name_field,
-        queue_id,
-        request.sys_flag,
-        request.born_timestamp,
-        peer.packed_address,
-        store_ms,
-        peer.packed_advertised,
-        request.reconsume_times or 0,
-        node.property_suffix,
-        partition.next_offset,
-        id_base,
-        context.body,
-    ) or _batch_with_care(request, context, topic, queue_id, store_ms)
-    unique_key = properties.parse(request.properties).get(properties.UNIQ_KEY, "")
-    done = partial(stored, context, queue_id, unique_key, id_base, len(records))
-    partition.append(records, store_ms, done)
-
-
-def _batch_with_care(
-    request: SendMessage,
-    context: Context,
-    topic: ServedTopic,
-    queue_id: int,
-    store_ms: int,
-) -> Sequence[RecordParts]:
-    """Make the records of a batch with a message that is not plain, or refuse it."""
-    node = context.node
-    peer = context.peer
-    # Each takes several times as long as a plain one.
-    check_batch(context.body, node.config.requests.batch_messages // 2)
-    records = []
-    first = topic.partitions[queue_id].next_offset
-    for offset, entry in enumerate(decode_batch(context.body), first):
-        text, pairs = _properties(entry.properties)
-        if pairs.get(properties.TRANSACTION_PREPARED, "").lower() == "true":
-            raise _no_batch("transaction")
-        if pairs.get(properties.DELAY, "0") != "0" or not ASKED.isdisjoint(pairs):
-            raise _no_batch("delay")
-        records.append(
-            storing.make_record(
-                topic,
-                queue_id,
-                offset,
-                store_ms,
-                body=entry.body,
-                text=text + node.property_suffix,
-                pairs=pairs,
-                flag=entry.flag,
-                sys_flag=request.sys_flag,
-                born_ms=request.born_timestamp,
-                born_host=peer.packed_address,
-                store_host=peer.packed_advertised,
-                reconsume_times=request.reconsume_times or 0,
-            )
-        )
-    return records
-
-
-def _no_batch(what: str) -> Refusal:
-    return Refusal(
-        ResponseCode.MESSAGE_ILLEGAL,
-        f"a {what} is not supported for messages of a batch",
-    )
-
-
-def _properties(text: str) -> tuple[str, dict[str, str]]:
-    """Properties in wire form, ended where they were not, and taken apart."""
-    if text and not text.endswith(properties.VALUE_END):
-        text += properties.VALUE_END
-    return text, properties.parse(text)

@@ -14,9 +14,12 @@ Source: MessageDecoder.encodeMessage and decodeMessage, RocketMQ 5.3.4.
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.wire.errors import MessageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _FRONT = struct.Struct(">iiiii")
 _I16 = struct.Struct(">h")
@@ -34,23 +37,49 @@ class BatchEntry(NamedTuple):
 
 def has_more_than(allowed: int, data: bytes) -> bool:
     """Whether a batch has more messages than that, before any of them is read."""
-    # As most are: too short for so many.
-    if len(data) <= allowed * _MIN_BYTES:
-        return False
-    at = 0
-    for _ in range(allowed):
-        if at + _I32.size > len(data):
-            return False
-        (size,) = _I32.unpack_from(data, at)
-        if size < _MIN_BYTES:
-            # No batch, as whoever reads it will say.
-            return False
-        at += size
-    return at < len(data)
+    return count_up_to(allowed + 1, data) > allowed
 
 
-def decode_batch(data: bytes) -> list[BatchEntry]:
+def count_up_to(most: int, data: bytes) -> int:
+    """How many messages a batch has, `most` at most, before any of them is read.
+
+    0 where it is too short for so many, as most are. What is no message counts as the
+    last one; who reads it refuses the batch.
+    """
+    if len(data) < most * _MIN_BYTES:
+        return 0
+    at = count = 0
+    while at < len(data) and count < most:
+        at = _after(data, at) or len(data)
+        count += 1
+    return count
+
+
+def cut(data: bytes, messages: int) -> Iterator[bytes]:
+    """Cut a batch into batches of so many messages; what is no batch, anywhere."""
+    began = at = count = 0
+    while at < len(data):
+        at = _after(data, at) or len(data)
+        count += 1
+        if count % messages == 0 or at >= len(data):
+            yield data[began:at]
+            began = at
+
+
+def _after(data: bytes, at: int) -> int:
+    """Where the message after one begins; 0 where that is none."""
+    if at + _I32.size > len(data):
+        return 0
+    size: int = _I32.unpack_from(data, at)[0]
+    return at + size if size >= _MIN_BYTES else 0
+
+
+def decode_batch(data: bytes, before: int = 0) -> list[BatchEntry]:
     """Take a batch apart.
+
+    Args:
+        data: The batch, or a part of it.
+        before: How many entries stand in front of that part; errors count them.
 
     Raises:
         MessageError: A length is impossible or text is not UTF-8; nothing of the
@@ -66,7 +95,7 @@ def decode_batch(data: bytes) -> list[BatchEntry]:
             after = at + size
             if size < _MIN_BYTES or after > total:
                 raise MessageError(
-                    f"batch entry {len(entries)} of {size} bytes; "
+                    f"batch entry {before + len(entries)} of {size} bytes; "
                     f"allowed: {_MIN_BYTES} to {total - at}"
                 )
             body = at + front_bytes
@@ -74,20 +103,20 @@ def decode_batch(data: bytes) -> list[BatchEntry]:
             properties = end + _I16.size
             if body_bytes < 0 or properties > after:
                 raise MessageError(
-                    f"batch entry {len(entries)} of {size} bytes has a body of "
-                    f"{body_bytes}"
+                    f"batch entry {before + len(entries)} of {size} bytes has a body "
+                    f"of {body_bytes}"
                 )
             (length,) = _I16.unpack_from(data, end)
             if length < 0 or properties + length != after:
                 raise MessageError(
-                    f"batch entry {len(entries)} of {size} bytes has properties of "
-                    f"{length}"
+                    f"batch entry {before + len(entries)} of {size} bytes has "
+                    f"properties of {length}"
                 )
             text = data[properties:after].decode()
             entries.append(BatchEntry(flag, data[body:end], text))
             at = after
     except (struct.error, UnicodeDecodeError) as error:
-        raise MessageError(f"batch entry {len(entries)}: {error}") from error
+        raise MessageError(f"batch entry {before + len(entries)}: {error}") from error
     return entries
 
 

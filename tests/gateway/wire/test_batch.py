@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.wire import properties
-from gateway.wire.batch import BatchEntry, decode_batch, encode_batch, has_more_than
+from gateway.wire.batch import (
+    BatchEntry,
+    cut,
+    decode_batch,
+    encode_batch,
+    has_more_than,
+)
 from gateway.wire.codes import RequestCode
 from gateway.wire.errors import MessageError
 from tests import captures
@@ -142,6 +148,29 @@ def test_what_is_cut_or_no_entry_does_not_count() -> None:
     long = BatchEntry(0, bytes(100), "")
     assert has_more_than(2, encode_batch([long])[:-1]) is False
     assert has_more_than(2, encode_batch([long])) is False
+
+
+@given(st.lists(entries, max_size=9), st.integers(1, 4))
+def test_a_batch_is_cut_into_batches(batch: list[BatchEntry], messages: int) -> None:
+    data = encode_batch(batch)
+    parts = [*cut(data, messages)]
+    assert b"".join(parts) == data
+    sizes = [len(decode_batch(part)) for part in parts]
+    assert sum(sizes) == len(batch)
+    assert all(size == messages for size in sizes[:-1])
+    assert not sizes or 1 <= sizes[-1] <= messages
+
+
+@given(st.binary(max_size=200), st.integers(1, 4))
+def test_what_is_no_batch_is_cut_and_nothing_is_left_out(
+    data: bytes, messages: int
+) -> None:
+    assert b"".join(cut(data, messages)) == data
+
+
+def test_errors_count_the_entries_in_front_of_a_part() -> None:
+    with pytest.raises(MessageError, match="batch entry 9 of"):
+        decode_batch(GOLDEN[:-1], 8)
 
 
 @given(st.binary(max_size=200), st.integers(1, 7))

@@ -1,0 +1,164 @@
+"""Large batches: made in slices, while others go on, and stored whole."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway.config import LimitsConfig
+from gateway.node import turns
+from gateway.wire import properties
+from gateway.wire.batch import BatchEntry, encode_batch
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.send import SendReply
+from gateway.wire.message_id import parse_offset_msg_id
+from storage.api import Record
+from tests.remoting import TIMEOUT_S, looped, pulling, running, sending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from gateway.wire.message import Message
+
+LARGE = 16_384
+PLAIN = properties.dump({"UNIQ_KEY": "7F" * 16})
+
+
+def batch(count: int, text: str = PLAIN) -> bytes:
+    return encode_batch(
+        [BatchEntry(0, b"%d" % number, text) for number in range(count)]
+    )
+
+
+async def until(holds: Callable[[], object]) -> int:
+    """Wait, and count how often others went on."""
+    ticks = 0
+    async with asyncio.timeout(TIMEOUT_S):
+        while not holds():
+            ticks += 1
+            await asyncio.sleep(0)
+    return ticks
+
+
+async def all_of(client: Any, topic: str) -> list[Message]:
+    found: list[Message] = []
+    while True:
+        asked = pulling(topic, queue_offset=len(found), max_msg_nums=1024)
+        answer = await client.ask(asked)
+        if answer.code:
+            return found
+        found += answer.messages()
+
+
+@pytest.fixture
+def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each slice has a tick of its own, however fast the machine is."""
+    monkeypatch.setattr(turns, "_TICK_S", 1e-6)
+    monkeypatch.setattr(turns, "_TURN_S", 0.0)
+
+
+@looped
+@pytest.mark.usefixtures("short_turns")
+@pytest.mark.parametrize(("count", "text"), [(LARGE, PLAIN), (LARGE // 2, "")])
+async def test_others_go_on_while_a_large_batch_is_made(
+    tmp_path: Path, count: int, text: str
+):
+    """Before, 16,384 messages took 25 ms in which nobody was heard."""
+    async with running(tmp_path) as (app, client):
+        await client.ask(sending("t"), b"before")
+        waiting = app.node.pending_sends.waiting
+        asked = asyncio.create_task(
+            client.ask(sending("t", batch=True), batch(count, text))
+        )
+        await until(lambda: waiting or asked.done())
+        assert await until(lambda: not waiting) >= count // 1024
+        reply = (await asked).read(SendReply)
+        ids = [parse_offset_msg_id(one).message_id for one in reply.msg_id.split(",")]
+        found = await all_of(client, "t")
+        assert [one.queue_offset for one in found] == list(range(count + 1))
+        assert [one.message_id for one in found[1:]] == ids
+        assert [one.body for one in found[1:]] == [b"%d" % n for n in range(count)]
+
+
+@looped
+@pytest.mark.usefixtures("short_turns")
+async def test_what_comes_behind_a_large_batch_is_stored_behind_it(tmp_path: Path):
+    async with running(tmp_path) as (_, client):
+        await client.ask(sending("t"), b"before")
+        asked = [
+            asyncio.create_task(client.ask(sending("t", batch=several), body))
+            for several, body in (
+                (True, batch(LARGE)),
+                (False, b"between"),
+                (True, batch(LARGE)),
+                (True, batch(2)),
+                (False, b"behind"),
+            )
+        ]
+        offsets = [(await one).read(SendReply).queue_offset for one in asked]
+        assert offsets == [1, LARGE + 1, LARGE + 2, 2 * LARGE + 2, 2 * LARGE + 4]
+
+
+@looped
+@pytest.mark.usefixtures("short_turns")
+async def test_a_large_batch_has_its_own_offsets_whoever_else_appends(tmp_path: Path):
+    """Timers, commits and consumers' returns do not wait for sends."""
+    async with running(tmp_path) as (app, client):
+        await client.ask(sending("t"), b"before")
+        (stored,) = (await client.ask(pulling("t"))).messages()
+        waiting = app.node.pending_sends.waiting
+        asked = asyncio.create_task(client.ask(sending("t", batch=True), batch(LARGE)))
+        await until(lambda: waiting)
+        partition = app.node.topics.get("t").partitions[0]
+        chunk = partition.read_now(0, 1, 0)
+        record = Record(bytes(chunk.data[0]), 0, [])
+        partition.append([record], stored.store_ms, lambda *_: None)
+        assert waiting
+        assert (await asked).read(SendReply).queue_offset == 2
+        assert (await client.ask(sending("t"), b"z")).read(
+            SendReply
+        ).queue_offset == LARGE + 2
+        found = await all_of(client, "t")
+        assert [one.queue_offset for one in found[2:]] == list(range(2, LARGE + 3))
+
+
+@looped
+@pytest.mark.usefixtures("short_turns")
+async def test_of_a_large_batch_that_is_refused_nothing_is_stored(tmp_path: Path):
+    delayed = batch(1, properties.dump({"DELAY": "3"}))
+    refused = {
+        "batch entry 8000 of 23 bytes; allowed: 22 to 22": batch(8000)
+        + batch(1, "")[:-1],
+        "a delay is not supported for messages of a batch": batch(3000) + delayed,
+        "more than 8192 messages in a batch; allowed: 8192": batch(9000) + batch(1, ""),
+    }
+    async with running(tmp_path) as (app, client):
+        await client.ask(sending("t"), b"before")
+        for remark, body in refused.items():
+            answer = await client.ask(sending("t", batch=True), body)
+            assert answer.code == ResponseCode.MESSAGE_ILLEGAL
+            assert answer.remark == remark
+        assert app.node.topics.get("t").partitions[0].next_offset == 1
+
+
+@looped
+async def test_a_large_batch_that_waits_for_too_long_is_refused(tmp_path: Path):
+    limits = LimitsConfig(send_wait_ms=1)
+    async with running(tmp_path, limits=limits) as (app, client):
+        body = batch(LARGE)
+        assert (await client.ask(sending("t", batch=True), body)).code == 0
+        waiting = app.node.pending_sends.waiting
+        async with app.node.turns.flow("127.0.0.1").large:
+            asked = asyncio.create_task(client.ask(sending("t", batch=True), body))
+            await until(lambda: waiting)
+            began = time.monotonic()
+            await until(lambda: time.monotonic() > began + 0.002)
+        answer = await asked
+        assert answer.code == ResponseCode.SYSTEM_BUSY
+        assert "sends wait for" in answer.remark
+        assert answer.remark.endswith("ms; allowed: 1")
+        assert app.node.topics.get("t").partitions[0].next_offset == LARGE
