@@ -23,6 +23,7 @@ NODES_ON_PULSAR = "nodes on Pulsar"
 ZOOKEEPER = "ZooKeeper"
 ROCKETMQ = "our client on RocketMQ"
 SPARK = "Spark"
+WHOLE_TREE = "the whole tree"
 SHARING = {
     CLIENTS_ON_PULSAR: r"clients/.*[\[-]pulsar-",
     ROCKETMQ: r"ropeway/client/.*\[rocketmq",
@@ -36,11 +37,13 @@ SHARING = {
         r"|system/test_(cluster|native_\w+)\.py)"
     ),
     NODES_ON_PULSAR: (
-        r"system/test_(timers|slaves|mqadmin_cluster|moving|failover_lite|namespaces|doctor)\.py"
+        r"system/test_(timers|slaves|mqadmin_cluster|moving|failover_lite|namespaces|doctor|rebalance)\.py"
     ),
     ZOOKEEPER: r"routing/zookeeper/",
+    WHOLE_TREE: r"test_(architecture|laws|looking)\.py",
 }
-"""What tests share a server, as the beginning of their ids below tests/."""
+"""What tests share a server, as the beginning of their ids below tests/; or, of the
+last, all files of Python, parsed."""
 ENDED = [
     *("agents", "start_server", "shared_server", "pulsar", "zookeeper"),
     *("spark", "ropeway_topics"),

@@ -111,7 +111,6 @@ FORBIDDEN = re.compile(
 
 
 @cache
-@cache
 def files(pattern: str = "*") -> list[str]:
     """Every file of the project that git keeps or would keep."""
     listed = subprocess.run(

@@ -156,11 +156,6 @@ def _answer(data: bytes) -> Answer:
 @handles(Ask, NODES, anywhere=True)
 async def ask(request: Ask, context: Context) -> Answer:
     """Ask a consumer that is connected here, for another node."""
-    if not context.peer.forwarded:
-        raise Refusal(
-            ResponseCode.NO_PERMISSION,
-            f"{context.peer.address} is a client; allowed: nodes",
-        )
     member = context.node.clients.find_consumer(
         request.consumer_group, request.client_id
     )

@@ -28,7 +28,7 @@ from gateway.processors.context import (
 )
 from gateway.processors.judging import Interruptible
 from gateway.processors.late import SENDS
-from gateway.processors.needs import NEEDS
+from gateway.processors.needs import NEEDS, NODES
 from gateway.processors.recording import recorded
 from gateway.processors.unsupported import REASONS
 from gateway.wire.codes import ONE_WAY_FLAG, RequestCode, ResponseCode
@@ -84,11 +84,7 @@ _OPEN_S = 15.0
 
 
 def handles(
-    header: type[Header],
-    needs: Needs,
-    *,
-    anywhere: bool = False,
-    reads: bool = False,
+    header: type[Header], needs: Needs, *, anywhere: bool = False, reads: bool = False
 ) -> Callable[[P], P]:
     """Make a function the processor of the command that a header declared.
 
@@ -162,6 +158,12 @@ def dispatch(
             f"body of {len(body)} bytes in {request_name(code)}; "
             f"allowed: {node.config.requests.body_bytes}",
         )
+    elif NEEDS[code] is NODES and not peer.forwarded:
+        # Before it is sent on: the node that leads would take it for a node's.
+        context.refuse(
+            ResponseCode.NO_PERMISSION,
+            f"{peer.address} is a client; allowed: nodes of this cluster",
+        )
     elif node.guard is None or NEEDS[code].of_nodes:
         _work(context, processor, envelope)
     else:
@@ -200,10 +202,7 @@ async def work_once(
 
 
 def _work(
-    context: Context,
-    processor: Processor,
-    envelope: Envelope,
-    header: Any = None,
+    context: Context, processor: Processor, envelope: Envelope, header: Any = None
 ) -> None:
     """Have the node that can do it work on a request: this one, or another."""
     node, code = context.node, context.code

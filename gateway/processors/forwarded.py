@@ -12,7 +12,7 @@ from acl.api import Channel, Principal, Source
 from gateway.node.seal import Sealed, SealError
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
 from gateway.processors.dispatch import dispatch, handles
-from gateway.processors.needs import NODES
+from gateway.processors.needs import SEALED
 from gateway.wire import host_port, message
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.forward import Forward
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-@handles(Forward, NODES, anywhere=True)
+@handles(Forward, SEALED, anywhere=True)
 def forwarded(request: Forward, context: Context) -> Later:
     """Work on a request as if its client had sent it here."""
     principal = _believe(request, context)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gateway.node.forwarder import ForwardingError
 from gateway.node.moves import MoveError
-from gateway.processors.context import Answer, Context, Refusal
+from gateway.processors.context import Answer, Context
 from gateway.processors.dispatch import handles
 from gateway.processors.needs import NODES, UPDATE, on_cluster
 from gateway.wire import bodies
@@ -58,10 +58,5 @@ async def _hand_over(node: Node, taker: str, handed: HandedOver, client: str) ->
 @handles(TakeQueue, NODES)
 async def take_queue(_: TakeQueue, context: Context) -> Answer:
     """Keep what another broker says of a queue that this one is about to get."""
-    if not context.peer.forwarded:
-        raise Refusal(
-            ResponseCode.NO_PERMISSION,
-            f"{context.peer.address} is a client; allowed: nodes",
-        )
     await context.node.moves.take(bodies.decode(HandedOver, context.body))
     return Answer()

@@ -67,7 +67,10 @@ def _nothing(_header: Any, _context: Context) -> Iterator[Need]:
     return iter(())
 
 
+SEALED = Needs(_nothing, of_nodes=True)
+"""It says itself which node sent it."""
 NODES = Needs(_nothing, of_nodes=True)
+"""No client sends it, to whichever node: it comes inside of what is sealed."""
 KNOWN = Needs(_nothing)
 
 

@@ -144,11 +144,6 @@ async def _relay(
 @handles(Relay, NODES, anywhere=True)
 async def relay(request: Relay, context: Context) -> Answer:
     """Hand a request of another node to a client of this one."""
-    if not context.peer.forwarded:
-        raise Refusal(
-            ResponseCode.NO_PERMISSION,
-            f"{context.peer.address} asks for itself; allowed: nodes of this cluster",
-        )
     node = context.node
     link = _find(context, ReplyTo(request.client_id, request.owner))
     if link is None:

@@ -213,7 +213,10 @@ async def test_tenants_and_namespaces_are_pulsars(
             assert refused.code != 0
             assert "sales" in refused.remark
         topics = pulsar.admin("GET", "persistent/sales/north/partitioned")
-        assert topics == ["persistent://sales/north/orders"]
+        assert topics == [
+            "persistent://sales/north/__ropeway@cluster-0",
+            "persistent://sales/north/orders",
+        ]
 
 
 @looped

@@ -14,6 +14,7 @@ from gateway.processors.needs import (
     NEEDS,
     NODES,
     PUB,
+    SEALED,
     SUB,
     UPDATE,
     on_cluster,
@@ -25,9 +26,10 @@ from gateway.processors.needs import (
     on_topic,
     on_topic_if_given,
 )
-from gateway.wire.codes import RequestCode
+from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.errors import HeaderError
 from gateway.wire.header import ROWS
+from tests.remoting import looped, running
 
 CONTEXT = SimpleNamespace(
     node=SimpleNamespace(
@@ -54,7 +56,7 @@ def test_every_code_with_a_processor_declares_what_it_needs():
 
 
 @pytest.mark.rule(
-    "acl.md", "`KNOWN` and `NODES` are the two that need nobody's permission"
+    "acl.md", "`KNOWN`, `NODES` and `SEALED` are those that need nobody's permission"
 )
 def test_only_these_need_nobodys_permission():
     assert {code for code, needs in NEEDS.items() if needs is KNOWN} == {
@@ -63,6 +65,7 @@ def test_only_these_need_nobodys_permission():
         RequestCode.ROPEWAY_COMMIT_BATCH,
         RequestCode.ROPEWAY_LAST_BATCH,
     }
+    assert NEEDS[RequestCode.ROPEWAY_FORWARD] is SEALED
     assert {code for code, needs in NEEDS.items() if needs.of_nodes} == {
         RequestCode.ROPEWAY_FORWARD,
         RequestCode.ROPEWAY_RELAY,
@@ -70,6 +73,21 @@ def test_only_these_need_nobodys_permission():
         RequestCode.ROPEWAY_TAKE_QUEUE,
     }
     assert NODES.of_nodes
+
+
+@looped
+async def test_no_client_sends_what_only_nodes_do_to_whichever_node(tmp_path):
+    """A slave sent it on, and its master took it for another node's."""
+    codes = [code for code, needs in NEEDS.items() if needs is NODES]
+    assert len(codes) == 3
+    async with running(tmp_path) as (app, client):
+        for leads in (True, False):
+            app.node.leadership.leads = leads
+            for code in codes:
+                answer = await client.ask(code)
+                assert answer.code == ResponseCode.NO_PERMISSION
+                assert "is a client; allowed: nodes of this cluster" in answer.remark
+        app.node.leadership.leads = True
 
 
 def test_a_field_names_the_resource():
