@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from gateway.node import message_keys, names, storing
 from gateway.node.node import now_ms
+from gateway.node.served_topic import ServedTopic
 from gateway.node.timer.waiting import ASKED
 from gateway.processors.context import (
     Context,
@@ -25,13 +28,12 @@ from gateway.processors.stored import stored
 from gateway.wire import properties
 from gateway.wire.batch import cut, decode_batch, has_more_than
 from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.send import SendMessage
 from gateway.wire.plain import plain_batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gateway.node.served_topic import ServedTopic
-    from gateway.wire.commands.send import SendMessage
     from storage.api import RecordParts
 
 SLICE_MESSAGES = 1024
@@ -41,7 +43,7 @@ _MADE_BYTES = 5
 """What records take in memory for each byte of a batch of small messages, about."""
 
 
-class _Batch(NamedTuple):
+class _Batch(msgspec.Struct, frozen=True, gc=False):
     """A batch, and where its messages go."""
 
     request: SendMessage
@@ -195,7 +197,9 @@ async def _make(batch: _Batch) -> None:
         if in_line and waited_s > turns.wait_s:
             raise Refusal(ResponseCode.SYSTEM_BUSY, BUSY + turns.waited(waited_s))
         partition = batch.topic.partitions[batch.queue_id]
-        batch = batch._replace(offset=partition.next_offset, store_ms=now_ms())
+        batch = msgspec.structs.replace(
+            batch, offset=partition.next_offset, store_ms=now_ms()
+        )
         records: list[RecordParts] = []
         is_plain = True
         for part in cut(context.body, SLICE_MESSAGES):

@@ -49,9 +49,16 @@ def count_up_to(most: int, data: bytes) -> int:
     if len(data) < most * _MIN_BYTES:
         return 0
     at = count = 0
-    while at < len(data) and count < most:
-        at = _after(data, at) or len(data)
+    total, last = len(data), len(data) - _I32.size
+    size_at = _I32.unpack_from
+    while at < total and count < most:
         count += 1
+        if at > last:
+            break
+        (size,) = size_at(data, at)
+        if size < _MIN_BYTES:
+            break
+        at += size
     return count
 
 
