@@ -44,7 +44,8 @@ def test_a_node_whose_session_has_ended_comes_back_as_the_last(chroot: str):
                 ("broker-0", (B,), -math.inf),
                 ("broker-1", None, -math.inf),
             ]
-            assert first.held_until_s > time.monotonic()
+            # On a busy machine the next session may be late, too.
+            await until(lambda: first.held_until_s > time.monotonic())
 
     asyncio.run(main())
 
