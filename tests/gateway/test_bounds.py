@@ -23,6 +23,7 @@ from tests.remoting import (
     pulling,
     running,
     sending,
+    until,
 )
 
 if TYPE_CHECKING:
@@ -176,12 +177,13 @@ async def got(client: Any, asked: Any) -> Any:
 async def test_a_pull_by_a_long_expression_of_its_group_waits_for_what_it_wants(
     tmp_path: Path,
 ):
-    async with running(tmp_path) as (_, client):
+    async with running(tmp_path) as (app, client):
         assert (await client.ask(sending("orders"), b"x")).code == 0
         wanted = {"expression": f"  {LONG}", "expression_type": "SQL92"}
         assert (await beat(client, "me", "readers", **wanted)).code == 0
         asked = pulling("orders", 1, sys_flag=2, suspend_timeout_millis=60_000)
         answer = client.send(asked)
+        await until(lambda: len(app.node.holds) == 1)
         # Other texts, so that the first is no longer kept; its pull goes on.
         for price in ("none", "9"):
             sent = sending("orders", pairs={"price": price})
