@@ -179,6 +179,13 @@ def test_a_folder_that_is_gone_is_made_again_with_who_was_there(chroot: str):
             await first.put_broker(A)
             await until(lambda: second.brokers == {"broker-0": (A,)})
             client.delete("/brokers/broker-0", recursive=True)
+            # Until it is announced again the stores may not have noticed anything.
+            await until(
+                lambda: (
+                    client.exists("/brokers/broker-0")
+                    and client.get_children("/brokers/broker-0")
+                )
+            )
             await until(lambda: first.brokers == second.brokers == {"broker-0": (A,)})
             await second.put_broker(B)
             await until(lambda: first.brokers == {"broker-0": (A, B)})
