@@ -11,6 +11,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from gateway.wire.moving import all_parts
+from storage.wrapping import WrappedPartition
 
 if TYPE_CHECKING:
     from storage.api import Chunk, Filter, Partition
@@ -20,7 +21,7 @@ _QUEUE_AT = 12
 """The id is outside of what checksums cover: MessageDecoder.java, RocketMQ 5.3.4."""
 
 
-class Renumbered:
+class Renumbered(WrappedPartition):
     """A partition, whose records say a queue id that they are told.
 
     Args:
@@ -29,43 +30,15 @@ class Renumbered:
     """
 
     def __init__(self, inner: Partition, queue_id: int) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.queue_id = queue_id
-        self.append = inner.append
         self.offset_at = inner.offset_at
         self.store_time = inner.store_time
-        self.watch = inner.watch
-        self.unwatch = inner.unwatch
-
-    @property
-    def topic(self) -> str:
-        """The topic it belongs to."""
-        return self.inner.topic
-
-    @property
-    def number(self) -> int:
-        """Its number within the topic."""
-        return self.inner.number
 
     @property
     def first(self) -> int:
         """The offset of the oldest record that is still there."""
         return self.inner.first
-
-    @property
-    def end(self) -> int:
-        """One past the newest record that a reader can see."""
-        return self.inner.end
-
-    @property
-    def last_end(self) -> int:
-        """`end`, or what is known of it while the partition is not open."""
-        return self.inner.last_end
-
-    @property
-    def next_offset(self) -> int:
-        """The offset that the next `append` will get."""
-        return self.inner.next_offset
 
     def read_now(
         self,

@@ -180,17 +180,18 @@ async def _of_routes(
             advice = f"restore them, or have them made empty: {_FIX}"
             mended = "they were made, empty"
         else:
-            text = f"Pulsar still has {one.name.local} in {space}, of a deleted topic"
-            advice = f"have it deleted: {_FIX}"
-            mended = "it was deleted"
+            text = f"Pulsar still has {one.name.local} in {space}, "
             if not one.is_ours:
-                advice = (
+                yield Finding(
+                    f"{text}perhaps of a deleted topic",
                     "a native client may have made it, so it is left alone: look at "
                     "it, and delete it with pulsar-admin topics "
-                    f"delete-partitioned-topic persistent://{space}/{one.name.local}"
+                    f"delete-partitioned-topic persistent://{space}/{one.name.local}",
                 )
-                yield Finding(text.replace("of a", "perhaps of a"), advice)
                 continue
+            text += "of a deleted topic"
+            advice = f"have it deleted: {_FIX}"
+            mended = "it was deleted"
         if fix:
             await leftovers.mend(admin, one)
             yield Finding(f"{text}; {mended}")

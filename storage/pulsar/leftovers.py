@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from storage.api import LogLimitError
 from storage.pulsar.names import PulsarName, parse_partition
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def find(
             there.setdefault(parsed[0], set()).add(parsed[1])
     known = {}
     for routed in expected:
-        if not _is_in(space, routed.name, names):
+        if not names.is_in(space, routed.name):
             continue
         known[names.canonical(routed.name)] = routed
         for generation, partitions in sorted(routed.live.items()):
@@ -87,14 +86,6 @@ def find(
             and name.generation not in found.live
         ):
             yield Left(topic, name)
-
-
-def _is_in(space: str, topic: str, names: Names) -> bool:
-    try:
-        name = names.pulsar(topic)
-    except LogLimitError:
-        return False
-    return f"{name.tenant}/{name.namespace}" == space
 
 
 async def mend(admin: Admin, one: Missing | Left) -> None:

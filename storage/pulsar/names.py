@@ -115,6 +115,14 @@ class Names:
         """The one form among those that mean the same topic."""
         return self.rocketmq(self.pulsar(topic))
 
+    def is_in(self, space: str, topic: str) -> bool:
+        """Whether a topic is in `tenant/namespace`; none is that Pulsar cannot take."""
+        try:
+            name = self.pulsar(topic)
+        except LogLimitError:
+            return False
+        return f"{name.tenant}/{name.namespace}" == space
+
 
 def parse_partition(full: str) -> tuple[PulsarName, int] | None:
     """Take a partition's full name apart; None where it is none of a RocketMQ topic."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from msgspec import Struct
 
-from storage.api import LogForeignError, LogLimitError, LogUnavailableError
+from storage.api import LogForeignError, LogUnavailableError
 from storage.pulsar import selftest
 from storage.pulsar.admin import SHOWN_S
 from storage.pulsar.names import CLAIM, PulsarName
@@ -126,7 +126,7 @@ def complaints(
     ]
     if owner is None:
         return found
-    expected = [name for name in owner.topics if _is_in(name, space, catalog)]
+    expected = [name for name in owner.topics if catalog.names.is_in(space, name)]
     if (
         expected
         and owner.adopts != EMPTY
@@ -153,14 +153,6 @@ def _foreign(owner: Owner | None, space: str, other: str, name: str) -> str:
         f"{other}{this}; set pulsar.namespace to one of its own, or `routes` to that "
         f"cluster's; where that cluster runs no more, take it over: --adopt {other}"
     )
-
-
-def _is_in(topic: str, space: str, catalog: Catalog) -> bool:
-    try:
-        name = catalog.names.pulsar(topic)
-    except LogLimitError:
-        return False
-    return f"{name.tenant}/{name.namespace}" == space
 
 
 def command(space: str, owner: Owner) -> str:

@@ -85,19 +85,25 @@ async def test_what_waits_to_be_inflated_counts_and_nobody_begins_beside_the_tur
     second.end_large()
 
 
+def standing_still(monkeypatch: pytest.MonkeyPatch, name: str) -> asyncio.Event:
+    """Have what makes topics or groups wait until this is set."""
+    goes_on = asyncio.Event()
+    make = getattr(creating, name)
+
+    async def make_later(*args: Any) -> Any:
+        await goes_on.wait()
+        return await make(*args)
+
+    monkeypatch.setattr(creating, name, make_later)
+    return goes_on
+
+
 @looped
 async def test_who_sends_little_is_served_while_anothers_long_work_stands_still(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    goes_on = asyncio.Event()
     # A heartbeat waits for the route store at its first new group.
-    ensure = creating.ensure_group
-
-    async def ensure_later(*args: Any) -> Any:
-        await goes_on.wait()
-        return await ensure(*args)
-
-    monkeypatch.setattr(creating, "ensure_group", ensure_later)
+    goes_on = standing_still(monkeypatch, "ensure_group")
     monkeypatch.setattr("gateway.node.turns._TICK_S", SHORT_TICK_S)
     rules = (allow("Topic:*"), allow("Group:*"))
     limits = LimitsConfig(waiting_bytes=1 << 20)
@@ -136,14 +142,7 @@ async def test_who_sends_little_is_served_while_anothers_long_work_stands_still(
 async def test_sends_that_wait_for_a_topic_to_be_made_count_and_hold_back_who_sends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    goes_on = asyncio.Event()
-    make = creating.auto_create
-
-    async def make_later(*args: Any) -> Any:
-        await goes_on.wait()
-        return await make(*args)
-
-    monkeypatch.setattr(creating, "auto_create", make_later)
+    goes_on = standing_still(monkeypatch, "auto_create")
     limits = LimitsConfig(waiting_bytes=1 << 20, send_wait_ms=600_000)
     async with running(tmp_path, limits=limits) as (app, client):
         turns, pending = app.server.turns, app.node.pending_sends.waiting
