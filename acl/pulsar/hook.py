@@ -108,7 +108,7 @@ class _Upkeep:
                 log.exception("tokens that have ended are not known")
 
     async def look(self) -> bool:
-        """Look once, and say whether key or superusers are new.
+        """Look once, and say whether who waits has to be judged again.
 
         What cannot be seen stays as it was.
         """
