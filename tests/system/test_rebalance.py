@@ -59,11 +59,11 @@ QUICK = ProducerConfig(
 )
 
 
-def reader(name_server: str, group: str) -> PullConsumer:
+def reader(name_server: str, group: str, topic: str = "orders") -> PullConsumer:
     found = PullConsumer(
         name_server, group, consume_from=ConsumeFrom.FIRST_OFFSET, config=CONFIG
     )
-    found.subscribe("orders")
+    found.subscribe(topic)
     return found
 
 
