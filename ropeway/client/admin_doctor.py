@@ -149,6 +149,14 @@ def of_broker(nodes: Sequence[Node]) -> Iterator[Check]:
     elif leaders:
         yield Check("leader", "ok", f"node {leaders[0].name} leads broker {name}")
     status = nodes[0].status
+    if status is not None and status.drained:
+        yield Check(
+            "broker",
+            "warning",
+            f"broker {name} is being drained, and gets no queues",
+            f"go on (ropeway broker drain {name}), or take it back "
+            f"(ropeway broker undrain {name})",
+        )
     if len(nodes) == 1 and status is not None and status.log == "pulsar":
         yield Check(
             "standby",
