@@ -43,11 +43,18 @@ def queues(setup: Topic) -> int:
 def with_counts_of(setup: Topic, old: Topic | None, broker: str) -> Topic:
     """A topic's set-up with its numbers of queues, where a broker names its own.
 
-    Numbers are a topic's, and brokers have fewer queues after some were moved. Who
-    changes something else there must not have the others' queues vanish.
+    Numbers are a topic's, and brokers have fewer queues after some were moved, or where
+    they were made with fewer. Who changes something else there, or makes the topic on
+    one broker more, must not have the others' queues vanish.
     """
-    if old is None or broker not in old.route:
+    if old is None or not old.route:
         return setup
+    if broker not in old.route:
+        return replace(
+            setup,
+            read_queue_nums=max(old.read_queue_nums, setup.read_queue_nums),
+            write_queue_nums=max(old.write_queue_nums, setup.write_queue_nums),
+        )
     count = len(old.route[broker])
     named = (setup.read_queue_nums, setup.write_queue_nums)
     if named != (min(old.read_queue_nums, count), min(old.write_queue_nums, count)):

@@ -21,7 +21,6 @@ from gateway.node.node import now_ms
 from gateway.node.patience import Patience
 from gateway.node.timer.waiting import ASKED
 from gateway.wire import moving, properties
-from storage.api import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -175,7 +174,7 @@ class _LevelReader:
             while True:
                 try:
                     await self._deliver_due()
-                except LogError as error:
+                except Exception as error:  # noqa: BLE001 - nobody would begin it again
                     await self._patience.wait(error, level=self._queue_id + 1)
         finally:
             self._partition.unwatch(self._grown.set)

@@ -22,7 +22,7 @@ from gateway.node.timer.intake import Intake
 from gateway.node.timer.reading import read_scattered
 from gateway.node.timer.thread import IndexLostError, IndexThread
 from gateway.wire import moving
-from storage.api import LogBusyError, LogError
+from storage.api import LogBusyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
@@ -173,13 +173,13 @@ class Timer:
             while True:
                 try:
                     await self._work(partition, anew=anew)
-                except LogError as error:
-                    anew = False
-                    await self._patience.wait(error)
                 except IndexLostError as error:
                     log.warning("index of timers is made again", reason=str(error))
                     anew = True
                     await asyncio.sleep(patience.RETRY_S)
+                except Exception as error:  # noqa: BLE001 - nobody would begin it again
+                    anew = False
+                    await self._patience.wait(error)
         finally:
             partition.unwatch(self._wake.set)
 
