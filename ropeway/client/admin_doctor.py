@@ -180,7 +180,8 @@ def _of_brokers_gone(nodes: Sequence[Node]) -> Iterator[Check]:
                 "problem",
                 f"broker {broker} has queues of {topics} topics, and no node",
                 f"start a node of it (--broker {broker}); what is stored in its queues "
-                "is not consumed until then",
+                "is not consumed until then; or where it was drained: "
+                f"ropeway broker remove {broker}",
             )
 
 
