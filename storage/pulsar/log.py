@@ -238,7 +238,7 @@ class PulsarLog:
         For a node that begins to lead: what it opens now, nobody waits for later.
         """
         self._refuse_when_closed()
-        self._ownership.open_early(filter(self._ends.is_used, self._every()))
+        self._ownership.open_early(self._ends.in_use(self._every()))
 
     async def follow(self) -> None:
         """Own no partitions from now on; `ready` opens them for reading alone.
@@ -256,6 +256,8 @@ class PulsarLog:
         self._ownership.follows = False
         await self._ownership.stop_opening()
         self._ownership.stop_following(self._open_ones())
+        for partition in self._every():
+            partition.noted_end = -1  # Another leader has noted others since.
 
     def forget(self, topic: str) -> None:
         """Know nothing more of a topic that is not this broker's any more."""
