@@ -116,6 +116,11 @@ def is_pending(topic: Topic | None, broker: str) -> bool:
     return topic is not None and any(broker in one.pending for one in topic.deletions)
 
 
+def differs(served: Topic, now: Topic, broker: str) -> bool:
+    """Whether a broker's queues were deleted and made again since."""
+    return served.generations.get(broker, 0) != now.generations.get(broker, 0)
+
+
 def outdated(topic: Topic | None, running: Collection[str]) -> list[str]:
     """Brokers that do not run, and have queues from before the last deletion."""
     if topic is None:
@@ -160,6 +165,10 @@ def taken(topic: Topic | None, generation: int) -> set[int]:
         if one.generation == generation and one.stored
         for number in one.partitions
     }
+
+
+async def keep_nothing(_topic: str, _generations: Collection[int]) -> None:
+    """Nothing of topics is kept beside the log."""
 
 
 class Deletions:
