@@ -165,8 +165,11 @@ class Ends:
         """
         since_s = time.monotonic() - MOVED_LATELY_S
         used: list[tuple[float, PulsarPartition]] = []
+        name, prefix = None, ""
         for one in partitions:
-            moved_s = self._moved_s.get(key_of(one.name, one.number), -math.inf)
+            if one.name is not name:
+                name, prefix = one.name, _prefix(one.name)
+            moved_s = self._moved_s.get(f"{prefix}{one.number}", -math.inf)
             if moved_s > since_s or one.watchers or one.was_read:
                 used.append((moved_s, one))
         used.sort(key=lambda one: one[0], reverse=True)

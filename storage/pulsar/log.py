@@ -105,6 +105,7 @@ class PulsarLog:
         self._readers = Readers(client, finder, settings, refresh)
         self._times = Times(finder, self._readers)
         self._ends = Ends()
+        self._noted = self._ends.noted
         self._ownership = Ownership(
             *(client, admin, self._readers, settings, self._ends),
             *(self._taken, self._deleted),
@@ -203,16 +204,19 @@ class PulsarLog:
             raise NoSuchPartitionError(
                 f"no partition {number} of topic {topic}; it has {count}"
             )
+        # One name for all of a topic: there may be many.
+        siblings = self._partitions.get(topic, {}).values()
+        name = next((one.name for one in siblings), None)
         partition = PulsarPartition(
             topic,
             number,
-            self._catalog.name(topic),
+            name or self._catalog.name(topic),
             self._tail,
             self._readers,
             self._times,
             self._settings.positions,
             self._converter if topic in self._shared else None,
-            self._ends.noted,
+            self._noted,
         )
         partition.compacted = topic in self.compaction.topics
         self._partitions.setdefault(topic, {})[number] = partition
