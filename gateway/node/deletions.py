@@ -116,11 +116,6 @@ def is_pending(topic: Topic | None, broker: str) -> bool:
     return topic is not None and any(broker in one.pending for one in topic.deletions)
 
 
-def differs(served: Topic, now: Topic, broker: str) -> bool:
-    """Whether a broker's queues were deleted and made again since."""
-    return served.generations.get(broker, 0) != now.generations.get(broker, 0)
-
-
 def outdated(topic: Topic | None, running: Collection[str]) -> list[str]:
     """Brokers that do not run, and have queues from before the last deletion."""
     if topic is None:

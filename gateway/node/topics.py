@@ -21,7 +21,6 @@ from gateway.node.deletions import (
     FINISHED_S,
     Deletions,
     KeepForgotten,
-    differs,
     is_pending,
     keep_nothing,
     outdated,
@@ -101,6 +100,7 @@ class Topics:
         # Who is told forgets what the broker keeps: its leader's to do.
         self.follows = False
         self.moving.load()
+        await self.moving.come_back(self._routes)
         for name in self._deletions.unfinished():
             if self._is_pending(name):
                 self._tell(self._of_deleted(name))
@@ -327,16 +327,13 @@ class Topics:
         if pending and not self.follows:
             self._tell(gone or self._of_deleted(name))
             self._deletions.finish(name)
-        elif gone is not None and (
-            setup is None
-            or numbers is None
-            or pending
-            or differs(gone.setup, setup, broker)
-        ):
+        elif gone is not None and (pending or self.moving.is_gone(gone, setup)):
             self._tell(gone)
-        if setup is None or numbers is None or pending:
+        if setup is None or pending:
             return
-        self.moving.leave(gone, numbers)
+        self.moving.leave(gone, numbers or ())
+        if numbers is None:
+            return
         partitions = self._partitions(setup, numbers)
         if partitions is None:
             return
