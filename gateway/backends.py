@@ -32,6 +32,7 @@ from storage.tiered.providers import open_provider
 from storage.tiered.settings import TieredSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from contextlib import AsyncExitStack
 
     from gateway.config import Config, TierConfig
@@ -70,6 +71,8 @@ class Storage(NamedTuple):
     """The log, where they share that."""
     window_ms: int = _WINDOW_MS
     """What waits longer is stored anew after so long, before retention takes it."""
+    adopted: Sequence[str] = ()
+    """Namespaces of Pulsar that were taken because the configuration says so."""
 
 
 def is_shared(config: Config) -> bool:
@@ -341,6 +344,7 @@ async def _open_pulsar(
         state,
         message_log,
         window_ms,
+        owner.adopted if owner is not None else (),
     )
 
 

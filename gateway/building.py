@@ -141,6 +141,10 @@ class Builder:
             monotonic_ms, notify_consumer_ids_changed, owners, config.creations
         )
         audit = guarding.open_audit(config, stack)
+        for space in storage.adopted:
+            assert config.pulsar is not None
+            told = {"adopt": config.pulsar.adopt}
+            audit.change("ADOPT", None, None, f"Namespace:{space}", None, told)
         guard = await guarding.open_guard(config, routes, audit, stack, os.environ)
         transactions = self._transactions(topics, delays, clients, guard)
         batches = self._batches(topics, suffix)

@@ -29,7 +29,7 @@ from gateway.rules import RouteRules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from contextlib import AsyncExitStack
+    from contextlib import AsyncExitStack, ExitStack
 
     from acl.api import Guard, Need, Open, Principal, Source, Vault
     from acl.auditing import Auditor
@@ -44,7 +44,7 @@ _SECRET_KEY = "cluster_secret"  # noqa: S105 - a setting's name
 _MIN_SECRET = 16
 
 
-def open_audit(config: Config, stack: AsyncExitStack) -> Auditor:
+def open_audit(config: Config, stack: AsyncExitStack | ExitStack) -> Auditor:
     """Open the audit log of a configuration; the stack closes it.
 
     Raises:

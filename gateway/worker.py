@@ -123,6 +123,7 @@ async def _work(orders: Orders) -> None:
         endpoints = [
             Endpoint(one.host, one.port, one.advertised) for one in app.server.listeners
         ]
+        process.settled()
         _report(Listening(endpoints, app.found, address, app.incarnation))
         await app.run(stop)
         log.info("stopping")

@@ -127,6 +127,8 @@ class Chunk(NamedTuple):
     """How many messages `data` holds."""
     next_offset: int
     """Where the next read goes on: after the last record that was looked at."""
+    cold: bool = False
+    """Whether it is a tier's, also where it was fetched already, by whoever read on."""
 
 
 class Filter(Struct, frozen=True):

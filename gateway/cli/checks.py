@@ -7,10 +7,11 @@ import os
 import shutil
 import socket
 import ssl
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from gateway import backends, on_pulsar, secret_files
+from gateway import backends, guarding, logs, on_pulsar, secret_files
 from gateway.config import ConfigError
 from gateway.config_file import load
 from gateway.tls import server_context
@@ -19,7 +20,7 @@ from ropeway.client.admin_doctor import Check
 from routing.api import RouteError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from gateway.config import Config
@@ -163,10 +164,24 @@ async def _namespaces(config: Config, *, fix: bool) -> list[Check]:
     except (ConfigError, OSError) as error:
         advice = "see the table pulsar in docs/ropeway.toml"
         return [*found, Check("pulsar", "problem", str(error), advice)]
+    _record(config, {one.mended: one.text for one in findings if one.mended})
     for one in findings:
         state: State = "problem" if one.refused else "warning" if one.advice else "ok"
         found.append(Check("pulsar", state, one.text, one.advice))
     return found
+
+
+def _record(config: Config, mended: Mapping[str, str]) -> None:
+    """Write which topics of Pulsar were changed to the nodes' audit file, if any."""
+    if not mended or config.audit.file is None:
+        return
+    # The standard output is for what was found.
+    logs.configure("warning", "text")
+    with ExitStack() as stack:
+        audit = guarding.open_audit(config, stack)
+        for topic, what in mended.items():
+            resource = f"PulsarTopic:{topic}"
+            audit.change("DOCTOR_FIX", None, None, resource, None, what)
 
 
 def _deletions(routes: RouteStore) -> Iterator[Check]:

@@ -19,7 +19,7 @@ from gateway.config_file import load, parse_address, parse_listener
 from gateway.grpc.opening import messaging
 from gateway.http.exporting import exporting
 from gateway.http.opening import site
-from gateway.process import run, stop_on_signal
+from gateway.process import run, settled, stop_on_signal
 from gateway.supervisor import supervise
 from gateway.worker import Endpoint, Listening, Orders
 from gateway.workers import refuse_workers_data, sites, split
@@ -211,6 +211,7 @@ async def _serve(config: Config, ready_file: Path | None) -> None:
         endpoints = [
             Endpoint(one.host, one.port, one.advertised) for one in app.server.listeners
         ]
+        settled()
         _announce([Listening(endpoints, app.found, address)], ready_file)
         await app.run(stop)
         log.info("stopping")

@@ -162,6 +162,10 @@ def taken(topic: Topic | None, generation: int) -> set[int]:
     }
 
 
+async def keep_nothing(_topic: str, _generations: Collection[int]) -> None:
+    """Nothing of topics is kept beside the log."""
+
+
 class Deletions:
     """Carries out what this node's broker has to do of deletions.
 

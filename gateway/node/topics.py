@@ -16,16 +16,19 @@ import msgspec
 import structlog
 
 from gateway.node import attributes, names, placing
+from gateway.node.by_partition import ByPartition
 from gateway.node.deletions import (
     FINISHED_S,
     Deletions,
     KeepForgotten,
     is_pending,
+    keep_nothing,
     outdated,
     without,
 )
 from gateway.node.moving_queues import MovingQueues
 from gateway.node.served_topic import ServedTopic
+from gateway.node.slicing import slices
 from gateway.node.system_topics import system_topics
 from gateway.node.topic_changes import ChangedMeanwhileError, TopicChanges, TopicError
 from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
@@ -70,12 +73,15 @@ class Topics:
         self.follows = False
         """Whether reads are answered here while another node leads the broker."""
         self._served: dict[str, ServedTopic] = {}
-        self._by_partition: dict[int, set[str]] = {}
+        self._by_partition = ByPartition()
+        self.with_partition = self._by_partition.find
+        self._changed_early: set[str] = set()
+        """What routes have told of while this node does not serve yet."""
         self._watchers: list[Callable[[ServedTopic], None]] = []
         self._changing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._mending: set[asyncio.Task[None]] = set()
         self._deletions = Deletions(
-            config.broker, routes, log, keep_forgotten or _keep_nothing, self.lock
+            config.broker, routes, log, keep_forgotten or keep_nothing, self.lock
         )
         self.moving = MovingQueues(config.broker, arrivals)
         changes = (config, routes, log, self._deletions, self.moving.cleared)
@@ -118,17 +124,24 @@ class Topics:
             if broker in setup.route and not self._is_pending(name)
         }
         self.changes.assigned = sum(map(len, ours.values()))
-        for name, numbers in ours.items():
-            try:
-                setup = self._routes.topics[name]
-                await self.changes.create(
-                    setup, numbers, setup.generations.get(broker, 0)
-                )
-            except but_for as error:
-                _log.error("topic cannot be served", topic=name, reason=str(error))
+        self._changed_early.clear()
+        for some in slices(ours):
+            for name in some:
+                await self._create(name, ours[name], but_for)
+                self._refresh_now(name)
+            await asyncio.sleep(0)
         self._serving = True
-        for name in ours:
-            self._refresh(name)
+        for name in list(self._changed_early):
+            self._refresh_now(name)
+
+    async def _create(self, name: str, ours: list[int], but: type[LogError]) -> None:
+        if (setup := self._routes.topics.get(name)) is None:
+            return
+        generation = setup.generations.get(self._config.broker, 0)
+        try:
+            await self.changes.create(setup, ours, generation)
+        except but as error:
+            _log.error("topic cannot be served", topic=name, reason=str(error))
 
     async def give_up(self) -> None:
         """Serve none, because another node does."""
@@ -164,15 +177,6 @@ class Topics:
         setup = self._deletions.find(name)
         assert setup is not None, "a deletion is pending"
         return ServedTopic(setup, [])
-
-    def with_partition(self, number: int, *, retry: bool) -> list[ServedTopic]:
-        """The topics that a message id may mean: those with such a partition."""
-        return [
-            self._served[name]
-            for name in sorted(self._by_partition.get(number, ()))
-            if name.startswith(names.RETRY_PREFIX) == retry
-            and name not in names.NOT_FOR_READING
-        ]
 
     async def _create_system_topics(self) -> None:
         """Make what clients and the node itself expect to be there."""
@@ -307,16 +311,19 @@ class Topics:
             await asyncio.wait([self._deletions.finish(name)], timeout=FINISHED_S)
 
     def _refresh(self, name: str) -> None:
-        if not self._serving:
-            return
+        if self._serving:
+            self._refresh_now(name)
+        else:
+            self._changed_early.add(name)
+
+    def _refresh_now(self, name: str) -> None:
         broker = self._config.broker
         setup = self._deletions.find(name)
         numbers = self.moving.numbers(setup)
         pending = is_pending(setup, broker)
         gone = self._served.pop(name, None)
         if gone is not None:
-            for partition in gone.partitions:
-                self._by_partition[partition.number].discard(name)
+            self._by_partition.discard(gone)
         if pending and not self.follows:
             self._tell(gone or self._of_deleted(name))
             self._deletions.finish(name)
@@ -332,8 +339,7 @@ class Topics:
             return
         typed = self._config.topics.check_message_types
         self._served[name] = ServedTopic(setup, partitions, typed=typed)
-        for number in numbers:
-            self._by_partition.setdefault(number, set()).add(name)
+        self._by_partition.add(self._served[name])
 
     @contextmanager
     def withdrawn(self, name: str, number: int) -> Iterator[None]:
@@ -389,7 +395,3 @@ class Topics:
         task = asyncio.get_running_loop().create_task(mend())
         self._mending.add(task)
         task.add_done_callback(self._mending.discard)
-
-
-async def _keep_nothing(_topic: str, _generations: Collection[int]) -> None:
-    """Nothing of topics is kept beside the log."""

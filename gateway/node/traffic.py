@@ -18,7 +18,7 @@ from gateway.node.patience import keep_doing
 from storage.api import LogError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from gateway.node.served_topic import ServedTopic
     from gateway.node.topics import Topics
@@ -125,7 +125,7 @@ class Traffic:
     async def take_over(self) -> None:
         """Count from now on; what is there already is not news."""
         self._start()
-        for topic in self._topics:
+        async for topic in self._every():
             self._ends[topic.name] = _end(topic)
         looking = keep_doing("statistics", LOOK_EVERY_S, self.look)
         self._looking = asyncio.get_running_loop().create_task(looking)
@@ -157,10 +157,15 @@ class Traffic:
 
     def look_at(self, topic: ServedTopic) -> None:
         """Take in what was written to a topic, and read of it, since the last time."""
-        name = topic.name
         now_ms = self._now_ms()
         self._turn(now_ms)
+        self._take_in(topic, now_ms)
+
+    def _take_in(self, topic: ServedTopic, now_ms: int) -> None:
+        name = topic.name
         end, known = _end(topic), self._ends.get(name, 0)
+        if end == known and name not in self._pulled:
+            return
         self._ends[name] = end if end is not None else known
         if end is None or known is None:
             grown = 0
@@ -215,8 +220,15 @@ class Traffic:
 
     async def look(self) -> None:
         """Take in what was written and read of all topics since the last time."""
+        now_ms = self._now_ms()
+        self._turn(now_ms)
+        async for topic in self._every():
+            self._take_in(topic, now_ms)
+
+    async def _every(self) -> AsyncIterator[ServedTopic]:
+        """Every topic; others get turns of the loop in between."""
         for number, topic in enumerate(self._topics, 1):
-            self.look_at(topic)
+            yield topic
             if number % _TOPICS_AT_ONCE == 0:
                 await asyncio.sleep(0)
 

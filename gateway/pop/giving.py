@@ -97,7 +97,7 @@ class Giving:
         rest = places(self._topics, wanted, turn)
         try:
             for place in rest:
-                if not self._take_now(taken, place):
+                if not self._take_now(taken, place, no_cold=from_memory):
                     if not from_memory:
                         return self._take_on(taken, place, rest)
                     taken.cold = True
@@ -142,8 +142,14 @@ class Giving:
                 room -= sum(map(len, chunk.data))
         return data, rest
 
-    def _take_now(self, taken: Taken, place: Place3) -> bool:
-        """Take from a queue what is in memory; False where the disk has to be read."""
+    def _take_now(self, taken: Taken, place: Place3, *, no_cold: bool = False) -> bool:
+        """Take from a queue what is in memory; False where the disk has to be read.
+
+        Args:
+            taken: What was taken from other queues.
+            place: The queue.
+            no_cold: Likewise where it is a tier's, although it was fetched already.
+        """
         topic, queue_id, kind = place
         wanted = taken.wanted
         queue = self._handouts.queue(wanted.group, topic.name, queue_id)
@@ -168,7 +174,7 @@ class Giving:
         chunk = partition.read_now(
             start, wanted.max_count - taken.count, taken.room, _filter(wanted, kind)
         )
-        if chunk is None:
+        if chunk is None or (no_cold and chunk.cold):
             return False
         self._took(taken, place, queue, start, chunk)
         return True

@@ -103,7 +103,12 @@ async def _found(
         hidden = topic in names.NOT_FOR_READING
         candidates = [served] if served is not None and not hidden else []
     else:
-        candidates = node.topics.with_partition(partition, retry=retry)
+        # Of many topics few have such an offset. No other's partition need be opened.
+        candidates = [
+            one
+            for one in node.topics.with_partition(partition, retry=retry)
+            if _may_have(one, partition, offset)
+        ]
         if group is not None:
             candidates = _consumed(node, group, candidates) or candidates
     return [
@@ -139,6 +144,12 @@ def _consumed(
     connected = node.clients.consumer_group(group)
     wanted = connected.subscriptions if connected else {}
     return [one for one in candidates if one.name in wanted]
+
+
+def _may_have(topic: ServedTopic, number: int, offset: int) -> bool:
+    return any(
+        one.number == number and offset < one.last_end for one in topic.partitions
+    )
 
 
 async def _read(topic: ServedTopic, number: int, offset: int) -> bytes | None:

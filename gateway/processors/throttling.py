@@ -129,7 +129,8 @@ async def read_throttled(
             return None
         with permit:
             chunk = read_now()
-            if chunk is None and not cold and quotas.limits_cold(limited.group):
+            is_cold = chunk is None or chunk.cold
+            if is_cold and not cold and quotas.limits_cold(limited.group):
                 cold = True
                 continue
             if chunk is None:

@@ -11,6 +11,7 @@ retention takes that, long after.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -157,24 +158,31 @@ class Ends:
             )
         return at_least
 
-    def is_used(self, partition: PulsarPartition) -> bool:
-        """Whether a partition is read here, or has grown while another node led.
+    def in_use(self, partitions: Iterable[PulsarPartition]) -> list[PulsarPartition]:
+        """Those that are read here or have grown while another node led, latest first.
 
-        One whose end nobody has noted yet may be in use, too.
+        Of most queues of many topics nothing was ever noted: nobody uses them.
         """
-        if partition.watchers or partition.was_read:
-            return True
-        key = key_of(partition.name, partition.number)
-        if self._noted(key) is None:
-            return True
-        moved_s = self._moved_s.get(key)
-        return moved_s is not None and time.monotonic() - moved_s < MOVED_LATELY_S
+        since_s = time.monotonic() - MOVED_LATELY_S
+        used: list[tuple[float, PulsarPartition]] = []
+        name, prefix = None, ""
+        for one in partitions:
+            if one.name is not name:
+                name, prefix = one.name, _prefix(one.name)
+            moved_s = self._moved_s.get(f"{prefix}{one.number}", -math.inf)
+            if moved_s > since_s or one.watchers or one.was_read:
+                used.append((moved_s, one))
+        used.sort(key=lambda one: one[0], reverse=True)
+        return [one for _, one in used]
 
     def noted(self, partition: PulsarPartition) -> int | None:
         """The end of a partition that is not open; None where this node follows."""
         if self._state is None or not self._state.leading:
             return None
-        return self._noted(key_of(partition.name, partition.number)) or 0
+        if partition.noted_end < 0:
+            key = key_of(partition.name, partition.number)
+            partition.noted_end = self._noted(key) or 0
+        return partition.noted_end
 
     def _changed(self, key: str, value: str | None) -> None:
         if value is None:

@@ -42,6 +42,8 @@ class Finding(NamedTuple):
     """What to do; nothing where it is well."""
     refused: bool = False
     """Whether a node cannot start so, or must not run."""
+    mended: str = ""
+    """The Pulsar topic that was changed, `persistent://...`; empty where none was."""
 
 
 async def examine(
@@ -194,7 +196,8 @@ async def _of_routes(
             mended = "it was deleted"
         if fix:
             await leftovers.mend(admin, one)
-            yield Finding(f"{text}; {mended}")
+            full = f"persistent://{space}/{one.name.local}"
+            yield Finding(f"{text}; {mended}", mended=full)
         else:
             missing = isinstance(one, leftovers.Missing)
             yield Finding(text, advice, refused=missing)

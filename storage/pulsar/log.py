@@ -105,6 +105,7 @@ class PulsarLog:
         self._readers = Readers(client, finder, settings, refresh)
         self._times = Times(finder, self._readers)
         self._ends = Ends()
+        self._noted = self._ends.noted
         self._ownership = Ownership(
             *(client, admin, self._readers, settings, self._ends),
             *(self._taken, self._deleted),
@@ -203,16 +204,19 @@ class PulsarLog:
             raise NoSuchPartitionError(
                 f"no partition {number} of topic {topic}; it has {count}"
             )
+        # One name for all of a topic: there may be many.
+        siblings = self._partitions.get(topic, {}).values()
+        name = next((one.name for one in siblings), None)
         partition = PulsarPartition(
             topic,
             number,
-            self._catalog.name(topic),
+            name or self._catalog.name(topic),
             self._tail,
             self._readers,
             self._times,
             self._settings.positions,
             self._converter if topic in self._shared else None,
-            self._ends.noted,
+            self._noted,
         )
         partition.compacted = topic in self.compaction.topics
         self._partitions.setdefault(topic, {})[number] = partition
@@ -238,7 +242,7 @@ class PulsarLog:
         For a node that begins to lead: what it opens now, nobody waits for later.
         """
         self._refuse_when_closed()
-        self._ownership.open_early(filter(self._ends.is_used, self._every()))
+        self._ownership.open_early(self._ends.in_use(self._every()))
 
     async def follow(self) -> None:
         """Own no partitions from now on; `ready` opens them for reading alone.
@@ -256,6 +260,8 @@ class PulsarLog:
         self._ownership.follows = False
         await self._ownership.stop_opening()
         self._ownership.stop_following(self._open_ones())
+        for partition in self._every():
+            partition.noted_end = -1  # Another leader has noted others since.
 
     def forget(self, topic: str) -> None:
         """Know nothing more of a topic that is not this broker's any more."""

@@ -12,7 +12,7 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 import structlog
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from storage.api import LogForeignError, LogUnavailableError
 from storage.pulsar import selftest
@@ -47,6 +47,8 @@ class Owner(Struct, frozen=True):
     adopts: str | None = None
     """A namespace to take although it does not fit: of the cluster of that id, or
     `EMPTY`."""
+    adopted: list[str] = []
+    """Those that were taken so, as `tenant/namespace`."""
 
 
 def owners(policies: Mapping[str, Any]) -> dict[str, str]:
@@ -85,7 +87,10 @@ async def take(
                 raise LogForeignError(complaint)
     await selftest.check(admin, policies, prepare=prepare)
     if owner is not None:
+        as_it_is = structs.replace(owner, adopts=None)
         for space, found in policies.items():
+            if complaints(as_it_is, space, found, catalog):
+                owner.adopted.append(space)
             await note(admin, space, owner, found or {})
         if owner.adopts is not None:
             _log.warning("leave --adopt out from now on: it is for one start")

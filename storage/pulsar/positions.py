@@ -10,6 +10,9 @@ from array import array
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
+_NONE = array("q")
+"""A column of a partition of which nothing is known, as of most of many topics."""
+
 
 class Spot(NamedTuple):
     """Where one pack is."""
@@ -33,16 +36,16 @@ class Positions:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._offsets = array("q")
-        self._times = array("q")
-        self._ledgers = array("q")
-        self._entries = array("q")
+        self._offsets = self._times = self._ledgers = self._entries = _NONE
 
     def __len__(self) -> int:
         return len(self._offsets)
 
     def add(self, offset: int, time_ms: int, ledger: int, entry: int) -> None:
         """Learn where a pack is; one behind all others is always kept."""
+        if self._offsets is _NONE:
+            self._offsets, self._times = array("q"), array("q")
+            self._ledgers, self._entries = array("q"), array("q")
         offsets = self._offsets
         if not offsets or offset > offsets[-1]:
             at = len(offsets)

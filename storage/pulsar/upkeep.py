@@ -29,6 +29,11 @@ NOTHING = -1
 LOOK_S = 0.25
 """How often late packs are looked for."""
 
+REFRESHES_A_S = 5.0
+"""Partitions whose oldest records are looked for in a second, at most: each look is a
+request to the admin REST. 300 are each looked at once a minute, and 10,000 once in 34
+minutes. Readers notice by themselves what is gone."""
+
 _log = structlog.get_logger()
 
 
@@ -124,10 +129,12 @@ class Upkeep:
                 appender.give_up()
 
     async def _follow_retention(self) -> None:
-        """Go round all partitions in one interval, one at a time."""
+        """Go round all partitions in one interval or more, one at a time."""
         while True:
             partitions = self._partitions()
-            pause_s = self._settings.trim_check_s / (len(partitions) + 1)
+            pause_s = max(
+                self._settings.trim_check_s / (len(partitions) + 1), 1 / REFRESHES_A_S
+            )
             await asyncio.sleep(pause_s)
             for partition in partitions:
                 if partition.appender is not None:

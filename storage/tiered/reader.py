@@ -60,7 +60,7 @@ class Pick:
     @property
     def chunk(self) -> Chunk:
         """What was found so far."""
-        return Chunk(self._data, self.records, self.offset)
+        return Chunk(self._data, self.records, self.offset, cold=True)
 
     def run(self, end: int) -> Chunk:
         """Read on up to an offset.

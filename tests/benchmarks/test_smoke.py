@@ -263,3 +263,11 @@ def test_sends_and_cold_reads_are_measured_with_a_tier() -> None:
     assert {"send size=128 window=256", "send size=1024 window=256"} <= set(found)
     found = rows(run("tiered_readers", *few, "--megabytes", "2"))
     assert float(found["8"][3].replace(",", "")) > 0
+
+
+def test_many_topics_are_made_used_and_there_after_a_kill() -> None:
+    words = ["--embedded", "--topics", "20", "--idle", "0.2", "--settle", "0"]
+    found = rows(run("many_topics", *words))
+    assert "0 REST" in found["make 20 topics of 8 queues"][0]
+    assert "KiB each" in found["memory, 20 more open"][0]
+    assert {"start after kill -9", "start after a stop"} <= set(found)

@@ -46,6 +46,22 @@ def test_python_seldom_looks_for_cycles_while_work_runs():
     assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)
 
 
+def test_what_is_there_when_a_process_has_settled_is_not_looked_at_again():
+    """80,000 queues held up everybody for a quarter of a second at each look."""
+    queues = [[number] for number in range(10_000)]
+    seen = []
+
+    async def work() -> None:
+        more = [[queue] for queue in queues]
+        gc.collect()
+        before = gc.get_freeze_count()
+        process.settled()
+        seen.append(gc.get_freeze_count() - before >= len(more))
+
+    process.run(work())
+    assert seen == [True]
+
+
 @pytest.mark.parametrize("number", process.ENDING)
 def test_the_first_signal_asks_to_stop_and_the_next_is_not_caught(number):
     before = {one: signal.getsignal(one) for one in process.ENDING}

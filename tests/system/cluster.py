@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,6 +44,7 @@ class Cluster:
         check_ms: when producers are asked how transactions ended, and how often.
         options: more of each node's command line.
         machines: what each node says that its machine is called.
+        pythons: what runs each node, and under what.
     """
 
     name = "Ropeway on Pulsar"
@@ -61,6 +63,7 @@ class Cluster:
         check_ms: int | None = None,
         options: Sequence[str] = (),
         machines: Sequence[str] | None = None,
+        pythons: Sequence[Sequence[str]] | None = None,
         **_: object,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -94,6 +97,7 @@ class Cluster:
                     *options,
                 ],
                 machine=machines[number] if machines else "127.0.0.1",
+                python=pythons[number] if pythons else (sys.executable,),
             )
             for number, broker in enumerate(brokers)
         ]

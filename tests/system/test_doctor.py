@@ -145,7 +145,8 @@ async def test_it_sees_a_broker_that_is_gone(
 async def test_what_does_not_fit_the_routes_is_seen_and_mended_when_asked(
     tmp_path: Path, pulsar: Pulsar, chroot: str, name: str
 ):
-    config = config_of(tmp_path, pulsar, chroot, name)
+    audit = tmp_path / "audit.jsonl"
+    config = config_of(tmp_path, pulsar, chroot, name, f"[audit]\nfile = '{audit}'\n")
     space = f"rocketmq/{name}"
 
     def there() -> set[str]:
@@ -180,6 +181,12 @@ async def test_what_does_not_fit_the_routes_is_seen_and_mended_when_asked(
         "Pulsar still has orders@1",
     ]
     assert here(config) == found
+    assert not audit.exists()
     mended = looked("--only-here", "--config", str(config), "--fix")
+    lines = [json.loads(one) for one in audit.read_text().splitlines()]
+    assert [(one["event"], one["request"], one["resource"]) for one in lines] == [
+        ("changed", "DOCTOR_FIX", f"PulsarTopic:persistent://{space}/{one}")
+        for one in ("bills", "orders@1")
+    ]
     assert mended == here(config) == found[:1]
     assert there() == whole

@@ -209,6 +209,10 @@ async def test_a_namespace_that_lost_all_topics_is_refused_unless_they_are_given
         await place_order(node, b"two")
     with running(tmp_path / "node", *given) as node:
         assert await bodies(node) == [b"two"]
+    told = (tmp_path / "node" / "ropeway.log").read_text()
+    (line,) = (one for one in told.splitlines() if "request=ADOPT" in one)
+    assert f"resource=Namespace:{space}" in line
+    assert "'adopt': 'empty'" in line
 
 
 @looped

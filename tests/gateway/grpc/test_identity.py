@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING
 
 import grpc
@@ -13,13 +12,12 @@ from gateway.grpc.protocol import Code
 from tests.gateway.grpc.test_calls import sign
 from tests.gateway.grpc.thin import Thin, consumer, create, receives, serving
 from tests.guarded import ALICE, acl_of, allow, populate
-from tests.remoting import looped, until
+from tests.remoting import TIMEOUT_S, looped, until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 RULES = (allow("Topic:orders", "Pub", "Sub"), allow("Group:readers", "Sub"))
-SOON_S = 1.0
 
 
 async def be_disabled(users) -> None:
@@ -54,18 +52,16 @@ async def test_who_may_no_longer_is_refused_while_it_waits(
         alice = sign(Thin(app.server.listeners[0].advertised, "alice"), ALICE)
         stream, _ = await alice.telemetry(consumer("orders"))
         receiving = asyncio.ensure_future(
-            alice.stream("ReceiveMessage", receives("orders", wait_s=20))
+            alice.stream("ReceiveMessage", receives("orders", wait_s=50))
         )
         await until(lambda: len(app.node.pop.lines) == 1)
-        begun_s = time.monotonic()
         await change(app.node.guard.administration)
         answers = await receiving
-        assert time.monotonic() - begun_s < SOON_S
         # Of a pop and its call either may be judged first.
         assert answers[0].status.code in {code, Code.FORBIDDEN, Code.UNAUTHORIZED}
         assert not any(one.HasField("message") for one in answers)
         if telemetry_ends:
-            async with asyncio.timeout(SOON_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 assert await stream.code() is grpc.StatusCode.INVALID_ARGUMENT
         else:
             assert not stream.done()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from gateway.node import slicing
 from gateway.node.topic_changes import TopicError
 from routing import embedded
 from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
@@ -136,6 +137,42 @@ async def test_a_topic_that_this_log_cannot_keep_leaves_the_others_served(
     async with running(tmp_path) as (app, client):
         assert app.node.topics.get("odd") is None
         assert (await client.ask(sending("orders"), b"x")).code == 0
+
+
+@looped
+async def test_many_topics_are_taken_over_in_slices_and_changes_meanwhile_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """10,000 topics of 8 queues held the loop up for half a second."""
+    monkeypatch.setattr(slicing, "QUEUES_AT_ONCE", 6)
+    async with running(tmp_path) as (app, _):
+        topics, routes = app.node.topics, app.node.routes
+        for number in range(6):
+            await topics.put(topic(f"t{number}", 3))
+        await topics.give_up()
+        create = topics.changes.create
+
+        def unreadable(old: Topic | None) -> Topic:
+            assert old is not None
+            return msgspec.structs.replace(old, perm=PERM_WRITE)
+
+        async def create_and_change(
+            setup: Topic, numbers: list[int], generation: int
+        ) -> None:
+            if setup.name == "t5":
+                assert topics.get("t0").readable
+                await routes.change_topic("t0", unreadable)
+            await create(setup, numbers, generation)
+
+        monkeypatch.setattr(topics.changes, "create", create_and_change)
+        taking = asyncio.ensure_future(topics.take_over())
+        seen = set()
+        while not taking.done():
+            await asyncio.sleep(0)
+            seen.add(sum(topics.get(f"t{number}") is not None for number in range(6)))
+        await taking
+        assert {2, 4} <= seen
+        assert not topics.get("t0").readable
 
 
 @asynccontextmanager

@@ -6,11 +6,13 @@ import msgspec
 import pytest
 
 import gateway.processors.all  # noqa: F401 - registers every processor
+from gateway.http import signing_in
+from gateway.http.api import ROUTES
 from gateway.node import names
 from gateway.processors import changes as table
 from gateway.processors.changes import CHANGES, NOT_CHANGES
 from gateway.processors.dispatch import PROCESSORS
-from gateway.wire import bodies
+from gateway.wire import bodies, recall
 from gateway.wire.access_bodies import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from gateway.wire.codes import RequestCode as Code
 from gateway.wire.commands.admin import (
@@ -29,6 +31,7 @@ from gateway.wire.commands.auth import (
     UpdateUser,
 )
 from gateway.wire.commands.broker_admin import UpdateBrokerConfig
+from gateway.wire.commands.compaction import CompactTopic
 from gateway.wire.commands.group_admin import (
     CloneGroupOffset,
     CreateGroupList,
@@ -39,8 +42,10 @@ from gateway.wire.commands.namesrv_admin import AddWritePerm, WipeWritePerm
 from gateway.wire.commands.offsets import UpdateConsumerOffset
 from gateway.wire.commands.send import ConsumerSendMsgBack, RecallMessage, SendReply
 from gateway.wire.header import row_of
+from gateway.wire.recall import RecallHandle
 from ropeway.client.admin_dlq import REPLAY_GROUP
 from tests.audited import audited, changes, lines
+from tests.gateway.processors.test_admission import BODIES, made
 from tests.guarded import PASSWORD, ROOT, acl_of, ask
 from tests.remoting import looped, pulling, running, sending
 
@@ -252,6 +257,57 @@ async def test_users_and_rules_are_told_without_passwords(tmp_path):
     text = (tmp_path / "audit.jsonl").read_text()
     for secret in ("one-secret", "two-secret", PASSWORD):
         assert secret not in text
+
+
+HEADERS = {
+    Code.UPDATE_CONSUMER_OFFSET: UpdateConsumerOffset(REPLAY_GROUP, "%DLQ%g", 0, 1),
+    Code.CONSUMER_SEND_MSG_BACK: ConsumerSendMsgBack(
+        0, "g", delay_level=0, origin_topic="%DLQ%g"
+    ),
+    Code.ROPEWAY_COMPACT_TOPIC: CompactTopic(topic="t", force=True),
+    Code.RECALL_MESSAGE: RecallMessage(
+        topic="t", recall_handle=recall.dump(RecallHandle("t", "broker-0", 1, "K"))
+    ),
+}
+"""Of requests that are changes for some headers alone."""
+COLD = (Code.UPDATE_COLD_DATA_FLOW_CTR_CONFIG, Code.REMOVE_COLD_DATA_FLOW_CTR_CONFIG)
+SPECIAL_BODIES = dict.fromkeys(COLD, b"readers=1000")
+
+
+@looped
+async def test_whatever_changes_something_leaves_a_line_with_who_and_what(tmp_path):
+    settings = {"acl": acl_of(tmp_path), "audit": audited(tmp_path)}
+    async with running(tmp_path, **settings) as (_, client):
+        for code in sorted(CHANGES):
+            known = len(lines(tmp_path))
+            body = SPECIAL_BODIES.get(code, b"")
+            if code in BODIES:
+                body = msgspec.json.encode(BODIES[code])
+            answer = await ask(client, ROOT, HEADERS.get(code) or made(code), body)
+            name = f"{int(code)} {Code(code).name}"
+            told = [one for one in lines(tmp_path)[known:] if one["request"] == name]
+            # What it makes on its way, as a group, has lines of its own before.
+            assert (name, [one["event"] for one in told][-1:]) == (
+                name,
+                ["change failed" if answer.code else "changed"],
+            )
+            for line in told:
+                assert {**line, **HERE, "principal": "users:root"} == line
+                assert line["resource"]
+
+
+def test_these_addresses_of_the_page_change_something_and_no_others():
+    """Of each a test in `test_recording.py` sees that it leaves a line."""
+    changing = {
+        (route.method, route.path)
+        for route in [*signing_in.ROUTES, *ROUTES]
+        if route.method not in {"GET", "HEAD"}
+    }
+    assert changing == {
+        ("POST", "/api/session"),
+        ("DELETE", "/api/session"),
+        ("POST", "/api/dead-letters/{group}/replay"),
+    }
 
 
 @pytest.mark.parametrize("code", sorted(CHANGES))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gateway.processors import lookup
 from gateway.wire import message, message_id
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.query import ViewMessage
@@ -13,6 +14,8 @@ from tests.remoting import looped, running, sending
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 
 async def send(client, topic: str, body: bytes, **changes) -> int:
@@ -50,6 +53,36 @@ async def test_an_id_that_two_topics_have_needs_the_topic(tmp_path: Path):
         assert "one and two" in answer.remark
         answer = await client.ask(ViewMessage(offset=identity, topic="two"))
         assert message.decode(answer.body).body == b"two"
+
+
+@looped
+async def test_without_a_topic_nothing_is_asked_of_queues_that_end_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """On Pulsar it opened the partition of that number of every topic there is."""
+    async with running(tmp_path) as (app, client):
+        for name in ("one", "two", "three"):
+            setup = Topic(
+                name=name,
+                read_queue_nums=1,
+                write_queue_nums=1,
+                route={"broker-0": [900]},
+            )
+            await app.node.routes.change_topic(name, lambda _, setup=setup: setup)
+        await send(client, "one", b"0")
+        identity = await send(client, "one", b"1")
+        await send(client, "two", b"0")
+        read = []
+
+        async def noting(topic, number, offset):
+            read.append(topic.name)
+            return await plain(topic, number, offset)
+
+        plain = lookup._read
+        monkeypatch.setattr(lookup, "_read", noting)
+        answer = await client.ask(ViewMessage(offset=identity))
+        assert message.decode(answer.body).body == b"1"
+        assert read == ["one"]
 
 
 @looped

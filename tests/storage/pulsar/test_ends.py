@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from storage.api import NotReadyError
-from storage.pulsar.ends import FURTHEST_COMMIT, decode_end, key_of
+from storage.pulsar.ends import FURTHEST_COMMIT, Ends, decode_end, key_of
+from storage.pulsar.names import PulsarName
 from storage.pulsar.terms import LAST_OFFSET
 from tests.contracts.log import TOPIC, begin, opened, read_all, record, texts
 from tests.contracts.state import ignore
@@ -65,6 +67,44 @@ def misfit(logs: list[Any]) -> dict[str, Any]:
     (line,) = [one for one in logs if "offsets go on where they were" in one["event"]]
     assert line["log_level"] == "error"
     return dict(line)
+
+
+def test_what_was_never_used_is_not_in_use_and_what_moved_last_comes_first() -> None:
+    """A leader opened every queue of 10,000 topics, and those in use among them."""
+
+    def part(number: int, **more: Any) -> Any:
+        name = PulsarName("public", "default", "t")
+        known = {"number": number, "name": name, "watchers": {}, "was_read": False}
+        return SimpleNamespace(**known | more)
+
+    moved, read, watched, latest, *never = (
+        *(part(0), part(1, was_read=True), part(2, watchers={print: None}), part(3)),
+        *map(part, range(4, 99)),
+    )
+    ends = Ends()
+    for one in (moved, latest):
+        ends._changed(key_of(one.name, one.number), "1")
+    found = ends.in_use([*never, moved, read, watched, latest])
+    assert [one.number for one in found] == [3, 0, 1, 2]
+
+
+def test_where_a_closed_partition_ends_is_looked_up_once() -> None:
+    """A node with 10,000 topics looked up 80,000 keys every 10 s, for its counts."""
+    asked = []
+
+    def get(key: str) -> str:
+        asked.append(key)
+        return "7"
+
+    state: Any = SimpleNamespace(leading=True, get=get)
+    name = PulsarName("public", "default", "t")
+    partition: Any = SimpleNamespace(name=name, number=1, noted_end=-1)
+    ends = Ends()
+    ends._state = state
+    assert [ends.noted(partition) for _ in range(3)] == [7, 7, 7]
+    assert asked == [key_of(name, 1)]
+    state.leading = False
+    assert ends.noted(partition) is None
 
 
 @pytest.mark.parametrize("ends", ["in order", "by a crash"])

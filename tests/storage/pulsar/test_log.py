@@ -366,32 +366,31 @@ def test_partitions_open_by_use_and_early_where_they_are_in_use(
 
     async def main() -> None:
         async with log_of(settings) as log, log_of(settings) as standby:
-            await log.create("orders", range(4))
-            partitions = [log.partition("orders", number) for number in range(4)]
+            await log.create("orders", range(5))
+            partitions = [log.partition("orders", number) for number in range(5)]
             await log.ready("orders", (2,))
-            assert [one.appender is not None for one in partitions] == [
-                *(False, False, True, False)
-            ]
+            assert [one.number for one in partitions if one.appender] == [2]
             await log.release()
             state = await log.open_state("b", "one", ignore)
             await state.take_over()
-            # Of none it is known where it ends.
-            log.open_early()
-            await until(lambda: all(one.appender for one in partitions))
+            await log.ready("orders", range(4))
             await state.flush()
             await standby.follow()
-            await standby.create("orders", range(4))
-            theirs = [standby.partition("orders", number) for number in range(4)]
+            await standby.create("orders", range(5))
+            theirs = [standby.partition("orders", number) for number in range(5)]
             their_state = await standby.open_state("b", "two", ignore)
             await begin(partitions[2], record("a"))
             await until(lambda: "1" in dict(their_state.items("end/")).values())
-            # One has grown, one is waited for, and nobody knows of the others.
+            # One has grown, one is waited for, two were open, and one was never used.
             theirs[1].watch(lambda: None)
             await log.release()
+            theirs[0].noted_end = 7  # As it was looked up when it led before.
             await standby.lead()
+            assert theirs[0].noted_end == -1
             standby.open_early()
-            await until(lambda: all(one.appender for one in theirs[1:3]))
-            assert [one.appender for one in (theirs[0], theirs[3])] == [None, None]
+            assert standby._ownership._early is not None
+            await standby._ownership._early
+            assert [one.number for one in theirs if one.appender] == [1, 2]
             assert await read_all(theirs[2]) == ["a"]
             await their_state.close()
             await state.close()

@@ -74,3 +74,15 @@ def test_what_is_known_or_close_to_it_is_not_added_again() -> None:
     positions.add(*spot(70))
     assert len(positions) == 4
     assert positions.floor(75) == spot(70)
+
+
+def test_partitions_of_which_nothing_is_known_share_what_they_know_nothing_in():
+    """Four empty columns each were a third of what an unused partition took."""
+    first, second = Positions(8), Positions(8)
+    first.trim(5)
+    assert first._offsets is second._entries
+    first.add(3, 30, 1, 2)
+    assert (len(first), len(second)) == (1, 0)
+    assert second.floor(9) is second.since(0) is None
+    second.add(4, 40, 5, 6)
+    assert (first.floor(9), second.floor(9)) == ((3, 30, 1, 2), (4, 40, 5, 6))
