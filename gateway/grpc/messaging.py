@@ -120,12 +120,16 @@ class Messaging:
         try:
             call = Call(self, *asked)
             await _identify(call, method.name)
-            slices = call.slices()
-            if why := self.node.turns.why_full(slices.flow):
+            slices, turns = call.slices(), self.node.turns
+            if why := turns.why_full(slices.flow):
                 return method.answer(status=status(Code.TOO_MANY_REQUESTS, why))
-            with slices.kept(request.size_bytes):
+            # As `kept` would, for half of what that takes.
+            turns.keep(slices.flow, request.size_bytes)
+            try:
                 message = await request.message(slices)
                 return cast("Message", await METHODS[method.name](message, call))
+            finally:
+                turns.keep(slices.flow, -request.size_bytes)
         except CallError:
             raise
         except Exception as error:  # noqa: BLE001 - turned into an answer
