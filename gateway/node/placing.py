@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from gateway.node import names
 from gateway.wire import host_port
 from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE
 from storage.api import MAX_PARTITIONS
@@ -13,7 +14,7 @@ from storage.api import MAX_PARTITIONS
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from routing.api import Broker, Topic
+    from routing.api import Broker, RouteStore, Topic
 
 
 def complaint(setup: Topic) -> str | None:
@@ -42,11 +43,18 @@ def queues(setup: Topic) -> int:
 def with_counts_of(setup: Topic, old: Topic | None, broker: str) -> Topic:
     """A topic's set-up with its numbers of queues, where a broker names its own.
 
-    Numbers are a topic's, and brokers have fewer queues after some were moved. Who
-    changes something else there must not have the others' queues vanish.
+    Numbers are a topic's, and brokers have fewer queues after some were moved, or where
+    they were made with fewer. Who changes something else there, or makes the topic on
+    one broker more, must not have the others' queues vanish.
     """
-    if old is None or broker not in old.route:
+    if old is None or not old.route:
         return setup
+    if broker not in old.route:
+        return replace(
+            setup,
+            read_queue_nums=max(old.read_queue_nums, setup.read_queue_nums),
+            write_queue_nums=max(old.write_queue_nums, setup.write_queue_nums),
+        )
     count = len(old.route[broker])
     named = (setup.read_queue_nums, setup.write_queue_nums)
     if named != (min(old.read_queue_nums, count), min(old.write_queue_nums, count)):
@@ -69,6 +77,11 @@ def free(taken: Collection[int], start: int, count: int) -> list[int]:
         number % MAX_PARTITIONS for number in range(start, start + MAX_PARTITIONS)
     )
     return [number for number in numbers if number not in taken][:count]
+
+
+def is_drained(routes: RouteStore, broker: str) -> bool:
+    """Whether a broker is to get no queues, because it is to leave its cluster."""
+    return (names.DRAINS, broker) in routes.settings
 
 
 def neighbours(

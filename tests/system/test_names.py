@@ -6,22 +6,22 @@ import asyncio
 import itertools
 import sys
 import time
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
-from kazoo.client import KazooClient
 
 from ropeway.client import Message, Producer, RemotingError
 from tests.clients.harness import WAIT_SECONDS
 from tests.remoting import looped, until
 from tests.system.cluster import Cluster, stopped
 from tests.system.faults import read_all
+from tests.system.node_places import places
 from tests.system.ropeway import ROOT, Ropeway
 from tests.system.test_cluster import running
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from tests.system.pulsar import Pulsar
@@ -32,72 +32,6 @@ pytestmark = [pytest.mark.jvm, pytest.mark.server, pytest.mark.slow]
 LEADS = "this node is the master now"
 MORE = 5
 """So many sends go well before a fault, and after it."""
-SECRET = 0xB3415C00
-"""What ZooKeeper makes passwords of sessions with: SessionTrackerImpl and
-ZooKeeperServer.generatePasswd of 3.9.5."""
-
-
-def password(session: int) -> bytes:
-    """A session's: sixteen bytes of Java's Random, whose seed is the number."""
-    state = (session ^ SECRET ^ 0x5DEECE66D) & ((1 << 48) - 1)
-    made = b""
-    for _ in range(4):
-        state = (state * 0x5DEECE66D + 0xB) & ((1 << 48) - 1)
-        made += (state >> 16).to_bytes(4, "little")
-    return made
-
-
-class Places:
-    """The places of a broker's nodes in ZooKeeper."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._hosts, _, path = cluster.routes.removeprefix("zookeeper://").partition(
-            "/"
-        )
-        self._client = KazooClient(self._hosts)
-        self._client.start()
-        self._folder = f"/{path}/brokers/broker-0"
-
-    def order(self) -> list[str]:
-        """The nodes, the master first."""
-        found = sorted(
-            self._client.get_children(self._folder), key=lambda one: one[-10:]
-        )
-        return [one[:-11] for one in found]
-
-    def _path(self, node: str) -> str:
-        names = self._client.get_children(self._folder)
-        (name,) = (one for one in names if one.startswith(f"{node},"))
-        return f"{self._folder}/{name}"
-
-    def delete(self, node: str) -> None:
-        """As by hand."""
-        self._client.delete(self._path(node))
-
-    def expire(self, node: str) -> None:
-        """End a node's session by its number, as a server does."""
-        _, stat = self._client.get(self._path(node))
-        session = stat.ephemeralOwner
-        other = KazooClient(
-            self._hosts, client_id=(session, password(session & ((1 << 64) - 1)))
-        )
-        other.start()
-        assert other.client_id[0] == session
-        other.stop()
-        other.close()
-
-    def close(self) -> None:
-        self._client.stop()
-        self._client.close()
-
-
-@contextmanager
-def places(cluster: Cluster) -> Iterator[Places]:
-    made = Places(cluster)
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 def told(node: Ropeway, line: str) -> int:
@@ -164,7 +98,7 @@ async def test_a_second_process_of_a_name_is_refused_and_disturbs_nobody(
 ):
     with (
         running(Cluster(tmp_path, pulsar, zookeeper.address)) as cluster,
-        places(cluster) as held,
+        places(cluster.routes) as held,
     ):
         first = cluster.nodes[0]
         async with sends(cluster):
@@ -184,7 +118,7 @@ async def test_who_loses_its_place_is_announced_again_and_all_goes_on(
 ):
     with (
         running(Cluster(tmp_path, pulsar, zookeeper.address)) as cluster,
-        places(cluster) as held,
+        places(cluster.routes) as held,
     ):
         async with sends(cluster):
             # Each way is taken with the standby first, and then with the master.
@@ -208,7 +142,7 @@ async def test_a_node_that_was_killed_is_started_again_at_once(
 ):
     with (
         running(Cluster(tmp_path, pulsar, zookeeper.address)) as cluster,
-        places(cluster) as held,
+        places(cluster.routes) as held,
     ):
         first = cluster.nodes[0]
         async with sends(cluster):
@@ -224,7 +158,7 @@ async def test_a_node_whose_name_was_taken_while_it_stood_still_ends(
 ):
     with (
         running(Cluster(tmp_path, pulsar, zookeeper.address)) as cluster,
-        places(cluster) as held,
+        places(cluster.routes) as held,
     ):
         first = cluster.nodes[0]
         other = Ropeway(tmp_path / "copy", options=first._options)

@@ -100,7 +100,7 @@ class Publisher:
             except NoSuchPartitionError as error:
                 log.error("batch lost", topic=topic, reason=str(error))  # noqa: TRY400 - no bug
                 return
-            except LogError as error:
+            except Exception as error:  # noqa: BLE001 - nobody would begin it again
                 await self._patience.wait(error, topic=topic)
             else:
                 return

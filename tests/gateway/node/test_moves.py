@@ -79,5 +79,6 @@ def test_who_names_a_brokers_own_number_of_queues_changes_nobodys() -> None:
     assert (kept.read_queue_nums, kept.perm) == (3, 4)
     fewer = replace(after, read_queue_nums=1, write_queue_nums=1)
     assert with_counts_of(fewer, after, "a") is fewer
-    assert with_counts_of(wanted, after, "c") is wanted
+    another = with_counts_of(wanted, after, "c")
+    assert (another.read_queue_nums, another.write_queue_nums) == (3, 3)
     assert with_counts_of(wanted, None, "a") is wanted

@@ -12,7 +12,7 @@ import pytest
 from gateway.node.topic_changes import TopicError
 from routing import embedded
 from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
-from tests.remoting import looped, running, sending, two_running, until
+from tests.remoting import looped, pulling, running, sending, two_running, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection
@@ -218,3 +218,19 @@ async def test_topics_are_made_broker_by_broker_where_each_has_its_own_log(
         assert route_of(one.node.topics, "t").keys() == {"broker-0"}
         await other.node.topics.auto_create("t", "TBW102", 4)
         assert route_of(other.node.topics, "t").keys() == {"broker-0", "broker-1"}
+
+
+@looped
+async def test_a_broker_that_gets_a_topic_with_fewer_queues_hides_no_others(
+    tmp_path: Path,
+):
+    async with two_running(tmp_path) as ((one, first), (other, _)):
+        await one.node.topics.put(topic("t", 4))
+        await until(lambda: "t" in other.node.topics._routes.topics)
+        await other.node.topics.put(topic("t", 2))
+        await until(lambda: "broker-1" in route_of(one.node.topics, "t"))
+        assert (await first.ask(sending("t", queue_id=3), b"x")).code == 0
+        assert (await first.ask(pulling("t", queue_id=3))).code == 0
+        theirs = other.node.topics.get("t")
+        assert theirs is not None
+        assert theirs.setup.read_queue_nums == 2
