@@ -149,6 +149,14 @@ def of_broker(nodes: Sequence[Node]) -> Iterator[Check]:
     elif leaders:
         yield Check("leader", "ok", f"node {leaders[0].name} leads broker {name}")
     status = nodes[0].status
+    if status is not None and status.drained:
+        yield Check(
+            "broker",
+            "warning",
+            f"broker {name} is being drained, and gets no queues",
+            f"go on (ropeway broker drain {name}), or take it back "
+            f"(ropeway broker undrain {name})",
+        )
     if len(nodes) == 1 and status is not None and status.log == "pulsar":
         yield Check(
             "standby",
@@ -172,7 +180,8 @@ def _of_brokers_gone(nodes: Sequence[Node]) -> Iterator[Check]:
                 "problem",
                 f"broker {broker} has queues of {topics} topics, and no node",
                 f"start a node of it (--broker {broker}); what is stored in its queues "
-                "is not consumed until then",
+                "is not consumed until then; or where it was drained: "
+                f"ropeway broker remove {broker}",
             )
 
 

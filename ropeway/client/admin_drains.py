@@ -17,7 +17,7 @@ from gateway.wire.commands.drains import (
 )
 from gateway.wire.commands.moves import MoveQueue
 from ropeway.client import admin_moves, admin_nodes
-from ropeway.client.errors import AdminError, RemotingError, ResponseError
+from ropeway.client.errors import RemotingError, ResponseError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -68,21 +68,20 @@ async def drain(admin: Admin, broker: str) -> AsyncIterator[Move | Waiting]:
         Each queue as it has moved, and now and then what is waited for.
 
     Raises:
-        AdminError: There is no such broker that runs, or something cannot leave it.
+        AdminError: There is no such broker that runs.
         ResponseError: It refused; where it was not being drained, nothing has changed.
         RemotingError: It cannot be reached.
     """
     await admin.ask(await _master(admin, broker), DrainBroker())
     heard_s = time.monotonic()
     while True:
-        trouble, state = "", None
+        trouble, state, moved = "", None, False
         try:
             state = await look(admin, broker)
-            if state.stuck:
-                raise AdminError("; ".join(sorted(state.stuck.values())[:3]))
+            heard_s = time.monotonic()
             if not (state.queues or state.waiting):
                 return
-            moved = False
+            trouble = "; ".join(sorted(state.stuck.values())[:3])
             for one in state.moves:
                 wanted = MoveQueue(
                     topic=one.topic, to_broker=one.to_broker, partition=one.partition
@@ -94,18 +93,14 @@ async def drain(admin: Admin, broker: str) -> AsyncIterator[Move | Waiting]:
                 except ResponseError as error:
                     # Others may move meanwhile.
                     trouble = str(error)
-            heard_s = time.monotonic()
-            if moved:
-                continue
-        except (RemotingError, TimeoutError) as error:
+        except RemotingError as error:
             # A node that is killed in the middle of this is replaced by another.
-            if isinstance(error, AdminError) and state is not None:
-                raise
             if time.monotonic() - heard_s > _AWAY_S:
                 raise
             trouble = str(error)
-        yield Waiting(state, trouble)
-        await asyncio.sleep(_LOOK_EVERY_S)
+        if not moved:
+            yield Waiting(state, trouble)
+            await asyncio.sleep(_LOOK_EVERY_S)
 
 
 async def undrain(admin: Admin, broker: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 from gateway.wire import bodies
 from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.commands.namesrv import GetRouteInfo
-from ropeway.client import Admin, RemotingError
+from ropeway.client import Admin, RemotingError, admin_drains
 from tests.contracts.routes import until
 from tests.remoting import committing, looped, pulling, sending
 from tests.routing.zookeeper.helpers import opened
@@ -203,10 +203,12 @@ async def test_a_topic_that_is_deleted_under_load_is_whole_each_time_it_is_made_
         assert not old & set(found)
 
 
+@pytest.mark.parametrize("is_gone", [False, True])
 @looped
 async def test_a_topic_that_was_deleted_while_a_broker_was_away_does_not_come_back(
-    pair: Cluster,
+    pair: Cluster, is_gone: bool
 ):
+    """Nor where an administrator said that the broker never would."""
     first, second = pair.nodes
     async with Admin(pair.name_server) as admin:
         await create(admin, "orders")
@@ -218,6 +220,9 @@ async def test_a_topic_that_was_deleted_while_a_broker_was_away_does_not_come_ba
     await asyncio.to_thread(second.stop)
     async with Admin(first.name_server) as admin:
         await delete(admin, "orders")
+        if is_gone:
+            removed = await admin_drains.remove(admin, "broker-1", gone=True)
+            assert (removed.deletions, removed.left) == (1, {})
     async with reach(first) as client:
         await send(client, "orders", b"new")
     assert await stored(first, "orders") == [b"new"]

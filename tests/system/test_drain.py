@@ -5,18 +5,31 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import pytest
 
-from ropeway.client import Admin, Message, Producer, admin_drains, admin_topics
+from gateway.node import names
+from ropeway.client import (
+    RETRY,
+    Admin,
+    ConsumeFrom,
+    Message,
+    Producer,
+    PushConsumer,
+    RemotingError,
+    admin_drains,
+    admin_topics,
+)
 from tests.remoting import looped
 from tests.system.cluster import Cluster
 from tests.system.test_cluster import running
 from tests.system.test_moving import TIMEOUT_S, command, send_on
 from tests.system.test_rebalance import (
     BROKERS,
+    CONFIG,
     PATIENCE_S,
     PAUSE_S,
     QUICK,
@@ -24,6 +37,7 @@ from tests.system.test_rebalance import (
     in_order,
     read,
     reader,
+    rebalanced,
     until_known,
     until_placed,
 )
@@ -31,12 +45,15 @@ from tests.system.test_rebalance import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gateway.wire.commands.drains import DrainState
+    from ropeway.client.received import ReceivedMessage
     from tests.system.pulsar import Pulsar
     from tests.system.zookeeper import ZooKeeper
 
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
 
 LEAVING = BROKERS[1]
+REFUSED = 6
 DELAYED = {"DELAY": "2"}
 TIMED = {"TIMER_DELAY_MS": "4000"}
 
@@ -61,6 +78,7 @@ async def test_a_broker_is_emptied_whoever_is_killed_and_nothing_is_lost(
         ):
             await admin.create_topic("orders", 3)
             early = await send_waiting(producer)
+            refused = await refuse(made.name_server, admin, producer)
             sending = asyncio.create_task(send_on(producer, "orders", stop))
             before = await admin_topics.places(admin, "orders")
             assert {name: len(each) for name, each in before.items()} == dict.fromkeys(
@@ -78,7 +96,7 @@ async def test_a_broker_is_emptied_whoever_is_killed_and_nothing_is_lost(
             await asyncio.to_thread(leaving.kill)
             await asyncio.to_thread(leaving.start)
             await until_known(where)
-            assert (await admin_drains.look(admin, LEAVING)).draining
+            assert (await looked_at(admin)).draining
             printed = json.loads(await drained(made))
             assert printed["left"] == {}
             places = await admin_topics.places(admin, "orders")
@@ -94,6 +112,15 @@ async def test_a_broker_is_emptied_whoever_is_killed_and_nothing_is_lost(
             again = len(received) - len({one.body for one in received})
             print(f"{len(sent)} messages under a drain; {again} came again")
 
+            # What was refused comes again, and what is dead is kept.
+            assert await handled(where, "refusing", None) == refused
+            dead = names.dlq_topic("burying")
+            for name in (dead, names.retry_topic("refusing")):
+                assert list(await admin_topics.places(admin, name)) == [BROKERS[0]]
+            async with reader(where, "auditors", dead) as auditor:
+                found = await read(auditor, refused)
+            assert {one.body for one in found} == refused
+
             running_one = await command(made, "broker", "remove", LEAVING, code=1)
             assert f"{LEAVING} runs; stop its nodes first" in running_one
             await asyncio.to_thread(leaving.stop)
@@ -105,8 +132,9 @@ async def test_a_broker_is_emptied_whoever_is_killed_and_nothing_is_lost(
             await asyncio.to_thread(leaving.start)
             await until_known(where)
             await until_known(leaving.name_server)
-            moved = json.loads(await command(made, "route", "rebalance", "--all"))
-            assert {one["topic"] for one in moved} == {"orders"}
+            await rebalanced(admin, "orders")
+            await rebalanced(admin, "refused")
+            assert set(await admin_topics.places(admin, "refused")) == set(BROKERS)
             await until_placed(
                 admin, lambda found: {3} == set(map(len, found.values()))
             )
@@ -125,6 +153,56 @@ async def send_waiting(producer: Producer) -> set[bytes]:
         message = Message("orders", body, properties=pairs)
         await producer.send(message, timeout_s=TIMEOUT_S)
     return set(bodies)
+
+
+async def refuse(where: str, admin: Admin, producer: Producer) -> set[bytes]:
+    """Have groups refuse messages of the broker that leaves; their bodies.
+
+    Those of one wait to be tried again, those of the other are dead.
+    """
+    await admin_topics.create_on(admin, "refused", LEAVING, 2)
+    wanted = {b"%d" % number for number in range(REFUSED)}
+    for body in wanted:
+        await producer.send(Message("refused", body), timeout_s=TIMEOUT_S)
+    for group, most in (("refusing", None), ("burying", 0)):
+        assert await handled(where, group, RETRY, most) == wanted
+    return wanted
+
+
+async def handled(
+    where: str, group: str, result: object, most: int | None = None
+) -> set[bytes]:
+    """What a group gets of the topic of refused messages."""
+    found: set[bytes] = set()
+    complete = asyncio.Event()
+
+    async def handle(message: ReceivedMessage) -> object:
+        assert message.reconsume_times > 0 or result is RETRY
+        found.add(message.body)
+        if len(found) == REFUSED:
+            complete.set()
+        return result
+
+    consumer = PushConsumer(
+        where,
+        group,
+        consume_from=ConsumeFrom.FIRST_OFFSET,
+        max_reconsume_times=most,
+        config=CONFIG,
+    )
+    consumer.subscribe("refused", "*", handle)
+    async with consumer, asyncio.timeout(PATIENCE_S):
+        await complete.wait()
+    return found
+
+
+async def looked_at(admin: Admin) -> DrainState:
+    """What is on the broker, as soon as somebody leads it."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            with suppress(RemotingError):
+                return await admin_drains.look(admin, LEAVING)
+            await asyncio.sleep(PAUSE_S)
 
 
 async def drained(cluster: Cluster, *options: str) -> str:

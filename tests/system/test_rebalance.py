@@ -59,11 +59,11 @@ QUICK = ProducerConfig(
 )
 
 
-def reader(name_server: str, group: str) -> PullConsumer:
+def reader(name_server: str, group: str, topic: str = "orders") -> PullConsumer:
     found = PullConsumer(
         name_server, group, consume_from=ConsumeFrom.FIRST_OFFSET, config=CONFIG
     )
-    found.subscribe("orders")
+    found.subscribe(topic)
     return found
 
 
@@ -122,14 +122,15 @@ async def until_kept(cluster: Cluster) -> None:
         assert answer.code == 0
 
 
-async def rebalanced(admin: Admin) -> None:
+async def rebalanced(admin: Admin, topic: str = "orders") -> None:
     """Spread the topic's queues, as often as that is refused for now."""
-    while True:
-        with suppress(RemotingError):
-            async for _ in admin_moves.rebalance(admin, "orders"):
-                pass
-            return
-        await asyncio.sleep(PAUSE_S)
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            with suppress(RemotingError):
+                async for _ in admin_moves.rebalance(admin, topic):
+                    pass
+                return
+            await asyncio.sleep(PAUSE_S)
 
 
 @looped
@@ -239,8 +240,7 @@ async def test_a_broker_that_is_killed_leaves_a_queue_with_one_of_the_two(
                 assert in_order(found)
             if not STEPS[step].moved:
                 # It goes on where it was left, as soon as both know each other again.
-                async with asyncio.timeout(PATIENCE_S):
-                    await rebalanced(admin)
+                await rebalanced(admin)
             await until_placed(
                 admin, lambda found: sorted(map(len, found.values())) == [1, 1]
             )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from gateway.pop.taking import as_asked_for, offsets_of
+from gateway.pop.taking import as_asked_for, offsets_of, places
 from gateway.wire import message, properties, receipt
 from gateway.wire.message import Message
 from storage.api import Chunk
@@ -45,6 +47,36 @@ def test_offsets_are_those_before_the_next_where_nothing_was_left_out():
 def test_offsets_are_read_where_something_was_left_out():
     data = [retried(3, "") + retried(7, ""), retried(9, "")]
     assert offsets_of(Chunk(data, 3, 12), filtered=True) == (3, 7, 9)
+
+
+@pytest.mark.parametrize("turn", [0, 1])
+def test_retries_are_looked_for_in_all_their_queues(turn):
+    """A broker that was drained has given its queue of retries to another."""
+    names = {"orders": 2, "%RETRY%readers_orders": 1, "%RETRY%readers+orders": 3}
+    topics = {
+        name: SimpleNamespace(
+            partitions=[None] * count, setup=SimpleNamespace(read_queue_nums=count)
+        )
+        for name, count in names.items()
+    }
+    wanted = SimpleNamespace(
+        group="readers",
+        topic="orders",
+        in_order=False,
+        own_retries=False,
+        priority_percent=0,
+        queue_id=-1,
+    )
+    found = [
+        (one.setup.read_queue_nums, queue_id, kind)
+        for one, queue_id, kind in places(topics, wanted, turn)
+    ]
+    retries = [
+        (1, 0, receipt.RETRY_V1),
+        *((3, at, receipt.RETRY_V2) for at in range(3)),
+    ]
+    assert sorted(found) == sorted([*retries, *((2, at, 0) for at in range(2))])
+    assert (found[0] in retries) == (turn == 0)
 
 
 @pytest.mark.parametrize("text", ["", "a\x01b\x02", "a\x01b", "POP_CK\x01old\x02"])

@@ -286,6 +286,7 @@ def test_what_a_node_answers_that_does_not_lead():
         "GET_KVLIST_BY_NAMESPACE",
         "WIPE_WRITE_PERM_OF_BROKER",
         "ADD_WRITE_PERM_OF_BROKER",
+        "ROPEWAY_REMOVE_BROKER",
         "ROPEWAY_TOPIC_PLACES",
         "ROPEWAY_SET_QUOTA",
         "ROPEWAY_DELETE_QUOTA",

@@ -103,6 +103,15 @@ def test_a_node_that_does_not_answer_is_a_problem_and_a_foreign_one_is_not():
     assert states(foreign) == {"node": "warning"}
 
 
+def test_a_broker_that_is_being_drained_is_told():
+    status = msgspec.structs.replace(WELL.status, drained=True)
+    drained = msgspec.structs.replace(WELL, status=status)
+    found = {one.check: one for one in admin_doctor.of_broker([drained])}
+    assert found["broker"].state == "warning"
+    assert "ropeway broker undrain" in found["broker"].advice
+    assert "broker" not in {one.check for one in admin_doctor.of_broker([WELL])}
+
+
 def test_a_broker_needs_a_leader_and_a_second_node():
     found = {one.check: one for one in admin_doctor.of_broker([WELL])}
     assert found["leader"].state == "ok"
