@@ -1,4 +1,4 @@
-"""Two clusters of Pulsar: replicated namespaces, proxies with TLS, and migration."""
+"""Two clusters of Pulsar with a replicated namespace, and a proxy with TLS."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ def west(tmp_path_factory: pytest.TempPathFactory, pulsar: Pulsar) -> Iterator[P
     """A second cluster; both know each other, and a tenant is allowed on both."""
     made = Pulsar(
         tmp_path_factory.mktemp("west"),
-        settings={"clusterName": WEST, **LITTLE},
+        settings={
+            "clusterName": WEST,
+            **LITTLE,
+        },
         java=[*SMALL, "-XX:TieredStopAtLevel=1"],
     )
     try:
@@ -64,6 +67,9 @@ def west(tmp_path_factory: pytest.TempPathFactory, pulsar: Pulsar) -> Iterator[P
             tenant = {"allowedClusters": [EAST, WEST]}
             here.admin("PUT", f"tenants/{TENANT}", tenant)
         yield made
+        # Others use the first one on.
+        pulsar.admin("POST", f"tenants/{TENANT}", {"allowedClusters": [EAST]})
+        pulsar.admin("DELETE", f"clusters/{WEST}")
     finally:
         made.kill()
 
@@ -194,6 +200,7 @@ async def test_a_replicated_namespace_is_taken_over_in_the_other_cluster_and_bac
     finally:
         first.kill()
         second.kill()
+        pulsar.admin("POST", f"namespaces/{space}/replication", [EAST])
 
 
 @looped
@@ -209,6 +216,7 @@ async def test_a_node_works_through_a_proxy_of_pulsar_with_tls(
         {
             "bindAddress": "127.0.0.1",
             "advertisedAddress": "127.0.0.1",
+            "clusterName": EAST,
             "brokerServiceURL": pulsar.service_url,
             "brokerWebServiceURL": pulsar.admin_url,
             "servicePort": str(plain_service),
