@@ -144,7 +144,10 @@ class Plain:
         """Read the file again whenever it has changed."""
         while True:
             await asyncio.sleep(_LOOK_EVERY_S)
-            await self.look_again()
+            try:
+                await self.look_again()
+            except Exception:  # nobody would begin it again
+                log.exception("access rules stay as they were")
 
     async def look_again(self) -> None:
         """Read the file if it has changed; one that cannot be used changes nothing."""

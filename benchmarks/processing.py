@@ -68,6 +68,9 @@ class Sink(asyncio.Transport):
     def pause_reading(self) -> None:
         pass
 
+    def resume_reading(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

@@ -6,6 +6,7 @@ The only file that knows which logs and route stores there are.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -17,6 +18,7 @@ from gateway.config import ConfigError, read_named
 from gateway.extras import package
 from gateway.node import attributes, names
 from gateway.node.node import now_ms
+from gateway.node.patience import keep_doing
 from routing.api import NoRoutesError
 from routing.embedded import EmbeddedRoutes
 from storage import private
@@ -234,7 +236,10 @@ async def _open_files(
     message_log.start()
     offsets = open_offsets(config.data)
     stack.push_async_callback(offsets.close)
-    expiry = asyncio.get_running_loop().create_task(_expire(files, tier))
+    expire = partial(_expire, files, tier)
+    expiry = asyncio.get_running_loop().create_task(
+        keep_doing("retention", _EXPIRE_EVERY_S, expire)
+    )
     stack.callback(expiry.cancel)
     found = [
         f"recovered: {dropped.bytes} bytes at the end of the log were not whole; "
@@ -375,11 +380,9 @@ def _compaction_settings(config: Config) -> CompactionSettings:
 
 
 async def _expire(files: FileLog, tier: TieredLog | None) -> None:
-    """Delete what retention has given up, now and then; not before a tier has it."""
-    while True:
-        await asyncio.sleep(_EXPIRE_EVERY_S)
-        keep_from = None if tier is None else tier.dispatcher.safe_position
-        try:
-            await files.expire(now_ms(), keep_from)
-        except LogError as error:
-            log.warning("retention failed", reason=str(error))
+    """Delete what retention has given up; not before a tier has it."""
+    keep_from = None if tier is None else tier.dispatcher.safe_position
+    try:
+        await files.expire(now_ms(), keep_from)
+    except LogError as error:
+        log.warning("retention failed", reason=str(error))

@@ -20,6 +20,8 @@ from gateway.node.calls import Calls
 from gateway.node.clients import Clients
 from gateway.node.creations import Creations
 from gateway.node.delays import Delays
+from gateway.node.drains import Drains
+from gateway.node.elsewhere import Elsewhere
 from gateway.node.forgetting import Forgetting, forget_ends, keep_forgotten
 from gateway.node.forwarder import Forwarder
 from gateway.node.groups import Groups
@@ -159,6 +161,7 @@ class Builder:
         )
         secret = await guarding.cluster_secret(config, routes, os.environ)
         forwarder = await _forwarder(config, secret, routes, stack)
+        delivery.elsewhere = Elsewhere(config.broker, routes, forwarder)
         signed = guard is not None and not dry_run
         reauthorization = Reauthorization()
         stack.callback(reauthorization.close)
@@ -185,7 +188,12 @@ class Builder:
             moves=Moves(
                 *(config.broker, config.cluster, routes, storage.shared_log, topics),
                 *(storage.offsets, arrivals, locks, pop, batches),
-                leadership.is_certain,
+                *(transactions, delivery, leadership.is_certain),
+            ),
+            drains=Drains(
+                *(config.broker, config.cluster, routes, schedule, timer),
+                *(transactions, batches),
+                is_shared=storage.shared_log is not None,
             ),
             holds=holds,
             pending_sends=PendingSends(),

@@ -285,6 +285,8 @@ class EmbeddedRoutes:
                 if not told and clock() - fresh_s > TELL_AFTER_S:
                     told = True
                     _log.warning("routes may be out of date", reason=str(error))
+            except Exception:  # noqa: BLE001 - nobody would begin it again
+                _log.exception("routes may be out of date")
             else:
                 fresh_s = clock()
                 if told:
@@ -362,8 +364,8 @@ class EmbeddedRoutes:
         for changed in watchers:
             try:
                 changed(name)
-            except Exception as error:  # noqa: BLE001 - the others must hear of it too
-                _log.error("a change could not be followed", name=name, exc_info=error)
+            except Exception:  # noqa: BLE001 - the others must hear of it too
+                _log.exception("a change could not be followed", name=name)
 
     async def close(self) -> None:
         """Close the file."""

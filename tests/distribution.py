@@ -37,7 +37,7 @@ SHARING = {
         r"|system/test_(cluster|native_\w+)\.py)"
     ),
     NODES_ON_PULSAR: (
-        r"system/test_(timers|slaves|mqadmin_cluster|moving|failover_lite|namespaces|doctor|rebalance)\.py"
+        r"system/test_(timers|slaves|mqadmin_cluster|moving|failover_lite|namespaces|doctor|rebalance|drain|moved_clients)\.py"
     ),
     ZOOKEEPER: r"routing/zookeeper/",
     WHOLE_TREE: r"test_(architecture|laws|looking)\.py",

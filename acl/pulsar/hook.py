@@ -91,18 +91,24 @@ class _Upkeep:
         """Look again and again."""
         while True:
             await asyncio.sleep(self._options.refresh_s)
-            if await self.look():
-                self._setting.changed()
+            try:
+                if await self.look():
+                    self._setting.changed()
+            except Exception:  # nobody would begin it again
+                log.exception("keys and superusers not known anew")
 
     async def expire(self) -> None:
         """See which tokens end, so that nothing waits on with one that has ended."""
         while True:
             await asyncio.sleep(_EXPIRE_EVERY_S)
-            if self._tokens.expire():
-                self._setting.changed()
+            try:
+                if self._tokens.expire():
+                    self._setting.changed()
+            except Exception:  # nobody would begin it again
+                log.exception("tokens that have ended are not known")
 
     async def look(self) -> bool:
-        """Look once, and say whether key or superusers are new.
+        """Look once, and say whether who waits has to be judged again.
 
         What cannot be seen stays as it was.
         """

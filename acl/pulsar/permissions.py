@@ -107,6 +107,8 @@ class PulsarPermissions:
         self._clock = clock
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         """By tenant/namespace, the last used one last."""
+        self._were_forgotten = False
+        """Since the last refresh: what was allowed by those may wait still."""
         self._turns = asyncio.Semaphore(_AT_A_TIME)
 
     def authorize(
@@ -134,7 +136,12 @@ class PulsarPermissions:
         for space, kept in list(self._kept.items()):
             kept.unused_rounds += 1
             if kept.unused_rounds > _KEPT_ROUNDS:
-                del self._kept[space]
+                self._forget(space)
+        if self._were_forgotten:
+            # Nobody would see what is revoked there. Who waits with it has it judged,
+            # and so it is asked for again.
+            self._were_forgotten = False
+            self._changed()
         await asyncio.gather(*(self._ask(kept) for kept in self._kept.values()))
 
     async def close(self) -> None:
@@ -161,11 +168,15 @@ class PulsarPermissions:
         if kept is None:
             kept = self._kept[place.space] = _Kept(place)
             if len(self._kept) > self._options.namespaces:
-                self._kept.popitem(last=False)
+                self._forget(next(iter(self._kept)))
         else:
             self._kept.move_to_end(place.space)
         kept.unused_rounds = 0
         return kept
+
+    def _forget(self, space: str) -> None:
+        del self._kept[space]
+        self._were_forgotten = True
 
     def _is_believed(self, kept: _Kept) -> bool:
         now_s = self._clock()

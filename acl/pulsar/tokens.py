@@ -57,7 +57,9 @@ class Tokens:
         self._known: OrderedDict[str, tuple[float, Principal]] = OrderedDict()
         """Until when each token is valid, and whose it is; the last used one last."""
         self._first_ends_s = _NEVER
-        """No token that is known ends before."""
+        """No token that was shown since the last one ended ends before."""
+        self._were_forgotten = False
+        """Since the last `use`: nobody would see when those end."""
 
     def authenticate(
         self, credentials: Credentials, _source: Source
@@ -80,6 +82,7 @@ class Tokens:
         self._first_ends_s = min(self._first_ends_s, ends_s)
         if len(self._known) > self._options.tokens:
             self._known.popitem(last=False)
+            self._were_forgotten = True
         return principal
 
     def find(self, role: str) -> Principal:
@@ -110,7 +113,10 @@ class Tokens:
         return ends_s, self._role(claims)
 
     def expire(self) -> bool:
-        """Forget tokens that have ended; whether there were any."""
+        """Forget tokens that have ended; whether there were any.
+
+        Also those that are known no more because somebody has shown them since.
+        """
         now_s = self._clock()
         if now_s < self._first_ends_s:
             return False
@@ -120,20 +126,22 @@ class Tokens:
         self._first_ends_s = min(
             (one[0] for one in self._known.values()), default=_NEVER
         )
-        return bool(ended)
+        return True
 
     def use(self, key: Key, superusers: frozenset[str]) -> bool:
-        """Verify by this from now on; whether it is new.
+        """Verify by this from now on; whether who waits has to be judged again.
 
+        It has where this is new, and where tokens were forgotten since the last time.
         What was remembered is verified again.
         """
+        were_forgotten, self._were_forgotten = self._were_forgotten, False
         superusers |= frozenset(self._options.superusers)
         if key.source != self._key.source or superusers != self._superusers:
             self._key = key
             self._superusers = superusers
             self._known.clear()
             return True
-        return False
+        return were_forgotten
 
     def _signed(self, token: str) -> dict[str, Any]:
         key = self._key

@@ -1,4 +1,4 @@
-"""`ropeway broker`: look at brokers and their nodes."""
+"""`ropeway broker`: look at brokers and their nodes, and take brokers out."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 
 from gateway.cli.clients import ask, json_option, name_server_option
 from gateway.cli.completion import broker_names
+from gateway.cli.drains import drain, remove, undrain
 from gateway.cli.examples import example
 from gateway.cli.output import print_facts, print_json, print_rows
 from gateway.cli.times import time_text
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.group(epilog=example("ropeway broker list"))
 def broker() -> None:
-    """Look at brokers and their nodes."""
+    """Look at brokers and their nodes, and take brokers out of a cluster."""
 
 
 @broker.command("list", epilog=example("ropeway broker list"))
@@ -42,8 +43,18 @@ def _row(node: Node) -> dict[str, Any]:
         "address": node.address,
         "role": "master" if node.leads else "slave",
         "version": status.version if status else "",
-        "state": "ok" if status else node.trouble,
+        "state": _state(node),
     }
+
+
+def _state(node: Node) -> str:
+    if node.status is None:
+        return node.trouble
+    return "draining" if node.status.drained else "ok"
+
+
+for each in (drain, undrain, remove):
+    broker.add_command(each)
 
 
 @broker.command(

@@ -182,7 +182,8 @@ def _deletions(routes: RouteStore) -> Iterator[Check]:
             "warning",
             f"broker {broker} does not run, and has not heard that {len(topics)} "
             f"topics were deleted, like {min(topics)}",
-            f"start a node of it (--broker {broker}): it forgets their offsets then",
+            f"start a node of it (--broker {broker}): it forgets their offsets then; "
+            f"or where it never comes back: ropeway broker remove {broker} --gone",
         )
 
 

@@ -71,14 +71,15 @@ def rebalance(
 
 
 def _print(moved: list[Move], *, as_json: bool) -> None:
-    rows = [_row(one) for one in moved]
+    rows = [row(one) for one in moved]
     if as_json:
         print_json(rows)
     else:
         print_rows(rows, as_json=False)
 
 
-def _row(one: Move) -> dict[str, Any]:
+def row(one: Move) -> dict[str, Any]:
+    """A queue that moves, for people."""
     return {
         "topic": one.topic,
         "partition": one.partition,

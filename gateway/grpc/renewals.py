@@ -19,6 +19,7 @@ import structlog
 from gateway.grpc import receipts
 from gateway.grpc.statuses import RefusedError
 from gateway.node.owners import is_same
+from gateway.node.patience import keep_doing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,9 +121,7 @@ class Renewals:
 
     async def run(self) -> None:
         """Renew for ever."""
-        while True:
-            await asyncio.sleep(EVERY_S)
-            await self.look()
+        await keep_doing("renewals of receipts", EVERY_S, self.look)
 
     async def look(self) -> None:
         """Renew what is due, and give back what nobody has any more."""

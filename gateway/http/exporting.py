@@ -13,6 +13,7 @@ import structlog
 
 from gateway.config import ConfigError
 from gateway.http.metrics.page import gather
+from gateway.node.patience import keep_doing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -65,8 +66,9 @@ def _exporter(app: App, config: OtlpConfig) -> Exporter:
 
 async def _run(app: App, config: OtlpConfig, exporter: Exporter) -> None:
     taken = True
-    while True:
-        await asyncio.sleep(config.every_ms / 1000)
+
+    async def send() -> None:
+        nonlocal taken
         page = await gather(app)
         # Not on the loop: it waits for the receiver.
         was_taken, taken = taken, await asyncio.to_thread(exporter.send, page)
@@ -74,3 +76,5 @@ async def _run(app: App, config: OtlpConfig, exporter: Exporter) -> None:
             log.info("metrics are sent again", endpoint=config.endpoint)
         elif was_taken and not taken:
             log.warning("metrics cannot be sent", endpoint=config.endpoint)
+
+    await keep_doing("metrics", config.every_ms / 1000, send)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
+from gateway.node.patience import keep_doing
 from ropeway.client.errors import RemotingError
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ class History:
 
     def start(self) -> None:
         """Begin to watch."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        noting = keep_doing("history of groups", EVERY_S, self.note_all)
+        self._task = asyncio.get_running_loop().create_task(noting)
 
     async def close(self) -> None:
         """Watch no longer."""
@@ -106,8 +108,3 @@ class History:
             lag = sum(one.lag for one in lags)
             done = sum(one.committed for one in lags)
             watched.points.append(Point(now_ms, lag, done))
-
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(EVERY_S)
-            await self.note_all()

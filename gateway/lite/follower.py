@@ -17,6 +17,7 @@ import structlog
 from gateway.lite import names
 from gateway.lite.catalogue import Catalogue
 from gateway.lite.store import Noted, Store
+from gateway.node.patience import UNFORESEEN_S
 from gateway.node.timer.thread import IndexLostError, IndexThread
 from gateway.wire import message
 from storage.api import LogError, NoSuchPartitionError
@@ -124,6 +125,11 @@ class Follower:
                 self._stop()
                 anew = True
                 await asyncio.sleep(_RETRY_S)
+            except Exception:  # nobody would begin it again
+                log.exception("lite topics are not followed")
+                self._stop()
+                anew = False
+                await asyncio.sleep(UNFORESEEN_S)
 
     async def close(self) -> None:
         """Follow nothing any more."""
@@ -205,6 +211,15 @@ class Follower:
                 reason=str(error),
             )
             loop.call_later(_RETRY_S, self._look_at, queue)
+        except IndexLostError:
+            raise
+        except Exception:  # the other queues go on
+            log.exception(
+                "lite topics are behind",
+                topic=queue.parent.name,
+                queue_id=queue.number,
+            )
+            loop.call_later(UNFORESEEN_S, self._look_at, queue)
 
     async def _begin(self, queue: _Queue) -> None:
         """Where to go on in a queue, if what is known of it is still so."""

@@ -21,6 +21,7 @@ from gateway.lite.subscribers import Subscribers
 from gateway.lite.upkeep import Upkeep
 from gateway.lite.views import Views
 from gateway.node.owners import is_same
+from gateway.node.patience import keep_doing
 from gateway.node.timer.thread import IndexLostError
 from gateway.pop.acks import Renewed
 from gateway.pop.order import OrderBook
@@ -104,7 +105,7 @@ class Lite:
         loop = asyncio.get_running_loop()
         self._running = [
             loop.create_task(self._follower.run()),
-            loop.create_task(self._take_turns()),
+            loop.create_task(keep_doing("lite topics", _TURN_S, self.turn)),
         ]
 
     async def give_up(self) -> None:
@@ -116,11 +117,6 @@ class Lite:
         await self._follower.close()
         self.subscribers.clear()
         self._book.clear()
-
-    async def _take_turns(self) -> None:
-        while True:
-            await asyncio.sleep(_TURN_S)
-            self.turn()
 
     def turn(self) -> None:
         """Do what is due."""

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.node.names import MOVED_SIGN
+from gateway.node.names import MOVED_SIGN, topic_of_progress
 from storage.api import LogError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from storage.offsets import Offsets
 
@@ -116,6 +116,19 @@ class Arrivals:
                 self._offsets.forget(topic=_kept_as(topic, generation), queue_id=number)
         except LogError as error:
             _log.warning("arrived queues are kept", topic=topic, reason=str(error))
+
+    async def forget_but(self, topics: Collection[str]) -> None:
+        """Keep nothing of other topics than these, whoever read them.
+
+        Raises:
+            LogUnavailableError: It is not known to be forgotten.
+        """
+        for group in list(self._offsets.groups()):
+            for name in list(self._offsets.topics(group)):
+                if topic_of_progress(name) not in topics:
+                    self._offsets.forget(group=group, topic=name)
+        self._waiting.clear()
+        await self._offsets.flush()
 
     async def flush(self) -> None:
         """Return when all that is known of queues is kept.

@@ -105,6 +105,31 @@ class Forwarder:
             reason = str(error) or "no answer in time"
             raise ForwardingError(f"node {address} did not answer: {reason}") from error
 
+    async def ask(
+        self, address: str, code: RequestCode, body: bytes, client: str
+    ) -> bytes:
+        """Ask another node something of our own; the body of its answer.
+
+        Args:
+            address: As of `forward`.
+            code: A request without fields.
+            body: Of the request.
+            client: For whom, host:port.
+
+        Raises:
+            ForwardingError: It refused, and the text says why; or as of `forward`.
+        """
+        frame = encode_frame(code, 0, fields={}, body=body)
+        data = await self.forward(address, frame, client)
+        try:
+            (answer,) = FrameReader(self._max_frame_bytes).feed(data)
+            envelope = decode_envelope(answer.serialize_type, answer.header)
+        except (WireError, ValueError) as error:
+            raise ForwardingError(str(error)) from error
+        if envelope.code:
+            raise ForwardingError(envelope.remark or f"code {envelope.code}")
+        return bytes(answer.body)
+
     async def _link(self, address: str) -> _Link:
         task = self._links.get(address)
         if task is None or (task.done() and not _is_usable(task)):

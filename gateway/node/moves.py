@@ -9,13 +9,15 @@ Laws:
   that it took are stored by then, or of unknown outcome to whoever sent them.
 
 A broker gives its last queue alone, so all others keep their ids, and the taker gets it
-behind its own.
+behind its own. The only one that it has stays, unless the broker is drained: then what
+waits here for the topic is delivered elsewhere.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -23,6 +25,7 @@ from msgspec.structs import replace
 
 from gateway.node import attributes, message_types, names
 from gateway.node.deletions import is_pending
+from gateway.node.placing import is_drained
 from gateway.wire.commands.moves import HandedOver, QueueMoved
 
 if TYPE_CHECKING:
@@ -32,7 +35,10 @@ if TYPE_CHECKING:
     from gateway.node.batches import Batches
     from gateway.node.held import SharedLog
     from gateway.node.locks import QueueLocks
+    from gateway.node.timer.delivery import Delivery
     from gateway.node.topics import Topics
+    from gateway.node.transactions import Transactions
+    from gateway.wire.commands.moves import DueMessages
     from routing.api import RouteStore, Topic
     from storage.offsets import Offsets
 
@@ -71,8 +77,18 @@ class Plan(Struct, frozen=True):
     generation: int
 
 
-def plan(topic: Topic | None, name: str, giver: str, taker: str) -> Plan:
+def plan(
+    topic: Topic | None, name: str, giver: str, taker: str, *, drained: bool = False
+) -> Plan:
     """The move of a broker's last queue of a topic.
+
+    Args:
+        topic: As the routes have it.
+        name: Its name.
+        giver: The broker.
+        taker: The one that is to get the queue.
+        drained: Whether the giver is to have none left, retries and dead letters
+            among them.
 
     Raises:
         MoveError: It cannot be.
@@ -81,7 +97,7 @@ def plan(topic: Topic | None, name: str, giver: str, taker: str) -> Plan:
         raise MoveError(f"topic {name:.200} has no queues on broker {giver}")
     if giver == taker:
         raise MoveError(f"broker {giver} has that queue; allowed: another broker")
-    if complaint := _complaint(topic):
+    if complaint := _complaint(topic, drained=drained):
         raise MoveError(complaint)
     generation = topic.generations.get(giver, 0)
     if is_pending(topic, giver) or is_pending(topic, taker):
@@ -92,7 +108,7 @@ def plan(topic: Topic | None, name: str, giver: str, taker: str) -> Plan:
             "together: it was deleted on one of them since; allowed: such queues alone"
         )
     ours = topic.route[giver]
-    if len(ours) < 2:  # noqa: PLR2004 - one stays
+    if len(ours) < 2 and not drained:  # noqa: PLR2004 - one stays
         raise MoveError(
             f"topic {name} has {len(ours)} queues on broker {giver}; allowed: 2 or "
             "more, since one stays there for messages that wait for their time"
@@ -101,11 +117,9 @@ def plan(topic: Topic | None, name: str, giver: str, taker: str) -> Plan:
     return Plan(name, ours[-1], giver, len(ours) - 1, taker, len(theirs), generation)
 
 
-def _complaint(topic: Topic) -> str | None:
+def _complaint(topic: Topic, *, drained: bool) -> str | None:
     name = topic.name
-    if names.is_system_topic(name) or name.startswith(
-        (names.RETRY_PREFIX, names.DLQ_PREFIX)
-    ):
+    if not drained and (names.is_system_topic(name) or names.is_derived(name)):
         return f"topic {name} is each broker's own; allowed: topics of clients"
     if message_types.type_of_topic(name, topic.attributes) == message_types.LITE:
         return f"topic {name} has lite topics; allowed: other topics"
@@ -122,13 +136,13 @@ def _complaint(topic: Topic) -> str | None:
     return None
 
 
-def moved(old: Topic | None, wanted: Plan) -> Topic:
-    """A topic after a move.
+def moved(old: Topic | None, wanted: Plan, *, drained: bool = False) -> Topic:
+    """A topic after a move; see `plan`.
 
     Raises:
         MoveError: It is not as it was when that was planned.
     """
-    now = plan(old, wanted.topic, wanted.giver, wanted.taker)
+    now = plan(old, wanted.topic, wanted.giver, wanted.taker, drained=drained)
     # Which id it gets may have changed: it is known by its partition until then.
     if old is None or replace(now, to_id=wanted.to_id) != wanted:
         raise MoveError(f"topic {wanted.topic} has changed meanwhile; try again")
@@ -137,15 +151,19 @@ def moved(old: Topic | None, wanted: Plan) -> Topic:
     if wanted.generation:
         generations[wanted.taker] = wanted.generation
     queues = max(old.read_queue_nums, len(theirs))
+    route = {
+        **old.route,
+        wanted.giver: old.route[wanted.giver][:-1],
+        wanted.taker: theirs,
+    }
+    if not route[wanted.giver]:
+        del route[wanted.giver]
+        generations.pop(wanted.giver, None)
     return replace(
         old,
         read_queue_nums=queues,
         write_queue_nums=queues,
-        route={
-            **old.route,
-            wanted.giver: old.route[wanted.giver][:-1],
-            wanted.taker: theirs,
-        },
+        route=route,
         generations=generations,
         moved=sorted({*old.moved, wanted.partition}),
     )
@@ -165,6 +183,8 @@ class Moves:
         locks: Of queues that are consumed in order.
         pop: What is in consumers' hands.
         batches: What is decided and not delivered.
+        transactions: Those that are open here.
+        delivery: Stores messages that waited elsewhere.
         leads: Whether this node leads its broker, for certain.
     """
 
@@ -180,6 +200,8 @@ class Moves:
         locks: QueueLocks,
         pop: InHand,
         batches: Batches,
+        transactions: Transactions,
+        delivery: Delivery,
         leads: Callable[[], bool],
     ) -> None:
         self._broker = broker
@@ -192,6 +214,8 @@ class Moves:
         self._locks = locks
         self._pop = pop
         self._batches = batches
+        self._transactions = transactions
+        self._delivery = delivery
         self._leads = leads
 
     async def give(
@@ -219,7 +243,9 @@ class Moves:
         self._look_at(taker)
         began_s = time.monotonic()
         async with self._turn(name):
-            wanted = plan(self._routes.topics.get(name), name, self._broker, taker)
+            drained = is_drained(self._routes, self._broker)
+            found = self._routes.topics.get(name)
+            wanted = plan(found, name, self._broker, taker, drained=drained)
             if partition not in (None, wanted.partition):
                 raise MoveError(
                     f"the last queue of topic {name} on broker {self._broker} is "
@@ -227,6 +253,12 @@ class Moves:
                 )
             if self._topics.get(name) is None:
                 raise MoveError(f"topic {name} is not served now; try again")
+            if wanted.from_id == 0 and self._transactions.is_busy:
+                # Producers leave a broker that has no queue for them.
+                raise MoveError(
+                    f"transactions of broker {self._broker} are open; try again when "
+                    "they have ended"
+                )
             await self._pop.settle(name, wanted.from_id)
             await self._until_free(wanted)
             # Nothing is waited for from there on until nobody is served.
@@ -236,7 +268,9 @@ class Moves:
                 await hand_over(handed)
                 if not self._leads():
                     raise MoveError(f"broker {self._broker} has another master now")
-                await self._routes.change_topic(name, lambda old: moved(old, wanted))
+                await self._routes.change_topic(
+                    name, partial(moved, wanted=wanted, drained=drained)
+                )
                 wanted = self._as_moved(wanted)
                 self._topics.moving.clear_queue(name, wanted.from_id)
         return QueueMoved(
@@ -273,6 +307,21 @@ class Moves:
             self._locks.adopt(group, queue, client_id, left_ms)
         await self._arrivals.put(name, generation, handed.partition, handed.offsets)
 
+    async def store(self, due: DueMessages) -> None:
+        """Store messages that waited at a broker which has no queue of their topic.
+
+        Raises:
+            MoveError: It is not here either.
+            LogError: Not all are stored.
+        """
+        topic = self._topics.get(due.topic)
+        if topic is None or not topic.partitions:
+            raise MoveError(f"topic {due.topic:.200} is not on broker {self._broker}")
+        wanted = [(data, due.topic, due.queue_id, text) for data, text in due.messages]
+        outcomes = await self._delivery.deliver(wanted, from_timer=due.from_timer)
+        if error := next(filter(None, outcomes), None):
+            raise error
+
     def _as_moved(self, wanted: Plan) -> Plan:
         topic = self._routes.topics.get(wanted.topic)
         theirs = topic.route.get(wanted.taker, []) if topic else []
@@ -290,15 +339,22 @@ class Moves:
 
     def _look_at(self, taker: str) -> None:
         nodes = self._routes.brokers.get(taker)
-        if not nodes or nodes[0].cluster != self._cluster:
+        if (
+            not nodes
+            or nodes[0].cluster != self._cluster
+            or is_drained(self._routes, taker)
+        ):
             running = [
                 name
                 for name, found in self._routes.brokers.items()
-                if found[0].cluster == self._cluster and name != self._broker
+                if found[0].cluster == self._cluster
+                and name != self._broker
+                and not is_drained(self._routes, name)
             ]
+            allowed = ", ".join(sorted(running)) or "none"
             raise MoveError(
                 f"there is no broker {taker:.200} that runs in cluster "
-                f"{self._cluster}; allowed: {', '.join(sorted(running)) or 'none'}"
+                f"{self._cluster} and is not being drained; allowed: {allowed}"
             )
 
     def _turn(self, name: str) -> asyncio.Lock:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from gateway.node import names
+from gateway.node.placing import used
 from gateway.node.renumbered import Renumbered
 from storage.api import LogError
 
@@ -15,10 +17,13 @@ if TYPE_CHECKING:
 
     from gateway.node.arrivals import Arrivals, ClearQueue
     from gateway.node.served_topic import ServedTopic
-    from routing.api import Topic
+    from routing.api import RouteStore, Topic
     from storage.api import Log, Partition
 
 _log = structlog.get_logger()
+
+REMOVED = "removed"
+"""What the setting of a broker says that was removed from its cluster."""
 
 
 class MovingQueues:
@@ -47,13 +52,33 @@ class MovingQueues:
         if self._arrivals is not None:
             self._arrivals.load()
 
+    async def come_back(self, routes: RouteStore) -> None:
+        """Forget all, as the leader, where this broker was removed before it came.
+
+        Nobody told it which topics were deleted since, so what it kept counts only of
+        topics whose queues it has.
+
+        Raises:
+            LogError: It is not known to be kept; do it again.
+            RouteError: It is not noted; likewise.
+        """
+        key = names.DRAINS, self._broker
+        if routes.settings.get(key) == REMOVED and self._arrivals is not None:
+            ours = {
+                name
+                for name, topic in routes.topics.items()
+                if self._broker in topic.route
+            }
+            await self._arrivals.forget_but(ours)
+            await routes.put_setting(*key, None)
+
     def numbers(self, setup: Topic | None) -> list[int] | None:
         """The partitions of this broker's queues, by queue id; None without any."""
         numbers = setup.route.get(self._broker) if setup else None
         withdrawn = self.withdrawn.get(setup.name) if setup else None
         if numbers is None or withdrawn not in numbers:
             return numbers
-        return numbers[: numbers.index(withdrawn)]
+        return numbers[: numbers.index(withdrawn)] or None
 
     def partitions(self, setup: Topic, numbers: list[int], log: Log) -> list[Partition]:
         """The partitions of this broker's queues, as they are served.
@@ -77,6 +102,19 @@ class MovingQueues:
         if known is None or (known.inner, known.queue_id) != (partition, queue_id):
             known = self._renumbered[key] = Renumbered(partition, queue_id)
         return known
+
+    def is_gone(self, served: ServedTopic, setup: Topic | None) -> bool:
+        """Whether what was served of a topic was deleted, and perhaps made again.
+
+        Queues that other brokers have by now were not.
+        """
+        if setup is None:
+            return True
+        if self._broker not in setup.route:
+            numbers = {partition.number for partition in served.partitions}
+            return not numbers <= used(setup.route)
+        known = served.setup.generations.get(self._broker, 0)
+        return known != setup.generations.get(self._broker, 0)
 
     def leave(self, served: ServedTopic | None, numbers: Collection[int]) -> None:
         """Say which partitions of a topic that was served are not any more."""

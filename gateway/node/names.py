@@ -19,6 +19,9 @@ REQUEST_MODES = "MESSAGE_REQUEST_MODE"
 WRITE_PERMISSION = "ROPEWAY_WRITE_PERMISSION"
 """That of settings that name the brokers which nobody is to send to."""
 
+DRAINS = "ROPEWAY_DRAINS"
+"""That of settings that name the brokers which get no queues, and why."""
+
 RESET_SIGN = "reset:"
 """Before a group's name, where offsets keep where it was moved to."""
 MOVED_SIGN = "moved:"
@@ -128,6 +131,21 @@ def _complaint(what: str, name: str, limit: int) -> str | None:
 def is_system_topic(name: str) -> bool:
     """Whether the topic is not a user's."""
     return name in SYSTEM_TOPICS or name.startswith("rmq_sys_")
+
+
+def stays_with_broker(topic: str, cluster: str, broker: str) -> bool:
+    """Whether a topic is of use to a broker alone, so that its queues never move."""
+    return (
+        topic in NOT_FOR_READING
+        or topic in (SCHEDULE_TOPIC, AUTO_CREATE_TOPIC, cluster, broker)
+        or topic == reply_topic(cluster)
+        or topic.startswith("rmq_sys_")
+    )
+
+
+def is_derived(topic: str) -> bool:
+    """Whether a topic holds retries or dead letters of a group."""
+    return topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
 
 
 def is_for_superusers(topic: str, cluster: str) -> bool:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gateway.node.clients import Clients
     from gateway.node.creations import Creations
     from gateway.node.delays import Delays
+    from gateway.node.drains import Drains
     from gateway.node.forwarder import Forwarder
     from gateway.node.groups import Groups
     from gateway.node.holds import Holds
@@ -88,6 +89,7 @@ class Node:
     calls: Calls
     locks: QueueLocks
     moves: Moves
+    drains: Drains
     holds: Holds
     pending_sends: PendingSends
     resets: Resets

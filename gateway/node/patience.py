@@ -1,4 +1,4 @@
-"""Patience: work on the log that is tried again until the log and the routes let it."""
+"""Patience: what a node does for as long as it runs goes on, whatever it fails of."""
 
 from __future__ import annotations
 
@@ -19,6 +19,30 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 RETRY_S = 1.0
+UNFORESEEN_S = 10.0
+"""How long to wait after an error that only a fault of ours explains."""
+_FORESEEN = LogError, RouteError, WireError
+
+
+async def keep_doing(
+    what: str, every_s: float, step: Callable[[], Awaitable[None] | None]
+) -> None:
+    """Take a step again and again, also when one fails, until cancelled.
+
+    Args:
+        what: What it is, for the log.
+        every_s: The pause before each step, in seconds.
+        step: The step, or what it waits for.
+    """
+    while True:
+        await asyncio.sleep(every_s)
+        try:
+            waited = step()
+            if waited is not None:
+                await waited
+        except Exception:  # nobody would begin it again
+            log.exception("a step failed; the next is taken", what=what)
+            await asyncio.sleep(UNFORESEEN_S)
 
 
 class Patience:
@@ -45,7 +69,7 @@ class Patience:
         while True:
             try:
                 await work()
-            except (LogError, RouteError, WireError) as error:
+            except Exception as error:  # noqa: BLE001 - nobody would begin it again
                 await self.wait(error)
             else:
                 return
@@ -65,5 +89,9 @@ class Patience:
                 error = refusal
             else:
                 return
-        log.warning(self._warning, reason=str(error), **facts)
-        await self._pause(RETRY_S)
+        if isinstance(error, _FORESEEN):
+            log.warning(self._warning, reason=str(error), **facts)
+            await self._pause(RETRY_S)
+        else:
+            log.error(self._warning, exc_info=error, **facts)
+            await self._pause(UNFORESEEN_S)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from gateway.node import names
 from gateway.wire import host_port
 from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE
 from storage.api import MAX_PARTITIONS
@@ -13,7 +14,7 @@ from storage.api import MAX_PARTITIONS
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from routing.api import Broker, Topic
+    from routing.api import Broker, RouteStore, Topic
 
 
 def complaint(setup: Topic) -> str | None:
@@ -76,6 +77,11 @@ def free(taken: Collection[int], start: int, count: int) -> list[int]:
         number % MAX_PARTITIONS for number in range(start, start + MAX_PARTITIONS)
     )
     return [number for number in numbers if number not in taken][:count]
+
+
+def is_drained(routes: RouteStore, broker: str) -> bool:
+    """Whether a broker is to get no queues, because it is to leave its cluster."""
+    return (names.DRAINS, broker) in routes.settings
 
 
 def neighbours(

@@ -21,7 +21,6 @@ from gateway.node.node import now_ms
 from gateway.node.patience import Patience
 from gateway.node.timer.waiting import ASKED
 from gateway.wire import moving, properties
-from storage.api import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -75,6 +74,7 @@ class Schedule:
         self._topics = topics
         self._offsets = offsets
         self._readers: list[asyncio.Task[None]] = []
+        self._waiting: list[_LevelReader] = []
 
     def divert(
         self, topic: ServedTopic, queue_id: int, pairs: dict[str, str], text: str
@@ -106,6 +106,15 @@ class Schedule:
         assert schedule is not None, "made at start"
         return schedule, level - 1, properties.dump(pairs)
 
+    async def count_waiting(self) -> int:
+        """How many messages wait for their level's time.
+
+        Raises:
+            LogError: They cannot be counted now.
+        """
+        await self._log.ready(names.SCHEDULE_TOPIC)
+        return sum(reader.count_waiting() for reader in self._waiting)
+
     async def take_over(self) -> None:
         """Begin to deliver.
 
@@ -127,6 +136,7 @@ class Schedule:
                 Patience("delayed delivery waits", self._log),
                 self._delivery,
             )
+            self._waiting.append(reader)
             self._readers.append(loop.create_task(reader.run()))
 
     async def give_up(self) -> None:
@@ -135,6 +145,7 @@ class Schedule:
             reader.cancel()
         await asyncio.gather(*self._readers, return_exceptions=True)
         self._readers.clear()
+        self._waiting.clear()
 
 
 class _LevelReader:
@@ -163,7 +174,7 @@ class _LevelReader:
             while True:
                 try:
                     await self._deliver_due()
-                except LogError as error:
+                except Exception as error:  # noqa: BLE001 - nobody would begin it again
                     await self._patience.wait(error, level=self._queue_id + 1)
         finally:
             self._partition.unwatch(self._grown.set)
@@ -202,6 +213,10 @@ class _LevelReader:
             if error is not None:
                 raise error
             self._advance(offset + 1)
+
+    def count_waiting(self) -> int:
+        """How many messages there are that are not delivered."""
+        return max(self._partition.end - self._offset(), 0)
 
     def _offset(self) -> int:
         known = self._offsets.get(

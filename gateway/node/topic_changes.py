@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node import attributes, placing
+from gateway.node import attributes, names, placing
 from gateway.node.deletions import is_pending, renewed, taken
+from routing.api import RouteError
 from storage.api import MAX_PARTITIONS
 
 if TYPE_CHECKING:
@@ -84,13 +85,15 @@ class TopicChanges:
             # Only of a topic that keeps its name in the log may that be.
             await self._deletions.empty(name)
             kept = self._deletions.find(name)
+        there = len(known.route.get(self._config.broker, ())) if known else 0
+        if placing.queues(setup) > there:
+            self._refuse_if_drained(name)
         # Partitions that go round are each log's own, and so is this broker's log.
         if everywhere and known is None and self._log.numbering == "dense":
             plan = await self._plan(setup, generation)
         else:
             numbers = self._assign(setup, kept, generation)
             await self.create(setup, numbers, generation)
-            there = len(known.route.get(self._config.broker, ())) if known else 0
             if known is not None and len(numbers) > there:
                 # Other queues may have had these ids, and have moved since.
                 await self._clear(name, range(there, len(numbers)))
@@ -120,11 +123,29 @@ class TopicChanges:
 
         await self._routes.change_topic(name, change)
 
+    def _refuse_if_drained(self, name: str) -> None:
+        broker, cluster = self._config.broker, self._config.cluster
+        if (
+            placing.is_drained(self._routes, broker)
+            and not names.is_derived(name)
+            and not names.stays_with_broker(name, cluster, broker)
+            and not names.is_system_topic(name)
+        ):
+            raise RouteError(
+                f"broker {broker} is being drained, and topic {name} gets no queue "
+                "there; look at its route again, or ask another broker"
+            )
+
     async def _plan(self, setup: Topic, generation: int) -> dict[str, list[int]]:
         """Partitions for all brokers that run: as many for each, and near ones."""
         queues = placing.queues(setup)
+        running = {
+            name: nodes
+            for name, nodes in self._routes.brokers.items()
+            if not placing.is_drained(self._routes, name)
+        }
         brokers = placing.neighbours(
-            self._routes.brokers,
+            running,
             self._config.broker,
             self._config.cluster,
             MAX_PARTITIONS // queues,

@@ -94,6 +94,7 @@ class Topics:
         # Who is told forgets what the broker keeps: its leader's to do.
         self.follows = False
         self.moving.load()
+        await self.moving.come_back(self._routes)
         for name in self._deletions.unfinished():
             if self._is_pending(name):
                 self._tell(self._of_deleted(name))
@@ -319,13 +320,13 @@ class Topics:
         if pending and not self.follows:
             self._tell(gone or self._of_deleted(name))
             self._deletions.finish(name)
-        elif gone is not None and (
-            setup is None or numbers is None or pending or _differs(gone, setup, broker)
-        ):
+        elif gone is not None and (pending or self.moving.is_gone(gone, setup)):
             self._tell(gone)
-        if setup is None or numbers is None or pending:
+        if setup is None or pending:
             return
-        self.moving.leave(gone, numbers)
+        self.moving.leave(gone, numbers or ())
+        if numbers is None:
+            return
         partitions = self._partitions(setup, numbers)
         if partitions is None:
             return
@@ -388,11 +389,6 @@ class Topics:
         task = asyncio.get_running_loop().create_task(mend())
         self._mending.add(task)
         task.add_done_callback(self._mending.discard)
-
-
-def _differs(served: ServedTopic, setup: Topic, broker: str) -> bool:
-    """Whether it was deleted and made again since."""
-    return served.setup.generations.get(broker, 0) != setup.generations.get(broker, 0)
 
 
 async def _keep_nothing(_topic: str, _generations: Collection[int]) -> None:

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from gateway.node.patience import keep_doing
 from storage.api import LogError
 
 if TYPE_CHECKING:
@@ -126,7 +127,8 @@ class Traffic:
         self._start()
         for topic in self._topics:
             self._ends[topic.name] = _end(topic)
-        self._looking = asyncio.get_running_loop().create_task(self._keep_looking())
+        looking = keep_doing("statistics", LOOK_EVERY_S, self.look)
+        self._looking = asyncio.get_running_loop().create_task(looking)
 
     async def give_up(self) -> None:
         """Count no longer."""
@@ -217,11 +219,6 @@ class Traffic:
             self.look_at(topic)
             if number % _TOPICS_AT_ONCE == 0:
                 await asyncio.sleep(0)
-
-    async def _keep_looking(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK_EVERY_S)
-            await self.look()
 
 
 def _end(topic: ServedTopic) -> int | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from gateway.node.names import ORDER_SIGN, POP_TOPIC
+from gateway.node.patience import UNFORESEEN_S, keep_doing
 from gateway.node.timer.thread import IndexLostError
 from gateway.pop.acks import Acks
 from gateway.pop.giving import Giving
@@ -141,7 +142,7 @@ class Pop:
         self._block_queues()
         loop = asyncio.get_running_loop()
         self._running = [
-            loop.create_task(self._take_turns()),
+            loop.create_task(keep_doing("popping", _TURN_S, self.turn)),
             loop.create_task(self._keep_ledger()),
         ]
 
@@ -257,11 +258,6 @@ class Pop:
         """Whether nothing is being stored again, or written down."""
         return not self._tasks
 
-    async def _take_turns(self) -> None:
-        while True:
-            await asyncio.sleep(_TURN_S)
-            self.turn()
-
     def turn(self) -> None:
         """Do what is due, and say how far groups have come."""
         now_ms = self._clock()
@@ -329,6 +325,10 @@ class Pop:
                 log.warning("ledger of pops is not there", reason=str(error))
                 anew = isinstance(error, IndexLostError)
                 await asyncio.sleep(_RETRY_S)
+            except Exception:  # nobody would begin it again
+                log.exception("ledger of pops is not there")
+                anew = False
+                await asyncio.sleep(UNFORESEEN_S)
 
     def _count(self, counts: Counter[Place]) -> None:
         for queue in self.handouts:

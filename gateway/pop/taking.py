@@ -137,7 +137,9 @@ def places(
         for kind in _OWN if wanted.own_retries else _ALL:
             name = receipt.retry_topic(wanted.group, wanted.topic, kind)
             if retry := topics.get(name):
-                retries.append((retry, 0, kind))
+                # More than one where a broker that was drained has given it its own.
+                queues = range(len(retry.partitions))
+                retries += [(retry, queue_id, kind) for queue_id in queues]
     by_priority = turn % 100 < wanted.priority_percent
     retry_first = not by_priority and turn % RETRY_FIRST_EVERY == 0
     if retry_first:

@@ -5,7 +5,6 @@ Ours alone: RocketMQ's own brokers have transactions of one message each.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import msgspec
@@ -18,7 +17,7 @@ from gateway.processors.dispatch import handles
 from gateway.processors.needs import KNOWN, PUB, on_topic, topic_need
 from gateway.processors.throttling import charge_send
 from gateway.wire import bodies, message, properties
-from gateway.wire.batch import decode_batch
+from gateway.wire.batch import cut, decode_batch
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.batches import (
     CommitBatch,
@@ -28,9 +27,6 @@ from gateway.wire.commands.batches import (
     StagedBatch,
     StageReply,
 )
-
-if TYPE_CHECKING:
-    from gateway.node.node import Node
 
 _ROOM_BYTES = 256
 """What a delivered message's properties may gain: the broker's own, and its mark."""
@@ -48,7 +44,7 @@ async def stage(request: Stage, context: Context) -> StageReply:
             ResponseCode.NO_PERMISSION,
             f"the topic[{request.topic}] sending message is forbidden",
         )
-    _check_entries(node, context.body)
+    await _check_entries(context)
     charge_send(context, topic.name)
     offset = await node.batches.stage(
         request.producer_id,
@@ -75,15 +71,24 @@ def _check_producer(producer_id: str) -> None:
         raise Refusal(ResponseCode.INVALID_PARAMETER, f"producerId: {complaint}")
 
 
-def _check_entries(node: Node, body: bytes) -> None:
-    """Refuse now what could not be delivered later."""
+async def _check_entries(context: Context) -> None:
+    """Refuse now what could not be delivered later, while others have their turns."""
+    node, body = context.node, context.body
     check_batch(body, node.config.requests.batch_messages)
-    entries = decode_batch(body)
-    if not entries:
+    if not body:
         raise Refusal(
             ResponseCode.MESSAGE_ILLEGAL, "no messages to stage; allowed: 1 or more"
         )
     room = message.MAX_PROPERTIES_BYTES - len(node.property_suffix) - _ROOM_BYTES
+    slices, before = context.slices(), 0
+    for part in cut(body):
+        await slices.pause()
+        before += _check_slice(part, before, room)
+
+
+def _check_slice(part: bytes, before: int, room: int) -> int:
+    """Refuse a part of a batch; says how many messages it has."""
+    entries = decode_batch(part, before)
     for entry in entries:
         if len(entry.properties.encode()) > room:
             raise Refusal(
@@ -97,6 +102,7 @@ def _check_entries(node: Node, body: bytes) -> None:
                 ResponseCode.MESSAGE_ILLEGAL,
                 "a delay or a transaction is not supported for messages of a batch",
             )
+    return len(entries)
 
 
 @handles(CommitBatch, KNOWN)

@@ -261,6 +261,12 @@ CHANGES: dict[int, Look] = {
             "to": request.to_broker
         }
     },
+    Code.ROPEWAY_DRAIN_BROKER: lambda _, context: {
+        f"Broker:{context.node.config.broker}": {
+            "drained": context.node.drains.is_drained
+        }
+    },
+    Code.ROPEWAY_REMOVE_BROKER: lambda request, _: {f"Broker:{request.broker}": None},
     **dict.fromkeys(
         (Code.AUTH_CREATE_USER, Code.AUTH_UPDATE_USER, Code.AUTH_DELETE_USER),
         lambda request, context: {
@@ -310,6 +316,8 @@ NOT_CHANGES = frozenset(
         Code.ROPEWAY_ASK,
         # Half of a change that the other node tells of.
         Code.ROPEWAY_TAKE_QUEUE,
+        Code.ROPEWAY_STORE_DUE,
+        Code.ROPEWAY_GET_DRAIN,
         # Looking.
         Code.QUERY_MESSAGE,
         Code.QUERY_CONSUMER_OFFSET,

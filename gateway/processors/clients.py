@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gateway.node import names, subscriptions
 from gateway.node.creations import TooManyError, check_name
+from gateway.node.placing import is_drained
 from gateway.processors import creating
 from gateway.processors.context import Answer, Context, Refusal, check_count
 from gateway.processors.dispatch import handles
@@ -141,6 +142,7 @@ async def _register(
         group.retry_queue_nums > 0
         and not consumer.is_broadcasting
         and node.leadership.leads
+        and not is_drained(node.routes, node.config.broker)
     ):
         retry_topic = names.retry_topic(consumer.group_name)
         await node.topics.ensure_derived(retry_topic, group.retry_queue_nums)

@@ -224,6 +224,8 @@ class Context(msgspec.Struct, gc=False):
     """What it has waited for as a send, behind others."""
     made: Made | None = None
     """What has been made of it, where it is a large batch."""
+    charged: bool = False
+    """Whether its topic's quota has been charged for it, as a send."""
 
     def slices(self) -> Slices:
         """What work that takes long is done in."""

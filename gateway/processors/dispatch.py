@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 
 H = TypeVar("H", bound=Header)
 Result = Header | Answer | Later
-Processor = Callable[[Any, Context], Result | Awaitable[Result]]
+Outcome = Result | Awaitable[Result]
+Processor = Callable[[Any, Context], Outcome]
 P = TypeVar("P", bound=Processor)
 
 PROCESSORS: dict[int, Processor] = {}
@@ -224,20 +225,18 @@ def _work(
             return
         result = processor(header, context)
         if result is not LATER:
-            _answer(context, envelope, result)
+            _answer(context, envelope, header, result)
     except _LATER_ERRORS as missing:
         _wait_for(context, envelope, header, missing)
     except Exception as error:  # noqa: BLE001 - turned into an answer
         _fail(context, envelope, error)
 
 
-def _answer(
-    context: Context, envelope: Envelope, result: Result | Awaitable[Result]
-) -> None:
+def _answer(context: Context, envelope: Envelope, header: Any, result: Outcome) -> None:
     if isinstance(result, (Header, Answer)):
         context.answer(result)
     elif not isinstance(result, Later):
-        go_on(context, envelope, _wait(context, result, envelope))
+        go_on(context, envelope, _wait(context, result, envelope, header))
 
 
 def _refuse_unsupported(context: Context) -> None:
@@ -248,15 +247,15 @@ def _refuse_unsupported(context: Context) -> None:
 
 
 async def _wait(
-    context: Context, result: Awaitable[Result], envelope: Envelope
+    context: Context, result: Awaitable[Result], envelope: Envelope, header: Any
 ) -> None:
     # Those that bring messages are begun in their order.
     if context.code not in _WITH_MESSAGES and not context.node.turns.is_free():
         await context.slices().pause(_FIRST_STEP_S)
     try:
         outcome = await result
-    except (NotReadyError, NotCompiledError) as error:
-        await _work_when_ready(context, error, envelope)
+    except _LATER_ERRORS as missing:
+        _wait_for(context, envelope, header, missing)
         return
     if isinstance(outcome, (Header, Answer)):
         context.answer(outcome)

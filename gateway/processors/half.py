@@ -69,7 +69,12 @@ def store_plain_half(
     if text and text[-1] != _VALUE_END:
         text += _VALUE_END
     before, mark, after = text.partition(_MARK)
-    if half_topic is None or not mark or (before and before[-1] != _VALUE_END):
+    if (
+        half_topic is None
+        or not mark
+        or (before and before[-1] != _VALUE_END)
+        or context.node.drains.is_drained
+    ):
         return False
     text = before + after
     group = _value(text, _GROUP)
@@ -146,6 +151,13 @@ def store_half(
 ) -> Later | Coroutine[None, None, Later]:
     """Store a half message, whatever its properties are, and answer."""
     node = context.node
+    if node.drains.is_drained:
+        # Producers try another broker. Who has no queue here cannot be asked later.
+        raise Refusal(
+            ResponseCode.SERVICE_NOT_AVAILABLE,
+            f"broker {node.config.broker} is being drained, and begins no transaction; "
+            "look at the route again",
+        )
     half_topic = node.topics.get(names.HALF_TOPIC)
     if half_topic is None:
         return _make_and_store(

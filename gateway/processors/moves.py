@@ -10,10 +10,14 @@ from gateway.processors.context import Answer, Context
 from gateway.processors.dispatch import handles
 from gateway.processors.needs import NODES, UPDATE, on_cluster
 from gateway.wire import bodies
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.moves import HandedOver, MoveQueue, TakeQueue
-from gateway.wire.errors import WireError
-from gateway.wire.frame import FrameReader, decode_envelope, encode_frame
+from gateway.wire.codes import RequestCode
+from gateway.wire.commands.moves import (
+    DueMessages,
+    HandedOver,
+    MoveQueue,
+    StoreDue,
+    TakeQueue,
+)
 
 if TYPE_CHECKING:
     from gateway.node.node import Node
@@ -42,21 +46,27 @@ async def _hand_over(node: Node, taker: str, handed: HandedOver, client: str) ->
     nodes = node.routes.brokers.get(taker)
     if not nodes:
         raise MoveError(f"broker {taker} does not run any more")
-    frame = encode_frame(
-        RequestCode.ROPEWAY_TAKE_QUEUE, 0, fields={}, body=bodies.encode(handed)
-    )
     try:
-        data = await node.forwarder.forward(nodes[0].addresses[0], frame, client)
-        (answer,) = FrameReader(node.config.limits.frame_bytes).feed(data)
-        envelope = decode_envelope(answer.serialize_type, answer.header)
-    except (ForwardingError, WireError, ValueError) as error:
+        await node.forwarder.ask(
+            nodes[0].addresses[0],
+            RequestCode.ROPEWAY_TAKE_QUEUE,
+            bodies.encode(handed),
+            client,
+        )
+    except ForwardingError as error:
         raise MoveError(f"broker {taker} did not take it: {error}") from error
-    if envelope.code != ResponseCode.SUCCESS:
-        raise MoveError(f"broker {taker} did not take it: {envelope.remark}")
 
 
 @handles(TakeQueue, NODES)
 async def take_queue(_: TakeQueue, context: Context) -> Answer:
     """Keep what another broker says of a queue that this one is about to get."""
     await context.node.moves.take(bodies.decode(HandedOver, context.body))
+    return Answer()
+
+
+@handles(StoreDue, NODES)
+async def store_due(_: StoreDue, context: Context) -> Answer:
+    """Store messages that waited at another broker, in a topic that is here by now."""
+    due = bodies.decode(DueMessages, context.body)
+    await context.node.moves.store(due)
     return Answer()

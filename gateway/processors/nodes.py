@@ -50,6 +50,7 @@ def get_node_status(_: GetNodeStatus, context: Context) -> Answer:
         overdue_ms=node.log.overdue_ms,
         routes=_routes(config),
         routes_held=node.routes.held_until_s > time.monotonic(),
+        drained=node.drains.is_drained,
         brokers_gone=_brokers_gone(node.routes, config.broker),
         time_ms=now_ms(),
         started_ms=node.started_ms,

@@ -61,8 +61,7 @@ def send_message(
         if request.topic in names.NOT_FOR_SENDING:
             raise _forbidden(request)
         raise NotPreparedError(request.topic, partial(_create, request, context))
-    # A batch that was made meanwhile is charged already.
-    if context.node.quotas.sends and context.made is None:
+    if context.node.quotas.sends:
         if has_to_wait(context, topic.name):
             return _wait_and_send(request, context)
         charge_send(context, topic.name)
@@ -79,11 +78,7 @@ async def _wait_and_send(request: SendMessage, context: Context) -> Later:
             f"topic[{request.topic}] was deleted while the send waited",
         )
     charge_send(context, topic.name)
-    try:
-        result = _send_message(request, context, topic)
-    except NotPreparedError as error:
-        await error.make()
-        return await _wait_and_send(request, context)
+    result = _send_message(request, context, topic)
     return result if isinstance(result, Later) else await result
 
 

@@ -26,7 +26,13 @@ from gateway.processors.context import (
 from gateway.processors.late import BUSY
 from gateway.processors.stored import stored
 from gateway.wire import properties
-from gateway.wire.batch import cut, decode_batch, has_more_than
+from gateway.wire.batch import (
+    SLICE_BYTES,
+    SLICE_MESSAGES,
+    cut,
+    decode_batch,
+    has_more_than,
+)
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.send import SendMessage
 from gateway.wire.plain import plain_batch
@@ -36,8 +42,6 @@ if TYPE_CHECKING:
 
     from storage.api import RecordParts
 
-SLICE_MESSAGES = 1024
-"""Messages that are made without a pause: half a millisecond, or some if not plain."""
 _SLICE_S = 0.001
 _MADE_BYTES = 5
 """What records take in memory for each byte of a batch of small messages, about."""
@@ -170,7 +174,7 @@ def _records(batch: _Batch) -> Sequence[RecordParts]:
     if records := batch.plain(body, 0):
         return records
     batch.check_care()
-    if has_more_than(SLICE_MESSAGES, body):
+    if len(body) > SLICE_BYTES or has_more_than(SLICE_MESSAGES, body):
         raise _large(batch)
     return batch.careful(body, 0)
 
@@ -202,7 +206,7 @@ async def _make(batch: _Batch) -> None:
         )
         records: list[RecordParts] = []
         is_plain = True
-        for part in cut(context.body, SLICE_MESSAGES):
+        for part in cut(context.body):
             await slices.pause(_SLICE_S)
             batch.check_keys(part, len(records))
             made = batch.plain(part, len(records)) if is_plain else None

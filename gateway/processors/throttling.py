@@ -29,10 +29,14 @@ USUAL_S = 5.0
 
 
 def charge_send(context: Context, topic: str) -> None:
-    """Count a send that is worked on; if it is too much, hold its connection back."""
+    """Count a send that is worked on; if it is too much, hold its connection back.
+
+    It is counted once, also where it is begun again.
+    """
     account = context.node.quotas.sends.get(topic)
-    if account is None:
+    if account is None or context.charged:
         return
+    context.charged = True
     held, size_bytes = context.peer.to_hold_back(), len(context.body)
     if held is None:
         account.take(1, size_bytes)
@@ -46,7 +50,9 @@ def has_to_wait(context: Context, topic: str) -> bool:
     The connection that it came on is another node's, and has other clients' requests.
     """
     account = context.node.quotas.sends.get(topic)
-    return account is not None and context.peer.forwarded and account.overdrawn
+    if account is None or context.charged:
+        return False
+    return context.peer.forwarded and account.overdrawn
 
 
 async def wait_to_send(context: Context, topic: str) -> None:

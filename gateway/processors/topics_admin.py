@@ -58,7 +58,9 @@ async def create_topic(request: CreateTopic, context: Context) -> Answer:
         attributes=attributes.parse(request.attributes),
     )
     topic = _checked(config, context)
-    await _put(topic, context, everywhere=bool(request.all_brokers))
+    if not (request.all_brokers and context.node.drains.is_drained):
+        # Those that are not drained are asked as well.
+        await _put(topic, context, everywhere=bool(request.all_brokers))
     return Answer()
 
 

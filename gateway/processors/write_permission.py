@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gateway.node import names
+from gateway.node.placing import is_drained
 from gateway.processors.dispatch import handles
 from gateway.processors.needs import UPDATE, on_cluster
 from gateway.wire.commands.namesrv_admin import (
@@ -32,7 +33,9 @@ _WIPED = "wiped"
 
 def perm_on(routes: RouteStore, broker: str, perm: int) -> int:
     """What a topic's permission is on a broker."""
-    if (names.WRITE_PERMISSION, broker) in routes.settings:
+    if (names.WRITE_PERMISSION, broker) in routes.settings or is_drained(
+        routes, broker
+    ):
         return perm & ~PERM_WRITE
     return perm
 

@@ -26,6 +26,13 @@ _I16 = struct.Struct(">h")
 _I32 = struct.Struct(">i")
 _MIN_BYTES = _FRONT.size + _I16.size
 
+SLICE_MESSAGES = 1024
+"""Messages that are worked on without a pause: half a millisecond where the compiled
+form makes them, and some where they are taken apart."""
+SLICE_BYTES = 128 * 1024
+"""The same in bytes, where they are taken apart: so much of short properties takes
+three milliseconds."""
+
 
 class BatchEntry(NamedTuple):
     """One message of a batch."""
@@ -62,15 +69,21 @@ def count_up_to(most: int, data: bytes) -> int:
     return count
 
 
-def cut(data: bytes, messages: int) -> Iterator[bytes]:
-    """Cut a batch into batches of so many messages; what is no batch, anywhere."""
+def cut(
+    data: bytes, messages: int = SLICE_MESSAGES, size_bytes: int = SLICE_BYTES
+) -> Iterator[bytes]:
+    """Cut a batch into batches that each take a few milliseconds to work on.
+
+    They have so many messages at most, and end with the one that makes them so long.
+    What is no batch is cut anywhere.
+    """
     began = at = count = 0
     while at < len(data):
         at = _after(data, at) or len(data)
         count += 1
-        if count % messages == 0 or at >= len(data):
+        if count == messages or at - began >= size_bytes or at >= len(data):
             yield data[began:at]
-            began = at
+            began, count = at, 0
 
 
 def _after(data: bytes, at: int) -> int:

@@ -217,6 +217,14 @@ class RequestCode(IntEnum):
     """Ours, for `ropeway route rebalance`."""
     ROPEWAY_TAKE_QUEUE = 20_016
     """Ours, between our nodes."""
+    ROPEWAY_STORE_DUE = 20_017
+    """Likewise."""
+    ROPEWAY_DRAIN_BROKER = 20_018
+    """Ours, for `ropeway broker`."""
+    ROPEWAY_GET_DRAIN = 20_019
+    """Likewise."""
+    ROPEWAY_REMOVE_BROKER = 20_022
+    """Likewise."""
     ROPEWAY_FIND_HALF = 20_013
     """Ours, for `ropeway explain`."""
     ROPEWAY_EXPLAIN_ACCESS = 20_014

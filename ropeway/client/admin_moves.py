@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from ropeway.client.admin import Admin
+    from ropeway.client.admin_nodes import Node
 
 MOVE_TIMEOUT_S = 120.0
 """A broker first writes down all that it took for the queue."""
@@ -89,7 +90,13 @@ async def plan(admin: Admin, topic: str) -> list[Move]:
                 "log, which no other broker can open; queues move between brokers on "
                 "Pulsar"
             )
-    return moves(topic, places, [master.broker for master in masters])
+    drained = {master.broker for master in masters if _is_drained(master)}
+    running = [one.broker for one in masters if one.broker not in drained]
+    return moves(topic, places, running)
+
+
+def _is_drained(master: Node) -> bool:
+    return master.status is not None and master.status.drained
 
 
 async def move(admin: Admin, one: Move) -> Move:
@@ -101,11 +108,13 @@ async def move(admin: Admin, one: Move) -> Move:
         RemotingError: A broker cannot be reached; the queue may have moved.
     """
     master, *_ = await admin_nodes.nodes(admin, one.giver)
-    answer = await admin.ask(
-        master.address,
-        MoveQueue(topic=one.topic, to_broker=one.taker, partition=one.partition),
-        timeout_s=MOVE_TIMEOUT_S,
-    )
+    wanted = MoveQueue(topic=one.topic, to_broker=one.taker, partition=one.partition)
+    return await ask(admin, master.address, wanted)
+
+
+async def ask(admin: Admin, address: str, wanted: MoveQueue) -> Move:
+    """Ask the leader of a broker for a move; see `move`."""
+    answer = await admin.ask(address, wanted, timeout_s=MOVE_TIMEOUT_S)
     done = answer.json(QueueMoved)
     return Move(
         *(done.topic, done.giver, done.from_id, done.taker, done.to_id),

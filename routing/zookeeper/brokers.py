@@ -271,12 +271,7 @@ class Brokers:
                 own, number = placed
                 self._own[own.name, own.node] = own
                 self._places[own.name, own.node] = number
-            try:
-                names = await self._session.children(folder.path, folder.watch)
-            except NoNodeError:
-                # It is made with the first node, and is new then.
-                self._folders.pop(folder.node, None)
-                names = []
+            names = await self._watched(folder)
             found = sorted(filter(None, map(codec.parse_announcement, names)))
             for gone in folder.known.keys() - set(found):
                 del folder.known[gone]
@@ -288,6 +283,15 @@ class Brokers:
                 nodes.setdefault(known.node, known)
             self._look_for_own(folder.broker, {one.sequence for one in found})
             self._show(folder.broker, tuple(nodes.values()))
+
+    async def _watched(self, folder: _Folder) -> list[str]:
+        """What is in a folder; or nothing, and it is watched for being made."""
+        while True:
+            try:
+                return await self._session.children(folder.path, folder.watch)
+            except NoNodeError:
+                if not await self._session.exists(folder.path, folder.watch):
+                    return []
 
     async def _get(self, path: str) -> Broker | None:
         try:

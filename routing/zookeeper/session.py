@@ -246,6 +246,11 @@ class Session:
         )
         return answer
 
+    async def exists(self, path: str, watch: Callable[..., None]) -> bool:
+        """Whether a node is there; `watch` is called also when it is made."""
+        stat: ZnodeStat | None = await self._ask(self._client.exists_async, path, watch)
+        return stat is not None
+
     async def children(
         self, path: str, watch: Callable[..., None] | None = None
     ) -> list[str]:

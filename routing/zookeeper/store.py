@@ -302,6 +302,10 @@ class ZooKeeperRoutes:
                 self._tell(refusal(error))
                 self._awake.set()
                 await asyncio.sleep(RETRY_S)
+            except Exception:  # noqa: BLE001 - nobody would begin it again
+                _log.exception("routes may be out of date")
+                self._awake.set()
+                await asyncio.sleep(RETRY_S)
             else:
                 self._is_fresh()
 

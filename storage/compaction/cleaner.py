@@ -122,6 +122,8 @@ class Cleaner:
                 await self.look()
             except StoppedError:
                 return
+            except Exception:  # noqa: BLE001 - nobody would begin it again
+                _log.exception("compaction stood still for a moment")
 
     async def look(self) -> None:
         """Compact each partition for which it is time.
@@ -140,12 +142,22 @@ class Cleaner:
             if 0 < state.not_before_ms - now_ms <= _LONGEST_WAIT_MS:
                 continue
             try:
-                target = await self._target(partition, state, now_ms)
-                if target is not None:
-                    await self._compact_to(partition, target)
+                await self._compact_if_due(partition, state, now_ms)
+            except StoppedError:
+                raise
             except LogError as error:
                 if partition in self._states:
                     self._failed(partition, state, str(error))
+            except Exception:  # noqa: BLE001 - the others are compacted
+                _log.exception("not compacted", topic=partition.topic)
+                self._failed(partition, state, "a fault of Ropeway; the log says more")
+
+    async def _compact_if_due(
+        self, partition: CompactedPartition, state: _State, now_ms: int
+    ) -> None:
+        target = await self._target(partition, state, now_ms)
+        if target is not None:
+            await self._compact_to(partition, target)
 
     def _is_outlived(self, partition: CompactedPartition) -> bool:
         kept_ms = self._settings.keyless_ms

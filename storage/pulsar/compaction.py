@@ -214,6 +214,9 @@ class PulsarCompaction:
                 except LogError as error:
                     progress.problem = str(error)
                     _log.warning("not compacted", reason=str(error))
+                except Exception as error:  # noqa: BLE001 - the others are compacted
+                    progress.problem = "a fault of Ropeway; the log says more"
+                    _log.error("not compacted", exc_info=error)
 
     async def close(self) -> None:
         """Ask for nothing more; what Pulsar has begun goes on."""

@@ -129,7 +129,7 @@ class PulsarLog:
     ) -> None:
         """Make partitions of a topic, and all before them; see `storage.api`."""
         self._refuse_when_closed()
-        topic = self._catalog.names.canonical(topic)
+        self._catalog.names.refuse_alias(topic)
         if self._catalog.choose(topic, generation):
             self._forget(topic)
         if entry_format == "packed":

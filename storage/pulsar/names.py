@@ -115,6 +115,21 @@ class Names:
         """The one form among those that mean the same topic."""
         return self.rocketmq(self.pulsar(topic))
 
+    def refuse_alias(self, topic: str) -> None:
+        """See that a topic to be made has the one name that it can have.
+
+        By a second one, whoever knows topics by their names alone would guard, count
+        and delete the same messages as another topic.
+
+        Raises:
+            LogLimitError: Another name means the same topic.
+        """
+        if (canonical := self.canonical(topic)) != topic:
+            raise LogLimitError(
+                f"topic {topic} is called {canonical} here: {self.tenant}|"
+                f"{self.namespace} is where names without a namespace are"
+            )
+
     def is_in(self, space: str, topic: str) -> bool:
         """Whether a topic is in `tenant/namespace`; none is that Pulsar cannot take."""
         try:

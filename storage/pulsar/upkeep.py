@@ -106,11 +106,14 @@ class Upkeep:
         while True:
             await asyncio.sleep(LOOK_S)
             now = time.monotonic()
-            if now >= next_idle:
-                next_idle = now + idle_s
-                self._close_unused(self._partitions())
-            self._give_up(now)
-            self._readers.close_idle(now)
+            try:
+                if now >= next_idle:
+                    next_idle = now + idle_s
+                    self._close_unused(self._partitions())
+                self._give_up(now)
+                self._readers.close_idle(now)
+            except Exception:  # noqa: BLE001 - nobody would begin it again
+                _log.exception("what waits was not looked at")
 
     def _give_up(self, now: float) -> None:
         """Answer what has waited for too long, and soon where Pulsar refuses it."""
@@ -136,6 +139,11 @@ class Upkeep:
                             "cannot tell what retention has deleted",
                             partition=partition.full_name,
                             reason=str(error),
+                        )
+                    except Exception:  # noqa: BLE001 - the others go on
+                        _log.exception(
+                            "cannot tell what retention has deleted",
+                            partition=partition.full_name,
                         )
                 await asyncio.sleep(pause_s)
 

@@ -258,6 +258,10 @@ class Dispatcher:
             except LogError as error:
                 await self._note_failure(str(error))
                 failures += 1
+            except Exception:  # noqa: BLE001 - nobody would begin it again
+                _log.exception("tier not written to")
+                await self._note_failure("a fault of Ropeway; the log says more")
+                failures += 1
             if not more:
                 longest = max(LONGEST_WAIT_S, wait_s)
                 await asyncio.sleep(min(wait_s * 2 ** min(failures, 16), longest))

@@ -286,6 +286,8 @@ class TieredLog(WrappedLog[Tierable]):
                         await self.merge()
                 except LogError as error:
                     _log.warning("tier not kept up", reason=str(error))
+                except Exception:  # noqa: BLE001 - nobody would begin it again
+                    _log.exception("tier not kept up")
                 await asyncio.sleep(self._settings.expire_every_ms / 1000)
         finally:
             if dispatching is not None:

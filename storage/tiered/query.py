@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from storage.tiered.fetcher import Fetcher
     from storage.tiered.flat import Flat, Segment
     from storage.tiered.reader import Reader
+
+_RUNS_AT_ONCE = 256
+"""Runs of keys that are searched without a pause where none has the key: a millisecond.
+One whose keys are all the same takes as long."""
 
 
 async def query(
@@ -51,27 +56,34 @@ async def query(
     candidates.sort(key=lambda one: (one[0].most_ms, one[0].base), reverse=True)
     hits: list[tuple[int, int, int, Flat]] = []
     for number, (segment, flat, end) in enumerate(candidates):
-        for store_ms, offset in await _hits(fetcher, segment, key, times_ms):
-            if offset < end:
-                hits.append((store_ms, offset, flat.number, flat))
+        newest = await _newest(fetcher, segment, end, key, times_ms, max_count)
+        hits += [(store_ms, offset, flat.number, flat) for store_ms, offset in newest]
+        hits.sort(key=lambda hit: hit[:3], reverse=True)
+        del hits[max_count:]
         # What is left is older than the oldest of those that were found so far.
-        if len(hits) >= max_count:
-            hits.sort(key=lambda hit: hit[:3], reverse=True)
-            rest = candidates[number + 1 :]
-            if not rest or rest[0][0].most_ms < hits[max_count - 1][0]:
-                break
-    hits.sort(key=lambda hit: hit[:3], reverse=True)
+        rest = candidates[number + 1 : number + 2]
+        if len(hits) == max_count and rest and rest[0][0].most_ms < hits[-1][0]:
+            break
     found = []
-    for _, offset, _, flat in hits[:max_count]:
+    for _, offset, _, flat in hits:
         chunk = await reader.read(flat, offset, offset + 1, (1, 0), None)
         if chunk.records:
             found.append(Found(offset, bytes(chunk.data[0])))
     return found
 
 
-async def _hits(
-    fetcher: Fetcher, segment: Segment, key: str, times_ms: tuple[int, int]
+async def _newest(
+    fetcher: Fetcher,
+    segment: Segment,
+    end: int,
+    key: str,
+    times_ms: tuple[int, int],
+    max_count: int,
 ) -> list[tuple[int, int]]:
+    """Times and offsets of a segment's newest records with a key, newest first.
+
+    Others go on in between: very many may have the key.
+    """
     key_hash = crc32(key.encode(), crc32(segment.name.topic.encode()))
     while True:
         try:
@@ -85,8 +97,16 @@ async def _hits(
         except GoneError:
             return []
     begin_ms, end_ms = times_ms
-    return [
-        (index.times[record], segment.base + record)
-        for record in {*records_with(keys, key_hash)}
-        if begin_ms <= index.times[record] <= end_ms
-    ]
+    found: list[tuple[int, int]] = []
+    last = -1
+    for number, records in enumerate(records_with(keys, key_hash), 1):
+        for record in records:
+            store_ms, offset = index.times[record], segment.base + record
+            if record != last and offset < end and begin_ms <= store_ms <= end_ms:
+                found.append((store_ms, offset))
+                if len(found) == max_count:
+                    return found
+            last = record
+        if records or number % _RUNS_AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return found

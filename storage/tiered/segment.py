@@ -237,14 +237,18 @@ def decode_keys(data: bytes, about: About) -> memoryview:
     return memoryview(data)[HEAD.size :].cast("Q")
 
 
-def records_with(keys: memoryview, key_hash: int) -> Iterator[int]:
-    """The records of a segment that have a key of that hash."""
-    for low in range(0, len(keys), KEYS_A_RUN):
+def records_with(keys: memoryview, key_hash: int) -> Iterator[list[int]]:
+    """The records of a segment that have a key of that hash, newest first.
+
+    Yields:
+        Those of one run of keys, maybe none; the newest run first. A record with two
+        such keys is there twice, maybe in two runs.
+    """
+    for low in reversed(range(0, len(keys), KEYS_A_RUN)):
         high = min(low + KEYS_A_RUN, len(keys))
-        at = bisect_left(keys, key_hash << 32, low, high)
-        while at < high and keys[at] >> 32 == key_hash:
-            yield keys[at] & 0xFFFFFFFF
-            at += 1
+        first = bisect_left(keys, key_hash << 32, low, high)
+        end = bisect_left(keys, key_hash + 1 << 32, first, high)
+        yield [key & 0xFFFFFFFF for key in reversed(keys[first:end])]
 
 
 def open_block(index: Index, number: int, stored: bytes | memoryview) -> bytes:

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
+import acl.plain
 from acl.api import Action, Channel, Credentials, HookError, Principal, Refused, Source
 from acl.plain import open_hook
 from tests.acl.hooks import HERE, RULES, SECRET, cluster, group, setting, signing, topic
@@ -207,5 +208,28 @@ def test_a_file_is_followed_at_its_pace(tmp_path, monkeypatch):
         )
         assert isinstance(plain.authenticate(new, HERE), Refused)
         following.cancel()
+
+    with_hook(tmp_path, check)
+
+
+def test_a_file_is_followed_after_a_fault_that_nobody_foresaw(tmp_path, monkeypatch):
+    monkeypatch.setattr("acl.plain._LOOK_EVERY_S", 0.001)
+    faults = iter([ValueError("a fault of this test")])
+    look = acl.plain._look
+
+    def failing(path):
+        for one in faults:
+            raise one
+        return look(path)
+
+    async def check(plain, path, changes):
+        monkeypatch.setattr("acl.plain._look", failing)
+        with capture_logs() as logs:
+            following = asyncio.ensure_future(plain.follow())
+            path.write_text(RULES.replace(SECRET, "new-secret"))
+            await until(lambda: changes)
+            following.cancel()
+        told = [one for one in logs if one["log_level"] == "error"]
+        assert [one["event"] for one in told] == ["access rules stay as they were"]
 
     with_hook(tmp_path, check)

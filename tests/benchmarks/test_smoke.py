@@ -102,6 +102,13 @@ def test_grpc_is_measured_by_message() -> None:
         assert row[1:4] == ["-", "-", "-"]
 
 
+def test_the_ways_of_requests_are_counted() -> None:
+    found = rows(run("paths"))
+    for name in ("send", "gRPC send", "pull", "pop", "acknowledgement"):
+        functions, files, switches = map(int, found[name])
+        assert functions > files > 5 < switches
+
+
 @needs_gcc
 def test_one_worker_is_compared_with_two() -> None:
     found = run("workers", *SHORT)

@@ -1,8 +1,8 @@
 """Gateways with access control, as they are deployed, and who may do what there.
 
 Of each: `ROOT` may do everything, `BANK` uses the topic and the group `bank`, `SENDER`
-only sends to that topic, `ALICE` uses those that are called `mine`, `READER` reads that
-topic and may lose that right, `MANY` uses every topic and group, and `NOBODY` none.
+only sends to that topic, `ALICE` uses those that are called `mine`, `READER` uses that
+topic and may lose its rights, `MANY` uses every topic and group, and `NOBODY` none.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 from acl.vault import new_key
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.admin import CreateGroup, CreateTopic
-from gateway.wire.commands.auth import CreateAcl, CreateUser, DeleteAcl
+from gateway.wire.commands.auth import CreateAcl, CreateUser, DeleteAcl, UpdateUser
 from tests import guarded
 from tests.acl.pulsar.issuing import SECRET, token
 from tests.guarded import ALICE, NOBODY, PASSWORD, ROOT
 from tests.remoting import TIMEOUT_S, connect
+from tests.system.permissions import Permissions
 from tests.system.process import ports_in_a_row
 from tests.system.pulsar import Pulsar
 from tests.system.ropeway import PATIENT, Ropeway
@@ -42,7 +43,7 @@ RIGHTS = {
     BANK: ("Topic:bank", "Group:bank", "Group:team_billing"),
     SENDER: ("Topic:bank Pub",),
     ALICE: ("Topic:mine", "Group:mine", "Group:team", "Topic:billing"),
-    READER: ("Topic:mine Sub", "Group:mine"),
+    READER: ("Topic:mine", "Group:mine"),
     MANY: ("Topic:*", "Group:*", "Cluster:*"),
     NOBODY: (),
 }
@@ -99,6 +100,7 @@ class Deployment:
         keys: What each principal shows: an access key and a secret.
         permit: Has Pulsar say who may do what, once topics are there; None where
             rules of users do.
+        signing_key: The file of the key that verifies tokens; None without those.
     """
 
     def __init__(
@@ -108,7 +110,9 @@ class Deployment:
         keys: dict[str, tuple[str, str]],
         *,
         permit: Permissions | None = None,
+        signing_key: Path | None = None,
     ) -> None:
+        self._signing_key = signing_key
         self.nodes = nodes
         self.pages = pages
         self.keys = keys
@@ -174,7 +178,7 @@ class Deployment:
                     body = json.dumps({"groupName": name}).encode()
                     await self._done(client, CreateGroup(), body)
         if self.permit is not None:
-            self.permit.all()
+            self.permit.all(dict.fromkeys(("bank", "team_billing", "secret"), BANK))
 
     async def revoke(self, who: str) -> None:
         """Take all rights from a principal."""
@@ -192,44 +196,28 @@ class Deployment:
         async with self.knock(self.nodes[0]) as client:
             await self._done(client, CreateAcl(f"User:{who}"), _acl(who))
 
+    async def exclude(self, who: str) -> None:
+        """Have a principal known no more; with tokens, nobody is."""
+        if self._signing_key is not None:
+            _private(self._signing_key, SECRET[::-1])
+            return
+        await self._set_status(who, "disable")
+
+    async def admit(self, who: str) -> None:
+        """Have a principal known again."""
+        if self._signing_key is not None:
+            _private(self._signing_key, SECRET)
+            return
+        await self._set_status(who, "enable")
+
+    async def _set_status(self, who: str, status: str) -> None:
+        body = json.dumps({"username": who, "userStatus": status}).encode()
+        async with self.knock(self.nodes[0]) as client:
+            await self._done(client, UpdateUser(who), body)
+
     async def _done(self, client: Remoting, header: Header, body: bytes = b"") -> None:
         answer = await self.ask(client, ROOT, header, body)
         assert answer.code == 0, (header, answer)
-
-
-class Permissions:
-    """What `RIGHTS` says, in Pulsar's words.
-
-    Args:
-        pulsar: It says what roles may do.
-        space: tenant/namespace that the topics are in.
-    """
-
-    def __init__(self, pulsar: Pulsar, space: str) -> None:
-        self._pulsar = pulsar
-        self._space = space
-
-    def all(self) -> None:
-        """Permit it."""
-        path = f"namespaces/{self._space}/permissions"
-        self._pulsar.admin("POST", f"{path}/{MANY}", ["produce", "consume"])
-        for name in (BANK, SENDER, READER, ALICE):
-            self.change(name, "POST")
-        # Or else whoever may consume a topic uses every group of its namespace.
-        for group in ("bank", "team_billing", "secret"):
-            self._pulsar.admin("POST", f"{path}/subscription/{group}", [BANK])
-
-    def change(self, name: str, method: str) -> None:
-        """Permit what one principal may do with topics, or permit it no more."""
-        for right in RIGHTS[name]:
-            resource, _, action = right.partition(" ")
-            kind, _, topic = resource.partition(":")
-            if kind == "Topic":
-                path = f"persistent/{self._space}/{topic}/permissions/{name}"
-                self._pulsar.admin(method, path, IN_PULSAR[action])
-
-
-IN_PULSAR = {"": ["produce", "consume"], "Pub": ["produce"], "Sub": ["consume"]}
 
 
 def _user(name: str) -> bytes:
@@ -371,4 +359,10 @@ def with_tokens(directory: Path, pulsar: Pulsar) -> Iterator[Deployment]:
     with _running(directory, settings, [()]) as (nodes, pages):
         # The secret is not used; clients want one.
         keys = {name: (token({"sub": name}), "unused") for name in (ROOT, *RIGHTS)}
-        yield Deployment(nodes, pages, keys, permit=Permissions(pulsar, space))
+        yield Deployment(
+            nodes,
+            pages,
+            keys,
+            permit=Permissions(pulsar, space, RIGHTS),
+            signing_key=directory / "signing-key",
+        )

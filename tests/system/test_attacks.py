@@ -43,7 +43,7 @@ from tests.gateway.processors.test_admission import BODIES, made
 from tests.gateway.processors.test_shared_retries import THEIRS, asking
 from tests.gateway.processors.test_system_topics import ALL_KINDS, looks
 from tests.guarded import ALICE, NOBODY, ROOT
-from tests.remoting import heartbeat, looped, pulling, sending, waiting
+from tests.remoting import heartbeat, looped, pulling, sending
 from tests.system.guarded_deployments import (
     BANK,
     MANY,
@@ -55,6 +55,8 @@ from tests.system.guarded_deployments import (
     with_tokens,
     workers,
 )
+from tests.system.permissions import GROUP_LOOKS
+from tests.system.under_way import BY_IDENTITY, BY_RIGHTS, Staged, ended, under_way
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,16 +121,6 @@ async def test_nobody_gets_in_without_credentials(there: Deployment) -> None:
                     refused = answer.code if NEEDS[code].of_nodes else DENIED
                     assert (code, answer.code) == (code, refused or DENIED)
                     assert answer.body == b""
-
-
-GROUP_LOOKS = {
-    RequestCode.GET_CONSUMER_CONNECTION_LIST,
-    RequestCode.GET_CONSUMER_RUNNING_INFO,
-    RequestCode.QUERY_TOPICS_BY_CONSUMER,
-    RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG,
-    RequestCode.GET_LITE_GROUP_INFO,
-}
-"""Looking at a group, which Pulsar's permissions for a topic of its namespace allow."""
 
 
 @looped
@@ -285,19 +277,27 @@ async def test_no_way_through_another_node_is_open(there: Deployment) -> None:
 
 
 @looped
-async def test_who_loses_a_right_is_told_while_it_waits(there: Deployment) -> None:
-    minutes = 5 * 60_000
-    pull = waiting("mine", group="mine", suspend_timeout_millis=minutes)
+async def test_who_loses_its_rights_is_told_whatever_waits(there: Deployment) -> None:
+    async with under_way(there, READER) as going, there.knock(there.nodes[0]) as client:
+        staged = Staged(there, READER, client)
+        await staged.stage()
+        await there.revoke(READER)
+        await ended(going, BY_RIGHTS)
+        assert await staged.commit() == DENIED
+        await there.restore(READER)
+
+
+@looped
+async def test_who_is_known_no_more_is_told_whatever_is_under_way(
+    there: Deployment,
+) -> None:
+    async with under_way(there, READER) as going:
+        await there.exclude(READER)
+        await ended(going, BY_IDENTITY)
+        await there.admit(READER)
     async with there.everywhere() as knocking:
         for _, client in knocking:
             await there.until_allowed(client, READER, GetMaxOffset("mine", 0))
-            asked = asyncio.ensure_future(there.ask(client, READER, pull))
-            # What is asked behind it is answered: it was admitted, and waits.
-            await there.until_allowed(client, READER, GetMaxOffset("mine", 0))
-            assert not asked.done()
-            await there.revoke(READER)
-            assert (await asked).code == DENIED
-            await there.restore(READER)
 
 
 @looped

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from gateway.node import names
 from gateway.wire import bodies
 from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.commands.admin import CreateTopic
@@ -225,6 +226,14 @@ async def test_tenants_and_namespaces_are_pulsars(
             refused = await client.ask(sending("sales|south%orders"), b"tea")
             assert refused.code != 0
             assert "sales" in refused.remark
+            # No topic has two names: one would be guarded, and the other not.
+            for named in ("orders", names.SCHEDULE_TOPIC, "%RETRY%bank"):
+                alias = f"public|{made.namespace}%{named}"
+                refused = await client.ask(sending(alias), b"tea")
+                assert refused.code == ResponseCode.MESSAGE_ILLEGAL
+                assert f"is called {named} here" in refused.remark
+                refused = await client.ask(pulling(alias))
+                assert refused.code == ResponseCode.TOPIC_NOT_EXIST
         topics = pulsar.admin("GET", "persistent/sales/north/partitioned")
         assert topics == [
             "persistent://sales/north/__ropeway@cluster-0",

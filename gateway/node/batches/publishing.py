@@ -11,6 +11,7 @@ Laws:
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -19,21 +20,21 @@ import structlog
 from gateway.node import names, storing
 from gateway.node.batches import records
 from gateway.wire import message, properties
+from gateway.wire.batch import cut, decode_batch
 from storage.api import LogError, NoSuchPartitionError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from gateway.node.batches.records import Decided, Staged
     from gateway.node.patience import Patience
     from gateway.node.served_topic import ServedTopic
     from gateway.node.topics import Topics
+    from gateway.wire.batch import BatchEntry
     from storage.api import Partition, Record
 
 log = structlog.get_logger(__name__)
 
-_APPEND_BYTES = 512 * 1024
-"""Of one append: it costs little, and does not hold up other work for long."""
 _READ_COUNT = 512
 _READ_BYTES = 1024 * 1024
 
@@ -65,6 +66,7 @@ class Publisher:
         self._host = host
         self._now_ms = now_ms
         self._patience = patience
+        self._turns = asyncio.Lock()
 
     async def publish(self, decided_at: int, batch: Decided) -> None:
         """Return when all messages of a batch are in their queues.
@@ -98,7 +100,7 @@ class Publisher:
             except NoSuchPartitionError as error:
                 log.error("batch lost", topic=topic, reason=str(error))  # noqa: TRY400 - no bug
                 return
-            except LogError as error:
+            except Exception as error:  # noqa: BLE001 - nobody would begin it again
                 await self._patience.wait(error, topic=topic)
             else:
                 return
@@ -119,48 +121,53 @@ class Publisher:
         async for staged in self.staged(offsets):
             if (staged.topic, staged.queue_id) != (name, queue_id):
                 continue
-            count = len(staged.entries())
-            if index + count > there:
-                await self._append(topic, staged, decided_at, index, there)
-            index += count
+            for part in cut(staged.original.body):
+                async with self._turn():
+                    entries = decode_batch(part)
+                    marks = range(index, index + len(entries))
+                    index = marks.stop
+                    missing = list(zip(marks, entries, strict=True))
+                    missing = missing[max(0, there - marks.start) :]
+                    stored = self._append(topic, staged, missing, decided_at)
+                await stored
 
-    async def _append(
+    def _append(
         self,
         topic: ServedTopic,
         staged: Staged,
+        entries: Sequence[tuple[int, BatchEntry]],
         decided_at: int,
-        index: int,
-        there: int,
-    ) -> None:
+    ) -> Awaitable[object]:
+        """Begin to append messages with their marks; returned when they are durable."""
         partition = topic.partitions[staged.queue_id]
-        waiting = list(enumerate(staged.entries(), index))[max(0, there - index) :]
-        while waiting:
-            store_ms = self._now_ms()
-            made: list[Record] = []
-            size = 0
-            for at, entry in waiting:
-                if size > _APPEND_BYTES:
-                    break
-                record = storing.make_record(
-                    topic,
-                    staged.queue_id,
-                    partition.next_offset + len(made),
-                    store_ms,
-                    body=entry.body,
-                    text=f"{_ended(entry.properties)}{self._suffix}"
-                    f"{records.mark(decided_at, at)}",
-                    pairs=properties.parse(entry.properties),
-                    flag=entry.flag,
-                    sys_flag=0,
-                    born_ms=staged.original.born_ms,
-                    born_host=message.pack_host(*staged.original.born_host),
-                    store_host=self._host(),
-                    reconsume_times=0,
-                )
-                made.append(record)
-                size += len(record.data)
-            waiting = waiting[len(made) :]
-            await appended(partition, made, store_ms)
+        store_ms = self._now_ms()
+        made = [
+            storing.make_record(
+                topic,
+                staged.queue_id,
+                offset,
+                store_ms,
+                body=entry.body,
+                text=f"{_ended(entry.properties)}{self._suffix}"
+                f"{records.mark(decided_at, at)}",
+                pairs=properties.parse(entry.properties),
+                flag=entry.flag,
+                sys_flag=0,
+                born_ms=staged.original.born_ms,
+                born_host=message.pack_host(*staged.original.born_host),
+                store_host=self._host(),
+                reconsume_times=0,
+            )
+            for offset, (at, entry) in enumerate(entries, partition.next_offset)
+        ]
+        return appended(partition, made, store_ms) if made else asyncio.sleep(0)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Let others go on, and then no other batch until this part is done."""
+        async with self._turns:
+            await asyncio.sleep(0)
+            yield
 
     async def staged(self, offsets: Sequence[int]) -> AsyncIterator[Staged]:
         """What was staged at some offsets, in their order.
@@ -173,7 +180,8 @@ class Publisher:
         for offset in offsets:
             chunk = None
             if topic is not None:
-                chunk = await topic.partitions[0].read(offset, 1, 1)
+                async with self._turn():
+                    chunk = await topic.partitions[0].read(offset, 1, 1)
             if chunk is None or not chunk.data:
                 raise NoSuchPartitionError(f"nothing is staged at offset {offset}")
             found = records.read_staged(chunk.data[0])
@@ -195,8 +203,10 @@ async def _count_marked(partition: Partition, start: int, decided_at: int) -> in
     return count
 
 
-async def appended(partition: Partition, made: Sequence[Record], store_ms: int) -> int:
-    """Append records, and return their offset when they are durable.
+def appended(
+    partition: Partition, made: Sequence[Record], store_ms: int
+) -> asyncio.Future[int]:
+    """Begin to append records; the result is their offset, when they are durable.
 
     Raises:
         LogError: As in `Partition.append`, or what its `done` was told.
@@ -212,7 +222,7 @@ async def appended(partition: Partition, made: Sequence[Record], store_ms: int) 
             stored.set_exception(error)
 
     partition.append(made, store_ms, done)
-    return await stored
+    return stored
 
 
 def _ended(text: str) -> str:

@@ -14,12 +14,10 @@ from msgspec import Struct
 
 from gateway.node import storing
 from gateway.wire import message, properties
-from gateway.wire.batch import decode_batch
 from gateway.wire.errors import MessageError
 
 if TYPE_CHECKING:
     from gateway.node.served_topic import ServedTopic
-    from gateway.wire.batch import BatchEntry
     from gateway.wire.frame import Buffer
     from storage.api import Record
 
@@ -75,10 +73,6 @@ class Staged(NamedTuple):
     queue_id: int
     original: message.Message
     """When and by whom; its body has the messages."""
-
-    def entries(self) -> list[BatchEntry]:
-        """The messages."""
-        return decode_batch(self.original.body)
 
 
 def staged_record(

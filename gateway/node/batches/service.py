@@ -255,7 +255,7 @@ class Batches:
             committed later batches since.
 
         Raises:
-            BatchError: It names what is not staged by this producer.
+            BatchError: It names what is not staged by this producer, or names it twice.
             ForeignBatchError: Somebody else staged it, or commits as this producer.
             LogError: It may be committed or not: the same commit again tells.
             RouteError: Likewise.
@@ -334,6 +334,8 @@ class Batches:
         self, producer_id: str, offsets: Sequence[int], owner: str, allow: Allow
     ) -> dict[str, dict[int, int]]:
         """Where the queues of staged messages end."""
+        if len(set(offsets)) < len(offsets):
+            raise BatchError("an offset is named twice; allowed: each once")
         partitions: dict[tuple[str, int], Partition] = {}
         async for staged in self._publisher.staged(offsets):
             if staged.producer_id != producer_id:

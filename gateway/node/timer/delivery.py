@@ -3,8 +3,9 @@
 Laws:
 
 * A message counts as handled once it is stored in its real queue; or once it is put
-  off, stored in the system topic of timers with a later time; or where nobody can ever
-  have it, because its topic was deleted. What is none of these stays where it is.
+  off, stored in the system topic of timers with a later time; or once another broker
+  has stored it, where that has the topic's queues now; or where nobody can ever have
+  it, because its topic was deleted. What is none of these stays where it is.
 * A topic that cannot be opened or written now holds up no other: its messages are put
   off, together, so that they keep their order.
 """
@@ -19,6 +20,7 @@ import structlog
 from gateway.node import names
 from gateway.node.timer import waiting
 from gateway.wire import message, moving, properties
+from gateway.wire.commands.moves import DueMessages
 from gateway.wire.errors import MessageError
 from storage.api import (
     LogBusyError,
@@ -32,6 +34,7 @@ from storage.api import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from gateway.node.elsewhere import Elsewhere
     from gateway.node.served_topic import ServedTopic
     from gateway.node.topics import Topics
     from storage.api import Log, RecordParts
@@ -90,6 +93,8 @@ class Delivery:
         self._log = message_log
         self._clock = clock
         self._pauses: dict[str, _Pause] = {}
+        self.elsewhere: Elsewhere | None = None
+        """Topics of other brokers; None where there are none."""
 
     async def deliver(
         self, due: Sequence[Due], *, from_timer: bool = False
@@ -137,11 +142,14 @@ class Delivery:
     ) -> None:
         """Store some of the messages; note what came of it."""
         now_ms = self._clock()
-        groups = []
+        groups: list[tuple[_Group, asyncio.Future[LogError | None]]] = []
         for group in _grouped(due, numbers):
             pause = self._pauses.get(group.topic)
             if pause is not None and now_ms < pause.until_ms:
                 later += group.numbers
+            elif self._is_elsewhere(group.topic):
+                stored = self._store_elsewhere(group, from_timer)
+                groups.append((group, asyncio.ensure_future(stored)))
             else:
                 groups.append((group, self._append(due, group, now_ms, from_timer)))
         for group, appended in groups:
@@ -151,6 +159,25 @@ class Delivery:
         for group, _ in groups:
             if outcomes[group.numbers[0]] is None:
                 self._pauses.pop(group.topic, None)
+
+    def _is_elsewhere(self, name: str) -> bool:
+        """Whether a topic has queues, and none here that can be used now."""
+        topic = self._topics.get(name)
+        is_here = topic is not None and topic.partitions
+        return not is_here and self.elsewhere is not None and self.elsewhere.has(name)
+
+    async def _store_elsewhere(
+        self, group: _Group, from_timer: bool
+    ) -> LogError | None:
+        assert self.elsewhere is not None, "it has the topic"
+        return await self.elsewhere.store(
+            DueMessages(
+                topic=group.topic,
+                queue_id=group.queue_id,
+                messages=group.messages,
+                from_timer=from_timer,
+            )
+        )
 
     def _append(
         self, due: Sequence[Due], group: _Group, now_ms: int, from_timer: bool

@@ -22,7 +22,7 @@ from gateway.node.timer.intake import Intake
 from gateway.node.timer.reading import read_scattered
 from gateway.node.timer.thread import IndexLostError, IndexThread
 from gateway.wire import moving
-from storage.api import LogBusyError, LogError
+from storage.api import LogBusyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
@@ -43,6 +43,7 @@ _LOOK_EVERY_S = 0.5
 _PAUSE_S = 0.02
 """Between two rounds: what comes meanwhile is taken together."""
 _BUSY_S = 0.05
+_COUNTED = 1000
 _CATCH_UP_S = 2.0
 """How long those wait who ask what waits, while that is being read."""
 _BACK_MS = 1000
@@ -90,6 +91,8 @@ class Timer:
         self._wake = asyncio.Event()
         self._done_ms = 0
         """All messages that were to be visited until then have been."""
+        self._taken_to = 0
+        """The offset up to which the index has messages."""
         self._noted_all = False
         """Whether the offsets say so, but for time in which nothing was to be done."""
         self.idle_rounds = 0
@@ -151,6 +154,16 @@ class Timer:
             raise IndexLostError("the index of timers is being made") from error
         return await self._index.run(Index.page, after, name, max_count, max_looks)
 
+    async def count_waiting(self) -> int:
+        """How many messages wait; where there are more than 1,000, about so many.
+
+        Raises:
+            IndexLostError: The index cannot be used now.
+        """
+        await self._log.ready(names.TIMER_TOPIC)
+        entries, _ = await self.page(b"", None, _COUNTED, _COUNTED)
+        return len(entries) + self.topic.partitions[0].end - self._taken_to
+
     # The work.
 
     async def _run(self, partition: Partition) -> None:
@@ -160,13 +173,13 @@ class Timer:
             while True:
                 try:
                     await self._work(partition, anew=anew)
-                except LogError as error:
-                    anew = False
-                    await self._patience.wait(error)
                 except IndexLostError as error:
                     log.warning("index of timers is made again", reason=str(error))
                     anew = True
                     await asyncio.sleep(patience.RETRY_S)
+                except Exception as error:  # noqa: BLE001 - nobody would begin it again
+                    anew = False
+                    await self._patience.wait(error)
         finally:
             partition.unwatch(self._wake.set)
 
@@ -179,6 +192,7 @@ class Timer:
         while True:
             self._wake.clear()
             await intake.catch_up(self._done_ms)
+            self._taken_to = intake.next_offset
             self._caught_up.set()
             await self._sleep(await self._round(partition, intake))
 

@@ -125,6 +125,16 @@ class Transactions:
         """How many transactions are open."""
         return len(self._book)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether one is open, or may be: half messages are on their way to the log."""
+        half_topic = self._topics.get(names.HALF_TOPIC)
+        if half_topic is None:
+            return False
+        (partition,) = half_topic.partitions[:1]
+        on_the_way = partition.next_offset > partition.end
+        return bool(self._book) or on_the_way or not self._known.is_set()
+
     # The duty.
 
     async def take_over(self) -> None:

@@ -56,3 +56,23 @@ class HandedOver(Body, frozen=True, kw_only=True):
     """The next offset of each group."""
     locks: dict[str, tuple[str, int]]
     """Of groups that consume in order: who, and for how many milliseconds yet."""
+
+
+@request(RequestCode.ROPEWAY_STORE_DUE)
+class StoreDue(Header, frozen=True):
+    """Have a broker store messages of a topic that has no queue where they waited.
+
+    Between nodes. The body is `DueMessages`.
+    """
+
+
+class DueMessages(Body, frozen=True, kw_only=True):
+    """Messages whose time has come."""
+
+    topic: str
+    queue_id: int
+    """The queue that they were sent to."""
+    messages: list[tuple[bytes, bytes | None]]
+    """Each as it was stored, and the properties that it is to have; None for those that
+    it has."""
+    from_timer: bool

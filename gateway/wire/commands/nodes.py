@@ -37,6 +37,8 @@ class NodeStatus(Body, frozen=True, kw_only=True):
     """Whether the route store has heard of the node within a session's time."""
     brokers_gone: dict[str, int] = msgspec.field(default_factory=dict)
     """Brokers that no node serves, and how many topics have queues on each."""
+    drained: bool = False
+    """Whether its broker gets no queues, because it is to leave the cluster."""
     time_ms: int
     """Its clock, in milliseconds since 1970."""
     started_ms: int

@@ -26,6 +26,7 @@ from acl.api import (
 )
 from acl.pulsar import open_hook
 from acl.pulsar.admin import Admin
+from acl.pulsar.tokens import Tokens
 from tests.acl.pulsar.issuing import SECRET, token
 from tests.acl.pulsar.test_admin import FakePulsar, asking
 from tests.remoting import looped, until
@@ -231,3 +232,32 @@ def at_work() -> list[asyncio.Task[Any]]:
         if "/acl/pulsar/" in one.get_coro().cr_code.co_filename
         and "/tests/" not in one.get_coro().cr_code.co_filename
     ]
+
+
+@looped
+async def test_it_looks_again_after_a_fault_that_nobody_foresaw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    key = tmp_path / "key"
+    failed = []
+
+    def fail_once(name: str) -> None:
+        original = getattr(Tokens, name)
+
+        def step(self, *given):
+            if name not in failed:
+                failed.append(name)
+                raise ValueError("a fault of this test")
+            return original(self, *given)
+
+        monkeypatch.setattr(Tokens, name, step)
+
+    async with opened(key) as one:
+        fail_once("use")
+        fail_once("expire")
+        await until(lambda: len(failed) == 2)
+        key.write_bytes(b"new" * 20)
+        await until(lambda: len(one.changes) == 1)
+        ends = token({"sub": "b", "exp": time.time() + 1}, secret=b"new" * 20)
+        assert isinstance(one.who(ends), Principal)
+        await until(lambda: len(one.changes) == 2)

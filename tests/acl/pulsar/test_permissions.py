@@ -296,6 +296,26 @@ async def test_namespaces_that_nobody_asks_for_are_forgotten_and_none_is_too_man
 
 
 @looped
+async def test_what_waits_with_a_namespace_that_is_forgotten_is_judged_again():
+    """Else a revocation there would be seen by nobody."""
+    setup = Setup(namespaces=2)
+    assert await setup.allowed("writer", Action.PUB)
+    for _ in range(30):
+        await setup.hook.refresh()
+    assert setup.changes == 0
+    await setup.hook.refresh()
+    assert setup.changes == 1
+    assert await setup.allowed("writer", Action.PUB)
+    for number in range(9):
+        await setup.allowed("writer", Action.PUB, f"acme|n{number}%orders")
+    assert setup.changes == 1
+    await setup.hook.refresh()
+    assert setup.changes == 2
+    await setup.hook.refresh()
+    assert setup.changes == 2
+
+
+@looped
 async def test_closing_ends_questions_that_have_no_answer():
     setup = Setup()
     setup.admin.answering.clear()

@@ -315,6 +315,30 @@ def test_the_last_used_tokens_are_remembered_and_no_more():
     assert len(tokens._known) == 3
 
 
+def test_a_token_that_was_forgotten_is_told_of_once():
+    """Else what waits with it would wait on when it ends."""
+    tokens = tokens_of(tokens=2)
+    same = tokens._key, frozenset[str]()
+    for number in range(2):
+        shown(tokens, token({"sub": str(number)}))
+    assert not tokens.use(*same)
+    shown(tokens, token({"sub": "another"}))
+    assert tokens.use(*same)
+    assert not tokens.use(*same)
+
+
+def test_a_token_that_has_ended_is_told_of_although_it_was_shown_again():
+    """Else who shows one at that moment would have what waits with it wait on."""
+    clock = Clock()
+    tokens = tokens_of(clock)
+    ending = token({"sub": "a", "exp": NOW_S + 10})
+    assert isinstance(shown(tokens, ending), Principal)
+    clock.now_s = NOW_S + 10.1
+    assert isinstance(shown(tokens, ending), Refused)
+    assert tokens.expire()
+    assert not tokens.expire()
+
+
 def test_each_token_that_ends_is_told_once():
     clock = Clock()
     tokens = tokens_of(clock)

@@ -9,6 +9,7 @@ from gateway.node import patience
 from gateway.node.patience import Patience
 from routing.api import RouteError
 from storage.api import LogError, LogUnavailableError, NotReadyError
+from tests.remoting import until
 
 
 class Opening:
@@ -72,6 +73,37 @@ def test_a_topic_that_cannot_be_opened_is_named():
     assert (logs[0]["topic"], logs[0]["reason"]) == ("orders", "no Pulsar")
 
 
-def test_what_is_no_refusal_is_not_tried_again():
-    with pytest.raises(ZeroDivisionError):
-        insist(Work(ZeroDivisionError()), Opening())
+def test_an_error_that_nobody_foresaw_is_told_with_its_trace_and_waited_out():
+    error = ValueError("a fault of this test")
+    pauses, logs = insist(Work(error), Opening())
+    assert pauses == [patience.UNFORESEEN_S]
+    (told,) = logs
+    assert (told["event"], told["log_level"]) == ("it waits", "error")
+    assert told["exc_info"] is error
+
+
+def test_a_step_is_taken_again_and_again_whatever_one_fails_of(monkeypatch):
+    monkeypatch.setattr(patience, "UNFORESEEN_S", 0.001)
+    later = Work(ValueError("a fault of this test"))
+    steps = 0
+
+    def at_once() -> None:
+        nonlocal steps
+        steps += 1
+        if steps == 1:
+            raise ValueError("another one")
+
+    async def main():
+        for step, is_over in (
+            (later, lambda: later.tries > 2),
+            (at_once, lambda: steps > 2),
+        ):
+            doing = asyncio.ensure_future(patience.keep_doing("tests", 0.001, step))
+            await until(is_over)
+            doing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await doing
+
+    with capture_logs() as logs:
+        asyncio.run(main())
+    assert [(one["what"], one["log_level"]) for one in logs] == [("tests", "error")] * 2

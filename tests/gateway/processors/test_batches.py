@@ -85,6 +85,11 @@ async def test_what_is_staged_is_seen_when_it_is_committed(tmp_path: Path) -> No
             b'{"staged":{"broker-0":[5]}}',
             "nothing is staged at offset 5",
         ),
+        (
+            CommitBatch(producer_id="sink", batch_id=0),
+            b'{"staged":{"broker-0":[5,5]}}',
+            "an offset is named twice; allowed: each once",
+        ),
     ],
 )
 @looped

@@ -71,6 +71,7 @@ def test_only_these_need_nobodys_permission():
         RequestCode.ROPEWAY_RELAY,
         RequestCode.ROPEWAY_ASK,
         RequestCode.ROPEWAY_TAKE_QUEUE,
+        RequestCode.ROPEWAY_STORE_DUE,
     }
     assert NODES.of_nodes
 
@@ -79,7 +80,7 @@ def test_only_these_need_nobodys_permission():
 async def test_no_client_sends_what_only_nodes_do_to_whichever_node(tmp_path):
     """A slave sent it on, and its master took it for another node's."""
     codes = [code for code, needs in NEEDS.items() if needs is NODES]
-    assert len(codes) == 3
+    assert len(codes) == 4
     async with running(tmp_path) as (app, client):
         for leads in (True, False):
             app.node.leadership.leads = leads

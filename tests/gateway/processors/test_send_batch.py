@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,19 @@ import pytest
 
 from gateway.config import LimitsConfig
 from gateway.node import turns
+from gateway.node.batches import publishing
+from gateway.processors import batches, send_batch
 from gateway.wire import properties
-from gateway.wire.batch import BatchEntry, encode_batch
+from gateway.wire.batch import (
+    SLICE_BYTES,
+    SLICE_MESSAGES,
+    BatchEntry,
+    count_up_to,
+    decode_batch,
+    encode_batch,
+)
 from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.batches import CommitBatch, Stage, StageReply
 from gateway.wire.commands.send import SendReply
 from gateway.wire.message_id import parse_offset_msg_id
 from storage.api import Record
@@ -143,6 +154,62 @@ async def test_of_a_large_batch_that_is_refused_nothing_is_stored(tmp_path: Path
             assert answer.code == ResponseCode.MESSAGE_ILLEGAL
             assert answer.remark == remark
         assert app.node.topics.get("t").partitions[0].next_offset == 1
+
+
+class Slices:
+    """What is taken apart, and in which tick of the loop."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._tick = 0
+        self._loop = asyncio.get_running_loop()
+        self.taken: list[tuple[int, bytes]] = []
+        for module in (batches, publishing, send_batch):
+            monkeypatch.setattr(module, "decode_batch", self._decode)
+        self._count()
+
+    def _count(self) -> None:
+        self._tick += 1
+        self._loop.call_soon(self._count)
+
+    def _decode(self, data: bytes, before: int = 0) -> list[BatchEntry]:
+        self.taken.append((self._tick, data))
+        return decode_batch(data, before)
+
+    def look(self, body: bytes) -> None:
+        """See that all was taken apart once, a little in each tick."""
+        ticks, parts = zip(*self.taken, strict=True)
+        assert b"".join(parts) == body
+        assert len(parts) > 4
+        assert len(set(ticks)) == len(ticks)
+        for part in parts:
+            assert count_up_to(SLICE_MESSAGES + 1, part) <= SLICE_MESSAGES
+            assert len(part) < SLICE_BYTES + 32 * 1024
+        self.taken.clear()
+
+
+@looped
+@pytest.mark.usefixtures("short_turns")
+@pytest.mark.parametrize(("count", "properties_"), [(LARGE // 2, 0), (40, 4000)])
+async def test_others_go_on_while_much_is_sent_staged_and_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, properties_: int
+):
+    """Before, 4 MiB of short properties took 109 ms, and to deliver a batch took 51."""
+    async with running(tmp_path) as (_, client):
+        await client.ask(sending("t"), b"before")
+        slices = Slices(monkeypatch)
+        body = batch(count, "".join(f"{n:x}\x01v\x02" for n in range(properties_)))
+        assert (await client.ask(sending("t", batch=True), body)).code == 0
+        slices.look(body)
+        stage = Stage(producer_id="sink", topic="t", queue_id=0)
+        offset = (await client.ask(stage, body)).read(StageReply).offset
+        slices.look(body)
+        named = json.dumps({"staged": {"broker-0": [offset]}}).encode()
+        commit = CommitBatch(producer_id="sink", batch_id=0)
+        assert (await client.ask(commit, named)).code == 0
+        slices.look(body)
+        bodies = [b"%d" % n for n in range(count)]
+        found = await all_of(client, "t")
+        assert [one.body for one in found] == [b"before", *bodies, *bodies]
 
 
 @looped

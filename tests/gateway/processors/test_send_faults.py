@@ -6,13 +6,25 @@ import asyncio
 import errno
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
+from gateway.node import accounts
+from gateway.processors import throttling
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.namesrv import GetAllTopicList
+from gateway.wire.commands.quotas import SetQuota
 from gateway.wire.commands.send import SendBatchMessage, SendReply
 from storage.api import LogUnavailableError, NoSuchPartitionError, NotReadyError
-from tests.remoting import batch_of, looped, pulling, running, sending, until
+from tests.remoting import (
+    batch_of,
+    looped,
+    pulling,
+    running,
+    sending,
+    two_running,
+    until,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,3 +147,35 @@ async def test_a_send_to_a_topic_that_is_shut_waits_until_it_is_open(
         assert answer.code == 0
         assert topic.partitions[0] is true
         await until(lambda: true.end == end + 1)
+
+
+@pytest.mark.parametrize("fault", ["large batch", "shut"])
+@looped
+async def test_a_send_that_waits_twice_is_charged_once(tmp_path, monkeypatch, fault):
+    """For its quota, and for its batch to be made or its queue to be opened."""
+    monkeypatch.setattr(throttling, "FORWARDED_S", 0.05)
+    monkeypatch.setattr(accounts, "MAX_DEBT_S", 1e9)
+    async with two_running(tmp_path) as ((near, client), (far, other)):
+        for one in (near, far):
+            await until(lambda one=one: one.node.forwarder.others)
+        await other.ask(sending("orders"), b"x")
+        limits = SetQuota("topic", "orders", send_bytes_per_s=1)
+        assert (await other.ask(limits)).code == 0
+        for_far = msgspec.structs.replace(sending("orders"), bname="broker-1")
+        assert (await client.ask(for_far, b"x" * 1000)).code == 0
+        account = far.node.quotas.sends["orders"]
+        owed, body = -account._bytes._level, batch_of(*[bytes(100)] * 5000)
+        if fault == "shut":
+            topic = far.node.topics.get("orders")
+            true = topic.partitions[0]
+            topic.partitions[0] = Refusing(true, NotReadyError("orders"), later=False)
+
+            async def ready(*_: object) -> None:
+                topic.partitions[0] = true
+
+            monkeypatch.setattr(far.node.log, "ready", ready)
+            body = batch_of(b"x" * 5000)
+        batch = msgspec.structs.replace(for_far, batch=True)
+        assert (await client.ask(batch, body)).code == 0
+        assert account.throttled == 1
+        assert -account._bytes._level < owed + len(body) * 1.5

@@ -153,7 +153,7 @@ def test_what_is_cut_or_no_entry_does_not_count() -> None:
 @given(st.lists(entries, max_size=9), st.integers(1, 4))
 def test_a_batch_is_cut_into_batches(batch: list[BatchEntry], messages: int) -> None:
     data = encode_batch(batch)
-    parts = [*cut(data, messages)]
+    parts = [*cut(data, messages, len(data))]
     assert b"".join(parts) == data
     sizes = [len(decode_batch(part)) for part in parts]
     assert sum(sizes) == len(batch)
@@ -161,11 +161,23 @@ def test_a_batch_is_cut_into_batches(batch: list[BatchEntry], messages: int) -> 
     assert not sizes or 1 <= sizes[-1] <= messages
 
 
-@given(st.binary(max_size=200), st.integers(1, 4))
+@given(st.lists(entries, max_size=9), st.integers(1, 100))
+def test_a_part_ends_where_it_is_long(batch: list[BatchEntry], size_bytes: int) -> None:
+    data = encode_batch(batch)
+    parts = [*cut(data, 1000, size_bytes)]
+    assert b"".join(parts) == data
+    for part in parts:
+        *front, last = decode_batch(part)
+        assert len(encode_batch(front)) < size_bytes
+        assert last
+        assert part is parts[-1] or len(part) >= size_bytes
+
+
+@given(st.binary(max_size=200), st.integers(1, 4), st.integers(1, 100))
 def test_what_is_no_batch_is_cut_and_nothing_is_left_out(
-    data: bytes, messages: int
+    data: bytes, messages: int, size_bytes: int
 ) -> None:
-    assert b"".join(cut(data, messages)) == data
+    assert b"".join(cut(data, messages, size_bytes)) == data
 
 
 def test_errors_count_the_entries_in_front_of_a_part() -> None:

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from kazoo.exceptions import NoNodeError
 from structlog.testing import capture_logs
 
 from routing.zookeeper.session import LostError
@@ -169,6 +170,32 @@ def test_damaged_announcements_are_left_out(chroot: str):
                 await routes.put_broker(B)
             assert routes.brokers == {"broker-0": (A, B)}
             assert [one["event"] for one in logs] == ["a damaged broker is left out"]
+
+    asyncio.run(main())
+
+
+def test_a_broker_is_seen_that_comes_while_it_is_looked_for_in_vain(chroot: str):
+    async def main():
+        async with opened(chroot, 2) as (first, second):
+            children = first._session.children
+
+            async def late(path, watch=None):
+                try:
+                    return await children(path, watch)
+                except NoNodeError:
+                    if watch is not None:
+                        first._session.children = children
+                        await second.put_broker(A)
+                        # By then the folders were read again, and this is one of them.
+                        await second.put_broker(node("a", "broker-1"))
+                        await until(lambda: "broker-1" in first.brokers)
+                    raise
+
+            first._session.children = late
+            await first.remove_broker("broker-0", "b")
+            await until(lambda: first.brokers.get("broker-0") == (A,))
+            await second.put_broker(B)
+            await until(lambda: first.brokers["broker-0"] == (A, B))
 
     asyncio.run(main())
 

@@ -64,6 +64,28 @@ def test_what_servers_refuse_to_tell_is_asked_for_again_and_said_once(
     asyncio.run(main())
 
 
+def test_a_fault_that_nobody_foresaw_is_told_and_routes_are_followed_on(
+    chroot: str, monkeypatch
+):
+    monkeypatch.setattr(store, "RETRY_S", 0.01)
+
+    async def main():
+        async with opened(chroot, 2) as (first, second):
+            get = first._session.get
+
+            async def fail(*_):
+                first._session.get = get
+                raise ValueError("a fault of this test")
+
+            first._session.get = fail
+            with capture_logs() as logs:
+                await put_topic(second, replace(ORDERS, name="one", route={}))
+                await until(lambda: "one" in first.topics)
+            assert [one["log_level"] for one in logs] == ["error"]
+
+    asyncio.run(main())
+
+
 def test_a_start_makes_the_path_that_it_is_given(chroot: str):
     async def main():
         async with opened(f"{chroot}/of/a/cluster", 2) as (first, second):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,6 +67,14 @@ def test_a_topic_that_is_made_again_has_another_name(topic: str, local: str) -> 
 def test_two_names_of_one_topic_have_one_form(long: str, short: str) -> None:
     assert NAMES.canonical(long) == short
     assert NAMES.pulsar(long) == NAMES.pulsar(short)
+    NAMES.refuse_alias(short)
+    with pytest.raises(LogLimitError, match=f"is called {re.escape(short)} here"):
+        NAMES.refuse_alias(long)
+
+
+def test_a_retry_topic_is_not_named_within_a_namespace() -> None:
+    with pytest.raises(LogLimitError, match="is called %RETRY%billing here"):
+        NAMES.refuse_alias("public|default%%RETRY%billing")
 
 
 @given(st.text("%|abR-_=:. /ü", min_size=1) | st.text(min_size=1))

@@ -8,14 +8,18 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from storage.api import LogUnavailableError, OutcomeUnknownError
+from storage.pulsar.upkeep import Upkeep
 from tests.contracts.log import TOPIC, begin, opened, read_all, record
 from tests.storage.pulsar.logs import log_of, settings_for, until
 from tests.system.pulsar import Pulsar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from storage.pulsar.partition import PulsarPartition
 
 pytestmark = [
     pytest.mark.jvm,
@@ -143,3 +147,42 @@ def test_a_pulsar_that_stands_still_is_told_and_offsets_go_on_after_it(
             assert await read_all(partition) == ["a", "b", "c"]
 
     asyncio.run(main())
+
+
+def test_what_waits_is_given_up_also_after_a_fault_that_nobody_foresaw(
+    pulsar: Pulsar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = []
+    give_up = Upkeep._give_up
+
+    def failing(self: Upkeep, now: float) -> None:
+        failed.append("give up")
+        if len(failed) == 1:
+            raise ValueError("a fault of this test")
+        give_up(self, now)
+
+    async def main() -> None:
+        monkeypatch.setattr(Upkeep, "_give_up", failing)
+        settings = settings_for(pulsar, "public/unforeseen", trim_check_s=0.1)
+        async with log_of(settings) as log:
+            await log.create(TOPIC, [0])
+            await opened(log, 0)
+            kept = log._upkeep._refresh
+            refreshed = []
+
+            async def refreshing(partition: PulsarPartition) -> None:
+                refreshed.append(partition)
+                if len(refreshed) == 1:
+                    raise ValueError("another one")
+                await kept(partition)
+
+            log._upkeep._refresh = refreshing
+            await until(lambda: len(failed) > 1 and len(refreshed) > 1)
+
+    with capture_logs() as logs:
+        asyncio.run(main())
+    told = [one["event"] for one in logs if one["log_level"] == "error"]
+    assert sorted(told) == [
+        "cannot tell what retention has deleted",
+        "what waits was not looked at",
+    ]

@@ -10,7 +10,7 @@ from gateway.node import names
 from gateway.node.batches import records
 from gateway.node.batches.records import Decided, Known, Published
 from gateway.wire import message
-from gateway.wire.batch import BatchEntry, encode_batch
+from gateway.wire.batch import BatchEntry, decode_batch, encode_batch
 from gateway.wire.errors import MessageError
 from tests.remoting import looped, running
 
@@ -47,7 +47,7 @@ async def test_what_is_stored_reads_back(tmp_path: Path) -> None:
             "orders",
             3,
         )
-        assert staged.entries() == entries
+        assert decode_batch(staged.original.body) == entries
         with pytest.raises(MessageError, match="no record of batches"):
             records.read_entry(record.data)
 

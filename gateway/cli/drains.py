@@ -1,0 +1,189 @@
+"""`ropeway broker drain`, `undrain` and `remove`: a broker leaves its cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gateway.cli.clients import (
+    ask,
+    confirm,
+    json_option,
+    name_server_option,
+    run,
+    yes_option,
+)
+from gateway.cli.completion import broker_names
+from gateway.cli.examples import example
+from gateway.cli.failures import CannotError
+from gateway.cli.output import print_json, print_rows
+from gateway.cli.rebalance import row
+from ropeway.client import Admin, admin_drains
+from ropeway.client.admin_drains import Waiting
+
+if TYPE_CHECKING:
+    from gateway.wire.commands.drains import DrainState
+    from ropeway.client.admin_moves import Move
+
+broker_argument = click.argument("broker", shell_complete=broker_names)
+
+
+@click.command(
+    epilog=example(
+        "ropeway broker drain broker-1 --dry-run", "ropeway broker drain broker-1"
+    )
+)
+@broker_argument
+@click.option("--dry-run", is_flag=True, help="Only print what is on it.")
+@click.option(
+    "--no-wait",
+    is_flag=True,
+    help="End when all queues have moved that can move now, and say what waits.",
+)
+@name_server_option
+@json_option
+def drain(
+    broker: str, dry_run: bool, no_wait: bool, name_server: str, as_json: bool
+) -> None:
+    """Empty BROKER for good: move its queues, and wait until nothing waits there.
+
+    From the first moment on it gets nothing new. Break it off and begin again as you
+    like; `ropeway broker undrain` takes it back. Only on Pulsar.
+    """
+    if dry_run:
+        state = ask(name_server, lambda admin: admin_drains.look(admin, broker))
+        _print_state(state, as_json=as_json)
+        return
+    moved: list[Move] = []
+    told = ""
+
+    async def work() -> DrainState | None:
+        nonlocal told
+        async with Admin(name_server) as admin:
+            async for one in admin_drains.drain(admin, broker):
+                if not isinstance(one, Waiting):
+                    moved.append(one)
+                    continue
+                if no_wait and one.state is not None:
+                    return one.state
+                if (text := _waiting(one)) != told:
+                    told = text
+                    click.echo(f"waiting: {text}", err=True)
+        return None
+
+    left: DrainState | None = None
+    try:
+        left = run(work())
+    finally:
+        # What has moved stays so, whatever came after it.
+        rows = [row(one) for one in moved]
+        if as_json:
+            print_json({"broker": broker, "moved": rows, "left": _left(left)})
+        else:
+            print_rows(rows, as_json=False)
+    if left is not None:
+        raise CannotError(f"broker {broker} has yet: {_text(_left(left))}")
+    if not as_json:
+        click.echo(
+            f"nothing is left on {broker}; stop its nodes, then: "
+            f"ropeway broker remove {broker}"
+        )
+
+
+def _print_state(state: DrainState, *, as_json: bool) -> None:
+    rows = [
+        *({"what": name, "queues": count} for name, count in state.queues.items()),
+        *({"what": name, "waiting": count} for name, count in state.waiting.items()),
+    ]
+    if as_json:
+        print_json(
+            {
+                "draining": state.draining,
+                "queues": state.queues,
+                "waiting": state.waiting,
+                "stuck": state.stuck,
+            }
+        )
+        return
+    print_rows(
+        [{"what": "", "queues": "", "waiting": "", **each} for each in rows],
+        as_json=False,
+    )
+    for name, why in sorted(state.stuck.items()):
+        click.echo(f"cannot move: {name}: {why}")
+
+
+def _left(state: DrainState | None) -> dict[str, int]:
+    """What a broker has yet, in few words."""
+    if state is None:
+        return {}
+    queues = sum(state.queues.values())
+    return {**({"queues": queues} if queues else {}), **state.waiting}
+
+
+def _waiting(one: Waiting) -> str:
+    return "; ".join(filter(None, (_text(_left(one.state)), one.trouble)))
+
+
+def _text(left: dict[str, int]) -> str:
+    return ", ".join(f"{count} {what}" for what, count in left.items())
+
+
+@click.command(epilog=example("ropeway broker undrain broker-1"))
+@broker_argument
+@name_server_option
+def undrain(broker: str, name_server: str) -> None:
+    """Let BROKER have queues again; those that have moved stay where they are."""
+    ask(name_server, lambda admin: admin_drains.undrain(admin, broker))
+    click.echo(
+        f"broker {broker} gets queues again; spread those that are there with: "
+        "ropeway route rebalance --all"
+    )
+
+
+@click.command(
+    epilog=example(
+        "ropeway broker remove broker-1", "ropeway broker remove broker-1 --gone --yes"
+    )
+)
+@click.argument("broker")
+@click.option(
+    "--gone",
+    is_flag=True,
+    help="It was not drained, and never comes back: give up what waits there.",
+)
+@yes_option
+@name_server_option
+@json_option
+def remove(broker: str, gone: bool, yes: bool, name_server: str, as_json: bool) -> None:
+    """Forget BROKER, of which no node runs.
+
+    Its own topics leave the routes, and deletions of topics no longer wait for it.
+    """
+    if gone:
+        confirm(
+            f"Is broker {broker} gone for good, with what waits there: delayed "
+            "messages, retries, open transactions?",
+            yes=yes,
+        )
+    removed = ask(name_server, lambda one: admin_drains.remove(one, broker, gone=gone))
+    if as_json:
+        facts: dict[str, Any] = {
+            "broker": broker,
+            "deletions": removed.deletions,
+            "own_topics": removed.own_topics,
+            "left": removed.left,
+        }
+        print_json(facts)
+    else:
+        click.echo(
+            f"broker {broker}: {removed.own_topics} of its own topics removed, "
+            f"{removed.deletions} deletions done"
+        )
+    if removed.left:
+        raise CannotError(
+            f"broker {broker} has queues of {len(removed.left)} topics, like "
+            f"{min(removed.left)}; they are there for a node of it that comes back, "
+            "and go with their topics (ropeway topic delete)"
+        )

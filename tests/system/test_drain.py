@@ -1,0 +1,153 @@
+"""A broker on Pulsar is emptied for good under clients, removed, and comes as new."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ropeway.client import Admin, Message, Producer, admin_drains, admin_topics
+from tests.remoting import looped
+from tests.system.cluster import Cluster
+from tests.system.test_cluster import running
+from tests.system.test_moving import TIMEOUT_S, command, send_on
+from tests.system.test_rebalance import (
+    BROKERS,
+    PATIENCE_S,
+    PAUSE_S,
+    QUICK,
+    SESSION_MS,
+    in_order,
+    read,
+    reader,
+    until_known,
+    until_placed,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.system.pulsar import Pulsar
+    from tests.system.zookeeper import ZooKeeper
+
+pytestmark = [pytest.mark.jvm, pytest.mark.server]
+
+LEAVING = BROKERS[1]
+DELAYED = {"DELAY": "2"}
+TIMED = {"TIMER_DELAY_MS": "4000"}
+
+
+@looped
+async def test_a_broker_is_emptied_whoever_is_killed_and_nothing_is_lost(
+    tmp_path: Path, pulsar: Pulsar, zookeeper: ZooKeeper
+):
+    made = Cluster(
+        tmp_path, pulsar, zookeeper.address, brokers=BROKERS, session_ms=SESSION_MS
+    )
+    with running(made):
+        staying, leaving = made.nodes
+        for node in made.nodes:
+            await until_known(node.name_server)
+        stop = asyncio.Event()
+        where = staying.name_server
+        async with (
+            Admin(where) as admin,
+            Producer(made.name_server, "senders", config=QUICK) as producer,
+            reader(made.name_server, "live") as live,
+        ):
+            await admin.create_topic("orders", 3)
+            early = await send_waiting(producer)
+            sending = asyncio.create_task(send_on(producer, "orders", stop))
+            before = await admin_topics.places(admin, "orders")
+            assert {name: len(each) for name, each in before.items()} == dict.fromkeys(
+                BROKERS, 3
+            )
+            shown = json.loads(await drained(made, "--dry-run"))
+            assert shown["queues"]["orders"] == 3
+            assert not shown["draining"]
+
+            # The command is killed, and then the node.
+            killed = await started(made)
+            await until_placed(admin, lambda found: len(found[BROKERS[0]]) > 3)
+            killed.kill()
+            await killed.wait()
+            await asyncio.to_thread(leaving.kill)
+            await asyncio.to_thread(leaving.start)
+            await until_known(where)
+            assert (await admin_drains.look(admin, LEAVING)).draining
+            printed = json.loads(await drained(made))
+            assert printed["left"] == {}
+            places = await admin_topics.places(admin, "orders")
+            assert list(places) == [BROKERS[0]]
+            assert sorted(places[BROKERS[0]]) == sorted(chain(*before.values()))
+
+            stop.set()
+            sent = await sending
+            received = await read(live, {*early, *sent})
+            assert {one.body for one in received} >= {*early, *sent}
+            on_time = [one for one in received if int(one.body) >= 0]
+            assert in_order(on_time)
+            again = len(received) - len({one.body for one in received})
+            print(f"{len(sent)} messages under a drain; {again} came again")
+
+            running_one = await command(made, "broker", "remove", LEAVING, code=1)
+            assert f"{LEAVING} runs; stop its nodes first" in running_one
+            await asyncio.to_thread(leaving.stop)
+            await removed(made)
+            for topic in await admin.topics():
+                assert LEAVING not in await admin_topics.places(admin, topic)
+
+            # One of that name is a new one, and gets its part.
+            await asyncio.to_thread(leaving.start)
+            await until_known(where)
+            await until_known(leaving.name_server)
+            moved = json.loads(await command(made, "route", "rebalance", "--all"))
+            assert {one["topic"] for one in moved} == {"orders"}
+            await until_placed(
+                admin, lambda found: {3} == set(map(len, found.values()))
+            )
+            late = [b"%d" % number for number in range(10_000, 10_040)]
+            for body in late:
+                await producer.send(Message("orders", body), timeout_s=TIMEOUT_S)
+            found = await read(live, set(late), broker=LEAVING)
+            assert {one.body for one in found} >= set(late)
+
+
+async def send_waiting(producer: Producer) -> set[bytes]:
+    """Send messages that wait on both brokers; their bodies, which are below 0."""
+    bodies = [b"%d" % number for number in range(-48, 0)]
+    for number, body in enumerate(bodies):
+        pairs = DELAYED if number % 2 else TIMED
+        message = Message("orders", body, properties=pairs)
+        await producer.send(message, timeout_s=TIMEOUT_S)
+    return set(bodies)
+
+
+async def drained(cluster: Cluster, *options: str) -> str:
+    return await command(cluster, "broker", "drain", LEAVING, *options)
+
+
+async def started(cluster: Cluster) -> asyncio.subprocess.Process:
+    """A drain that goes on."""
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "gateway.cli.main", "broker", "drain", LEAVING),
+        *("--name-server", cluster.name_server),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+
+
+async def removed(cluster: Cluster) -> None:
+    """Remove the broker, as soon as its node is forgotten."""
+    async with asyncio.timeout(PATIENCE_S), Admin(cluster.nodes[0].name_server) as one:
+        while True:
+            if LEAVING not in (await one.clusters()).get("DefaultCluster", ()):
+                break
+            await asyncio.sleep(PAUSE_S)
+        done = await admin_drains.remove(one, LEAVING)
+    assert done.left == {}
+    assert done.own_topics > 1
