@@ -126,7 +126,7 @@ class _Keeper:
         self._incarnation = None
         paths = os.pathsep.join(path for path in sys.path if path)
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "gateway.worker"),
+            *(sys.executable, "-m", "gateway.worker_process"),
             stdin=PIPE,
             stdout=PIPE,
             env={**os.environ, "PYTHONPATH": paths},

@@ -1,4 +1,4 @@
-"""One of several nodes: `python -m gateway.worker`, which the supervisor starts.
+"""One of several nodes, in a process that the supervisor starts.
 
 It gets its orders as one line of JSON on stdin and reports in one line on stdout. It
 ends on SIGTERM, and when stdin ends, since then its supervisor is no more.
@@ -144,7 +144,3 @@ def _orphaned(stop: asyncio.Event) -> None:
 def _report(report: Listening | Failed) -> None:
     sys.stdout.buffer.write(dump_report(report))
     sys.stdout.buffer.flush()
-
-
-if __name__ == "__main__":
-    main()

@@ -86,8 +86,10 @@ def shuffle(
     Groups stay together, and so do the tests of a class, for what they share.
     """
     chance = random.Random(seed())
-    slow = [one for one in items if _is_slow(one)]
-    quick = [one for one in items if not _is_slow(one)]
+    slow: list[pytest.Item] = []
+    quick: list[pytest.Item] = []
+    for one in items:
+        (slow if tiers(one) else quick).append(one)
     mixed = {group(one) for one in slow}
     together = _shuffled(
         quick, group, chance, lambda part: _shuffled(part, _class, chance)
@@ -123,5 +125,7 @@ def _class(item: pytest.Item) -> Hashable:
     return item.cls or item
 
 
-def _is_slow(item: pytest.Item) -> bool:
-    return any(item.get_closest_marker(name) for name in TIERS)
+def tiers(item: pytest.Item) -> list[str]:
+    """Which tiers beside the quick one a test is in, by its marks."""
+    marks = {mark.name for mark in item.iter_markers()}
+    return [name for name in TIERS if name in marks]

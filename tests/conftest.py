@@ -21,6 +21,8 @@ pytest_plugins = [
 
 # All that is collected stays: looking for garbage among it takes a quarter of the time.
 gc.disable()
+COLLECT_AFTER = 10_000
+"""As in `gateway.process`, where there is the reason."""
 
 
 @pytest.hookimpl(trylast=True)
@@ -31,4 +33,5 @@ def pytest_collection_finish() -> None:
     of some test.
     """
     gc.freeze()
+    gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
     gc.enable()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.chance import TIERS
+from tests import chance
 from tests.clients.programs import Client
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 Table = dict[str, dict[str, int]]
 
@@ -39,15 +41,19 @@ def counted(items: list[pytest.Item]) -> Table:
     clients: Counter[str] = Counter()
     folders: Counter[str] = Counter()
     for item in items:
-        marks = [one for one in TIERS if item.get_closest_marker(one)]
-        tiers.update(marks or ["quick"])
-        parts = item.path.relative_to(item.config.rootpath / "tests").parts[:-1]
-        folders["/".join(parts[:2]) or "."] += 1
+        tiers.update(chance.tiers(item) or ["quick"])
+        folders[_folder(item.path, item.config.rootpath)] += 1
         params = getattr(item, "callspec", None)
         for value in params.params.values() if params else ():
             if isinstance(value, Client):
                 clients[value.name] += 1
     return {"tiers": dict(tiers), "clients": dict(clients), "folders": dict(folders)}
+
+
+@cache
+def _folder(path: Path, root: Path) -> str:
+    parts = path.relative_to(root / "tests").parts[:-1]
+    return "/".join(parts[:2]) or "."
 
 
 def differences(table: Mapping[str, Mapping[str, int]], found: Table) -> list[str]:

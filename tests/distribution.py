@@ -7,6 +7,7 @@ pytest 9.2 no longer gives it.
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,7 @@ FIRST = [
 """What takes longest, so that nothing long is left at the end."""
 
 
+@cache
 def group(nodeid: str) -> str:
     """What runs in one process, one test after the other: mostly a file."""
     path, _, _ = nodeid.partition("::")

@@ -241,7 +241,7 @@ def config(data: Path, **changes: Any) -> Config:
         "data": data,
         "listeners": (ListenerConfig(port=0),),
         # Segments are set aside whole, and there are many tests.
-        "log": LogConfig(segment_bytes=8 << 20),
+        "log": LogConfig(segment_bytes=1 << 20),
         **changes,
     }
     return Config(**settings)

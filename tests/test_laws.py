@@ -31,6 +31,7 @@ WITHOUT_TEST_FILE = {
     "gateway/http/state.py": "what handlers have at hand; the test of each uses it",
     "gateway/processors/all.py": "a list of imports; tests of dispatch need it whole",
     "gateway/wire/commands/*.py": "declarations; test_commands.py goes through all",
+    "gateway/worker_process.py": "a start of what test_worker.py is for, which uses it",
 }
 
 HOMES = {

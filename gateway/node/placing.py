@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -76,7 +77,7 @@ def free(taken: Collection[int], start: int, count: int) -> list[int]:
     numbers = (
         number % MAX_PARTITIONS for number in range(start, start + MAX_PARTITIONS)
     )
-    return [number for number in numbers if number not in taken][:count]
+    return list(islice((one for one in numbers if one not in taken), count))
 
 
 def is_drained(routes: RouteStore, broker: str) -> bool:

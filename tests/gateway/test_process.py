@@ -11,6 +11,16 @@ import pytest
 from gateway import process
 
 
+@pytest.fixture(autouse=True)
+def collector():
+    """Have Python's own thresholds; what the tests' run had frozen is so again then."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*thresholds)
+    gc.freeze()
+
+
 def test_work_runs_on_uvloop(monkeypatch):
     names = []
 

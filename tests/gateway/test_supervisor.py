@@ -47,7 +47,7 @@ def workers_left() -> list[psutil.Process]:
     return [
         child
         for child in psutil.Process().children()
-        if "gateway.worker" in child.cmdline()
+        if "gateway.worker_process" in child.cmdline()
     ]
 
 

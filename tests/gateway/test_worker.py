@@ -58,7 +58,7 @@ def test_reports_come_over_whole(report):
 @pytest.fixture
 def worker() -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(
-        [sys.executable, "-m", "gateway.worker"],
+        [sys.executable, "-m", "gateway.worker_process"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

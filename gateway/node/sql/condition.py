@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import TYPE_CHECKING
 
-from gateway.node.sql.grammar import parse
 from gateway.node.sql.nodes import SqlError
 from gateway.wire import message
 
 if TYPE_CHECKING:
-    from gateway.node.sql.nodes import Evaluate
+    from collections.abc import Callable
+
+    from gateway.node.sql.nodes import Evaluate, Node
 
 MAX_CHARACTERS = 16_384
 """Of an expression: so many take a tenth of a second to compile."""
 
 QUICK_CHARACTERS = 128
-"""So many take a millisecond to compile, which may be done on the loop."""
+"""So many take a millisecond to compile, which may be done on the loop once the grammar
+is there."""
 
 _KEPT_CHARACTERS = 256 * 1024
 """Expressions that are kept compiled have no more, all together. A pull may bring its
@@ -28,7 +31,7 @@ _MOST_WAITING = 256
 
 
 class NotCompiledError(Exception):
-    """An expression is too long to be compiled at once; `compile_later` does it.
+    """An expression cannot be compiled at once; `compile_later` does it.
 
     Args:
         text: The expression.
@@ -89,8 +92,10 @@ def compile_quickly(text: str) -> Condition:
         SqlError: It cannot be used.
         NotCompiledError: It would take time.
     """
-    if QUICK_CHARACTERS < len(text) <= MAX_CHARACTERS and text not in _KNOWN:
-        raise NotCompiledError(text)
+    if len(text) <= MAX_CHARACTERS and text not in _KNOWN:
+        is_loaded = _parser.cache_info().currsize
+        if not is_loaded or len(text) > QUICK_CHARACTERS:
+            raise NotCompiledError(text)
     return compile_condition(text)
 
 
@@ -112,10 +117,18 @@ async def compile_later(text: str) -> None:
     _KNOWN.put(text, await asyncio.shield(asyncio.wrap_future(waiting)))
 
 
+@cache
+def _parser() -> Callable[[str], Node]:
+    """Load the grammar: a tenth of a second, at the first expression of a process."""
+    from gateway.node.sql.grammar import parse  # noqa: PLC0415
+
+    return parse
+
+
 def _compile(text: str) -> Condition | SqlError:
     # Errors are kept, too: a client whose expression is wrong asks again and again.
     try:
-        whole = parse(text)
+        whole = _parser()(text)
     except SqlError as error:
         return error
     return Condition(whole.evaluate, whole.terms)

@@ -1,8 +1,6 @@
 """A node's site, where its configuration asks for one."""
 
 import socket
-import subprocess
-import sys
 
 import pytest
 
@@ -27,11 +25,3 @@ async def test_a_port_that_is_taken_is_told(tmp_path):
             with pytest.raises(ServerError, match=f"listen on 127.0.0.1:{port}"):
                 async with site(app):
                     pass
-
-
-def test_who_has_no_site_does_not_load_the_library():
-    program = "import sys, gateway.worker; print('aiohttp' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "False\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import typing
+from functools import cache
 
 import msgspec
 import pytest
@@ -151,6 +152,7 @@ def plain_type(field: msgspec.structs.FieldInfo) -> tuple[object, bool]:
     return field.type, False
 
 
+@cache
 def values(kind: type[Header]) -> st.SearchStrategy[Header]:
     arguments = {}
     for field in msgspec.structs.fields(kind):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from storage.api import LogUnavailableError
+from storage.pulsar import reading
 from storage.pulsar.compression import LARGEST_BYTES
 from storage.pulsar.errors import PulsarUnavailableError
 from storage.pulsar.pack import encode
@@ -39,6 +40,12 @@ class Partition(Named):
 
     def past_gap(self, offset: int) -> int:
         return offset
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine, packs may be on their way for longer than readers wait."""
+    monkeypatch.setattr(reading, "LOOK_AGAIN_S", 200.0)
 
 
 async def never(_partition: Any) -> None:

@@ -14,7 +14,7 @@ from gateway.node.sql import (
     compile_later,
     compile_quickly,
 )
-from gateway.node.sql.condition import MAX_CHARACTERS, QUICK_CHARACTERS
+from gateway.node.sql.condition import MAX_CHARACTERS, QUICK_CHARACTERS, _parser
 from gateway.wire import message, properties
 from tests.gateway.node.sql.cases import PROPERTIES, SEMANTICS
 from tests.remoting import looped
@@ -78,6 +78,15 @@ def test_a_long_expression_is_compiled_on_a_thread_and_then_known():
         compile_quickly(text)
     asyncio.run(compile_later(text))
     assert compile_quickly(text).terms == 50
+
+
+def test_the_first_expression_has_the_grammar_loaded_on_the_thread():
+    _parser.cache_clear()
+    with pytest.raises(NotCompiledError):
+        compile_quickly("first = 1")
+    asyncio.run(compile_later("first = 1"))
+    assert compile_quickly("first = 1").terms == 1
+    assert compile_quickly("second = 1").terms == 1
 
 
 def test_an_expression_that_is_wrong_is_told_from_the_thread_as_well():
