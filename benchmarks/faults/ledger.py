@@ -79,6 +79,9 @@ class Ledger:
         self.counts["acknowledged"] += 1
         if body not in self._seen:
             self._missing[body] = offset
+        else:
+            # It was read before its answer came.
+            self.counts["unknown, stored"] -= 1
 
     def refuse(self, body: str, why: str) -> None:
         self._tried[body] = REFUSED

@@ -99,6 +99,8 @@ class Proxy:
         with suppress(OSError):
             while data := await reader.read(AT_ONCE):
                 await link.flows.wait()
+                if writer.transport.is_closing():
+                    break
                 writer.write(data)
                 await writer.drain()
         for one in link.writers:

@@ -232,6 +232,7 @@ class Exchange(Stream):
 
     def _start(self, data: bytes | Compressed | None = None) -> None:
         """Begin to work on a request; without one, on a stream of them."""
+        self._client.begins()
         self._client.receiver.working += 1
         self._task = asyncio.get_running_loop().create_task(self._run(data))
 

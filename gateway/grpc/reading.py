@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 _AT_ONCE_BYTES = 64 * 1024
 """So much is inflated on the loop: a few hundred microseconds."""
-_CALL_BYTES = 4096
-"""What a call takes that waits, beside its request."""
+CALL_BYTES = 6 * 1024
+"""What a call takes, beside its request: 25 objects."""
+_INFLATING_S = 300e-6
+"""What it takes to inflate as much as is inflated on the loop, about."""
 _SMALL_BYTES = 16 * 1024
 """A request of so many bytes has not enough parts to be looked through."""
 _PARTS = 8192
@@ -50,6 +52,9 @@ _THREADS = ThreadPoolExecutor(2, "inflate")
 
 class Received(Protocol):
     """A request that came."""
+
+    size_bytes: int
+    """What it takes until it is answered, beside what is inflated and decoded."""
 
     async def message(self, slices: Slices) -> Any:
         """It, decoded.
@@ -74,7 +79,7 @@ class Request:
         limits: How large it may be.
     """
 
-    __slots__ = ("_data", "_kind", "_large", "_limits")
+    __slots__ = ("_data", "_kind", "_large", "_limits", "size_bytes")
 
     def __init__(
         self, kind: type[Message], data: bytes | Compressed, limits: RequestsConfig
@@ -82,6 +87,8 @@ class Request:
         self._kind = kind
         self._data: bytes | Compressed = data
         self._limits = limits
+        # What is more counts where it waits.
+        self.size_bytes = CALL_BYTES + min(len(data), _SMALL_BYTES)
         self._large: Slices | None = None
         """Where it is one of the few that may be large."""
 
@@ -142,13 +149,14 @@ class Request:
             CallError: It is too long, or is none.
         """
         bits, data = compressed.window_bits, compressed.data
+        await slices.pause(_INFLATING_S)
         try:
             inflating = zlib.decompressobj(bits)
             message = inflating.decompress(data, _AT_ONCE_BYTES)
             if inflating.unconsumed_tail:
                 # Thousands may wait: what they have of it would be much.
                 del inflating, message
-                await slices.begin_large(len(data) + _CALL_BYTES)
+                await slices.begin_large(max(len(data) - _SMALL_BYTES, 0))
                 self._large = slices
                 most = compressed.limit_bytes + 1
                 inflating = zlib.decompressobj(bits)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from gateway.server import Server
 
 _POLL_S = 0.01
+_CALL_S = 100e-6
+"""What a call takes on the loop, about: a send takes 74 to 206 microseconds."""
 
 
 class Client(Connection):
@@ -68,6 +70,11 @@ class Client(Connection):
         """A call begins."""
         clients = self._clients
         return Exchange(self, stream_id, window, clients.service, clients.paths)
+
+    def begins(self) -> None:
+        """A call will be worked on behind this tick."""
+        self.receiver.owe(_CALL_S)
+        self._clients.turns.owe(_CALL_S)
 
     def held(self, size: int) -> None:
         """Answers that wait hold more or less."""

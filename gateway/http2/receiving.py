@@ -92,7 +92,7 @@ class Receiver:
         self._blocks = Blocks()
         self._ended_by_us: dict[int, None] = {}
         self._room = CONNECTION_WINDOW_BYTES
-        self._unread = 0
+        self._unread, self._until = 0, math.inf
         self._is_introduced = False
         self._control = Flood("frames that ask for nothing")
         self._resets = Flood("streams given up")
@@ -110,7 +110,7 @@ class Receiver:
 
         Args:
             data: What came; nothing to go on with what waits.
-            until: By the monotonic clock; what is left then waits.
+            until: By the monotonic clock, less what is owed; what is left then waits.
 
         Returns:
             How many were taken.
@@ -119,6 +119,7 @@ class Receiver:
             ConnectionFault: The connection cannot go on.
         """
         frames, taken, monotonic = self._frames, 0, time.monotonic
+        self._until = until
         frames.extend(self._reader.feed(data))
         while frames and not self.closed:
             taken += 1
@@ -126,9 +127,13 @@ class Receiver:
                 self._take(*frames.popleft())
             except StreamFault as fault:
                 self._refuse(fault)
-            if monotonic() > until:
+            if monotonic() > self._until:
                 break
         return taken
+
+    def owe(self, seconds: float) -> None:
+        """What was taken will take so long when this is over."""
+        self._until -= seconds
 
     @property
     def waits(self) -> bool:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
@@ -141,11 +142,8 @@ class Slices:
         self._expected_s = expected_s
         self._waits = asyncio.get_running_loop().create_future()
         self._turns.join(self)
-        self._turns.keep(self.flow, self._size_bytes)
-        try:
+        with self.kept(self._size_bytes):
             await self._waits
-        finally:
-            self._turns.keep(self.flow, -self._size_bytes)
         now = time.monotonic()
         self.flow.until = now + min(expected_s, _TURN_S)
         return now - began
@@ -155,23 +153,32 @@ class Slices:
         waited_s = await self.pause()
         return self._turns.waited(waited_s) if waited_s > self._turns.wait_s else ""
 
+    @contextmanager
+    def kept(self, size_bytes: int) -> Iterator[None]:
+        """Count what is kept in memory until the end of the block, besides.
+
+        Args:
+            size_bytes: What that is.
+        """
+        self._turns.keep(self.flow, size_bytes)
+        try:
+            yield
+        finally:
+            self._turns.keep(self.flow, -size_bytes)
+
     async def begin_large(self, more_bytes: int = 0) -> None:
         """Wait until few are at work on something large, and none of this flow.
 
         Args:
             more_bytes: What it keeps in memory meanwhile, besides what is known.
         """
-        size_bytes = self._size_bytes + more_bytes
-        self._turns.keep(self.flow, size_bytes)
-        try:
+        with self.kept(self._size_bytes + more_bytes):
             await self.flow.large.acquire()
             try:
                 await self._turns.large.acquire()
             except BaseException:
                 self.flow.large.release()
                 raise
-        finally:
-            self._turns.keep(self.flow, -size_bytes)
 
     def end_large(self) -> None:
         """Let others begin."""
@@ -215,7 +222,7 @@ class Turns:
         tick."""
         self._tick_began = 0.0
         self._owed_s = 0.0
-        """What this tick's turns will take when it is over."""
+        """What was begun in this tick will take when it is over."""
         self._begun = 0
         """Requests begun in the last tick, of those that had waited, if some are left;
         a tick that had not enough to do says nothing of what a request takes."""
@@ -256,6 +263,14 @@ class Turns:
     def _is_over(self) -> bool:
         return self.waiting_bytes > self._limit_bytes
 
+    def why_full(self, flow: Flow) -> str:
+        """Why no more of a flow's requests may wait; or else nothing."""
+        if not self.is_full(flow):
+            return ""
+        allowed = self._limit_bytes // self._keeping
+        waiting = f"{flow.waiting_bytes} bytes of requests wait"
+        return f"flow limit: {waiting}; allowed: {allowed}"
+
     def hold_back(self, connection: Waiting) -> None:
         """Give a connection a turn when its flow is not full any more."""
         connection.flow.held_back[connection] = None
@@ -294,7 +309,7 @@ class Turns:
         if not self.tick_over_at:
             self._begin_tick()
             return self._free
-        return self._free and time.monotonic() < self.tick_over_at
+        return self._free and time.monotonic() + self._owed_s < self.tick_over_at
 
     def join(self, connection: Waiting) -> None:
         """Give a connection a turn behind all others of its flow that wait."""
@@ -310,7 +325,7 @@ class Turns:
         return Slices(self, self.flow(whose), size_bytes)
 
     def owe(self, seconds: float) -> None:
-        """A turn that was given takes its time later, behind this tick."""
+        """What was begun takes its time later, behind this tick."""
         self._owed_s += seconds
 
     def _begin_tick(self) -> None:
@@ -332,7 +347,7 @@ class Turns:
         if not self._flows:
             # A guess that is too high would refuse what could disprove it.
             self._each_s = _FIRST_GUESS_S
-            self.tick_over_at = self._tick_began = 0.0
+            self.tick_over_at = self._tick_began = self._owed_s = 0.0
             self._begun = 0
             return
         now = time.monotonic()

@@ -334,6 +334,8 @@ class TopicMigrated(Message, frozen=True):
 
     resource_id: Annotated[int, 1]
     resource_type: Annotated[int, 2]
+    service_url: Annotated[str, 3] = ""
+    tls_service_url: Annotated[str, 4] = ""
 
 
 def encode_command(one: Message) -> bytes:

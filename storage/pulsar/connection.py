@@ -5,6 +5,8 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
+import structlog
+
 from storage.pulsar.authentication import Authentication
 from storage.pulsar.commands import (
     PROTOCOL_VERSION,
@@ -53,6 +55,8 @@ SILENT_INTERVALS = 1.5
 as brokers count it."""
 HANDSHAKE = -1
 """The request id of what belongs to CONNECT."""
+_log = structlog.get_logger()
+
 MIGRATED_PRODUCER = 0
 
 Answer = TypeVar("Answer", bound=Message)
@@ -120,6 +124,7 @@ class Connection(asyncio.Protocol):
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._outgoing: list[Buffer] = []
         self._flush_due = self._paused = False
+        self._told_migration = False
         self._heard_s = self._loop.time()
         self._transport: asyncio.Transport
         self._keep_alive: asyncio.TimerHandle
@@ -325,6 +330,13 @@ class Connection(asyncio.Protocol):
             else self.consumers
         )
         self._close(ends.pop(migrated.resource_id, None))
+        if not self._told_migration:
+            self._told_migration = True
+            # Offsets and what is stored do not come along, so nobody may go on there.
+            _log.error(
+                "Pulsar migrates topics to another cluster, which is not followed",
+                to=migrated.service_url or migrated.tls_service_url,
+            )
 
     def _close(self, end: End | None) -> None:
         if end is not None:

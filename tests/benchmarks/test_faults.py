@@ -112,10 +112,14 @@ def test_what_may_be_is_not_reported():
     ledger.take(0, "3.0.0")
     ledger.take(1, "3.1.1")
     acknowledge(ledger, "3.2.0", 2)
+    ledger.begin("3.3.0")
+    ledger.take(2, "3.2.0")
+    ledger.take(3, "3.3.0")
+    acknowledge(ledger, "3.3.0", 3)
     ledger.check_missing()
     assert found == []
     assert ledger.counts == {
-        "acknowledged": 2,
+        "acknowledged": 3,
         "refused": 1,
         "unknown": 2,
         "unknown, stored": 1,

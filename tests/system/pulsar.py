@@ -1,6 +1,7 @@
 """A real Apache Pulsar: broker, bookie and metadata store in one process."""
 
 import json
+import os
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,8 @@ HOST = "127.0.0.1"
 START_SECONDS = 420
 """Pulsar starts in 20 to 40 seconds, and takes minutes on a loaded machine."""
 ANSWER_SECONDS = 30
+VERSION = os.environ.get("ROPEWAY_PULSAR_VERSION", "4.0.8")
+"""What tests run on that name no version: 4.0.8, or 4.2.4 for the nightly run."""
 ARCHIVE = "org.apache.pulsar:pulsar-server-distribution:{version}:tar.gz:bin"
 SMALL = ["-Xms256m", "-Xmx512m", "-XX:MaxDirectMemorySize=768m", "-XX:+UseSerialGC"]
 QUICK = ["-XX:TieredStopAtLevel=1"]
@@ -103,7 +106,7 @@ class Pulsar:
 
     Args:
         directory: for data, settings and logs; kept over stop and start.
-        version: 4.0.8 or 4.2.4.
+        version: 4.0.8 or 4.2.4; without it, as the environment says.
         journal_sync: acknowledge an entry when the disk has it.
         settings: more lines of the broker's own configuration.
         token: what the admin interface is shown, where `settings` demand one.
@@ -119,7 +122,7 @@ class Pulsar:
         self,
         directory: Path,
         *,
-        version: str = "4.0.8",
+        version: str = VERSION,
         journal_sync: bool = False,
         settings: Mapping[str, str] | None = None,
         token: str | None = None,

@@ -18,7 +18,15 @@ from gateway.wire.commands.namesrv import GetBrokerClusterInfo, GetRouteInfo
 from gateway.wire.commands.offsets import GetMaxOffset, Offset
 from gateway.wire.commands.send import SendReply
 from ropeway.client import Message, Producer, PushConsumer
-from tests.remoting import Remoting, committing, connect, looped, pulling, sending
+from tests.remoting import (
+    TIMEOUT_S,
+    Remoting,
+    committing,
+    connect,
+    looped,
+    pulling,
+    sending,
+)
 from tests.ropeway.client.scenario import PATIENT_PRODUCER as PATIENT
 from tests.system.cluster import Cluster
 
@@ -64,13 +72,19 @@ async def brokers(node: Ropeway) -> dict[str, dict[str, str]]:
     }
 
 
+async def until_told(node: Ropeway, wanted: dict[str, dict[str, str]]) -> None:
+    """Return when a node has heard of the others what it is to tell of them."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while await brokers(node) != wanted:  # noqa: ASYNC110 - whoever tells
+            await asyncio.sleep(0.05)
+
+
 @looped
 async def test_every_node_answers_for_its_broker(cluster: Cluster):
     first, second = cluster.nodes
-    assert await brokers(first) == await brokers(second)
-    assert await brokers(second) == {
-        "broker-0": {"0": first.name_server, "1": second.name_server}
-    }
+    both = {"broker-0": {"0": first.name_server, "1": second.name_server}}
+    for node in cluster.nodes:
+        await until_told(node, both)
     async with reach(first) as master, reach(second) as slave:
         for number, client in enumerate([slave, master, slave]):
             sent = await client.ask(sending("orders"), b"%d" % number)
@@ -99,12 +113,11 @@ async def test_offsets_go_on_where_the_master_stopped(cluster: Cluster):
         assert answer.fields["offset"] == "2"
         sent = await client.ask(sending("orders"), b"x")
         assert sent.read(SendReply).queue_offset == 3
-    assert await brokers(second) == {"broker-0": {"0": second.name_server}}
+    await until_told(second, {"broker-0": {"0": second.name_server}})
     # Who comes back is the last in line.
     await asyncio.to_thread(first.start)
-    assert await brokers(first) == {
-        "broker-0": {"0": second.name_server, "1": first.name_server}
-    }
+    both = {"broker-0": {"0": second.name_server, "1": first.name_server}}
+    await until_told(first, both)
 
 
 @looped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import grpc.aio
@@ -14,6 +14,7 @@ from gateway.config import LimitsConfig, ListenerConfig, TlsConfig
 from gateway.grpc import calls
 from gateway.grpc.opening import messaging
 from gateway.grpc.protocol import Code, QueryRouteRequest, Resource
+from gateway.grpc.reading import CALL_BYTES
 from gateway.wire.commands.namesrv import GetAllTopicList
 from tests.gateway.grpc.thin import (
     Thin,
@@ -22,8 +23,10 @@ from tests.gateway.grpc.thin import (
     create,
     producer,
     serving,
+    sign,
 )
 from tests.gateway.test_tls import issue
+from tests.guarded import ALICE, ROOT, acl_of, allow, populate
 from tests.remoting import config, connect, looped, until
 
 if TYPE_CHECKING:
@@ -79,8 +82,8 @@ async def test_a_fault_of_ours_is_told_without_its_text(
     async def fail(*_):
         raise RuntimeError("secret")
 
-    monkeypatch.setitem(calls.METHODS, "QueryRoute", fail)
     async with serving(tmp_path, grpc_server=server) as (_, client):
+        monkeypatch.setitem(calls.METHODS, "QueryRoute", fail)
         answer = await client.call("QueryRoute", ROUTE)
         assert answer.status.code == Code.INTERNAL_SERVER_ERROR
         assert "secret" not in answer.status.message
@@ -160,3 +163,50 @@ async def test_one_connection_has_so_many_calls_at_a_time(server: str, tmp_path:
         await other.send("orders")
         await asyncio.gather(*waiting)
         await other.close()
+
+
+@BOTH
+@looped
+async def test_so_many_calls_of_a_client_wait_and_no_more(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Each took memory, and there was no limit to them."""
+    goes_on = asyncio.Event()
+    limits = LimitsConfig(waiting_bytes=64 * 1024)
+    acl = acl_of(tmp_path)
+    given = {"acl": acl, "limits": limits, "grpc_server": server}
+    async with serving(tmp_path, **given) as (app, _):
+        route = calls.METHODS["QueryRoute"]
+
+        async def later(request: Any, call: Any) -> Any:
+            await goes_on.wait()
+            return await route(request, call)
+
+        monkeypatch.setitem(calls.METHODS, "QueryRoute", later)
+        most = limits.waiting_bytes // (CALL_BYTES + ROUTE.ByteSize()) + 1
+        await populate(app, allow("Topic:orders", "Pub"))
+        await create(app, "orders")
+        address = app.server.listeners[0].advertised
+        alice, again, root = (
+            sign(Thin(address, name), user)
+            for name, user in (("alice", ALICE), ("again", ALICE), ("root", ROOT))
+        )
+        waits = [
+            asyncio.create_task(alice.call("QueryRoute", ROUTE)) for _ in range(40)
+        ]
+        await until(lambda: sum(one.done() for one in waits) == 40 - most)
+        over = [asyncio.create_task(again.call("QueryRoute", ROUTE)) for _ in range(2)]
+        await until(lambda: all(one.done() for one in over) or goes_on.is_set())
+        for one in [*over, *(one for one in waits if one.done())]:
+            refused = (await one).status
+            assert refused.code == Code.TOO_MANY_REQUESTS
+            assert "bytes of requests wait; allowed: 65536" in refused.message
+        # Who has little waiting is not kept out.
+        other = asyncio.create_task(root.call("QueryRoute", ROUTE))
+        await until(lambda: app.node.turns._keeping == 2)
+        goes_on.set()
+        assert (await other).status.code == Code.OK
+        assert [(await one).status.code for one in waits].count(Code.OK) == most
+        assert app.node.turns.waiting_bytes == 0
+        for one in (alice, again, root):
+            await one.close()

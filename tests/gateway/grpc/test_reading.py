@@ -133,3 +133,14 @@ async def test_others_have_turns_while_a_long_request_is_looked_through(monkeypa
     with busy(waiting) as other:
         assert await request.message(waiting.slices("127.0.0.1")) == sent
     assert other.turns >= 7
+
+
+@looped
+async def test_what_is_compressed_waits_for_its_turn_to_be_inflated():
+    """Hundreds that came together were inflated at once, and nobody was heard."""
+    waiting = Turns(LimitsConfig(), Calm(), Calm())
+    squeezed = Compressed(squeeze(ASKED.SerializeToString()), 31, LIMIT)
+    request = Request(QueryRouteRequest, squeezed, LIMITS)
+    with busy(waiting) as other:
+        assert await request.message(waiting.slices("127.0.0.1")) == ASKED
+    assert other.turns

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from acl.api import Channel
 from gateway.config import QuotaConfig
+from gateway.grpc import calls, served
 from gateway.grpc.protocol import Code, QueryRouteRequest, Resource
 from gateway.grpc.served import Client, Clients
 from tests.gateway.grpc.test_exchanges import REQUEST, calling, prefixed
@@ -15,6 +16,8 @@ from tests.remoting import looped, until
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 ROUTE = QueryRouteRequest(topic=Resource(name="orders"))
 
@@ -57,3 +60,30 @@ async def test_calls_that_have_begun_are_answered_at_the_end(tmp_path: Path):
         assert await caller.status() == "0"
         app.server.http2.close()
         assert await caller.goaway_code() == 0
+
+
+@looped
+async def test_what_calls_will_take_counts_in_the_tick_in_which_they_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As many were begun in a tick as could be read in it, and took far longer."""
+    monkeypatch.setattr(served, "_CALL_S", 3600.0)
+    async with calling(tmp_path) as (_, caller):
+        loop, route = asyncio.get_running_loop(), calls.METHODS["QueryRoute"]
+        tick, begun = 0, []
+
+        def count():
+            nonlocal tick
+            tick += 1
+            loop.call_soon(count)
+
+        async def counted(request: Any, call: Any) -> Any:
+            begun.append(tick)
+            return await route(request, call)
+
+        count()
+        monkeypatch.setitem(calls.METHODS, "QueryRoute", counted)
+        for number in range(1, 16, 2):
+            caller.call(number, prefixed(REQUEST))
+        await until(lambda: len(begun) == 8)
+        assert len(set(begun)) == 8

@@ -7,6 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from storage.pulsar import connection as module
 from storage.pulsar.authentication import Token, Unauthenticated
@@ -213,11 +214,13 @@ async def test_what_is_closed_by_the_broker_is_told_once_and_forgotten():
         await one.handshake(TIMEOUT_S)
         closed, migrated = Log(), Log()
         one.producers[1], one.producers[2] = closed, migrated
-        for _ in range(2):
-            broker.peers[0].tell(CloseProducer(1, -1))
-            broker.peers[0].tell(TopicMigrated(2, 0))
-            broker.peers[0].tell(SendReceipt(1, 1))
-        await one.request(lookup, LookupAnswer, TIMEOUT_S)
+        with capture_logs() as logs:
+            for _ in range(2):
+                broker.peers[0].tell(CloseProducer(1, -1))
+                broker.peers[0].tell(TopicMigrated(2, 0, "pulsar://there:6650"))
+                broker.peers[0].tell(SendReceipt(1, 1))
+            await one.request(lookup, LookupAnswer, TIMEOUT_S)
+        assert [one["to"] for one in logs] == ["pulsar://there:6650"]
         assert [len(closed.errors), len(migrated.errors)] == [1, 1]
         assert closed.receipts == []
 
