@@ -48,7 +48,7 @@ def test_a_one_way_send_is_refused_without_an_answer():
 
 @pytest.mark.rule(
     "server.md",
-    "Heartbeats, pulls and all other requests are never refused",
+    "Heartbeats, pulls and all other remoting requests are never",
 )
 def test_what_is_no_send_waits_on_in_its_order():
     kept = frames(

@@ -116,7 +116,11 @@ async def test_a_script_that_gets_into_the_page_is_noticed(tmp_path: Path) -> No
         browsing(site.address, ignored="Failed to load resource", **SETTINGS) as page,
     ):
         await page.goto("/")
-        await page.evaluate("html => { main.innerHTML = html; }", script("here"))
+        # Beside what the page draws, which it may draw anew at any time.
+        await page.evaluate(
+            "html => { document.body.insertAdjacentHTML('beforeend', html); }",
+            script("here"),
+        )
         await page.wait_for_function("window.__ran === 'here'")
         assert len(await injected(page)) == 2
 
