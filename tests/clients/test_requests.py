@@ -32,7 +32,7 @@ def test_a_request_gets_the_reply_of_its_consumer(
         "pull", "received", topic="DefaultCluster_REPLY_TOPIC", group=f"{group}-kept"
     )
     ids = {one["offset_msg_id"]: one["body"] for one in kept}
-    # A reply is passed on before it is stored, and their queues may be opened meanwhile.
+    # A reply is passed on before it is stored, and its queue may have to be opened.
     assert sorted(one["body"] for one in sent) == expected
     assert [ids[one["offset_msg_id"]] for one in sent] == [one["body"] for one in sent]
     answering.stop()
