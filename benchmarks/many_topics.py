@@ -69,21 +69,6 @@ class Connections(threading.local):
             raise
 
 
-def creating(topic: str, queues: int) -> bytes:
-    """The frame that makes a topic."""
-    fields = {
-        "topic": topic,
-        "defaultTopic": "TBW102",
-        "readQueueNums": str(queues),
-        "writeQueueNums": str(queues),
-        "perm": "6",
-        "topicFilterType": "SINGLE_TAG",
-        "topicSysFlag": "0",
-        "order": "false",
-    }
-    return encode_frame(RequestCode.UPDATE_AND_CREATE_TOPIC, 1, fields=fields)
-
-
 def sending(topic: str, queue_id: int) -> bytes:
     """The frame of a send."""
     fields = {
@@ -199,7 +184,9 @@ def make_and_use(watched: Watched, connections: Connections, topics: int) -> Non
     names = map(topic_of, range(topics))
     watched.measure(
         f"make {topics:,} topics of {QUEUES} queues",
-        lambda: asked_by_all(connections, (creating(one, QUEUES) for one in names)),
+        lambda: asked_by_all(
+            connections, (requests.creating(one, QUEUES) for one in names)
+        ),
     )
     watched.memory(f"memory, {topics * QUEUES:,} more", topics * QUEUES, before)
     watched.measure(
@@ -250,7 +237,7 @@ def on_pulsar(given: argparse.Namespace, folder: Path, stack: ExitStack) -> Watc
     idle(watched, given.idle, given.settle)
     watched.measure(
         "make a topic of 1,024 queues",
-        lambda: until_done(connections, creating("wide", 1024)),
+        lambda: until_done(connections, requests.creating("wide", 1024)),
     )
     watched.measure(
         "first send to it", lambda: until_done(connections, sending("wide", 700))

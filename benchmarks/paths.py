@@ -38,7 +38,7 @@ from gateway.wire import properties, receipt
 from gateway.wire.batch import BatchEntry, encode_batch
 from gateway.wire.commands.offsets import UpdateConsumerOffset
 from gateway.wire.commands.pop import FROM_EARLIEST, AckMessage, PopMessage
-from gateway.wire.commands.send import SendBatchMessage, SendMessageV2
+from gateway.wire.commands.send import SendBatchMessage, SendMessage, SendMessageV2
 from gateway.wire.frame import decode_fields, encode_frame
 from gateway.wire.header import Header, row_of, to_fields
 
@@ -126,7 +126,18 @@ class Client:
         self, more: dict[str, str] | None = None, sys_flag: int = 0, text: str = ""
     ) -> None:
         """Send a message to queue 0."""
-        header = SendMessageV2(
+        pairs = text or PROPERTIES + properties.dump(more or {})
+        self._send(SendMessageV2, bytes(128), pairs, sys_flag)
+
+    def send_batch(self) -> None:
+        """Send ten messages at once."""
+        entries = [BatchEntry(0, bytes(128), PROPERTIES)] * 10
+        self._send(SendBatchMessage, encode_batch(entries), PROPERTIES)
+
+    def _send(
+        self, kind: type[SendMessage], body: bytes, pairs: str, sys_flag: int = 0
+    ) -> None:
+        header = kind(
             producer_group=GROUP,
             topic=TOPIC,
             default_topic="TBW102",
@@ -135,26 +146,10 @@ class Client:
             sys_flag=sys_flag,
             born_timestamp=1795248367175,
             flag=0,
-            properties=text or PROPERTIES + properties.dump(more or {}),
+            properties=pairs,
+            batch=kind is SendBatchMessage,
         )
-        self.ask(header, bytes(128))
-
-    def send_batch(self) -> None:
-        """Send ten messages at once."""
-        header = SendBatchMessage(
-            producer_group=GROUP,
-            topic=TOPIC,
-            default_topic="TBW102",
-            default_topic_queue_nums=4,
-            queue_id=0,
-            sys_flag=0,
-            born_timestamp=1795248367175,
-            flag=0,
-            properties=PROPERTIES,
-            batch=True,
-        )
-        entries = [BatchEntry(0, bytes(128), PROPERTIES)] * 10
-        self.ask(header, encode_batch(entries))
+        self.ask(header, body)
 
     def pull(self) -> None:
         """Pull the first message."""

@@ -55,12 +55,8 @@ def _read(connection: socket.socket, size: int) -> bytes:
     return data
 
 
-def create_topic(port: int, topic: str, queues: int) -> None:
-    """Make a topic with so many queues.
-
-    Raises:
-        RuntimeError: the broker does not want to.
-    """
+def creating(topic: str, queues: int) -> bytes:
+    """The frame that makes a topic with so many queues."""
     fields: Mapping[str, str] = {
         "topic": topic,
         "defaultTopic": "TBW102",
@@ -71,9 +67,17 @@ def create_topic(port: int, topic: str, queues: int) -> None:
         "topicSysFlag": "0",
         "order": "false",
     }
-    request = encode_frame(RequestCode.UPDATE_AND_CREATE_TOPIC, 1, fields=fields)
+    return encode_frame(RequestCode.UPDATE_AND_CREATE_TOPIC, 1, fields=fields)
+
+
+def create_topic(port: int, topic: str, queues: int) -> None:
+    """Make a topic with so many queues.
+
+    Raises:
+        RuntimeError: the broker does not want to.
+    """
     with connect(port) as connection:
-        if code := ask(connection, request):
+        if code := ask(connection, creating(topic, queues)):
             raise RuntimeError(f"topic {topic} of {queues} queues: code {code}")
 
 
