@@ -55,7 +55,8 @@ def comparable(line: str, text: str) -> list[str]:
     if name in _LISTS:
         return sorted(one for one in found if not _SYSTEM.search(one))
     if name in _SETTINGS:
-        return sorted(re.split(r" ?[:=] ", one)[0] for one in found)
+        # A value may be empty: rates are, for a broker's first seconds.
+        return sorted(re.split(r" ?[:=](?: |$)", one)[0] for one in found)
     if name in _COUNTS:
         return [re.sub(r"\d+", "N", one) for one in found]
     if name in _ENDLESS:

@@ -136,7 +136,7 @@ def ports_in_a_row(count: int) -> range:
 
 
 @functools.cache
-def _share() -> tuple[int, socket.socket]:
+def _share() -> tuple[int, int]:
     """The first port of this process's share, and what keeps others out of it.
 
     Others are those of this run, of runs beside it, and of one that a test starts. A
@@ -149,7 +149,8 @@ def _share() -> tuple[int, socket.socket]:
         except OSError:
             held.close()
             continue
-        return FIRST_PORT + PORTS * number, held
+        # A descriptor, not an object, which would warn as the process ends.
+        return FIRST_PORT + PORTS * number, held.detach()
     raise RuntimeError(f"{SHARES} processes share the ports of tests already")
 
 

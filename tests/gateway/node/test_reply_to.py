@@ -39,7 +39,10 @@ def test_nothing_of_an_address_can_be_changed(data):
     addresses, _ = made()
     address = addresses.sign(CLIENT, "c1", ALICE)
     at = data.draw(st.integers(0, len(address) - 1))
-    other = data.draw(st.characters().filter(lambda one: one != address[at]))
+    # No request brings half of a surrogate pair: what is no UTF-8 is not decoded.
+    other = data.draw(
+        st.characters(codec="utf-8").filter(lambda one: one != address[at])
+    )
     for changed in (address[:at] + other + address[at + 1 :], address[:at], ""):
         with pytest.raises(ReplyToError, match="allowed: both as they came"):
             addresses.verify(changed, "c1")

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from storage.api import LogUnavailableError
 from storage.pulsar import PulsarLog, PulsarLogSettings, open_log
 from storage.pulsar.client import PulsarClient
 from storage.pulsar.commands import Access
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from storage.pulsar.entry import Position
     from storage.pulsar.errors import PulsarError
+    from storage.pulsar.partition import PulsarPartition
     from tests.system.pulsar import Pulsar
 
 PATIENCE_S = 300.0
@@ -56,6 +58,20 @@ async def until(
                 await again()
             if condition():
                 return
+            await asyncio.sleep(0.02)
+
+
+async def followed(log: PulsarLog) -> PulsarPartition:
+    """The first partition of the test's topic, as a slave has it."""
+    await log.follow()
+    await log.create(TOPIC, [0])
+    partition = log.partition(TOPIC, 0)
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            # Its owner tells the end a moment after it has opened it.
+            with contextlib.suppress(LogUnavailableError):
+                await log.ready(TOPIC)
+                return partition
             await asyncio.sleep(0.02)
 
 

@@ -16,13 +16,12 @@ from storage.pulsar.names import PulsarName
 from storage.pulsar.terms import LAST_OFFSET
 from tests.contracts.log import TOPIC, begin, opened, read_all, record, texts
 from tests.contracts.state import ignore
-from tests.storage.pulsar.logs import log_of, settings_for, truncate, until
+from tests.storage.pulsar.logs import followed, log_of, settings_for, truncate, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from storage.pulsar import PulsarLog
-    from storage.pulsar.partition import PulsarPartition
     from storage.pulsar.state import PulsarState
     from tests.system.pulsar import Pulsar
 
@@ -263,15 +262,6 @@ def test_reads_step_over_what_pulsar_has_lost_at_the_end(
             assert log.misfits == 0
 
     asyncio.run(main())
-
-
-async def followed(log: PulsarLog) -> PulsarPartition:
-    """The partition as a slave has it."""
-    await log.follow()
-    await log.create(TOPIC, [0])
-    partition = log.partition(TOPIC, 0)
-    await log.ready(TOPIC)
-    return partition
 
 
 def test_a_topic_that_was_deleted_begins_at_0_again(

@@ -11,7 +11,14 @@ from storage.api import LogDamagedError, LogUnavailableError, NoSuchPartitionErr
 from storage.pulsar.pack import encode_marker
 from storage.pulsar.terms import after, claiming
 from tests.contracts.log import TOPIC, begin, opened, read_all, record
-from tests.storage.pulsar.logs import entries, log_of, settings_for, until, write
+from tests.storage.pulsar.logs import (
+    entries,
+    followed,
+    log_of,
+    settings_for,
+    until,
+    write,
+)
 
 if TYPE_CHECKING:
     from tests.system.pulsar import Pulsar
@@ -31,9 +38,7 @@ def test_a_follower_reads_what_is_stored_and_is_told_what_comes(
             written = await opened(owner, 0)
             for text in "abc":
                 await begin(written, record(text), store_ms=ord(text))
-            await other.follow()
-            await other.create(TOPIC, [0])
-            seen = await opened(other, 0)
+            seen = await followed(other)
             assert (seen.first, seen.end) == (0, 3)
             assert await read_all(seen) == ["a", "b", "c"]
             assert await seen.offset_at(ord("b")) == 1
@@ -67,9 +72,8 @@ def test_followers_take_over_in_turn_and_go_on_where_the_owner_was(
         async with log_of(settings) as one, log_of(settings) as two:
             logs = [one, two]
             await one.create(TOPIC, [0])
-            await two.follow()
-            await two.create(TOPIC, [0])
             await opened(one, 0)
+            await followed(two)
             for turn in range(4):
                 owner, other = logs[turn % 2], logs[1 - turn % 2]
                 seen = await opened(other, 0)
@@ -122,9 +126,7 @@ def test_an_owner_that_died_while_it_opened_leaves_the_end_where_it_was(
             await begin(await opened(owner, 0), record("a"), record("b"))
             await owner.release()
             await write(pulsar, pulsar_namespace, encode_marker(0), claiming(7))
-            await other.follow()
-            await other.create(TOPIC, [0])
-            seen = await opened(other, 0)
+            seen = await followed(other)
             assert (seen.end, await read_all(seen)) == (2, ["a", "b"])
 
     asyncio.run(main())
@@ -140,9 +142,7 @@ def test_a_follower_gives_up_what_cannot_be_and_looks_again(
             await owner.create(TOPIC, [0])
             await begin(await opened(owner, 0), record("a"))
             await owner.release()
-            await other.follow()
-            await other.create(TOPIC, [0])
-            seen = await opened(other, 0)
+            seen = await followed(other)
             for sequence_id, marker in ((after(8, 5), 5), (after(9, 9), 3)):
                 await write(
                     pulsar, pulsar_namespace, encode_marker(marker), sequence_id
@@ -187,9 +187,7 @@ def test_what_nobody_reads_is_not_followed_for_long(
         async with log_of(settings) as owner, log_of(settings) as other:
             await owner.create(TOPIC, [0])
             written = await opened(owner, 0)
-            await other.follow()
-            await other.create(TOPIC, [0])
-            seen = await opened(other, 0)
+            seen = await followed(other)
             await until(lambda: seen.appender is None)
             waited: list[int] = []
             seen.watch(lambda: waited.append(1))
