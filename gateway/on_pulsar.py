@@ -51,6 +51,7 @@ def settings(config: Config, given: PulsarConfig) -> PulsarLogSettings:
             service_url=given.service_url,
             admin_url=given.admin_url,
             listener_name=given.listener_name,
+            keep_alive_ms=given.keep_alive_ms,
             tls_ca_file=_named(given.ca_certificate),
             certificate=_named(given.certificate),
             key=_named(given.key),

@@ -31,6 +31,8 @@ class PulsarConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The same cluster's admin REST."""
     listener_name: str | None = None
     """Which of the addresses that brokers advertise to use (`advertisedListeners`)."""
+    keep_alive_ms: int = 4000
+    """Between two PINGs to a broker; a silent one is given up after two to three."""
     ca_certificate: Path | None = None
     """Who signed Pulsar's certificates; the system's own where it is not given."""
     certificate: Path | None = None

@@ -41,6 +41,7 @@ class PulsarClient:
             connection. None: as Python does.
         listener_name: which address of brokers is meant; None: as they are set up.
         request_timeout_s: how long to wait for an answer, and for a first opening.
+        keep_alive_s: between two PINGs, as `Connection` has it.
 
     Raises:
         ValueError: `service_url` is malformed.
@@ -54,7 +55,9 @@ class PulsarClient:
         tls: Callable[[], ssl.SSLContext] | None = None,
         listener_name: str | None = None,
         request_timeout_s: float = 30,
+        keep_alive_s: float = 4,
     ) -> None:
+        self._keep_alive_s = keep_alive_s
         self.request_timeout_s = request_timeout_s
         self._service = ServiceUrl.parse(service_url)
         self._next_address = itertools.cycle(self._service.addresses)
@@ -224,7 +227,10 @@ class PulsarClient:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 _, connection = await asyncio.get_running_loop().create_connection(
-                    lambda: Connection(self._authentication, route.proxy_to, forget),
+                    lambda: Connection(
+                        *(self._authentication, route.proxy_to),
+                        *(self._keep_alive_s, forget),
+                    ),
                     host,
                     port,
                     ssl=self._tls() if self._tls is not None else None,

@@ -47,6 +47,7 @@ def open_cluster(settings: PulsarLogSettings, request_timeout_s: float) -> Clust
             tls=tls,
             listener_name=settings.listener_name,
             request_timeout_s=request_timeout_s,
+            keep_alive_s=settings.keep_alive_ms / 1000,
         ),
     )
 

@@ -48,11 +48,10 @@ from storage.pulsar.frames import (
 from storage.pulsar.protobuf import Message
 
 CLIENT_VERSION = "Ropeway"
-KEEP_ALIVE_S = 30
-"""Between two PINGs, as brokers do it (keepAliveIntervalSeconds)."""
-SILENT_INTERVALS = 1.5
-"""After so many of them without a byte a connection is dead: one PING had no answer,
-as brokers count it."""
+UNANSWERED_PINGS = 2
+"""When another PING is due after so many without a byte, the connection is dead. Two,
+not one as brokers count: when this process has stood still, answers may be there that
+nobody has read, and one more interval reads them."""
 HANDSHAKE = -1
 """The request id of what belongs to CONNECT."""
 _log = structlog.get_logger()
@@ -95,6 +94,8 @@ class Connection(asyncio.Protocol):
     Args:
         authentication: who we are; asked anew whenever the broker asks.
         proxy_to: the broker that a proxy shall connect us to.
+        keep_alive_s: between two PINGs; after two to three times as long without a byte
+            the connection is given up.
         lost: called when the connection has ended.
     """
 
@@ -102,6 +103,7 @@ class Connection(asyncio.Protocol):
         self,
         authentication: Authentication,
         proxy_to: str | None,
+        keep_alive_s: float,
         lost: Callable[["Connection"], None],
     ) -> None:
         self.producers: dict[int, ProducerEnd] = {}
@@ -117,6 +119,7 @@ class Connection(asyncio.Protocol):
         """What was shown last."""
         self._proving: asyncio.Task[None] | None = None
         self._proxy_to = proxy_to
+        self._keep_alive_s = keep_alive_s
         self._lost = lost
         self._loop = asyncio.get_running_loop()
         self._deframer = Deframer()
@@ -125,9 +128,10 @@ class Connection(asyncio.Protocol):
         self._outgoing: list[Buffer] = []
         self._flush_due = self._paused = False
         self._told_migration = False
-        self._heard_s = self._loop.time()
+        self._unanswered = 0
+        """PINGs since the last byte came."""
         self._transport: asyncio.Transport
-        self._keep_alive: asyncio.TimerHandle
+        self._keep_alive: asyncio.TimerHandle | None = None
 
     async def handshake(self, timeout_s: float) -> None:
         """Tell the broker who we are.
@@ -152,6 +156,9 @@ class Connection(asyncio.Protocol):
         if answer.max_message_bytes:
             self.max_message_bytes = answer.max_message_bytes
             self._deframer.limit_bytes = answer.max_message_bytes + PADDING_BYTES
+        # Not before: a proxy that still connects to a broker expects nothing.
+        if self.broken is None:
+            self._keep_alive = self._loop.call_later(self._keep_alive_s, self._watch)
 
     async def request(
         self, make: Callable[[int], Message], kind: type[Answer], timeout_s: float
@@ -217,14 +224,13 @@ class Connection(asyncio.Protocol):
     # What asyncio calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to send and to watch."""
+        """Begin to send."""
         # uvloop's transports have the methods, but not the class.
         self._transport = cast("asyncio.Transport", transport)
-        self._keep_alive = self._loop.call_later(KEEP_ALIVE_S, self._watch)
 
     def data_received(self, data: bytes) -> None:
         """Do what the commands say that arrived."""
-        self._heard_s = self._loop.time()
+        self._unanswered = 0
         try:
             for frame in self._deframer.feed(data):
                 command, at = decode_frame(frame)
@@ -248,7 +254,8 @@ class Connection(asyncio.Protocol):
         error = self.broken = self.broken or PulsarUnavailableError(
             f"the connection was lost: {exc or 'closed by the broker'}"
         )
-        self._keep_alive.cancel()
+        if self._keep_alive is not None:
+            self._keep_alive.cancel()
         if self._proving is not None:
             self._proving.cancel()
         self._outgoing.clear()
@@ -263,12 +270,17 @@ class Connection(asyncio.Protocol):
             end.closed(error)
 
     def _watch(self) -> None:
-        silent_s = self._loop.time() - self._heard_s
-        if silent_s > SILENT_INTERVALS * KEEP_ALIVE_S:
-            self.abort(PulsarUnavailableError(f"no byte came for {silent_s:.0f} s"))
+        if self._unanswered >= UNANSWERED_PINGS:
+            self.abort(
+                PulsarUnavailableError(
+                    f"no byte came since {self._unanswered} PINGs, one each "
+                    f"{self._keep_alive_s:g} s"
+                )
+            )
             return
+        self._unanswered += 1
         self.tell(Ping())
-        self._keep_alive = self._loop.call_later(KEEP_ALIVE_S, self._watch)
+        self._keep_alive = self._loop.call_later(self._keep_alive_s, self._watch)
 
     # What commands do.
 

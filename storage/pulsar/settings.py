@@ -19,6 +19,9 @@ TOKEN_VARIABLE = "ROPEWAY_PULSAR_TOKEN"  # noqa: S105 - a variable's name
 KIB = 1024
 MIB = 1024 * KIB
 
+LEAST_KEEP_ALIVE_MS = 500
+"""With less, a machine that is busy for a second would lose its connections."""
+
 
 class PulsarLogSettings(Struct, frozen=True, kw_only=True):
     """Settings of one log on Pulsar."""
@@ -52,6 +55,12 @@ class PulsarLogSettings(Struct, frozen=True, kw_only=True):
     """Of topics whose names have none."""
     namespaces: tuple[str, ...] = ()
     """Further namespaces to serve, each `tenant/namespace`."""
+    keep_alive_ms: int = 4000
+    """Between two PINGs to each broker. A connection on which no byte comes is given up
+    after two to three times as long: 8 to 12 s, sooner than after Pulsar's own 30 to
+    60 s (keepAliveIntervalSeconds), and later than a broker's garbage collector or a
+    busy machine pauses. One that is given up for nothing costs look-ups and openings
+    alone: what was on its way is sent again, and stored once."""
     producer_name: str = "ropeway"
     """Of every producer: by it Pulsar knows repeats, so it must never change."""
     pack_bytes: int = 1 * MIB
@@ -99,6 +108,7 @@ class PulsarLogSettings(Struct, frozen=True, kw_only=True):
                 f"pack_bytes is {self.pack_bytes}; allowed: {4 * KIB} to {4 * MIB}"
             )
         for name, least in (
+            ("keep_alive_ms", LEAST_KEEP_ALIVE_MS),
             ("packs_in_flight", 1),
             ("waiting_bytes", 1),
             ("wait_ms", 1),

@@ -23,6 +23,7 @@ def settings(text: str):
 def test_each_way_in_reaches_the_log():
     made = settings(f'{SECURE}certificate = "c"\nkey = "k"\nlistener_name = "outer"')
     assert (made.certificate, made.key, made.listener_name) == ("c", "k", "outer")
+    assert settings("keep_alive_ms = 500").keep_alive_ms == 500
     made = settings('user = "u"\npassword_file = "~/p"')
     assert (made.user, made.password_file) == ("u", str(Path("~/p").expanduser()))
     made = settings(
@@ -48,6 +49,7 @@ def test_each_way_in_reaches_the_log():
             'token_file = "t"\nuser = "u"\npassword_file = "p"',
             "pulsar: token_file and user are given; allowed: one of token_file, user, ",
         ),
+        ("keep_alive_ms = 499", "pulsar: keep_alive_ms is 499; allowed: 500 or more"),
         ('admin_url = "h:8080"', "pulsar: admin_url is 'h:8080'; allowed: http://host"),
         ('service_url = "h:6650"', "pulsar: service URL 'h:6650'; allowed: pulsar://"),
         (

@@ -65,7 +65,9 @@ async def sitting() -> AsyncIterator[Sitting]:
         broker.answers[Seek] = lambda _, asked: Success(asked.request_id)
         host, port = broker.url.removeprefix("pulsar://").split(":")
         _, connection = await asyncio.get_running_loop().create_connection(
-            lambda: Connection(Unauthenticated(), None, lambda _: None), host, int(port)
+            lambda: Connection(Unauthenticated(), None, 60, lambda _: None),
+            host,
+            int(port),
         )
         await connection.handshake(TIMEOUT_S)
         yield Sitting(broker, connection)
