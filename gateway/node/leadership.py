@@ -36,6 +36,8 @@ SETTLE_S = 10.0
 answers to sends and pulls, and longer than a take-over takes."""
 _HEARD_S = 2.0
 """What the routes say has reached every node that can be reached by then."""
+_TOLD_S = 0.25
+"""Who led until now knows more than who still sends to it, and has heard by then."""
 _RETRY_S = 1.0
 BEAT_S = 0.25
 STILL_S = 1.0
@@ -103,6 +105,7 @@ class Leadership:
         self._proofs = proofs
         self._on_duty = False
         self._deposed = False
+        self._gave_up_s = -math.inf
         self._late_s = math.inf
         """A loop that comes round later stood still."""
         self._vouched_until_s = math.inf
@@ -187,7 +190,8 @@ class Leadership:
         """
         loop = asyncio.get_running_loop()
         give_up_s = loop.time() + SETTLE_S
-        believe_s = loop.time() + (_HEARD_S if expected else 0.0)
+        has_led = loop.time() < self._gave_up_s + _HEARD_S
+        believe_s = loop.time() + expected * (_TOLD_S if has_led else _HEARD_S)
         while not self.leads:
             # Whoever is not announced yet may have had this name before, and died.
             elsewhere = self._task is not None and self.is_led_elsewhere()
@@ -286,16 +290,12 @@ class Leadership:
                 moved.set_result(None)
 
     def _chosen(self) -> Broker | None:
-        nodes = self._routes.brokers.get(self._broker, ())
-        return nodes[0] if nodes else None
+        return next(iter(self._routes.brokers.get(self._broker, ())), None)
 
-    def _is_chosen(self) -> bool:
-        chosen = self._chosen()
-        return chosen is not None and self._is_this(chosen)
-
-    def _is_this(self, node: Broker) -> bool:
+    def _is_this(self, node: Broker | None) -> bool:
         """Whether a node is this process; another may have had its name before."""
-        return (node.node, node.incarnation) == (self.node, self._incarnation)
+        this = (self.node, self._incarnation)
+        return node is not None and (node.node, node.incarnation) == this
 
     def _proven_until_s(self) -> float:
         return max((proof() for proof in self._proofs), default=math.inf)
@@ -313,7 +313,7 @@ class Leadership:
                 # Where routes still choose this node, it takes its place back.
                 wait_s = _RETRY_S if self._deposed else None
                 self._deposed = False
-            elif self._is_chosen() and not self._on_duty:
+            elif self._is_this(self._chosen()) and not self._on_duty:
                 wait_s = await self._take_over()
             elif self._on_duty and not self.leads:
                 wait_s = self._look_again()
@@ -384,6 +384,7 @@ class Leadership:
         """End every duty, also where one fails; why the last one did that failed."""
         self.leads = False
         self._on_duty = False
+        self._gave_up_s = asyncio.get_running_loop().time()
         failure: Exception | None = None
         for duty in reversed(self._duties):
             try:

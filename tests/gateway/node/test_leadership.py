@@ -286,6 +286,23 @@ async def test_who_is_expected_to_lead_waits_for_the_routes_to_say_so(monkeypatc
     await leadership.close()
 
 
+@pytest.mark.parametrize("ends", [False, True])
+@looped
+async def test_who_has_led_does_not_wait_for_routes_that_it_knows(monkeypatch, ends):
+    monkeypatch.setattr(module, "_HEARD_S", 3600.0)
+    monkeypatch.setattr(module, "_TOLD_S", 0.01)
+    contest = Contest("us", "them")
+    leadership = contest.leadership
+    await leadership.settle()
+    if ends:
+        await leadership.close()
+    contest.routes.choose("them")
+    await until(lambda: len(contest.book) == 4)
+    async with asyncio.timeout(60):
+        assert (await leadership.settle(expected=True)).node == "them"
+    await leadership.close()
+
+
 @pytest.fixture
 def quick_to_catch_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "STALE_S", 0.01)
