@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage.api import LogError, LogUnavailableError, OutcomeUnknownError
+from storage.pulsar.connection import Connection
 from tests.contracts.log import TOPIC, begin, opened, read_all, record
 from tests.storage.pulsar.logs import log_of, settings_for, until
+from tests.system.cluster import stopped
 from tests.system.pulsar import Pulsar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage.api import Partition
+    from storage.pulsar.errors import PulsarError
 
 pytestmark = [
     pytest.mark.jvm,
@@ -94,6 +97,45 @@ def test_a_killed_pulsar_loses_repeats_and_reorders_nothing(own_pulsar: Pulsar) 
         async with log_of(settings) as log:
             partition = await opened(log, 0)
             assert partition.end == end
+            check(await read_all(partition), flood, end)
+
+    asyncio.run(main())
+
+
+def test_a_broker_that_is_given_up_for_nothing_loses_repeats_and_reorders_nothing(
+    own_pulsar: Pulsar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_up: list[PulsarError] = []
+    abort = Connection.abort
+
+    def noted(one: Connection, error: PulsarError) -> None:
+        if "no byte came" in str(error):
+            given_up.append(error)
+        abort(one, error)
+
+    monkeypatch.setattr(Connection, "abort", noted)
+
+    async def main() -> None:
+        settings = settings_for(
+            own_pulsar, "public/paused", keep_alive_ms=2000, outcome_s=1
+        )
+        async with log_of(settings) as log:
+            await log.create(TOPIC, [0])
+            partition = await opened(log, 0)
+            flood = Flood(partition)
+            floods = [
+                asyncio.ensure_future(flood.run(str(i))) for i in range(APPENDERS)
+            ]
+            await until(lambda: len(flood.acknowledged) > 100)
+            # What it has not read by then it reads, of both connections.
+            with stopped(own_pulsar.pid):
+                await until(lambda: len(given_up) > 0)
+            seen = len(flood.acknowledged)
+            await until(lambda: len(flood.acknowledged) > seen + 100)
+            flood.stopping = True
+            await asyncio.gather(*floods)
+            assert flood.unknown
+            end = partition.end
             check(await read_all(partition), flood, end)
 
     asyncio.run(main())
