@@ -10,7 +10,7 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests import jvm
@@ -165,6 +165,30 @@ def _share() -> tuple[int, int]:
         # A descriptor, not an object, which would warn as the process ends.
         return FIRST_PORT + PORTS * number, held.detach()
     raise RuntimeError(f"{SHARES} processes share the ports of tests already")
+
+
+@contextlib.contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """A process that does nothing meanwhile, and does not know; connections stay."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        # Its threads go on until each has seen the signal.
+        give_up = time.monotonic() + STOP_SECONDS
+        while _moves(pid):
+            assert time.monotonic() < give_up, f"process {pid} does not stop"
+            time.sleep(POLL_SECONDS)
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def _moves(pid: int) -> bool:
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        # The state follows the name, which may hold anything.
+        with contextlib.suppress(OSError):
+            if (thread / "stat").read_text().rpartition(") ")[2][0] not in "TtZX":
+                return True
+    return False
 
 
 def is_free(port: int) -> bool:
