@@ -15,6 +15,7 @@ from tests.gateway.http.site import serving
 from tests.guarded import ALICE, NOBODY, PASSWORD, ROOT, allow, ask
 from tests.remoting import looped, sending
 
+EXPLAINED = "access?principal=alice&action=pub&kind=topic&name=orders"
 ADDRESSES = [
     "overview",
     "topics",
@@ -122,6 +123,10 @@ async def test_brokers_refuse_on_the_page_what_they_refuse_elsewhere(tmp_path):
         assert "alice may not" in await site.refused("groups", 403)
         # It may look at this one, which is not there.
         assert "there is no topic" in await site.refused("topics/payments", 404)
+        # The page itself knows nothing of these: brokers refuse who looks.
+        await sign_in(site, NOBODY)
+        for path in ("overview", "clients?kind=producers", EXPLAINED):
+            assert "nobody may not Get Cluster:" in await site.refused(path, 403)
 
 
 @looped
