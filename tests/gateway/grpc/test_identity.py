@@ -24,6 +24,7 @@ from tests.remoting import TIMEOUT_S, looped, until
 if TYPE_CHECKING:
     from pathlib import Path
 
+WAIT_S = 300
 RULES = (allow("Topic:orders", "Pub", "Sub"), allow("Group:readers", "Sub"))
 
 
@@ -97,7 +98,11 @@ async def test_who_is_who_it_was_goes_on(tmp_path: Path):
 @looped
 @pytest.mark.parametrize("change", [be_disabled, lose_rules])
 @pytest.mark.parametrize("server", ["ropeway", "grpcio"])
-async def test_a_pull_that_waits_is_refused_likewise(tmp_path: Path, change, server):
+async def test_a_pull_that_waits_is_refused_likewise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change, server
+):
+    # However slow the machine is, it does not end by itself before.
+    monkeypatch.setattr("gateway.grpc.pulling.LONG_POLL_MS", WAIT_S * 1000)
     acl = acl_of(tmp_path)
     async with serving(tmp_path, acl=acl, grpc_server=server) as (app, _):
         await populate(app, *RULES)
@@ -109,9 +114,11 @@ async def test_a_pull_that_waits_is_refused_likewise(tmp_path: Path, change, ser
             group=Resource(name="readers"),
             message_queue=MessageQueue(topic=Resource(name="orders"), id=0),
             batch_size=1,
-            long_polling_timeout=Duration(seconds=50),
+            long_polling_timeout=Duration(seconds=WAIT_S),
         )
-        pulling = asyncio.ensure_future(alice.stream("PullMessage", pull))
+        pulling = asyncio.ensure_future(
+            alice.stream("PullMessage", pull, timeout_s=2 * WAIT_S)
+        )
         await until(lambda: len(app.node.holds) == 1 or pulling.done())
         assert not pulling.done()
         await change(app.node.guard.administration)
