@@ -108,7 +108,8 @@ class SystemTopics:
 
     They hold what other topics do: rules for those would say nothing otherwise. What
     clients send to a system topic of their own, as traces and replies, is for the rules
-    to allow.
+    to allow. Likewise names that only offsets are kept under, as `lite:GROUP`: by rules
+    for `Group:*` or `Group:l*` those would be a second name of every group.
 
     Args:
         cluster: Its name, which its reply topic begins with.
@@ -126,11 +127,16 @@ class SystemTopics:
         """Deny, or have no opinion; superusers are not judged."""
         kind, name = need.resource
         if kind is ResourceKind.GROUP:
-            reserved = name.startswith(names.SYSTEM_GROUP_PREFIX)
+            reserved = name.startswith(names.SYSTEM_GROUP_PREFIX) or names.is_inner(
+                name
+            )
         else:
             reserved = (
                 kind is ResourceKind.TOPIC
-                and names.is_for_superusers(name, self._cluster)
+                and (
+                    names.is_for_superusers(name, self._cluster)
+                    or names.is_inner_topic(name)
+                )
                 and not (
                     Action.PUB in need.actions
                     and names.takes_from_clients(name, self._cluster)

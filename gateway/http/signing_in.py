@@ -7,7 +7,6 @@ access control nobody signs in.
 from __future__ import annotations
 
 import base64
-import binascii
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -120,11 +119,12 @@ async def check_metrics(request: web.Request) -> None:
 def _authorization(header: str) -> Credentials:
     """A user with its password, or a token."""
     scheme, _, given = header.partition(" ")
-    if scheme.lower() == "bearer":
+    if scheme.lower() == "bearer" and given.isascii():
         return Credentials(access_key=given.strip(), secret_key="")
     try:
         name, _, password = base64.b64decode(given).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:
+        # Not base64, or not of UTF-8; or not ASCII, as aiohttp lets headers be.
         name = password = ""
     if scheme.lower() != "basic" or not name:
         raise RefusedError(

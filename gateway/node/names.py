@@ -93,6 +93,14 @@ def is_inner(group: str) -> bool:
     return group.startswith((RESET_SIGN, LITE_SIGN, MOVED_SIGN))
 
 
+def is_inner_topic(topic: str) -> bool:
+    """Whether offsets keep something under that name, which is no topic's.
+
+    It is beside a group's progress in the topic that it has in it, or in a lite topic.
+    """
+    return topic.startswith((ORDER_SIGN, MOVED_SIGN, LITE_QUEUE_PREFIX))
+
+
 def topic_of_progress(name: str) -> str:
     """In whose queues progress is that is kept under a name: that topic's, mostly."""
     if not name.startswith(LITE_QUEUE_PREFIX):

@@ -15,7 +15,15 @@ from gateway.lite import names, settings
 from gateway.node import attributes
 from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.dispatch import handles
-from gateway.processors.needs import GET, UPDATE, on_cluster, on_group, on_topic
+from gateway.processors.needs import (
+    GET,
+    UPDATE,
+    Needs,
+    on_cluster,
+    on_group,
+    on_topic,
+    topic_needs,
+)
 from gateway.wire import bodies, lite_bodies
 from gateway.wire.admin_bodies import QueueProgress, TopicOffset
 from gateway.wire.codes import ResponseCode
@@ -29,8 +37,9 @@ from gateway.wire.commands.lite_views import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from acl.api import Need
     from gateway.lite.views import Lag
     from gateway.node.node import Node
     from gateway.node.served_topic import ServedTopic
@@ -149,7 +158,14 @@ def get_lite_client_info(request: GetLiteClientInfo, context: Context) -> Answer
     return Answer(body=bodies.encode(info))
 
 
-@handles(GetLiteGroupInfo, on_group(GET, field="group"))
+def _consumed_by(request: GetLiteGroupInfo, context: Context) -> Iterator[Need]:
+    # Whoever may make groups binds one to any topic: what is told of that takes more.
+    group = context.node.groups.get(request.group)
+    if group and (parent := settings.of_group(group.attributes).parent):
+        yield from topic_needs(context.node, parent, (GET,))
+
+
+@handles(GetLiteGroupInfo, on_group(GET, field="group") & Needs(_consumed_by))
 async def get_lite_group_info(request: GetLiteGroupInfo, context: Context) -> Answer:
     """How far behind a group is, in one lite topic or in all."""
     node, group = context.node, request.group

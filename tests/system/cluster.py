@@ -3,10 +3,8 @@
 import itertools
 import json
 import os
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.system.pulsar import Pulsar
@@ -127,13 +125,3 @@ class Cluster:
         """End all without warning."""
         for node in self.nodes:
             node.kill()
-
-
-@contextmanager
-def stopped(pid: int) -> Iterator[None]:
-    """A process that does nothing meanwhile, and does not know."""
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)

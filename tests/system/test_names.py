@@ -14,9 +14,10 @@ import pytest
 from ropeway.client import Message, Producer, RemotingError
 from tests.clients.harness import WAIT_SECONDS
 from tests.remoting import looped, until
-from tests.system.cluster import Cluster, stopped
+from tests.system.cluster import Cluster
 from tests.system.faults import read_all
 from tests.system.node_places import places
+from tests.system.process import stopped
 from tests.system.ropeway import ROOT, Ropeway
 from tests.system.test_cluster import running
 
@@ -149,7 +150,8 @@ async def test_a_node_that_was_killed_is_started_again_at_once(
             first.kill()
             await asyncio.to_thread(first.start)
             assert held.order() == ["node-1", "node-0"]
-        assert told(first, "another process has the name of this node; waiting") == 1
+        # Once at most: where it started slowly, the name was free by then.
+        assert told(first, "another process has the name of this node; waiting") <= 1
 
 
 @looped

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -20,6 +18,7 @@ from structlog.testing import capture_logs
 from routing.api import RouteStoreUnavailableError, Topic
 from tests.contracts.routes import ORDERS, grow, node, put_topic, until
 from tests.routing.zookeeper.helpers import QUICK, opened
+from tests.system.process import stopped
 from tests.system.zookeeper import Ensemble, ZooKeeper
 
 if TYPE_CHECKING:
@@ -115,11 +114,10 @@ def test_a_node_that_stood_still_knows_that_it_has_lost_its_place(chroot: str):
             with holder(chroot, "a") as first, holder(chroot, "z"):
                 await until(lambda: nodes(routes) == ["a", "z"])
                 assert await asyncio.to_thread(ask, first) == ["held", "a", "z"]
-                os.kill(first.pid, signal.SIGSTOP)
-                first.stdin.write("\n")
-                first.stdin.flush()
-                await until(lambda: nodes(routes) == ["z"])
-                os.kill(first.pid, signal.SIGCONT)
+                with stopped(first.pid):
+                    first.stdin.write("\n")
+                    first.stdin.flush()
+                    await until(lambda: nodes(routes) == ["z"])
                 answer = await asyncio.to_thread(first.stdout.readline)
                 assert answer.split()[0] == "lost"
                 await until(lambda: nodes(routes) == ["z", "a"])

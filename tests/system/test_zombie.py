@@ -18,8 +18,9 @@ from ropeway.client import (
     RemotingError,
 )
 from tests.remoting import looped, until
-from tests.system.cluster import Cluster, stopped
+from tests.system.cluster import Cluster
 from tests.system.faults import QUEUES, read_all
+from tests.system.process import stopped
 from tests.system.test_cluster import running
 
 if TYPE_CHECKING:

@@ -1,15 +1,13 @@
 """A real ZooKeeper 3.9.5: one server, or an ensemble of three."""
 
 import contextlib
-import os
-import signal
 import socket
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tests import builds
 from tests.starts import StartError, started_again
-from tests.system.process import ForeignProcess, free_ports
+from tests.system.process import ForeignProcess, free_ports, stopped
 
 HERE = Path(__file__).parent
 JAVA = [
@@ -146,15 +144,10 @@ class ZooKeeper:
             process, self._process = self._process, None
             process.kill()
 
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
+    def paused(self) -> AbstractContextManager[None]:
         """Not a step, and not a word; connections stay open."""
         assert self._process is not None
-        os.kill(self._process.pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.kill(self._process.pid, signal.SIGCONT)
+        return stopped(self._process.pid)
 
 
 class Ensemble:

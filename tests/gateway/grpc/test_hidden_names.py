@@ -249,6 +249,9 @@ async def test_what_is_forbidden_is_answered_as_what_is_not_there(
                     # It names only what is the caller's own.
                     continue
                 seen = there.hidden(await said(client, name, first))
+                # A half message is found by its id: it is as if there were none.
+                assert "code: FORBIDDEN" in seen or name == "EndTransaction", seen
+                assert "code: OK" not in seen
                 assert seen == absent.hidden(await said(client, name, second))
         stream.cancel()
 
@@ -267,6 +270,9 @@ async def test_settings_of_what_is_forbidden_are_refused_as_of_what_is_not_there
                 seen = await client.refused(first)
                 unseen = await client.refused(second)
                 assert seen[0] == unseen[0]
+                # Of a group of one's own it is told that it consumes no lite topics.
+                refusals = ("FORBIDDEN: ", "ILLEGAL_CONSUMER_GROUP: regular group")
+                assert seen[1].startswith(refusals)
                 assert there.hidden(seen[1]) == absent.hidden(unseen[1])
 
 

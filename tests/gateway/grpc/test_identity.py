@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
-from gateway.grpc.protocol import Code
+from gateway.grpc.protocol import (
+    ClientType,
+    Code,
+    Duration,
+    MessageQueue,
+    PullMessageRequest,
+    Resource,
+)
 from tests.gateway.grpc.test_calls import sign
 from tests.gateway.grpc.thin import Thin, consumer, create, receives, serving
 from tests.guarded import ALICE, acl_of, allow, populate
@@ -17,6 +24,7 @@ from tests.remoting import TIMEOUT_S, looped, until
 if TYPE_CHECKING:
     from pathlib import Path
 
+WAIT_S = 300
 RULES = (allow("Topic:orders", "Pub", "Sub"), allow("Group:readers", "Sub"))
 
 
@@ -83,5 +91,40 @@ async def test_who_is_who_it_was_goes_on(tmp_path: Path):
         assert not stream.done()
         await alice.send("orders", b"for alice")
         assert [one.body for one in await receiving] == [b"for alice"]
+        stream.cancel()
+        await alice.close()
+
+
+@looped
+@pytest.mark.parametrize("change", [be_disabled, lose_rules])
+@pytest.mark.parametrize("server", ["ropeway", "grpcio"])
+async def test_a_pull_that_waits_is_refused_likewise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change, server
+):
+    # However slow the machine is, it does not end by itself before.
+    monkeypatch.setattr("gateway.grpc.pulling.LONG_POLL_MS", WAIT_S * 1000)
+    acl = acl_of(tmp_path)
+    async with serving(tmp_path, acl=acl, grpc_server=server) as (app, _):
+        await populate(app, *RULES)
+        await create(app, "orders")
+        alice = sign(Thin(app.server.listeners[0].advertised, "alice"), ALICE)
+        kind = ClientType.PULL_CONSUMER
+        stream, _ = await alice.telemetry(consumer("orders", kind=kind))
+        pull = PullMessageRequest(
+            group=Resource(name="readers"),
+            message_queue=MessageQueue(topic=Resource(name="orders"), id=0),
+            batch_size=1,
+            long_polling_timeout=Duration(seconds=WAIT_S),
+        )
+        pulling = asyncio.ensure_future(
+            alice.stream("PullMessage", pull, timeout_s=2 * WAIT_S)
+        )
+        await until(lambda: len(app.node.holds) == 1 or pulling.done())
+        assert not pulling.done()
+        await change(app.node.guard.administration)
+        answers = await pulling
+        assert answers[0].status.code in {Code.FORBIDDEN, Code.UNAUTHORIZED}
+        assert not any(one.HasField("message") for one in answers)
+        assert len(app.node.holds) == 0
         stream.cancel()
         await alice.close()

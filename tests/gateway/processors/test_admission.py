@@ -18,7 +18,8 @@ from gateway.wire import bodies
 from gateway.wire.codes import RequestCode as Code
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.clients import HeartBeat
-from gateway.wire.commands.namesrv import GetKvConfig, PutKvConfig
+from gateway.wire.commands.namesrv import DeleteKvConfig, GetKvConfig, PutKvConfig
+from gateway.wire.commands.namesrv_admin import GetKvList
 from gateway.wire.commands.offsets import GetMaxOffset
 from gateway.wire.commands.query import ViewMessage
 from gateway.wire.commands.send import ConsumerSendMsgBack, SendReply
@@ -49,7 +50,12 @@ BATCH_ACK = {"c": SECRET, "t": SECRET, "r": "0", "b": "AQ==", **NUMBERS}
 BODIES = {
     Code.HEART_BEAT: {
         "clientID": "c",
-        "consumerDataSet": [{"groupName": SECRET, "subscriptionDataSet": []}],
+        "consumerDataSet": [
+            {
+                "groupName": SECRET,
+                "subscriptionDataSet": [{"topic": SECRET, "subString": "*"}],
+            }
+        ],
     },
     Code.LOCK_BATCH_MQ: {"consumerGroup": SECRET, "clientId": "c", "mqSet": [QUEUE]},
     Code.UNLOCK_BATCH_MQ: {"consumerGroup": SECRET, "clientId": "c", "mqSet": [QUEUE]},
@@ -103,6 +109,9 @@ async def test_a_stranger_gets_no_answer_but_no(tmp_path):
                 {},
                 {"AccessKey": ALICE},
                 {"AccessKey": ALICE, "topic": "t"},
+                {"Signature": "c2ln"},
+                {"AccessKey": "", "Signature": ""},
+                {"SecurityToken": "token"},
             ):
                 answer = await client.ask(code, b"", fields=fields)
                 refused = answer.code if NEEDS[code].of_nodes else DENIED
@@ -188,7 +197,7 @@ async def test_a_topic_that_is_claimed_opens_no_other(tmp_path):
         sent = await ask(client, ROOT, sending(SECRET), b"hello")
         await ask(client, ROOT, sending("mine"), b"hello")
         place = parse_offset_msg_id(sent.read(SendReply).msg_id)
-        for claimed in (None, "%RETRY%mine"):
+        for claimed in (None, "mine", "%RETRY%mine"):
             seen = await ask(
                 client, ALICE, ViewMessage(offset=place.message_id, topic=claimed)
             )
@@ -215,15 +224,41 @@ async def test_a_retry_topic_of_another_group_cannot_be_read_nor_filled(tmp_path
 @looped
 async def test_nobody_sees_or_writes_the_rules_as_settings(tmp_path):
     async with guarded(tmp_path) as (app, client):
-        for (namespace, key), value in list(app.node.routes.settings.items()):
-            if namespace.startswith("ROPEWAY_ACL"):
-                seen = await ask(
-                    client, ROOT, GetKvConfig(namespace=namespace, key=key)
-                )
-                put = PutKvConfig(namespace=namespace, key=key, value="x")
-                written = await ask(client, ROOT, put)
-                assert (seen.code, written.code) == (DENIED, DENIED)
-                assert app.node.routes.settings[namespace, key] == value
+        settings = app.node.routes.settings
+        kept = {
+            place: value
+            for place, value in settings.items()
+            if place[0].startswith("ROPEWAY_ACL")
+        }
+        # The cluster's secret, and what the hook keeps.
+        assert len({namespace for namespace, _ in kept}) > 1
+        for namespace, key in [*kept, ("ROPEWAY_ACL", "none"), ("ROPEWAY_ACLx", "x")]:
+            for header in (
+                GetKvConfig(namespace=namespace, key=key),
+                PutKvConfig(namespace=namespace, key=key, value="x"),
+                DeleteKvConfig(namespace=namespace, key=key),
+                GetKvList(namespace=namespace),
+            ):
+                answer = await ask(client, ROOT, header)
+                assert (answer.code, answer.body) == (DENIED, b"")
+        assert {place: settings[place] for place in kept} == kept
+
+
+@looped
+async def test_nobody_learns_which_users_there_are(tmp_path):
+    async with guarded(tmp_path, allow("*")) as (app, client):
+        await app.node.guard.administration.update_user(NOBODY, enabled=False)
+        answers = [
+            await ask(client, who, sending("orders"), b"x", password=password)
+            for who in (ALICE, NOBODY, ROOT, "absent")
+            for password in ("wrong", "")
+        ]
+        assert {(one.code, one.remark) for one in answers} == {
+            (DENIED, "the access key, signature or token is not valid")
+        }
+        # Who knows a password is not told that the user is disabled, either.
+        disabled = await ask(client, NOBODY, sending("orders"), b"x")
+        assert (disabled.code, disabled.remark) == (DENIED, answers[0].remark)
 
 
 @looped

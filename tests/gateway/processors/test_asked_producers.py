@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from gateway.config import TransactionsConfig
 from gateway.wire import message
-from gateway.wire.codes import RequestCode
+from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.commands.clients import HeartBeat
+from gateway.wire.commands.transactions import ResumeCheckHalfMessage
 from tests.gateway.grpc.thin import Thin, create, producer, serving, sign
-from tests.guarded import ALICE, NOBODY, acl_of, allow, ask, populate
-from tests.remoting import connect, heartbeat, looped, running, sending, until
+from tests.guarded import ALICE, NOBODY, ROOT, acl_of, allow, ask, populate
+from tests.remoting import connect, heartbeat, looped, pulling, running, sending, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,3 +109,38 @@ async def test_a_grpc_producer_needs_pub_on_the_topics_that_it_names(tmp_path: P
             stream.cancel()
         finally:
             await client.close()
+
+
+@looped
+async def test_nobody_has_others_transactions_asked_about_again(tmp_path: Path):
+    """Nor learns which were given up, whatever topic is named."""
+    soon = TransactionsConfig(timeout_ms=100, check_interval_ms=100, check_max=1)
+    acl = acl_of(tmp_path)
+    async with running(tmp_path, acl=acl, transactions=soon) as (app, client):
+        await populate(app, allow("Topic:mine"), allow("Topic:money", "Pub", "Sub"))
+        await half(client, ALICE)
+        kept_in = "TRANS_CHECK_MAX_TIME_TOPIC"
+        await until(lambda: app.node.topics.get(kept_in))
+        await until(lambda: len(app.node.transactions) == 0)
+        (kept,) = (await ask(client, ROOT, pulling(kept_in))).messages()
+        resume = app.node.transactions.resume
+        resumed = []
+
+        async def noting(found):
+            resumed.append(found.topic)
+            await resume(found)
+
+        app.node.transactions.resume = noting
+        remarks = []
+        for identity in (kept.message_id, kept.message_id + 0x7000):
+            text = f"7F00000100002A9F{identity:016X}"
+            asked = ResumeCheckHalfMessage(topic="mine", msg_id=text)
+            answer = await ask(client, ALICE, asked)
+            assert answer.code == ResponseCode.SYSTEM_ERROR
+            remarks.append(answer.remark.replace(str(identity), "ID"))
+        assert len(set(remarks)) == 1
+        assert not resumed
+        text = f"7F00000100002A9F{kept.message_id:016X}"
+        again = ResumeCheckHalfMessage(topic="mine", msg_id=text)
+        assert (await ask(client, ROOT, again)).code == 0
+        assert resumed == ["money"]

@@ -20,7 +20,9 @@ from gateway.processors.dispatch import PROCESSORS
 from gateway.processors.needs import NEEDS
 from gateway.wire.codes import RequestCode as Code
 from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.admin import CreateGroup
 from gateway.wire.commands.clients import HeartBeat
+from gateway.wire.commands.lite_views import GetLiteGroupInfo
 from gateway.wire.commands.offsets import GetMaxOffset
 from gateway.wire.commands.query import ViewMessage
 from gateway.wire.commands.send import ConsumerSendMsgBack, SendReply
@@ -292,3 +294,30 @@ async def test_who_may_see_it_is_told_the_truth(tmp_path: Path, who: str):
             assert "can not find" in (await ask(client, who, missing)).remark
         gone = await ask(client, ROOT, GetMaxOffset(ABSENT, 0))
         assert gone.code == ResponseCode.TOPIC_NOT_EXIST
+
+
+@looped
+async def test_a_group_of_ones_own_tells_nothing_of_the_topic_it_is_bound_to(
+    tmp_path: Path,
+):
+    """Before, it told how many messages lite topics of a forbidden topic have."""
+    lite = {"message.type": "LITE"}
+    async with hiding(tmp_path) as (app, root, client):
+        await app.node.topics.put(
+            Topic(name="rooms", read_queue_nums=1, write_queue_nums=1, attributes=lite)
+        )
+        sent = sending("rooms", pairs={"__LITE_TOPIC": "a"})
+        assert (await ask(root, ROOT, sent, b"hello")).code == 0
+        answers = []
+        for topic in ("rooms", "halls"):
+            made = {"groupName": MINE, "attributes": {"+lite.bind.topic": topic}}
+            body = msgspec.json.encode(made)
+            assert (await ask(client, ALICE, CreateGroup(), body)).code == 0
+            for name in ("a", "b", None):
+                asking = GetLiteGroupInfo(group=MINE, lite_topic=name, top_k=5)
+                answer = await ask(client, ALICE, asking)
+                assert answer.code == ResponseCode.NO_PERMISSION
+                answers.append(answer.remark.replace(topic, "<it>"))
+                told = await ask(root, ROOT, asking)
+                assert (told.code, b'"totalLagCount":' in told.body) == (0, True)
+        assert len(set(answers)) == 1

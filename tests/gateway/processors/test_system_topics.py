@@ -11,13 +11,16 @@ from gateway.node import names
 from gateway.wire import properties
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.admin import (
+    DeleteGroup,
     GetAllTopicConfig,
     GetConsumeStats,
     GetTopicConfig,
     GetTopicStats,
+    QueryTopicConsumeByWho,
 )
 from gateway.wire.commands.broker_admin import QueryConsumeQueue
 from gateway.wire.commands.clients import HeartBeat
+from gateway.wire.commands.group_admin import QueryTopicsByConsumer
 from gateway.wire.commands.namesrv import GetAllTopicList, GetRouteInfo
 from gateway.wire.commands.offsets import (
     GetEarliestMsgStoreTime,
@@ -166,3 +169,51 @@ async def test_system_groups_are_for_superusers(tmp_path: Path):
         header = GetConsumeStats(consumer_group=names.SCHEDULE_GROUP)
         assert (await ask(client, ALICE, header)).code == DENIED
         assert (await ask(client, ROOT, header)).code == 0
+
+
+LITE = "%LMQ%$rooms$a"
+INNER = ("lite:readers", "reset:readers", "moved:readers", "moved:")
+INNER_TOPICS = (LITE, "order:orders", "moved:1:orders")
+
+
+def progress_of(group: str, topic: str):
+    """Every request that shows or changes what is kept under names of progress."""
+    return (
+        QueryConsumerOffset(group, topic, 0),
+        UpdateConsumerOffset(group, topic, 0, 7),
+        GetConsumeStats(consumer_group=group, topic=topic),
+        GetConsumeStats(consumer_group=group),
+        QueryTopicsByConsumer(group=group),
+        QueryTopicConsumeByWho(topic=topic),
+        DeleteGroup(group_name=group, clean_offset=True),
+        pulling(names.retry_topic(group), group="mine"),
+    )
+
+
+@looped
+async def test_no_rule_opens_the_names_that_only_progress_has(tmp_path: Path):
+    """Before, `Group:l*` let read and delete where each group was in lite topics."""
+    rules = (allow("Topic:*"), allow("Group:*"), allow("Group:l*"), allow("Group:r*"))
+    async with guarded(tmp_path, *rules) as (app, client):
+        await ask(client, ROOT, sending("orders"), b"x")
+        offsets = app.node.offsets
+        for group in INNER:
+            offsets.commit(group, "orders", 0, 5)
+            offsets.commit(group, LITE, 0, 5)
+            for name in (group, names.retry_topic(group)):
+                for header in progress_of(name, LITE):
+                    if isinstance(header, QueryTopicConsumeByWho):
+                        continue
+                    answer = await ask(client, ALICE, header)
+                    assert (header, answer.code) == (header, DENIED)
+            assert offsets.topics(group)
+        for topic in INNER_TOPICS:
+            offsets.commit("mine", topic, 0, 5)
+            for header in progress_of("mine", topic):
+                if getattr(header, "topic", None) != topic:
+                    continue
+                answer = await ask(client, ALICE, header)
+                assert (header, answer.code) == (header, DENIED)
+            assert offsets.get("mine", topic, 0) == 5
+        own = QueryConsumerOffset("mine", "orders", 0, set_zero_if_not_found=True)
+        assert (await ask(client, ALICE, own)).code == 0

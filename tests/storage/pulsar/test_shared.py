@@ -19,7 +19,7 @@ from tests.storage.pulsar.sharing import (
     Verbatim,
     open_shared_log,
 )
-from tests.system.cluster import stopped
+from tests.system.process import stopped
 from tests.system.pulsar import Pulsar
 from tests.system.pulsar_client import client_of, on_uvloop
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -18,6 +16,7 @@ from storage.pulsar.errors import FencedError
 from storage.pulsar.state import state_topic
 from tests.contracts.state import OpenState, StateContract, until
 from tests.storage.pulsar.states import Cluster, cluster, until_compacted
+from tests.system.process import stopped
 from tests.system.pulsar import Pulsar
 
 if TYPE_CHECKING:
@@ -135,12 +134,11 @@ def test_a_leader_that_was_frozen_is_not_certain_and_then_deposed(
     async def main() -> None:
         async with cluster(pulsar, topic) as one:
             new = await one.open("new")
-            os.kill(child.pid, signal.SIGSTOP)
-            await new.take_over()
-            new.put("k", "3")
-            await new.flush()
-            await asyncio.sleep(1.5)
-            os.kill(child.pid, signal.SIGCONT)
+            with stopped(child.pid):
+                await new.take_over()
+                new.put("k", "3")
+                await new.flush()
+                await asyncio.sleep(1.5)
             said = [await asyncio.to_thread(line, child) for _ in range(3)]
             assert said == ["not held", "LogUnavailableError", "deposed"]
             assert new.leading

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +12,7 @@ from storage.api import LogUnavailableError, OutcomeUnknownError
 from storage.pulsar.upkeep import Upkeep
 from tests.contracts.log import TOPIC, begin, opened, read_all, record
 from tests.storage.pulsar.logs import log_of, settings_for, until
+from tests.system.process import stopped
 from tests.system.pulsar import Pulsar
 
 if TYPE_CHECKING:
@@ -129,8 +128,7 @@ def test_a_pulsar_that_stands_still_is_told_and_offsets_go_on_after_it(
             await log.create(TOPIC, [0])
             partition = await opened(log, 0)
             await begin(partition, record("a"))
-            os.kill(own_pulsar.pid, signal.SIGSTOP)
-            try:
+            with stopped(own_pulsar.pid):
                 sent = begin(partition, record("b"))
                 await until(lambda: log.overdue_ms > 300)
                 with pytest.raises(LogUnavailableError, match="busy: "):
@@ -139,8 +137,6 @@ def test_a_pulsar_that_stands_still_is_told_and_offsets_go_on_after_it(
                     await sent
                 with pytest.raises(LogUnavailableError, match="outcome of earlier"):
                     begin(partition, record("refused"))
-            finally:
-                os.kill(own_pulsar.pid, signal.SIGCONT)
             await until(lambda: partition.end == 2)
             assert log.overdue_ms == 0
             assert await begin(partition, record("c")) == 2

@@ -85,12 +85,13 @@ async def test_what_was_acknowledged_comes_after_a_kill(tmp_path: Path, step: st
             due = await send(client)
         await asyncio.to_thread(killed.wait, END_S)
     recalled = due.pop("recalled", None)
-    stored = {}
+    found, stored = [], {}
     with node(tmp_path, "never", port):
         async with connect(where) as client:
             async with asyncio.timeout(END_S):
                 while not due.keys() <= stored.keys():
-                    found = (await client.ask(pulling("orders"))).messages()
+                    pull = pulling("orders", len(found))
+                    found += (await client.ask(pull)).messages()
                     stored = {one.body.decode(): one.store_ms for one in found}
                     await asyncio.sleep(0.02)
     assert all(stored[body] >= at_ms for body, at_ms in due.items())
