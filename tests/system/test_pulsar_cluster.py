@@ -163,7 +163,11 @@ def test_bookies_stand_still_die_and_come_back_and_nothing_is_lost_or_stored_too
     record_property: Callable[[str, object], None],
 ) -> None:
     cluster = Cluster(
-        tmp_path, pair.to_brokers, zookeeper.address, session_ms=SESSION_MS
+        tmp_path,
+        pair.to_brokers,
+        zookeeper.address,
+        brokers=["broker-0"],
+        session_ms=SESSION_MS,
     )
     space = f"public/{cluster.namespace}"
     with running(cluster):
