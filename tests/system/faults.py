@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gateway.wire import bodies
+from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.namesrv import GetRouteInfo
 from tests.clients.harness import WAIT_SECONDS
 from tests.remoting import Frame, Remoting, connect, pulling, sending
@@ -38,6 +39,13 @@ ROUTES_MS = 1000
 that is measured."""
 PROBE_S = 0.02
 TRY_S = 1.0
+PULLED = {
+    ResponseCode.SUCCESS,
+    ResponseCode.PULL_NOT_FOUND,
+    ResponseCode.PULL_RETRY_IMMEDIATELY,
+    ResponseCode.PULL_OFFSET_MOVED,
+}
+"""Answers of who has looked."""
 TEMPLATE = "TBW102"
 """The topic of which there is always a route, to each master."""
 
@@ -58,20 +66,7 @@ class Load:
             )
             for way in ("concurrently", "orderly")
         }
-        self._producer = session.call(
-            "produce",
-            topic=topic,
-            messages=[
-                {"body": f"{number}", "shard": number % QUEUES}
-                for number in range(count)
-            ],
-            mode="ordered",
-            pause_ms=PAUSE_MS,
-            retry_for_ms=RECOVERY_S * 1000,
-            timeout_ms=3000,
-            poll_routes_ms=ROUTES_MS,
-            producer_group=f"{topic}-producers",
-        )
+        self._producer = produce(session, topic, range(count))
         self._count = count
 
     def flows(self, after: int = 0) -> int:
@@ -123,6 +118,23 @@ class Load:
         return again
 
 
+def produce(session: Session, topic: str, numbers: range) -> Call:
+    """Send numbers in their order, a queue's each after the other, again and again."""
+    return session.call(
+        "produce",
+        topic=topic,
+        messages=[
+            {"body": f"{number}", "shard": number % QUEUES} for number in numbers
+        ],
+        mode="ordered",
+        pause_ms=PAUSE_MS,
+        retry_for_ms=RECOVERY_S * 1000,
+        timeout_ms=3000,
+        poll_routes_ms=ROUTES_MS,
+        producer_group=f"{topic}-producers",
+    )
+
+
 def _repeats(received: Sequence[Event]) -> list[Event]:
     seen: set[tuple[int, int]] = set()
     again = []
@@ -152,10 +164,15 @@ async def read_all(cluster: Cluster, topic: str) -> list[list[str]]:
 
 async def _read_queue(client: Remoting, topic: str, queue_id: int) -> list[str]:
     found: list[str] = []
+    give_up = time.monotonic() + RECOVERY_S
     while True:
         answer = await client.ask(
             pulling(topic, len(found), queue_id=queue_id, max_msg_nums=1000)
         )
+        if answer.code not in PULLED and time.monotonic() < give_up:
+            # Nobody leads yet, or the log cannot be read for a moment.
+            await asyncio.sleep(PROBE_S)
+            continue
         messages = answer.messages() if answer.code == 0 else []
         if not messages:
             assert answer.read_end() == len(found), answer.remark

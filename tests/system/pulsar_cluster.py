@@ -1,7 +1,8 @@
-"""A Pulsar cluster of several processes: a bookie, two brokers that share, a proxy."""
+"""A Pulsar cluster of several processes: three bookies, two brokers, and a proxy."""
 
 import itertools
 import json
+import re
 import subprocess
 import time
 import urllib.error
@@ -13,7 +14,6 @@ from typing import Any, NamedTuple
 from tests.starts import StartError, started_again
 from tests.system.process import ForeignProcess, free_ports, listens
 from tests.system.pulsar import (
-    ANSWER_SECONDS,
     DEFAULTS,
     JAVA,
     LOG4J,
@@ -27,7 +27,14 @@ HOSTS = ("127.0.0.1", "localhost")
 """What the brokers call their machine: two machines, to whoever compares names."""
 SESSION_MS = 10_000
 """A dead broker's topics are another's after so long; by default after 30 s."""
+PAUSE_S = 0.2
 BUNDLES = 4
+BOOKIES = 3
+COPIES = 2
+"""An entry is on so many bookies before it is acknowledged. One more than these may be
+lost: where fewer are left, Pulsar takes no sends."""
+BOOKIE_S = 10
+"""A bookie that stands still is given up after so long; by default after 30 s."""
 BALANCER = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 """As brokers have it by default."""
 SMALL = ["-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
@@ -71,6 +78,12 @@ class Server:
         self._process: ForeignProcess | None = None
 
     @property
+    def pid(self) -> int:
+        """The process id of the running server."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def running(self) -> bool:
         """Whether it was started, and not stopped since."""
         return self._process is not None
@@ -105,6 +118,38 @@ class Server:
             process.kill()
 
 
+class Bookie(Server):
+    """A bookie; its name is what ledgers call it.
+
+    Args:
+        directory: for data, settings and the log.
+        settings: of the cluster.
+    """
+
+    def __init__(self, directory: Path, settings: Mapping[str, str]) -> None:
+        (port,) = free_ports(1)
+        self.name = f"127.0.0.1:{port}"
+        metadata = settings["metadataStoreUrl"]
+        own = {
+            "bookiePort": str(port),
+            "metadataServiceUri": f"metadata-store:{metadata}",
+            "journalDirectories": str(directory / "journal"),
+            "ledgerDirectories": str(directory / "ledgers"),
+            "journalSyncData": "false",
+            "dbStorage_writeCacheMaxSizeMb": "16",
+            "dbStorage_readAheadCacheMaxSizeMb": "8",
+            "dbStorage_rocksDB_blockCacheSize": "8388608",
+        }
+        super().__init__(
+            directory,
+            "org.apache.bookkeeper.server.Main",
+            "--conf",
+            {**settings, **own},
+            port=port,
+            heap_mib=96,
+        )
+
+
 class Broker(Server):
     """A broker; its name is what brokers call each other.
 
@@ -135,7 +180,7 @@ class Broker(Server):
 
 
 class PulsarCluster:
-    """Two brokers, of which each serves some topics, a bookie, and a proxy.
+    """Two brokers, of which each serves some topics, three bookies, and a proxy.
 
     Args:
         directory: for data, settings and logs.
@@ -148,7 +193,7 @@ class PulsarCluster:
     ) -> None:
         self._directory = directory
         self._metadata_url = f"zk:{zookeeper}"
-        bookie_port, service, web = free_ports(3)
+        service, web = free_ports(2)
         settings = {
             **DEFAULTS,
             "clusterName": NAME,
@@ -159,23 +204,17 @@ class PulsarCluster:
             "loadManagerClassName": balancer,
             "defaultNumberOfNamespaceBundles": str(BUNDLES),
             "managedLedgerCacheSizeMB": "32",
+            "managedLedgerDefaultEnsembleSize": str(COPIES),
+            "managedLedgerDefaultWriteQuorum": str(COPIES),
+            "managedLedgerDefaultAckQuorum": str(COPIES),
+            "bookkeeperClientTimeoutInSeconds": str(BOOKIE_S),
+            # As by default: here others are left when one is left out.
+            "bookkeeperClientHealthCheckEnabled": "true",
         }
-        data = directory / "data"
-        self.bookie = Server(
-            directory / "bookie",
-            "org.apache.bookkeeper.server.Main",
-            "--conf",
-            {
-                **settings,
-                "bookiePort": str(bookie_port),
-                "metadataServiceUri": f"metadata-store:{self._metadata_url}",
-                "journalDirectories": str(data / "journal"),
-                "ledgerDirectories": str(data / "ledgers"),
-                "journalSyncData": "false",
-            },
-            port=bookie_port,
-            heap_mib=192,
-        )
+        self.bookies = [
+            Bookie(directory / f"bookie-{number}", settings)
+            for number in range(BOOKIES)
+        ]
         self.brokers = [
             Broker(directory / f"broker-{number}", host, settings)
             for number, host in enumerate(HOSTS)
@@ -194,7 +233,7 @@ class PulsarCluster:
             port=web,
             heap_mib=128,
         )
-        self._servers = [self.bookie, *self.brokers, self.proxy]
+        self._servers: list[Server] = [*self.bookies, *self.brokers, self.proxy]
         self.through_proxy = Way(
             f"pulsar://127.0.0.1:{service}", f"http://127.0.0.1:{web}"
         )
@@ -228,6 +267,18 @@ class PulsarCluster:
         found = self._ask("GET", f"lookup/v2/topic/persistent/{topic}")["brokerUrl"]
         return next(one for one in self.brokers if found == f"pulsar://{one.address}")
 
+    def bookies_of(self, topic: str) -> list[Bookie]:
+        """Which bookies have what is written to a topic now, a partition by itself."""
+        path = f"admin/v2/persistent/{topic}/internalStats?metadata=true"
+        give_up = time.monotonic() + START_SECONDS
+        # What ZooKeeper did not tell in time is left out of the answer.
+        while not (ledger := self._ask("GET", path)["ledgers"][-1].get("metadata")):
+            assert time.monotonic() < give_up, f"{topic}: nobody knows its ledger"
+            time.sleep(PAUSE_S)
+        *_, ensemble = re.findall(r"\d+=\[([^]]*)\]", ledger)
+        names = ensemble.split(", ")
+        return [one for one in self.bookies if one.name in names]
+
     def bundle(self, topic: str) -> str:
         """The part of its namespace that a topic is in, which moves as a whole."""
         return str(self._ask("GET", f"lookup/v2/topic/persistent/{topic}/bundle"))
@@ -242,29 +293,40 @@ class PulsarCluster:
         where = f"?destinationBroker={to.name}"
         self._ask("PUT", f"admin/v2/namespaces/{namespace}/{bundle}/unload{where}")
 
+    def unload(self, namespace: str) -> None:
+        """Have all topics of a namespace opened anew, without anything in memory."""
+        self._ask("PUT", f"admin/v2/namespaces/{namespace}/unload", patient=True)
+
     def split(self, namespace: str, bundle: str) -> None:
         """Make two of a bundle, and have its topics served anew."""
         path = f"admin/v2/namespaces/{namespace}/{bundle}/split?unload=true"
         self._ask("PUT", path)
 
-    def _ask(self, method: str, path: str) -> Any:
-        """What the REST interface answers, whichever broker it has to be asked for."""
+    def _ask(self, method: str, path: str, *, patient: bool = False) -> Any:
+        """What the REST interface answers, whichever broker it has to be asked for.
+
+        Args:
+            method: of HTTP.
+            path: what follows the host.
+            patient: ask again what failed there, as is done with GET.
+        """
         request = urllib.request.Request(
             f"{self.through_proxy.admin_url}/{path}", method=method
         )
-        give_up = time.monotonic() + ANSWER_SECONDS
+        patient = patient or method == "GET"
+        give_up = time.monotonic() + START_SECONDS
         while True:
             try:
-                with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as reply:
+                with urllib.request.urlopen(request, timeout=START_SECONDS) as reply:
                     text = reply.read().decode()
                 break
             except urllib.error.HTTPError as error:
                 # What is on its way from broker to broker is nobody's for a moment.
-                if error.code < 500 or method != "GET" or time.monotonic() > give_up:
+                if error.code < 500 or not patient or time.monotonic() > give_up:
                     raise AssertionError(
                         f"{method} {path}: {error.code} {error.read()[:500]!r}"
                     ) from error
-                time.sleep(0.2)
+                time.sleep(PAUSE_S)
         return json.loads(text) if text.startswith("{") else text
 
     def _set_up(self) -> None:

@@ -1,7 +1,11 @@
-"""Nodes on a Pulsar of two brokers: topics move, a broker dies, and queues are near."""
+"""Nodes on a Pulsar of two brokers and three bookies: parts of it move, stand and die.
+
+And queues are near the brokers that serve them.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from typing import TYPE_CHECKING
@@ -14,9 +18,9 @@ from tests.clients.programs import CLIENTS
 from tests.contracts.routes import until
 from tests.remoting import looped
 from tests.routing.zookeeper.helpers import opened
-from tests.system.cluster import Cluster
-from tests.system.faults import QUEUES, Load, Probe
-from tests.system.pulsar_cluster import HOSTS, Broker, PulsarCluster
+from tests.system.cluster import Cluster, stopped
+from tests.system.faults import QUEUES, RECOVERY_S, Load, Probe, produce, read_all
+from tests.system.pulsar_cluster import HOSTS, Bookie, Broker, PulsarCluster
 from tests.system.test_cluster import running
 
 if TYPE_CHECKING:
@@ -28,28 +32,35 @@ if TYPE_CHECKING:
 
 JAVA = next(client for client in CLIENTS if client.mark == "jvm")
 COUNT = 600
+FEW, MORE = 300, 40
 MOVE_SECONDS = 120
+PAUSE_S = 0.2
 SESSION_MS = 10_000
 """No node is taken for dead because the machine is busy with Pulsar's."""
 pytestmark = [
     pytest.mark.jvm,
     pytest.mark.server,
     pytest.mark.slow,
-    pytest.mark.timeout(1200),
+    pytest.mark.timeout(2400),
 ]
 
 
 @pytest.fixture(scope="module")
-def pair(
+def servers(
     tmp_path_factory: pytest.TempPathFactory, zookeeper: ZooKeeper
 ) -> Iterator[PulsarCluster]:
-    """A Pulsar of two brokers, and its proxy; who kills one starts it again."""
     made = PulsarCluster(tmp_path_factory.mktemp("pair"), zookeeper.address)
     try:
-        made.start()
         yield made
     finally:
         made.kill()
+
+
+@pytest.fixture
+def pair(servers: PulsarCluster) -> PulsarCluster:
+    """A Pulsar of several processes, all of which run at first."""
+    servers.start()
+    return servers
 
 
 def move(
@@ -141,3 +152,78 @@ async def test_queues_are_on_the_node_beside_the_broker_that_serves_them(
     for broker, host in zip(brokers, HOSTS, strict=True):
         near = [number for number in route[broker] if serving[number] == host]
         assert len(near) == min(16, list(serving.values()).count(host))
+
+
+def test_bookies_stand_still_die_and_come_back_and_nothing_is_lost_or_stored_too_often(
+    pair: PulsarCluster,
+    zookeeper: ZooKeeper,
+    agents: Agents,
+    topic: str,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    cluster = Cluster(
+        tmp_path,
+        pair.to_brokers,
+        zookeeper.address,
+        brokers=["broker-0"],
+        session_ms=SESSION_MS,
+    )
+    space = f"public/{cluster.namespace}"
+    with running(cluster):
+        session = Session(agents.of(JAVA), cluster.name_server)
+        load = Load(session, topic, FEW)
+        flowing = load.flows()
+        probe = Probe(cluster, f"{topic}-probe")
+        try:
+            probed = f"{space}/{topic}-probe-partition-0"
+            frozen, dead = pair.bookies_of(probed)
+            with stopped(frozen.pid):
+                # It keeps its connections: only time tells.
+                wait_until_it_is_left(pair, frozen, probed)
+                flowing = load.flows(flowing)
+        finally:
+            still_s = probe.stop()
+        probe = Probe(cluster, f"{topic}-probe")
+        try:
+            # From here on, who stood still is needed: there are no other two.
+            dead.kill()
+            wait_until_it_is_left(pair, dead, probed)
+            load.flows(flowing)
+            load.acknowledged()
+        finally:
+            dead_s = probe.stop()
+        cluster.stop()
+        # Nothing is in the memory of nodes and brokers now: all comes from bookies.
+        pair.unload(space)
+        cluster.start()
+        repeats = load.check(cluster)
+        stored = asyncio.run(read_all(cluster, topic))
+
+        cluster.stop()
+        pair.start()
+        # What came while one stood still is on the other two: one has just come back.
+        (third,) = {*pair.bookies} - {frozen, dead}
+        third.kill()
+        pair.unload(space)
+        cluster.start()
+        assert asyncio.run(read_all(cluster, topic)) == stored
+        more = produce(session, topic, range(FEW, FEW + MORE))
+        more.wait_for(1, "done", seconds=RECOVERY_S)
+        assert len(more.events("sent")) == MORE
+        stored_then = asyncio.run(read_all(cluster, topic))
+        for one in more.events("sent"):
+            assert stored_then[one["queue"]][one["offset"]] == one["body"]
+        for before, after in zip(stored, stored_then, strict=True):
+            assert after[: len(before)] == before
+    record_property("without service as one stood still, s", round(still_s, 2))
+    record_property("without service as one died, s", round(dead_s, 2))
+    record_property("received again", len(repeats))
+
+
+def wait_until_it_is_left(pair: PulsarCluster, bookie: Bookie, topic: str) -> None:
+    """Return when what is sent to a topic is written to other bookies."""
+    give_up = time.monotonic() + RECOVERY_S
+    while bookie in pair.bookies_of(topic):
+        assert time.monotonic() < give_up, f"{topic} is still written to {bookie.name}"
+        time.sleep(PAUSE_S)
