@@ -111,16 +111,19 @@ def unpacked(artifact: str) -> Path:
 
 
 def java_classes(sources: Path, jars: str) -> Path:
-    """The folder of classes compiled from the Java files of a folder."""
+    """The jar of classes compiled from the Java files of a folder."""
     files = sorted(sources.glob("*.java"))
 
     def compile_all(folder: Path) -> None:
-        _run(
-            ["javac", "-nowarn", "-cp", jars, "-d", str(folder), *map(str, files)],
-            sources,
-        )
+        classes = folder / "classes"
+        flags = ["-nowarn", "-cp", jars, "-d", str(classes)]
+        _run(["javac", *flags, *map(str, files)], sources)
+        # A folder of classes is nothing that JVMs could share.
+        packed = str(folder / "classes.jar")
+        _run(["jar", "--create", "--file", packed, "-C", str(classes), "."], folder)
+        shutil.rmtree(classes)
 
-    return _built("java", files, jars, compile_all)
+    return _built("jar", files, jars, compile_all) / "classes.jar"
 
 
 def go_program(sources: Path, go: str = "go") -> Path:

@@ -97,7 +97,10 @@ def start_server(
 
     yield start
     for server in started:
-        server.kill()
+        if isinstance(server, RocketMQ):
+            server.end()
+        else:
+            server.kill()
 
 
 @pytest.fixture(scope="session")

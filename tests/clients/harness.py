@@ -54,7 +54,7 @@ class Agent:
         self._calls: dict[int, Call] = {}
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [*jvm.command(arguments), str(DEADLINE_SECONDS)],
+                [*jvm.command(arguments, shares=True), str(DEADLINE_SECONDS)],
                 cwd=directory,
                 env={
                     **os.environ,
@@ -97,11 +97,13 @@ class Agent:
         assert stdout is not None
         with contextlib.suppress(BrokenPipeError):
             stdin.close()
+        leaves = jvm.leaves_archive(self._process)
         try:
-            self._process.wait(STOP_SECONDS)
+            self._process.wait(jvm.LEAVES_SECONDS if leaves else STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        jvm.ended(self._process)
         self._reader.join()
         stdout.close()
 

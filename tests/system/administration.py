@@ -45,7 +45,7 @@ class MqAdmin:
 
     def __init__(self, directory: Path) -> None:
         self.process = subprocess.Popen(
-            jvm.command(program("Commands", directory)),
+            jvm.command(program("Commands", directory), shares=True),
             cwd=directory,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -59,9 +59,11 @@ class MqAdmin:
     def __exit__(self, *_: object) -> None:
         self.process.stdin.close()
         try:
-            self.process.wait(TIMEOUT_S)
+            self.process.wait(TIMEOUT_S + jvm.LEAVES_SECONDS)
         finally:
             self.process.kill()
+            self.process.wait()
+            jvm.ended(self.process)
             self.process.stdout.close()
 
     def __call__(self, line: str, name_server: str) -> str:

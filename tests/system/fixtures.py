@@ -39,7 +39,7 @@ def pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
         server.start()
         yield server
     finally:
-        server.kill()
+        server.end()
 
 
 @pytest.fixture

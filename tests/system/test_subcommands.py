@@ -103,7 +103,8 @@ class Run:
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Seen, Seen]:
     """What came of all lines on RocketMQ, and on Ropeway."""
     make = tmp_path_factory.mktemp
-    servers = (RocketMQ(make("rocketmq")), Ropeway(make("ropeway")))
+    rocketmq, ropeway = RocketMQ(make("rocketmq")), Ropeway(make("ropeway"))
+    servers = (rocketmq, ropeway)
     seen = []
     try:
         for server in servers:
@@ -113,8 +114,8 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Seen, Seen]:
                 run = Run(admin, server, make("files"))
                 seen.append(asyncio.run(run.run_all()))
     finally:
-        for server in servers:
-            server.kill()
+        rocketmq.end()
+        ropeway.kill()
     return seen[0], seen[1]
 
 
