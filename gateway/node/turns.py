@@ -25,6 +25,7 @@ from weakref import WeakValueDictionary
 import structlog
 
 from gateway.node.latencies import SAMPLE_EVERY_S
+from gateway.node.tick_length import TickLength
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -221,6 +222,7 @@ class Turns:
         """Whether nobody waits, nor too much, nor the log is overdue; looked at once a
         tick."""
         self._tick_began = 0.0
+        self._length = TickLength()
         self._owed_s = 0.0
         """What was begun in this tick will take when it is over."""
         self._begun = 0
@@ -349,6 +351,7 @@ class Turns:
             self._each_s = _FIRST_GUESS_S
             self.tick_over_at = self._tick_began = self._owed_s = 0.0
             self._begun = 0
+            self._length.ended(more=False)
             return
         now = time.monotonic()
         self._owed_s = 0.0
@@ -358,7 +361,7 @@ class Turns:
             each_s = (now - self._tick_began) / self._begun
             self._each_s += (each_s - self._each_s) * _LEARNING
         self._tick_began = now
-        self.tick_over_at = now + _TICK_S
+        self.tick_over_at = now + _TICK_S * self._length.share()
         begun = 0
         while self._flows and now < self.tick_over_at:
             begun += _give_turn(self._next(), now)
@@ -366,6 +369,7 @@ class Turns:
         self._begun = begun if self._flows else 0
         self._free = not (self._flows or self._log.overdue_ms or self._is_over())
         self._loop.call_soon(self._tick)
+        self._length.ended(more=True)
 
     def _next(self) -> Waiting:
         flow = next(iter(self._flows))

@@ -329,7 +329,8 @@ def _work_anew(
 async def _ready(context: Context, missing: NotReadyError | NotCompiledError) -> None:
     """Return once a request's queue is open, or its expression compiled."""
     if isinstance(missing, NotCompiledError):
-        await compile_later(missing.text)
+        peer = context.peer
+        await compile_later(missing.text, context.slices(), lambda: not peer.closed)
     else:
         # Most need one queue; who has needed two may need them all.
         again = context.opened == missing.topic

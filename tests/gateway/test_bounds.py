@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.bounds import RequestsConfig
+from gateway.node.sql import NotCompiledError, compile_quickly
 from gateway.wire import bodies
 from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.commands.batches import Stage
@@ -165,6 +166,33 @@ async def test_a_long_expression_does_its_work_wherever_it_is_given(tmp_path: Pa
         )
         popped = await client.ask(asked)
         assert [one.queue_offset for one in popped.messages()] == [0, 2]
+
+
+@looped
+async def test_expressions_of_a_client_that_has_gone_are_not_compiled(tmp_path: Path):
+    """They were, for nine seconds after their clients had gone."""
+    texts = [f"{LONG} OR gone{number} = 1" for number in range(3)]
+    async with running(tmp_path) as (app, _):
+        slices = app.server.turns.slices("127.0.0.1")
+        await slices.begin_large()
+        listener = app.server.listeners[0]
+        async with connect(listener) as gone:
+            code = RequestCode.CHECK_CLIENT_CONFIG
+            answers = [gone.send(code, checked(one), fields={}) for one in texts]
+            asking: list[Any] = []
+
+            def has_come() -> bool:
+                asking[:] = [one for one in listener.connections if one.in_flight == 3]
+                return bool(asking)
+
+            await until(has_come)
+        await until(lambda: asking[0].closed)
+        slices.end_large()
+        await until(lambda: asking[0].in_flight == 0)
+        await asyncio.gather(*answers, return_exceptions=True)
+    for text in texts:
+        with pytest.raises(NotCompiledError):
+            compile_quickly(text)
 
 
 async def got(client: Any, asked: Any) -> Any:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import Counter, OrderedDict
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -12,12 +11,13 @@ from gateway.node.sql.nodes import SqlError
 from gateway.wire import message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from gateway.node.sql.nodes import Evaluate, Node
+    from gateway.node.turns import Flow, Slices
 
 MAX_CHARACTERS = 16_384
-"""Of an expression: so many take a tenth of a second to compile."""
+"""Of an expression: so many take some 30 ms to compile."""
 
 QUICK_CHARACTERS = 128
 """So many take a millisecond to compile, which may be done on the loop once the grammar
@@ -27,7 +27,10 @@ _KEPT_CHARACTERS = 256 * 1024
 """Expressions that are kept compiled have no more, all together. A pull may bring its
 own, and each character takes some 50 bytes."""
 _MOST_WAITING = 256
-"""Expressions that wait for the thread."""
+"""Requests of a flow that wait for an expression to be compiled: what is refused is
+soon read to its end when its client has gone, and what waits is then dropped."""
+_WAITING_BYTES = 4
+"""What waits keeps for each character: as it came, and as text."""
 
 
 class NotCompiledError(Exception):
@@ -43,7 +46,7 @@ class NotCompiledError(Exception):
 
 
 class CompilerBusyError(Exception):
-    """Too many expressions wait to be compiled."""
+    """An expression is not compiled: too many wait for that, or nobody for this one."""
 
 
 class Condition:
@@ -78,7 +81,8 @@ def compile_condition(text: str) -> Condition:
         raise SqlError(f"{len(text)} characters; allowed: {MAX_CHARACTERS}")
     known = _KNOWN.get(text)
     if known is None:
-        known = _compile(text)
+        *_, known = _compile(text)
+        assert known is not None, "the last step gives it"
         _KNOWN.put(text, known)
     if isinstance(known, SqlError):
         raise known.with_traceback(None)
@@ -99,39 +103,68 @@ def compile_quickly(text: str) -> Condition:
     return compile_condition(text)
 
 
-async def compile_later(text: str) -> None:
-    """Compile an expression on a thread, so that `compile_quickly` has it then.
+async def compile_later(
+    text: str, slices: Slices, is_wanted: Callable[[], bool]
+) -> None:
+    """Compile an expression in slices, so that `compile_quickly` has it then.
+
+    Args:
+        text: The expression.
+        slices: In whose turns. One expression of a flow is compiled at a time.
+        is_wanted: Whether anybody waits for it still; if not, it is dropped.
 
     Raises:
-        CompilerBusyError: Too many wait for that.
+        CompilerBusyError: Too many of the flow wait for that, or nobody for this one.
     """
-    waiting = _WAITING.get(text)
-    if waiting is None:
-        if len(_WAITING) >= _MOST_WAITING:
-            raise CompilerBusyError(
-                f"{len(_WAITING)} expressions wait to be compiled; try again"
-            )
-        waiting = _WAITING[text] = _THREAD.submit(_compile, text)
-        # On the thread: whoever waits may be gone by then.
-        waiting.add_done_callback(lambda _: _WAITING.pop(text, None))
-    _KNOWN.put(text, await asyncio.shield(asyncio.wrap_future(waiting)))
+    flow = slices.flow
+    if _WAITING[flow] >= _MOST_WAITING:
+        raise CompilerBusyError(
+            f"{_WAITING[flow]} expressions of yours wait to be compiled; try again"
+        )
+    _WAITING[flow] += 1
+    try:
+        await slices.begin_large(_WAITING_BYTES * len(text))
+        try:
+            await _compile_in_slices(text, slices, is_wanted)
+        finally:
+            slices.end_large()
+    finally:
+        _WAITING[flow] -= 1
+        if not _WAITING[flow]:
+            del _WAITING[flow]
+
+
+async def _compile_in_slices(
+    text: str, slices: Slices, is_wanted: Callable[[], bool]
+) -> None:
+    if not _parser.cache_info().currsize:
+        await asyncio.to_thread(_parser)
+    steps = _compile(text)
+    # Somebody else may have compiled it meanwhile.
+    while text not in _KNOWN:
+        await slices.pause()
+        if not is_wanted():
+            raise CompilerBusyError("nobody waits for the expression any more")
+        if (compiled := next(steps)) is not None:
+            _KNOWN.put(text, compiled)
 
 
 @cache
-def _parser() -> Callable[[str], Node]:
+def _parser() -> Callable[[str], Iterator[Node | None]]:
     """Load the grammar: a tenth of a second, at the first expression of a process."""
-    from gateway.node.sql.grammar import parse  # noqa: PLC0415
+    from gateway.node.sql.grammar import parse_in_steps  # noqa: PLC0415
 
-    return parse
+    return parse_in_steps
 
 
-def _compile(text: str) -> Condition | SqlError:
+def _compile(text: str) -> Iterator[Condition | SqlError | None]:
+    """Compile in steps; the last one gives the condition, or why there is none."""
     # Errors are kept, too: a client whose expression is wrong asks again and again.
     try:
-        whole = _parser()(text)
+        for whole in _parser()(text):
+            yield None if whole is None else Condition(whole.evaluate, whole.terms)
     except SqlError as error:
-        return error
-    return Condition(whole.evaluate, whole.terms)
+        yield error
 
 
 class _Known:
@@ -160,5 +193,4 @@ class _Known:
 
 
 _KNOWN = _Known()
-_THREAD = ThreadPoolExecutor(1, "sql")
-_WAITING: dict[str, Future[Condition | SqlError]] = {}
+_WAITING: Counter[Flow] = Counter()

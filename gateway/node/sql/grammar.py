@@ -16,7 +16,9 @@ from gateway.node.sql.builder import Builder
 from gateway.node.sql.nodes import SqlError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable, Iterator
+
+    from lark.parsers.lalr_interactive_parser import InteractiveParser
 
     from gateway.node.sql.nodes import Node
 
@@ -100,6 +102,9 @@ _PARSER = Lark(
     g_regex_flags=re.ASCII,
 )
 
+_STEP_TOKENS = 64
+"""Half a millisecond."""
+
 _SHOWN = 40
 """Characters of what came that an error repeats."""
 
@@ -128,18 +133,42 @@ def parse(text: str) -> Node:
     Raises:
         SqlError: It is none; the text says where, what came, and what is allowed.
     """
+    *_, whole = parse_in_steps(text)
+    assert whole is not None, "the last step gives it"
+    return whole
+
+
+def parse_in_steps(text: str) -> Iterator[Node | None]:
+    """Read an expression, each step less than a millisecond; the last one gives it.
+
+    Raises:
+        SqlError: It is none; the text says where, what came, and what is allowed.
+    """
     try:
-        return cast("Node", _PARSER.parse(text))
+        parser = _PARSER.parse_interactive(text)
+        token = yield from _read(parser)
+        whole = parser.feed_eof(token)  # type: ignore[no-untyped-call]
+        yield cast("Node", whole)
     except UnexpectedToken as error:
         if error.token.type == "$END":
-            raise SqlError(f"the end; {_allowed(text)}", _end(text)) from error
+            allowed = yield from _allowed(text)
+            raise SqlError(f"the end; {allowed}", _end(text)) from error
         came = repr(str(error.token)[:_SHOWN])
-        before = text[: error.token.start_pos]
-        raise SqlError(f"{came}; {_allowed(before)}", error.token) from error
+        allowed = yield from _allowed(text[: error.token.start_pos])
+        raise SqlError(f"{came}; {allowed}", error.token) from error
     except UnexpectedCharacters as error:
         place = Token("", "", line=error.line, column=error.column)
-        problem = _unreadable(text, error.pos_in_stream or 0)
+        problem = yield from _unreadable(text, error.pos_in_stream or 0)
         raise SqlError(problem, place) from error
+
+
+def _read(parser: InteractiveParser) -> Generator[None, None, Token | None]:
+    last = None
+    for number, token in enumerate(parser.iter_parse(), 1):
+        last = token
+        if number % _STEP_TOKENS == 0:
+            yield
+    return last
 
 
 def _end(text: str) -> Token:
@@ -147,18 +176,19 @@ def _end(text: str) -> Token:
     return Token("", "", line=line, column=len(text) - text.rfind("\n"))
 
 
-def _unreadable(text: str, place: int) -> str:
+def _unreadable(text: str, place: int) -> Generator[None, None, str]:
     if text.startswith("'", place):
         return "a text without its closing quote; allowed: 'text', and '' for a quote"
     if text.startswith("/*", place):
         return "a comment without its end; allowed: /* comment */"
-    return f"{text[place]!r}; {_allowed(text[:place])}"
+    allowed = yield from _allowed(text[:place])
+    return f"{text[place]!r}; {allowed}"
 
 
-def _allowed(before: str) -> str:
+def _allowed(before: str) -> Generator[None, None, str]:
     # What the error itself has is less: the parser may have closed parts before it.
     parser = _PARSER.parse_interactive(before)
-    parser.exhaust_lexer()
+    yield from _read(parser)
     return f"allowed: {_listed(parser.accepts())}"  # type: ignore[no-untyped-call]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from gateway.bounds import RequestsConfig
@@ -129,7 +127,7 @@ def test_what_a_heartbeat_brings_is_read_when_it_is_used_and_not_before():
     with pytest.raises(sql.NotCompiledError) as missing:
         read(said)
     assert missing.value.text == long
-    asyncio.run(sql.compile_later(long))
+    sql.compile_condition(long)
     assert read(said).filter.accept is not None
     assert unread(SubscriptionData("t", " * ")).filter is None
 

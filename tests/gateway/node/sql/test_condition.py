@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from gateway.config import LimitsConfig
 from gateway.node.sql import (
     CompilerBusyError,
     NotCompiledError,
@@ -15,9 +16,11 @@ from gateway.node.sql import (
     compile_quickly,
 )
 from gateway.node.sql.condition import MAX_CHARACTERS, QUICK_CHARACTERS, _parser
+from gateway.node.turns import Turns
 from gateway.wire import message, properties
 from tests.gateway.node.sql.cases import PROPERTIES, SEMANTICS
-from tests.remoting import looped
+from tests.gateway.node.test_turns import Asking, Leadership, Log
+from tests.remoting import looped, until
 
 RECORD = message.encode(
     message.Message(
@@ -71,47 +74,108 @@ def test_so_long_an_expression_is_compiled_and_a_longer_one_refused():
         compile_condition(longest.ljust(MAX_CHARACTERS + 1))
 
 
-def test_a_long_expression_is_compiled_on_a_thread_and_then_known():
-    text = " OR ".join(f"later{number} = 1" for number in range(50))
+def of_terms(name: str, count: int = 50) -> str:
+    """An expression that is compiled in several steps."""
+    return " OR ".join(f"{name}{number} = 1" for number in range(count))
+
+
+def turns_of() -> Turns:
+    return Turns(LimitsConfig(), Log(), Leadership())
+
+
+def wanted() -> bool:
+    return True
+
+
+@looped
+async def test_a_long_expression_is_compiled_later_and_then_known():
+    text = of_terms("later")
     assert len(text) > QUICK_CHARACTERS
     with pytest.raises(NotCompiledError):
         compile_quickly(text)
-    asyncio.run(compile_later(text))
+    await compile_later(text, turns_of().slices("me"), wanted)
     assert compile_quickly(text).terms == 50
 
 
-def test_the_first_expression_has_the_grammar_loaded_on_the_thread():
+@looped
+async def test_the_first_expression_has_the_grammar_loaded_on_a_thread():
     _parser.cache_clear()
     with pytest.raises(NotCompiledError):
         compile_quickly("first = 1")
-    asyncio.run(compile_later("first = 1"))
+    await compile_later("first = 1", turns_of().slices("me"), wanted)
     assert compile_quickly("first = 1").terms == 1
     assert compile_quickly("second = 1").terms == 1
 
 
-def test_an_expression_that_is_wrong_is_told_from_the_thread_as_well():
-    text = "a > " + " " * QUICK_CHARACTERS
-    asyncio.run(compile_later(text))
+@looped
+@pytest.mark.parametrize("wrong", ["a > ", "a ? b", "a = 'b"])
+async def test_an_expression_that_is_wrong_at_its_end_is_told_later_as_well(wrong: str):
+    text = f"{of_terms('wrong')} OR {wrong}"
+    await compile_later(text, turns_of().slices("me"), wanted)
     with pytest.raises(SqlError):
         compile_quickly(text)
 
 
 @looped
-async def test_no_more_expressions_wait_for_the_thread_than_it_can_soon_compile():
-    texts = [
-        " OR ".join(f"busy{number}x{term} = 1" for term in range(20))
-        for number in range(300)
+@pytest.mark.parametrize("end", ["", " >"])
+async def test_others_have_turns_while_a_long_expression_is_compiled(
+    monkeypatch: pytest.MonkeyPatch, end: str
+):
+    """A thread took the interpreter from the loop, for 5 ms at a time."""
+    monkeypatch.setattr("gateway.node.turns._TURN_S", 0.0)
+    turns = turns_of()
+    taken: list[str] = []
+    Asking("other", turns, 10, taken, "others")
+    text = of_terms("turns", 900) + end
+    await compile_later(text, turns.slices("me"), wanted)
+    assert len(taken) == 10
+
+
+@looped
+async def test_flows_compile_one_after_the_other_and_one_that_waits_no_more_drops_out():
+    turns = turns_of()
+    mine = turns.slices("me")
+    await mine.begin_large()
+    texts = [of_terms("mine"), of_terms("gone")]
+    waiting = [
+        asyncio.create_task(compile_later(text, turns.slices("me"), is_there))
+        for text, is_there in zip(texts, (wanted, lambda: False), strict=True)
     ]
-    done = await asyncio.gather(*map(compile_later, texts), return_exceptions=True)
-    busy = [one for one in done if isinstance(one, CompilerBusyError)]
-    # While they come it compiles some.
-    assert 0 < len(busy) <= 300 - 256
-    assert all(one is None for one in done if one not in busy)
+    await until(lambda: turns.waiting_bytes > sum(map(len, texts)))
+    await compile_later(of_terms("others"), turns.slices("others"), wanted)
+    mine.end_large()
+    _, dropped = await asyncio.gather(*waiting, return_exceptions=True)
+    assert isinstance(dropped, CompilerBusyError)
+    assert compile_quickly(texts[0]).terms == 50
+    with pytest.raises(NotCompiledError):
+        compile_quickly(texts[1])
+    assert turns.waiting_bytes == 0
 
 
-def test_what_is_kept_compiled_is_bounded_by_its_characters():
-    text = " OR ".join(f"old{number} = 1" for number in range(50))
-    asyncio.run(compile_later(text))
+@looped
+async def test_no_more_expressions_of_a_flow_wait_than_can_soon_be_compiled():
+    turns = turns_of()
+    texts = [of_terms(f"busy{number}x", 20) for number in range(258)]
+    first = turns.slices("me")
+    await first.begin_large()
+    waiting = asyncio.gather(
+        *(compile_later(text, turns.slices("me"), wanted) for text in texts),
+        return_exceptions=True,
+    )
+    await until(lambda: turns.waiting_bytes > 0)
+    # Others compile meanwhile.
+    await compile_later(of_terms("beside"), turns.slices("others"), wanted)
+    first.end_large()
+    done = await waiting
+    assert done[:256] == [None] * 256
+    assert [type(one) for one in done[256:]] == [CompilerBusyError] * 2
+    await compile_later(of_terms("again"), turns.slices("me"), wanted)
+
+
+@looped
+async def test_what_is_kept_compiled_is_bounded_by_its_characters():
+    text = of_terms("old")
+    await compile_later(text, turns_of().slices("me"), wanted)
     for number in range(20):
         compile_condition((f"a = {number}").ljust(MAX_CHARACTERS))
     with pytest.raises(NotCompiledError):
