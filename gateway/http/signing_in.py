@@ -20,6 +20,7 @@ from gateway.http.replies import reply
 from gateway.http.state import SESSIONS, STATE, state_of
 from gateway.processors.needs import GET, cluster_need
 from gateway.wire import host_port
+from gateway.wire.unreadable import UNREADABLE
 from ropeway.client.credentials import Credentials
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ async def _sign_in(request: web.Request) -> web.Response:
 def _read(body: bytes) -> _Given:
     try:
         given = msgspec.json.decode(body, type=_Given)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         raise RefusedError(
             "the body is not as it should be; allowed: "
             '{"access_key": "...", "secret_key": "..."}'

@@ -18,6 +18,7 @@ import structlog
 from gateway.config import QuotaConfig
 from gateway.node.accounts import Account
 from gateway.wire.commands.quotas import COLD_FORGET_S, COLD_WINDOW_S, Quota
+from gateway.wire.unreadable import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -254,7 +255,7 @@ class Quotas:
 def _read(key: Key, text: str) -> Quota:
     try:
         return msgspec.json.decode(text, type=Quota)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         # Somebody wrote it past the quota commands; no limit stops nobody.
         log.warning("a quota cannot be read and does not count", of=str(key))
         return Quota()

@@ -18,6 +18,7 @@ from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.frame import decode_fields
 from gateway.wire.header import ROWS, decode_request
 from gateway.wire.signing import claims_in
+from gateway.wire.unreadable import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -188,7 +189,7 @@ def credentials_of(envelope: Envelope, body: bytes) -> Credentials:
     """
     try:
         fields = _decode_texts(envelope.ext_fields)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         fields = decode_fields(envelope.ext_fields)
     return _credentials(claims_in(fields, envelope.version), body)
 

@@ -27,6 +27,7 @@ from gateway.wire.commands.batches import (
     StagedBatch,
     StageReply,
 )
+from gateway.wire.unreadable import UNREADABLE, reason_of
 
 _ROOM_BYTES = 256
 """What a delivered message's properties may gain: the broker's own, and its mark."""
@@ -116,9 +117,10 @@ async def commit_batch(request: CommitBatch, context: Context) -> Answer:
         )
     try:
         asked = msgspec.json.decode(context.body, type=StagedBatch)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise Refusal(
-            ResponseCode.INVALID_PARAMETER, f"body names no staged messages: {error}"
+            ResponseCode.INVALID_PARAMETER,
+            f"body names no staged messages: {reason_of(error)}",
         ) from error
 
     async def may_send(topic: str) -> None:

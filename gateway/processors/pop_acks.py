@@ -27,6 +27,7 @@ from gateway.wire.commands.pop import (
 from gateway.wire.errors import ReceiptError
 from gateway.wire.frame import PREFIX
 from gateway.wire.receipt import IN_ORDER, BatchAcks, Receipt
+from gateway.wire.unreadable import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
@@ -138,8 +139,8 @@ def _not_out(request: AckMessage | ChangeInvisibleTime) -> Answer:
 def _acknowledged(context: Context) -> BatchAcks:
     try:
         return _batch.decode(context.body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ReceiptError(f"body of acknowledgements: {error}") from error
+    except UNREADABLE as error:
+        raise ReceiptError(f"body of acknowledgements: {reason_of(error)}") from error
 
 
 def _batched(_: BatchAckMessage, context: Context) -> Iterator[Need]:

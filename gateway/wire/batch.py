@@ -17,6 +17,7 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.wire.errors import MessageError
+from gateway.wire.unreadable import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,8 +136,9 @@ def decode_batch(data: bytes, before: int = 0) -> list[BatchEntry]:
             text = data[properties:after].decode()
             entries.append(BatchEntry(flag, data[body:end], text))
             at = after
-    except (struct.error, UnicodeDecodeError) as error:
-        raise MessageError(f"batch entry {before + len(entries)}: {error}") from error
+    except UNREADABLE as error:
+        number = before + len(entries)
+        raise MessageError(f"batch entry {number}: {reason_of(error)}") from error
     return entries
 
 

@@ -17,6 +17,7 @@ import msgspec
 
 from gateway.wire.errors import HeaderError
 from gateway.wire.frame import I64
+from gateway.wire.unreadable import UNREADABLE, reason_of
 
 B = TypeVar("B", bound=msgspec.Struct)
 
@@ -269,8 +270,8 @@ def decode(body: type[B], data: bytes) -> B:
         except msgspec.DecodeError:
             quoted = _BARE_NAME.sub(_quote, data)
             return msgspec.json.decode(quoted, type=body, strict=False)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise HeaderError(f"{body.__name__}: {error}") from error
+    except UNREADABLE as error:
+        raise HeaderError(f"{body.__name__}: {reason_of(error)}") from error
 
 
 def _quote(found: re.Match[bytes]) -> bytes:

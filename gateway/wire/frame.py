@@ -22,6 +22,7 @@ from gateway.wire import rocketmq_header
 from gateway.wire.codes import ROPEWAY_VERSION, Language
 from gateway.wire.compiled import may_be_compiled
 from gateway.wire.errors import FrameError, HeaderError
+from gateway.wire.unreadable import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -190,8 +191,8 @@ def decode_envelope(serialize_type: int, header: bytes) -> Envelope:
     if serialize_type == JSON:
         try:
             return _decode_json(header)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise FrameError(f"header is not a command: {error}") from error
+        except UNREADABLE as error:
+            raise FrameError(f"header is not a command: {reason_of(error)}") from error
     if serialize_type == ROCKETMQ:
         return _decode_rocketmq(header)
     raise FrameError(f"header encoding {serialize_type}; allowed: 0 JSON, 1 ROCKETMQ")
@@ -200,8 +201,10 @@ def decode_envelope(serialize_type: int, header: bytes) -> Envelope:
 def _decode_rocketmq(header: bytes) -> Envelope:
     try:
         fixed, remark, fields = rocketmq_header.decode(header)
-    except (struct.error, UnicodeDecodeError) as error:
-        raise FrameError(f"ROCKETMQ header is not a command: {error}") from error
+    except UNREADABLE as error:
+        raise FrameError(
+            f"ROCKETMQ header is not a command: {reason_of(error)}"
+        ) from error
     return Envelope(
         code=fixed.code,
         opaque=fixed.opaque,
@@ -223,8 +226,10 @@ def decode_fields(raw: msgspec.Raw) -> dict[str, str]:
         fields = msgspec.json.decode(
             raw, type=dict[str, str | int | float | bool | None] | None
         )
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise HeaderError(f"extFields are not names and values: {error}") from error
+    except UNREADABLE as error:
+        raise HeaderError(
+            f"extFields are not names and values: {reason_of(error)}"
+        ) from error
     return {
         key: field_text(value)
         for key, value in (fields or {}).items()

@@ -15,6 +15,7 @@ import msgspec
 from gateway.wire.codes import RequestCode
 from gateway.wire.errors import HeaderError
 from gateway.wire.frame import decode_fields, field_text
+from gateway.wire.unreadable import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +44,6 @@ class Row(NamedTuple):
 ROWS: dict[int, Row] = {}
 """Every declared command by its code."""
 
-_NOT_READABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _ROW_OF_HEADER: dict[type[Header], Row] = {}
 
@@ -80,7 +80,7 @@ def decode_request(row: Row, fields: msgspec.Raw) -> Any:
     """
     try:
         return row.decode(fields)
-    except _NOT_READABLE:
+    except UNREADABLE:
         return _read_as_text(row.code.name, row.header, fields)
 
 
@@ -92,7 +92,7 @@ def from_fields(header: type[H], fields: msgspec.Raw) -> H:
     """
     try:
         return msgspec.json.decode(fields, type=header, strict=False)
-    except _NOT_READABLE:
+    except UNREADABLE:
         return _read_as_text(header.__name__, header, fields)
 
 

@@ -16,6 +16,7 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.wire.codes import RequestCode
+from gateway.wire.errors import FrameError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +47,8 @@ def decode(header: bytes) -> tuple[Fixed, str, dict[str, str]]:
     """Read the numbers, the remark and the fields.
 
     Raises:
-        struct.error: A length is impossible.
+        FrameError: A length is impossible.
+        struct.error: It ends too early.
         UnicodeDecodeError: Text is not UTF-8.
     """
     fixed = Fixed(*_FIXED.unpack_from(header))
@@ -64,8 +66,14 @@ def _take(data: bytes, at: int) -> tuple[bytes, int]:
     start = at + _I32.size
     end = start + length
     if length < 0 or end > len(data):
-        raise struct.error(f"{length} bytes at {start} of {len(data)}")
+        raise _impossible(length, start, len(data))
     return data[start:end], end
+
+
+def _impossible(length: int, at: int, size: int) -> FrameError:
+    return FrameError(
+        f"ROCKETMQ header is not a command: {length} bytes at {at} of {size}"
+    )
 
 
 def _decode_fields(data: bytes) -> dict[str, str]:
@@ -78,7 +86,7 @@ def _decode_fields(data: bytes) -> dict[str, str]:
         (value_bytes,) = _I32.unpack_from(data, at)
         value = at + 4
         if not 0 <= value_bytes <= end - value:
-            raise struct.error(f"{value_bytes} bytes at {value} of {end}")
+            raise _impossible(value_bytes, value, end)
         key = data[at - length : at]
         at = value + value_bytes
         fields[key.decode()] = data[value:at].decode()

@@ -17,6 +17,7 @@ from gateway.http.signing_in import changing, require
 from gateway.http.state import state_of
 from gateway.node import names
 from gateway.processors.needs import ALL, GET, LIST, SUB, topic_need
+from gateway.wire.unreadable import UNREADABLE
 from ropeway.client.errors import RemotingError
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ async def _replay(request: web.Request) -> web.Response:
 def _read(body: bytes) -> _Wanted:
     try:
         wanted = msgspec.json.decode(body, type=_Wanted)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         raise RefusedError(
             'the body is not as it should be; allowed: {"messages": ["ID", ...]}'
         ) from None
