@@ -12,8 +12,9 @@ from ropeway.client import Admin, BulkReader, Message, Producer, RemotingError
 from tests.clients.harness import Session
 from tests.clients.programs import CLIENTS
 from tests.ropeway.client.scenario import PATIENT, PATIENT_PRODUCER
-from tests.system.cluster import Cluster, stopped
+from tests.system.cluster import Cluster
 from tests.system.faults import Load, Probe
+from tests.system.process import stopped
 from tests.system.pulsar import Pulsar
 from tests.system.zookeeper import Ensemble
 

@@ -18,8 +18,9 @@ from tests.clients.programs import CLIENTS
 from tests.contracts.routes import until
 from tests.remoting import looped
 from tests.routing.zookeeper.helpers import opened
-from tests.system.cluster import Cluster, stopped
+from tests.system.cluster import Cluster
 from tests.system.faults import QUEUES, RECOVERY_S, Load, Probe, produce, read_all
+from tests.system.process import stopped
 from tests.system.pulsar_cluster import HOSTS, Bookie, Broker, PulsarCluster
 from tests.system.test_cluster import running
 

@@ -11,7 +11,7 @@ from storage.api import LogError, LogUnavailableError, OutcomeUnknownError
 from storage.pulsar.connection import Connection
 from tests.contracts.log import TOPIC, begin, opened, read_all, record
 from tests.storage.pulsar.logs import log_of, settings_for, until
-from tests.system.cluster import stopped
+from tests.system.process import stopped
 from tests.system.pulsar import Pulsar
 
 if TYPE_CHECKING:
