@@ -42,6 +42,8 @@ class Held:
         """Pulling, and for orderly queues handling; ended tasks make it unhealthy."""
         self.release: asyncio.Task[None] | None = None
         """Set while the queue is being given up."""
+        self.restarts = False
+        """Its pulling ends, to begin elsewhere: that is not ill."""
         self.locked_at = 0.0
         """When its lock was last granted, by the loop's clock; orderly only."""
 
@@ -167,7 +169,8 @@ class QueueReader:
     def is_healthy(self, queue: MessageQueue) -> bool:
         """Whether a held queue is really being read."""
         held = self.queues[queue]
-        return held.release is None and not any(task.done() for task in held.tasks)
+        is_read = held.restarts or not any(task.done() for task in held.tasks)
+        return held.release is None and is_read
 
     async def take(self, queue: MessageQueue, offset: int | None = None) -> bool:
         """Start to read a queue, by default where the group goes on.
@@ -192,12 +195,17 @@ class QueueReader:
         return True
 
     async def restart(self, queue: MessageQueue, offset: int) -> None:
-        """Read a held queue from another offset on; nothing else sees it missing."""
+        """Read a held queue from another offset on; nobody sees it missing, or ill."""
         held = self.queues[queue]
         held.messages.drop()
-        await cancel(held.tasks[0])
-        del self.queues[queue]
-        await self.take(queue, offset)
+        held.restarts = True
+        try:
+            await cancel(held.tasks[0])
+            # It may just have been lost to another consumer.
+            if held.release is None:
+                await self.take(queue, offset)
+        finally:
+            held.restarts = False
 
     def _spawn(self, held: Held, work: Coroutine[Any, Any, None], what: str) -> None:
         name = f"{what} {held.messages.queue}"

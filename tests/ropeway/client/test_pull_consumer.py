@@ -93,6 +93,31 @@ async def test_a_consumer_of_one_queue_can_seek_and_look(name_server, topic, gro
         assert await consumer.offset_for_timestamp(queue, begin_ms + 60_000) == end
 
 
+@scenario
+async def test_rebalancing_takes_no_queue_back_that_is_just_sought(
+    name_server, topic, group
+):
+    await send_all(name_server, topic, [b"create"])
+    async with puller(name_server, group) as consumer:
+        queue = (await consumer.queues(topic))[0]
+        await send_to(name_server, queue, numbered(3))
+        end = await consumer.end_offset(queue)
+        await consumer.assign([queue])
+        await consumer.seek(queue, end - 3)
+        assert await poll(consumer, 3) == numbered(3)
+        rebalances = []
+        reader = consumer._reader
+
+        def rebalance(_: asyncio.Task[None]) -> None:
+            # In the moment in which the queue is not pulled from.
+            rebalances.append(asyncio.ensure_future(reader.rebalancer.rebalance()))
+
+        reader.queues[queue].tasks[0].add_done_callback(rebalance)
+        await consumer.seek(queue, end - 3)
+        assert await asyncio.gather(*rebalances) == [True]
+        assert await poll(consumer, 3) == numbered(3)
+
+
 async def send_to(name_server: str, queue: MessageQueue, bodies: list[bytes]) -> None:
     from ropeway.client import Message, Producer
 
