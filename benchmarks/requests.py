@@ -49,10 +49,15 @@ def answer_to(connection: socket.socket, request: bytes) -> Envelope:
 
 
 def _read(connection: socket.socket, size: int) -> bytes:
-    data = connection.recv(size, socket.MSG_WAITALL)
-    if len(data) < size:
-        raise ConnectionError(f"{len(data)} of {size} bytes, then the server closed")
-    return data
+    # MSG_WAITALL does not wait where the socket has a time-out.
+    data = bytearray()
+    while len(data) < size:
+        part = connection.recv(size - len(data))
+        if not part:
+            came = f"{len(data)} of {size} bytes"
+            raise ConnectionError(f"{came}, then the server closed")
+        data += part
+    return bytes(data)
 
 
 def creating(topic: str, queues: int) -> bytes:
