@@ -199,12 +199,7 @@ def decode_envelope(serialize_type: int, header: bytes) -> Envelope:
 
 
 def _decode_rocketmq(header: bytes) -> Envelope:
-    try:
-        fixed, remark, fields = rocketmq_header.decode(header)
-    except UNREADABLE as error:
-        raise FrameError(
-            f"ROCKETMQ header is not a command: {reason_of(error)}"
-        ) from error
+    fixed, remark, fields = rocketmq_header.decode(header)
     return Envelope(
         code=fixed.code,
         opaque=fixed.opaque,

@@ -44,7 +44,6 @@ class Row(NamedTuple):
 ROWS: dict[int, Row] = {}
 """Every declared command by its code."""
 
-
 _ROW_OF_HEADER: dict[type[Header], Row] = {}
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.wire.codes import RequestCode
 from gateway.wire.errors import FrameError
+from gateway.wire.unreadable import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,10 +48,15 @@ def decode(header: bytes) -> tuple[Fixed, str, dict[str, str]]:
     """Read the numbers, the remark and the fields.
 
     Raises:
-        FrameError: A length is impossible.
-        struct.error: It ends too early.
-        UnicodeDecodeError: Text is not UTF-8.
+        FrameError: It is none; the text says why.
     """
+    try:
+        return _decode(header)
+    except UNREADABLE as error:
+        raise _refusal(reason_of(error)) from error
+
+
+def _decode(header: bytes) -> tuple[Fixed, str, dict[str, str]]:
     fixed = Fixed(*_FIXED.unpack_from(header))
     remark, at = _take(header, _FIXED.size)
     fields, _ = _take(header, at)
@@ -66,14 +72,12 @@ def _take(data: bytes, at: int) -> tuple[bytes, int]:
     start = at + _I32.size
     end = start + length
     if length < 0 or end > len(data):
-        raise _impossible(length, start, len(data))
+        raise _refusal(f"{length} bytes at {start} of {len(data)}")
     return data[start:end], end
 
 
-def _impossible(length: int, at: int, size: int) -> FrameError:
-    return FrameError(
-        f"ROCKETMQ header is not a command: {length} bytes at {at} of {size}"
-    )
+def _refusal(reason: str) -> FrameError:
+    return FrameError(f"ROCKETMQ header is not a command: {reason}")
 
 
 def _decode_fields(data: bytes) -> dict[str, str]:
@@ -86,7 +90,7 @@ def _decode_fields(data: bytes) -> dict[str, str]:
         (value_bytes,) = _I32.unpack_from(data, at)
         value = at + 4
         if not 0 <= value_bytes <= end - value:
-            raise _impossible(value_bytes, value, end)
+            raise _refusal(f"{value_bytes} bytes at {value} of {end}")
         key = data[at - length : at]
         at = value + value_bytes
         fields[key.decode()] = data[value:at].decode()
