@@ -190,8 +190,8 @@ class Leadership:
         """
         loop = asyncio.get_running_loop()
         give_up_s = loop.time() + SETTLE_S
-        has_led = loop.time() < self._gave_up_s + _HEARD_S
-        believe_s = loop.time() + expected * (_TOLD_S if has_led else _HEARD_S)
+        heard_s = _TOLD_S if loop.time() < self._gave_up_s + _HEARD_S else _HEARD_S
+        believe_s = loop.time() + (heard_s if expected else 0.0)
         while not self.leads:
             # Whoever is not announced yet may have had this name before, and died.
             elsewhere = self._task is not None and self.is_led_elsewhere()

@@ -1,8 +1,8 @@
 """How long requests are begun in a tick: not so long where much comes behind it.
 
-What is begun in a tick has work done when the tick is over: the log writes and indexes
-it, answers leave. And others are heard. Where that takes long, the next ticks are
-shorter, so that nobody waits for it for long; where it does not, they grow again.
+What is begun in a tick is finished behind it: the log writes and indexes it, answers
+leave. Only then is anybody else heard. Where that takes long, the next ticks are
+shorter; where it does not, they grow again.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ BEHIND_S = 0.02
 have the processor."""
 LEAST = 0.1
 """The shortest tick, of a whole one."""
-_MORE = 1.1
-"""By so much a tick grows again; it is halved."""
+_GROWTH = 1.1
+"""How much longer the next tick may be where little came behind the last one."""
 
 
 class TickLength:
-    """The length of the next tick.
+    """Says how long each tick may be.
 
     Args:
         clock: CPU time of the loop's thread, in seconds.
@@ -36,15 +36,15 @@ class TickLength:
         self._ended_s: float | None = None
         self._share = 1.0
 
-    def ended(self, *, more: bool) -> None:
-        """A tick ends; say whether another one comes right behind it."""
+    def end(self, *, more: bool) -> None:
+        """Note that a tick ends, and whether another one comes right behind it."""
         self._ended_s = self._clock() if more else None
 
-    def share(self) -> float:
-        """The length of the tick that begins now, of a whole one."""
+    def begin(self) -> float:
+        """Say how long the tick that begins now may be, as a part of a whole one."""
         if self._ended_s is not None:
             if self._clock() - self._ended_s > BEHIND_S:
                 self._share = max(self._share / 2, LEAST)
             else:
-                self._share = min(self._share * _MORE, 1.0)
+                self._share = min(self._share * _GROWTH, 1.0)
         return self._share

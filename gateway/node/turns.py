@@ -351,7 +351,7 @@ class Turns:
             self._each_s = _FIRST_GUESS_S
             self.tick_over_at = self._tick_began = self._owed_s = 0.0
             self._begun = 0
-            self._length.ended(more=False)
+            self._length.end(more=False)
             return
         now = time.monotonic()
         self._owed_s = 0.0
@@ -361,7 +361,7 @@ class Turns:
             each_s = (now - self._tick_began) / self._begun
             self._each_s += (each_s - self._each_s) * _LEARNING
         self._tick_began = now
-        self.tick_over_at = now + _TICK_S * self._length.share()
+        self.tick_over_at = now + _TICK_S * self._length.begin()
         begun = 0
         while self._flows and now < self.tick_over_at:
             begun += _give_turn(self._next(), now)
@@ -369,7 +369,7 @@ class Turns:
         self._begun = begun if self._flows else 0
         self._free = not (self._flows or self._log.overdue_ms or self._is_over())
         self._loop.call_soon(self._tick)
-        self._length.ended(more=True)
+        self._length.end(more=True)
 
     def _next(self) -> Waiting:
         flow = next(iter(self._flows))

@@ -43,7 +43,7 @@ class Held:
         self.release: asyncio.Task[None] | None = None
         """Set while the queue is being given up."""
         self.restarts = False
-        """Its pulling ends, to begin elsewhere: that is not ill."""
+        """Pulling ends, to begin at another offset: that makes it not unhealthy."""
         self.locked_at = 0.0
         """When its lock was last granted, by the loop's clock; orderly only."""
 
@@ -195,7 +195,7 @@ class QueueReader:
         return True
 
     async def restart(self, queue: MessageQueue, offset: int) -> None:
-        """Read a held queue from another offset on; nobody sees it missing, or ill."""
+        """Read a held queue from another offset on; it stays held, and healthy."""
         held = self.queues[queue]
         held.messages.drop()
         held.restarts = True

@@ -228,8 +228,10 @@ class PulsarClient:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 _, connection = await asyncio.get_running_loop().create_connection(
                     lambda: Connection(
-                        *(self._authentication, route.proxy_to),
-                        *(self._keep_alive_s, forget),
+                        self._authentication,
+                        route.proxy_to,
+                        self._keep_alive_s,
+                        forget,
                     ),
                     host,
                     port,

@@ -20,16 +20,16 @@ class Cpu:
 def test_a_tick_shrinks_while_much_comes_behind_it_and_grows_again():
     cpu = Cpu()
     length = TickLength(cpu)
-    assert length.share() == 1.0
+    assert length.begin() == 1.0
     for expected in (0.5, 0.25, 0.125, LEAST, LEAST):
-        length.ended(more=True)
+        length.end(more=True)
         cpu.used_s += BEHIND_S * 1.5
-        assert length.share() == expected
+        assert length.begin() == expected
     found = []
     for _ in range(40):
-        length.ended(more=True)
+        length.end(more=True)
         cpu.used_s += BEHIND_S / 2
-        found.append(length.share())
+        found.append(length.begin())
     assert found == sorted(found)
     assert found[-1] == 1.0
 
@@ -37,9 +37,9 @@ def test_a_tick_shrinks_while_much_comes_behind_it_and_grows_again():
 def test_what_comes_behind_the_last_tick_does_not_count():
     cpu = Cpu()
     length = TickLength(cpu)
-    length.ended(more=False)
+    length.end(more=False)
     cpu.used_s += 60
-    assert length.share() == 1.0
+    assert length.begin() == 1.0
 
 
 def test_what_is_begun_fits_what_comes_behind_it():
@@ -48,8 +48,8 @@ def test_what_is_begun_fits_what_comes_behind_it():
     length = TickLength(cpu)
     behind = Counter[bool]()
     for number in range(200):
-        begun = max(1, round(10 * length.share()))
-        length.ended(more=True)
+        begun = max(1, round(10 * length.begin()))
+        length.end(more=True)
         cpu.used_s += begun * 0.006
         if number > 5:
             behind[begun * 0.006 <= 2 * BEHIND_S] += 1
