@@ -127,17 +127,6 @@ _NAMES = {
 """What a user calls a terminal that is no word."""
 
 
-def parse(text: str) -> Node:
-    """Read an expression.
-
-    Raises:
-        SqlError: It is none; the text says where, what came, and what is allowed.
-    """
-    *_, whole = parse_in_steps(text)
-    assert whole is not None, "the last step gives it"
-    return whole
-
-
 def parse_in_steps(text: str) -> Iterator[Node | None]:
     """Read an expression, each step less than a millisecond; the last one gives it.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.node.sql.grammar import parse
 from gateway.node.sql.nodes import SqlError
 from tests.gateway.node.sql.cases import CUT_SHORT, REFUSED
+from tests.gateway.node.sql.parsing import parse
 
 
 @pytest.mark.parametrize("expression", REFUSED)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.node.sql.grammar import parse
 from gateway.node.sql.nodes import MAX_DEPTH, SqlError
+from tests.gateway.node.sql.parsing import parse
 
 PAIRS = b"\x02a\x011\x02"
 

@@ -1,0 +1,17 @@
+"""Whole expressions, for tests that do not care for steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.node.sql.grammar import parse_in_steps
+
+if TYPE_CHECKING:
+    from gateway.node.sql.nodes import Node
+
+
+def parse(text: str) -> Node:
+    """Read an expression in all its steps."""
+    *_, whole = parse_in_steps(text)
+    assert whole is not None, "the last step gives it"
+    return whole
