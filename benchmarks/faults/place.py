@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from benchmarks.faults import leaping
 from benchmarks.faults.proxy import Proxy
-from tests.system.process import free_ports
+from tests.system.process import free_ports, stopped
 from tests.system.pulsar import Pulsar
 from tests.system.ropeway import Ropeway
 from tests.system.zookeeper import ZooKeeper
@@ -87,12 +85,8 @@ class Node:
     @asynccontextmanager
     async def frozen(self) -> AsyncIterator[None]:
         """Not a step meanwhile."""
-        pid = self._server.broker_pid
-        os.kill(pid, signal.SIGSTOP)
-        try:
+        with stopped(self._server.broker_pid):
             yield
-        finally:
-            os.kill(pid, signal.SIGCONT)
 
 
 class Place:

@@ -51,12 +51,23 @@ class Flood:
         self.acknowledged: dict[int, str] = {}
         self.unknown: list[str] = []
         self.refused = 0
-        self.stopping = False
+        self._stopping = False
         self._partition = partition
+        self._appending: list[asyncio.Task[None]] = []
 
-    async def run(self, name: str) -> None:
+    def start(self) -> None:
+        """Begin, several at a time."""
+        names = map(str, range(APPENDERS))
+        self._appending = [asyncio.create_task(self._append(one)) for one in names]
+
+    async def stop(self) -> None:
+        """Return when none is under way."""
+        self._stopping = True
+        await asyncio.gather(*self._appending)
+
+    async def _append(self, name: str) -> None:
         number = 0
-        while not self.stopping:
+        while not self._stopping:
             text = f"{name}.{number}"
             number += 1
             try:
@@ -78,9 +89,7 @@ def test_a_killed_pulsar_loses_repeats_and_reorders_nothing(own_pulsar: Pulsar) 
             await log.create(TOPIC, [0])
             partition = await opened(log, 0)
             flood = Flood(partition)
-            floods = [
-                asyncio.ensure_future(flood.run(str(i))) for i in range(APPENDERS)
-            ]
+            flood.start()
             for _ in range(KILLS):
                 seen = len(flood.acknowledged)
                 await until(lambda seen=seen: len(flood.acknowledged) > seen + 500)  # type: ignore[misc]
@@ -89,8 +98,7 @@ def test_a_killed_pulsar_loses_repeats_and_reorders_nothing(own_pulsar: Pulsar) 
                 await asyncio.to_thread(own_pulsar.start)
                 seen = len(flood.acknowledged)
                 await until(lambda seen=seen: len(flood.acknowledged) > seen + 500)  # type: ignore[misc]
-            flood.stopping = True
-            await asyncio.gather(*floods)
+            await flood.stop()
             assert flood.refused > 0
             end = partition.end
             check(await read_all(partition), flood, end)
@@ -123,17 +131,14 @@ def test_a_broker_that_is_given_up_for_nothing_loses_repeats_and_reorders_nothin
             await log.create(TOPIC, [0])
             partition = await opened(log, 0)
             flood = Flood(partition)
-            floods = [
-                asyncio.ensure_future(flood.run(str(i))) for i in range(APPENDERS)
-            ]
+            flood.start()
             await until(lambda: len(flood.acknowledged) > 100)
             # What it has not read by then it reads, of both connections.
             with stopped(own_pulsar.pid):
                 await until(lambda: len(given_up) > 0)
             seen = len(flood.acknowledged)
             await until(lambda: len(flood.acknowledged) > seen + 100)
-            flood.stopping = True
-            await asyncio.gather(*floods)
+            await flood.stop()
             assert flood.unknown
             end = partition.end
             check(await read_all(partition), flood, end)
