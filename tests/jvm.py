@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator, Sequence
 
+    Process = subprocess.Popen[bytes] | subprocess.Popen[str]
+
 LEAVES = "-XX:ArchiveClassesAtExit="
 LEAVES_SECONDS = 240
 """Writing an archive of 80 MB takes 5 s of CPU, on a machine that may be loaded."""
@@ -44,7 +46,7 @@ def command(arguments: Sequence[str], *, shares: bool = False) -> list[str]:
 
     Args:
         arguments: The command line.
-        shares: Share classes with others of its kind; `ended` is told of its end.
+        shares: Share classes with others of its kind; `wait` waits for its end.
     """
     at = list(arguments).index("java") + 1 if "java" in arguments else 0
     if not at:
@@ -54,14 +56,19 @@ def command(arguments: Sequence[str], *, shares: bool = False) -> list[str]:
     return [*arguments[:at], *options(), *sharing, *given]
 
 
-def leaves_archive(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> bool:
-    """Whether a JVM is the one whose classes others could share."""
-    return bool(_left_by(process))
+def wait(process: Process, seconds: float | None = None) -> None:
+    """Wait for a program's end, and let others share what a JVM has left in order.
 
+    Args:
+        process: Of a command line made by `command`.
+        seconds: The most to wait, where it does not write an archive as it ends.
 
-def ended(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
-    """Let others share what a JVM has left that ended in order."""
-    for left in _left_by(process):
+    Raises:
+        subprocess.TimeoutExpired: It has not ended.
+    """
+    leaves = _left_by(process)
+    process.wait(LEAVES_SECONDS if leaves and seconds is not None else seconds)
+    for left in leaves:
         if process.returncode not in IN_ORDER:
             left.unlink(missing_ok=True)
         elif left.exists():
@@ -69,7 +76,7 @@ def ended(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
             left.rename(left.with_suffix(""))
 
 
-def _left_by(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> list[Path]:
+def _left_by(process: Process) -> list[Path]:
     assert isinstance(process.args, list)
     starts = [str(one) for one in process.args]
     return [Path(one.removeprefix(LEAVES)) for one in starts if one.startswith(LEAVES)]

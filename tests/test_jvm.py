@@ -46,8 +46,7 @@ def run(program: list[str], *, kill: bool = False) -> tuple[list[str], str]:
         if kill:
             process.kill()
         process.stdin.close()
-        process.wait()
-    jvm.ended(process)
+        jvm.wait(process)
     return command, line
 
 

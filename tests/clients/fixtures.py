@@ -97,10 +97,7 @@ def start_server(
 
     yield start
     for server in started:
-        if isinstance(server, RocketMQ):
-            server.end()
-        else:
-            server.kill()
+        server.kill()
 
 
 @pytest.fixture(scope="session")

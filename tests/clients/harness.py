@@ -97,13 +97,11 @@ class Agent:
         assert stdout is not None
         with contextlib.suppress(BrokenPipeError):
             stdin.close()
-        leaves = jvm.leaves_archive(self._process)
         try:
-            self._process.wait(jvm.LEAVES_SECONDS if leaves else STOP_SECONDS)
+            jvm.wait(self._process, STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait()
-        jvm.ended(self._process)
+            jvm.wait(self._process)
         self._reader.join()
         stdout.close()
 

@@ -59,11 +59,10 @@ class MqAdmin:
     def __exit__(self, *_: object) -> None:
         self.process.stdin.close()
         try:
-            self.process.wait(TIMEOUT_S + jvm.LEAVES_SECONDS)
+            jvm.wait(self.process, TIMEOUT_S)
         finally:
             self.process.kill()
-            self.process.wait()
-            jvm.ended(self.process)
+            jvm.wait(self.process)
             self.process.stdout.close()
 
     def __call__(self, line: str, name_server: str) -> str:

@@ -39,7 +39,7 @@ def pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
         server.start()
         yield server
     finally:
-        server.end()
+        server.kill()
 
 
 @pytest.fixture

@@ -39,7 +39,6 @@ class ServerProcess:
         environment: added to this process's own.
     """
 
-    poll_seconds = POLL_SECONDS
     ended: type[Exception] = RuntimeError
     late: type[Exception] = RuntimeError
 
@@ -83,7 +82,7 @@ class ServerProcess:
                 self.kill()
                 late = f"{self.name} did not start in {seconds:g} s"
                 raise self.late(f"{late}:\n{self.tail()}")
-            time.sleep(self.poll_seconds)
+            time.sleep(POLL_SECONDS)
 
     def tail(self) -> str:
         """The end of the log."""
@@ -91,34 +90,22 @@ class ServerProcess:
 
     def stop(self) -> None:
         """Ask it to end, and see that it does."""
-        leaves = jvm.leaves_archive(self._process)
         self._process.send_signal(signal.SIGTERM)
         try:
-            self._process.wait(jvm.LEAVES_SECONDS if leaves else STOP_SECONDS)
+            jvm.wait(self._process, STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()
             raise RuntimeError(f"{self.name} did not stop: {self.tail()}") from None
-        jvm.ended(self._process)
 
     def kill(self) -> None:
         """End it without warning."""
         self._process.kill()
-        self._process.wait()
-        jvm.ended(self._process)
-
-    def end(self) -> None:
-        """Have done with it: at once, unless it is to leave what others can share."""
-        if jvm.leaves_archive(self._process) and self._process.poll() is None:
-            self.stop()
-        else:
-            self.kill()
+        jvm.wait(self._process)
 
 
 class ForeignProcess(ServerProcess):
     """A server program that is not ours; its start may be made again."""
 
-    # A JVM takes seconds; being asked a hundred times in each would double that.
-    poll_seconds = 0.1
     ended = StartEndedError
     late = StartTimeoutError
 

@@ -247,12 +247,6 @@ class Pulsar:
             self._process.kill()
             self._process = None
 
-    def end(self) -> None:
-        """Have done with it."""
-        if self._process is not None:
-            self._process.end()
-            self._process = None
-
     def admin(self, method: str, path: str, body: object = None) -> Any:
         """What the REST interface answers to one request; None for no content.
 

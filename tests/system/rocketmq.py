@@ -155,11 +155,6 @@ class RocketMQ:
         while self._running:
             self._running.pop().kill()
 
-    def end(self) -> None:
-        """Have done with both."""
-        while self._running:
-            self._running.pop().end()
-
     def _java(
         self,
         name: str,

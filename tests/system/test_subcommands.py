@@ -103,8 +103,7 @@ class Run:
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Seen, Seen]:
     """What came of all lines on RocketMQ, and on Ropeway."""
     make = tmp_path_factory.mktemp
-    rocketmq, ropeway = RocketMQ(make("rocketmq")), Ropeway(make("ropeway"))
-    servers = (rocketmq, ropeway)
+    servers = (RocketMQ(make("rocketmq")), Ropeway(make("ropeway")))
     seen = []
     try:
         for server in servers:
@@ -114,8 +113,8 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Seen, Seen]:
                 run = Run(admin, server, make("files"))
                 seen.append(asyncio.run(run.run_all()))
     finally:
-        rocketmq.end()
-        ropeway.kill()
+        for server in servers:
+            server.kill()
     return seen[0], seen[1]
 
 
