@@ -205,7 +205,7 @@ class Remoting:
         self.writer.close()
         await asyncio.gather(self._listening, return_exceptions=True)
         for _, future in self._waiting.values():
-            if future.done():
+            if future.done() and not future.cancelled():
                 future.exception()
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.processors import pull
+from gateway.processors import pop, pull
 from gateway.wire.codes import RESPONSE_FLAG
 from gateway.wire.commands.namesrv import GetAllTopicList
 from gateway.wire.frame import JSON, ROCKETMQ
@@ -29,6 +29,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 ROUNDS = int(os.environ.get("ROPEWAY_FUZZ_ROUNDS", "1"))
+
+
+@pytest.fixture(autouse=True)
+def waits_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the server hold no request for as long as a random number may ask."""
+    monkeypatch.setattr(pull, "MAX_SUSPEND_MS", 20)
+    monkeypatch.setattr(pop, "MAX_POLL_MS", 20)
+
 
 WORDS = ("", "0", "-1", "true", "null", "*", "a||b", "TBW102", "%RETRY%g", "x" * 300)
 PIPELINED = 40
@@ -77,10 +85,7 @@ def whole_request(
 
 @fixed_and_fresh
 @looped
-async def test_every_whole_request_is_answered_once(
-    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(pull, "MAX_SUSPEND_MS", 20)
+async def test_every_whole_request_is_answered_once(seed: int, tmp_path: Path):
     chance = random.Random(seed)
     captures = [one for one in load_all() if not one.request.header["flag"] & 1]
     async with running(tmp_path) as (app, bystander):
@@ -105,9 +110,8 @@ async def test_every_whole_request_is_answered_once(
 @fixed_and_fresh
 @looped
 async def test_damaged_streams_end_and_nothing_is_left_of_them(
-    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int, tmp_path: Path
 ):
-    monkeypatch.setattr(pull, "MAX_SUSPEND_MS", 20)
     chance = random.Random(seed)
     frames = [one.request.data for one in load_all()]
     async with running(tmp_path) as (app, bystander):
