@@ -14,7 +14,8 @@ from tests.gateway.test_tls import issue
 from tests.remoting import looped
 from tests.system.process import free_ports
 from tests.system.pulsar import Pulsar
-from tests.system.pulsar_cluster import Server
+from tests.system.pulsar_cluster import PROXY_VERSION
+from tests.system.pulsar_servers import Server
 from tests.system.ropeway import PATIENT, Ropeway
 
 if TYPE_CHECKING:
@@ -232,6 +233,7 @@ async def test_a_node_works_through_a_proxy_of_pulsar_with_tls(
         },
         port=web,
         heap_mib=128,
+        version=PROXY_VERSION,
     )
     one = node(
         tmp_path / "node",
