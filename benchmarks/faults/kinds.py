@@ -14,6 +14,7 @@ from ropeway.client import Admin, ClientConfig, RemotingError, admin_moves, admi
 from ropeway.client.admin_moves import Move
 from tests.remoting import pulling, sending
 from tests.system.node_places import places
+from tests.system.process import stopped
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -165,6 +166,20 @@ async def stop_pulsar(scene: Scene) -> Hit:
     return Hit(ALL, time.monotonic())
 
 
+async def kill_bookie(scene: Scene) -> Hit:
+    bookie = scene.random.choice(scene.place.bookies)
+    await asyncio.to_thread(bookie.kill)
+    await asyncio.to_thread(bookie.start)
+    return Hit(ALL)
+
+
+async def freeze_bookie(scene: Scene) -> Hit:
+    bookie = scene.random.choice(scene.place.bookies)
+    with stopped(bookie.pid):
+        await asyncio.sleep(FROZEN_S)
+    return Hit(ALL)
+
+
 async def cut_connections(scene: Scene) -> Hit:
     master, _ = await scene.in_order()
     master.proxy.cut()
@@ -309,6 +324,8 @@ KINDS = (
     Kind("partition unloaded", 16, unload_partition),
     Kind("Pulsar killed and started", 5, restart_pulsar),
     Kind("Pulsar stopped and started", 4, stop_pulsar),
+    Kind("bookie killed and started", 8, kill_bookie),
+    Kind("bookie frozen for 14 s", 8, freeze_bookie),
     Kind("connections to Pulsar reset", 16, cut_connections),
     Kind("connections to Pulsar half open", 5, strand_connections),
     Kind("connections to Pulsar silent for 8 s", 8, hold_connections),
