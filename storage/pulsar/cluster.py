@@ -21,10 +21,15 @@ if TYPE_CHECKING:
 
 
 class Cluster(NamedTuple):
-    """One cluster; whoever opens it closes both."""
+    """One cluster; whoever opens it closes it."""
 
     admin: Admin
     client: PulsarClient
+
+    async def close(self) -> None:
+        """Close both."""
+        await self.client.close()
+        await self.admin.close()
 
 
 def open_cluster(settings: PulsarLogSettings, request_timeout_s: float) -> Cluster:
