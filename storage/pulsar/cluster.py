@@ -32,6 +32,15 @@ class Cluster(NamedTuple):
         await self.admin.close()
 
 
+def open_admin(settings: PulsarLogSettings) -> Admin:
+    """Be ready to ask the admin REST of the settings; whoever opens it closes it.
+
+    Raises:
+        OSError: A certificate or its key cannot be used.
+    """
+    return _admin(settings, authentication(settings), _tls(settings))
+
+
 def open_cluster(settings: PulsarLogSettings, request_timeout_s: float) -> Cluster:
     """Be ready to speak to the cluster of the settings; nobody is connected to yet.
 
@@ -42,10 +51,9 @@ def open_cluster(settings: PulsarLogSettings, request_timeout_s: float) -> Clust
     Raises:
         OSError: A certificate or its key cannot be used.
     """
-    tls = TlsFiles(settings.tls_ca_file, settings.certificate, settings.key)
-    who = authentication(settings)
+    who, tls = authentication(settings), _tls(settings)
     return Cluster(
-        Admin(settings.admin_url, authentication=who, tls=tls),
+        _admin(settings, who, tls),
         PulsarClient(
             settings.service_url,
             authentication=who,
@@ -55,6 +63,14 @@ def open_cluster(settings: PulsarLogSettings, request_timeout_s: float) -> Clust
             keep_alive_s=settings.keep_alive_ms / 1000,
         ),
     )
+
+
+def _admin(settings: PulsarLogSettings, who: Authentication, tls: TlsFiles) -> Admin:
+    return Admin(settings.admin_url, authentication=who, tls=tls)
+
+
+def _tls(settings: PulsarLogSettings) -> TlsFiles:
+    return TlsFiles(settings.tls_ca_file, settings.certificate, settings.key)
 
 
 def authentication(settings: PulsarLogSettings) -> Authentication:
