@@ -34,8 +34,8 @@ PARTS = (
     "org.apache.pulsar.proxy.server.ProxyServiceStarter",
 )
 """Programs whose classes are mostly among those of a standalone Pulsar with the same
-jars. They map what it has left, and leave nothing: tests kill them, and a JVM that is to
-leave an archive starts with twice the CPU."""
+jars. They map what it has left, and leave nothing: tests kill them, and a JVM that is
+to leave an archive starts with twice the CPU."""
 IN_ORDER = (0, 128 + 15)
 """How a JVM ends by itself, and at a SIGTERM; a kill leaves none, or half of one."""
 
