@@ -16,7 +16,7 @@ from benchmarks.faults import leaping
 from benchmarks.faults.proxy import Proxy
 from tests.system.process import free_ports, stopped
 from tests.system.pulsar import DEFAULTS, Pulsar
-from tests.system.pulsar_servers import Bookie
+from tests.system.pulsar_servers import Bookie, written_to
 from tests.system.ropeway import Ropeway
 from tests.system.zookeeper import ZooKeeper
 
@@ -178,6 +178,11 @@ class Place:
         self.pulsar.admin("PUT", f"tenants/{tenant}", clusters)
         self.pulsar.admin("PUT", f"namespaces/{NAMESPACE}")
         self.pulsar.admin("POST", f"namespaces/{NAMESPACE}/persistence", copies)
+
+    def bookies_of(self, topic: str) -> list[Bookie]:
+        """Which of the bookies beside Pulsar a partition is written to now."""
+        path = f"persistent/{NAMESPACE}/{topic}/internalStats?metadata=true"
+        return written_to(self.bookies, self.pulsar.admin("GET", path))
 
     def admin(self, method: str, path: str) -> str:
         """What Pulsar's REST interface answers, as text."""

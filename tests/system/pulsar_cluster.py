@@ -6,7 +6,6 @@ Brokers and the proxy speak nothing but TLS, and let nobody in without a token.
 import base64
 import itertools
 import json
-import re
 import subprocess
 import time
 import urllib.error
@@ -19,7 +18,7 @@ from tests.gateway.test_tls import Pair, issue, trusting
 from tests.starts import started_again
 from tests.system.process import free_ports
 from tests.system.pulsar import DEFAULTS, START_SECONDS, VERSION
-from tests.system.pulsar_servers import Bookie, Broker, Server, java, ports
+from tests.system.pulsar_servers import Bookie, Broker, Server, java, ports, written_to
 from tests.system.secured_pulsar import ADMIN, AS_ITSELF, KEY, token
 
 PROXY_VERSION = "4.0.8"
@@ -178,13 +177,10 @@ class PulsarCluster:
         """Which bookies have what is written to a topic now, a partition by itself."""
         path = f"admin/v2/persistent/{topic}/internalStats?metadata=true"
         give_up = time.monotonic() + START_SECONDS
-        # What ZooKeeper did not tell in time is left out of the answer.
-        while not (ledger := self._ask("GET", path)["ledgers"][-1].get("metadata")):
+        while not (found := written_to(self.bookies, self._ask("GET", path))):
             assert time.monotonic() < give_up, f"{topic}: nobody knows its ledger"
             time.sleep(PAUSE_S)
-        *_, ensemble = re.findall(r"\d+=\[([^]]*)\]", ledger)
-        names = ensemble.split(", ")
-        return [one for one in self.bookies if one.name in names]
+        return found
 
     def bundle(self, topic: str) -> str:
         """The part of its namespace that a topic is in, which moves as a whole."""

@@ -1,7 +1,9 @@
 """The processes of a Pulsar cluster, each of which may be killed and started again."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.starts import StartError
 from tests.system.process import ForeignProcess, free_ports, listens
@@ -148,6 +150,19 @@ class Broker(Server):
             port=web,
             heap_mib=256,
         )
+
+
+def written_to(bookies: Sequence[Bookie], stats: dict[str, Any]) -> list[Bookie]:
+    """Which bookies a topic is written to now; none where nobody says.
+
+    Args:
+        bookies: Those to choose from.
+        stats: The topic's internal statistics, with its ledgers' metadata. What
+            ZooKeeper did not tell in time is left out of them.
+    """
+    metadata = stats["ledgers"][-1].get("metadata") or ""
+    *_, ensemble = ["", *re.findall(r"\d+=\[([^]]*)\]", metadata)]
+    return [one for one in bookies if one.name in ensemble.split(", ")]
 
 
 def ports(name: str, port: int) -> dict[str, str]:
