@@ -30,6 +30,8 @@ FROZEN_S = 14.0
 DEAD_S = 15.0
 """Longer than a bookie's session in ZooKeeper, 10 s by default. With Pulsar 4.0.8 one
 that is back sooner is forgotten when that session ends, until it is started anew."""
+PULSAR_DEAD_S = 35.0
+"""Likewise; the session of the bookie in its process lasts 30 s."""
 HELD_S = 8.0
 LEAP_S = 3600.0
 LEPT_S = 5.0
@@ -164,6 +166,7 @@ def _partition(scene: Scene) -> tuple[str, int]:
 
 async def restart_pulsar(scene: Scene) -> Hit:
     await asyncio.to_thread(scene.place.pulsar.kill)
+    await asyncio.sleep(PULSAR_DEAD_S)
     await asyncio.to_thread(scene.place.pulsar.start)
     return Hit(ALL, time.monotonic())
 
