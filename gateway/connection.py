@@ -78,6 +78,7 @@ class Connection(Outgoing, asyncio.Protocol):
         "version",
     )
 
+    take_answer = None
     forwarded = False
     identified = False
     principal: Principal | None = None

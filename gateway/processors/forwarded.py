@@ -97,6 +97,7 @@ def _believe(request: Forward, context: Context) -> Principal | None:
 class ForwardedPeer:
     """A client of another node, behind the connection of that node: a `Peer`."""
 
+    take_answer = None
     forwarded = True
     known = True
     identified = True

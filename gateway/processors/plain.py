@@ -105,8 +105,8 @@ def _goes_on_later(
     admitted = admit_send(context, guard, claims, _needs(topic))
     if admitted is None:
         return False
-    envelope = decode_envelope(JSON, header)
-    go_on(context, envelope, work_once(admitted, context, envelope))
+    context.envelope = decode_envelope(JSON, header)
+    go_on(context, work_once(admitted, context))
     return True
 
 

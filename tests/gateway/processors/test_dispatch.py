@@ -45,6 +45,7 @@ class Peer:
     address = "127.0.0.1:1"
     source = SimpleNamespace(address="127.0.0.1")
     forwarded = False
+    take_answer = None
 
     def __init__(self) -> None:
         self.codes: list[int] = []

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 class Peer:
     id_prefix = b"7F00000100002A9F"
+    take_answer = None
 
     def __init__(self) -> None:
         self.answers: list[bytes] = []
