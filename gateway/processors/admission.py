@@ -51,33 +51,6 @@ def admit(context: Context, guard: Guard, needs: Needs) -> Awaitable[None] | Non
     return _permit(context, guard, needs, verdict)
 
 
-def admit_send(
-    context: Context, guard: Guard, claims: Claims | None, needs: tuple[Need, ...]
-) -> Awaitable[None] | None:
-    """Let a send in whose header `plain_send` read.
-
-    Returns:
-        None, or an awaitable where it takes time to know whether it may come in.
-
-    Raises:
-        Refusal: It may not; the awaitable raises it, too.
-    """
-    verdict = guard.admit(
-        _credentials(claims, context.body),
-        needs,
-        context.peer.source,
-        request_name(context.code),
-    )
-    if not isinstance(verdict, Verdict):
-        return _admit_send_later(context, verdict)
-    _know(context, verdict)
-    return None
-
-
-async def _admit_send_later(context: Context, verdict: Awaitable[Verdict]) -> None:
-    _know(context, await verdict)
-
-
 async def _admit_later(
     context: Context, guard: Guard, needs: Needs, identified: Awaitable[Verdict]
 ) -> None:
@@ -90,8 +63,11 @@ def _identify(context: Context, guard: Guard) -> Verdict | Awaitable[Verdict]:
     peer = context.peer
     if peer.identified:
         return Verdict(allowed=True, principal=peer.principal)
-    came = context.envelope
-    credentials = _NONE if came is None else credentials_of(came, context.body)
+    credentials = (
+        _credentials(context.claims, context.body)
+        if context.envelope is None
+        else credentials_of(context.envelope, context.body)
+    )
     return guard.identify(credentials, peer.source, request_name(context.code))
 
 

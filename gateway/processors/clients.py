@@ -13,7 +13,6 @@ from gateway.node.creations import TooManyError, check_name
 from gateway.node.placing import is_drained
 from gateway.processors import creating
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import (
     GET,
     KNOWN,
@@ -24,6 +23,7 @@ from gateway.processors.needs import (
     on_group_if_given,
     topic_needs,
 )
+from gateway.processors.registry import handles
 from gateway.wire import bodies
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.clients import (

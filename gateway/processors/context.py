@@ -25,6 +25,7 @@ from gateway.wire.codes import (
 )
 from gateway.wire.frame import Buffer, Envelope, encode_frame
 from gateway.wire.header import ROWS, Header, decode_request, to_fields
+from gateway.wire.signing import Claims
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -223,18 +224,20 @@ class Context(msgspec.Struct, gc=False):
     opaque: int
     one_way: bool
     body: bytes
-    as_slave: bool = False
-    """Whether this node reads for the client what another one writes."""
+    header: Any = None
+    """The request's own fields, a `Header`, once they are read."""
+    claims: Claims | None = None
+    """What its sender says of itself, where the header was read at once."""
     came_s: float = 0.0
     """When it came, by `time.monotonic`, where it is timed; else 0."""
     since_s: float = 0.0
     """Since when nodes hold it, by `time.monotonic`; 0 where nothing can hold it."""
+    as_slave: bool = False
+    """Whether this node reads for the client what another one writes."""
     principal: Principal | None = None
     """Who sent it; None where nothing is guarded, or nobody knows in a dry run."""
     envelope: Envelope | None = None
     """What came in a frame; None where nothing was put into one."""
-    header: Any = None
-    """The request's own fields, a `Header`, once they are read."""
     opened: str | None = None
     """The topic of which it has waited for a queue."""
     waited_for: Destination | None = None

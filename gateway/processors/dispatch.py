@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from gateway.node.pending_sends import PendingSend
 from gateway.node.sql import NotCompiledError, compile_later
@@ -29,38 +28,30 @@ from gateway.processors.context import (
 from gateway.processors.judging import Interruptible
 from gateway.processors.late import SENDS
 from gateway.processors.needs import NEEDS, NODES
-from gateway.processors.recording import recorded
+from gateway.processors.registry import (
+    ANYWHERE,
+    NAMING_BROKER,
+    PROCESSORS,
+    READS,
+    Outcome,
+    Result,
+)
 from gateway.processors.unsupported import REASONS
 from gateway.wire.codes import ONE_WAY_FLAG, RequestCode, ResponseCode
-from gateway.wire.header import Header, row_of
+from gateway.wire.commands.send import SendMessageV2
+from gateway.wire.header import Header
+from gateway.wire.plain import read_send
 from storage.api import NotReadyError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
     from acl.api import Guard
     from gateway.node.node import Node
     from gateway.node.pending_sends import Destination
     from gateway.processors.context import Peer
-    from gateway.processors.needs import Needs
     from gateway.wire.frame import Envelope
     from routing.api import Broker
-
-H = TypeVar("H", bound=Header)
-Result = Header | Answer | Later
-Outcome = Result | Awaitable[Result]
-Processor = Callable[[Any, Context], Outcome]
-P = TypeVar("P", bound=Processor)
-
-PROCESSORS: dict[int, Processor] = {}
-"""Every processor by the code that it handles."""
-
-ANYWHERE: set[int] = set()
-"""Codes of requests that every node answers, whoever leads its broker."""
-
-READS: set[int] = set()
-"""Codes of requests that slaves answer, too."""
-
-_NAMING_BROKER: set[int] = set()
-"""Codes of requests that may say which broker they are for."""
 
 _WITH_MESSAGES = frozenset(
     {
@@ -75,42 +66,13 @@ _WITH_MESSAGES = frozenset(
     }
 )
 """Codes of requests whose body may be as long as a frame."""
+_SEND = int(RequestCode.SEND_MESSAGE_V2)
 _FIRST_STEP_S = 200e-6
 """What a request that waits for something does before that, about."""
 _LATER_ERRORS = NotReadyError, NotCompiledError, NotPreparedError
 """What a request waits for, and is worked on anew then."""
 _OPEN_S = 15.0
 """How long a request waits for its topic to be opened."""
-
-
-def handles(
-    header: type[Header], needs: Needs, *, anywhere: bool = False, reads: bool = False
-) -> Callable[[P], P]:
-    """Make a function the processor of the command that a header declared.
-
-    Args:
-        header: What declared it.
-        needs: What its sender must be allowed, where access control is on.
-        anywhere: Whether a node works on it that does not lead its broker.
-        reads: Whether one does that follows the broker's topics, since it asks for
-            nothing but what they hold.
-    """
-    code = row_of(header).code
-
-    def register(processor: P) -> P:
-        if code in PROCESSORS:
-            raise ValueError(f"{code.name} has two processors")
-        PROCESSORS[code] = recorded(code, processor)
-        NEEDS[code] = needs
-        if anywhere:
-            ANYWHERE.add(code)
-        if reads:
-            READS.add(code)
-        if "bname" in header.__struct_fields__:
-            _NAMING_BROKER.add(code)
-        return processor
-
-    return register
 
 
 def dispatch(
@@ -145,6 +107,45 @@ def dispatch(
     )
     if not since_s or not stale.refused(context, between_nodes=True):
         begin(context)
+
+
+def dispatch_send(
+    node: Node, peer: Peer, header: bytes, body: bytes, came_s: float, now_s: float
+) -> bool:
+    """Work on a request if it is a send as clients make it, whose header is read fast.
+
+    Args:
+        node: As in `dispatch`.
+        peer: Likewise.
+        header: In JSON, as it came.
+        body: What followed it.
+        came_s: As in `dispatch`.
+        now_s: The time, by `time.monotonic`.
+
+    Returns:
+        Whether it is; if not, nothing was done.
+    """
+    found = read_send(header, SendMessageV2)
+    if found is None:
+        return False
+    opaque, one_way, send, claims = found
+    context = Context(
+        node,
+        peer,
+        _SEND,
+        opaque,
+        one_way,
+        body,
+        send,
+        claims,
+        came_s,
+        now_s,
+    )
+    if (guard := node.guard) is None:
+        work(context)
+    else:
+        _admit(context, guard)
+    return True
 
 
 def begin(context: Context) -> None:
@@ -207,24 +208,30 @@ def work(context: Context) -> None:
                 go_on(context, _find_leader(context))
                 return
             context.as_slave = True
-        header = context.read()
-        if code in _NAMING_BROKER and (others := node.forwarder.others):
+        header = context.header or context.read()
+        if (others := node.forwarder.others) and code in NAMING_BROKER:
             other = others.get(header.bname)
             if other is not None:
                 go_on(context, _forward(context, other))
                 return
-        if (destination := _blocking(context)) is not None:
+        waiting = node.pending_sends.waiting
+        if waiting and (destination := _blocking(context)) is not None:
             _add_pending(context, destination, context.slices().pause)
             return
         result = PROCESSORS[code](header, context)
-        if isinstance(result, (Header, Answer)):
-            context.answer(result)
-        elif result is not LATER:
-            go_on(context, _wait(context, result))
+        if result is not LATER:
+            _answer(context, result)
     except _LATER_ERRORS as missing:
         _wait_for(context, missing)
     except Exception as error:  # noqa: BLE001 - turned into an answer
         _fail(context, error)
+
+
+def _answer(context: Context, result: Outcome) -> None:
+    if isinstance(result, (Header, Answer)):
+        context.answer(result)
+    elif not isinstance(result, Later):
+        go_on(context, _wait(context, result))
 
 
 def _refuse_unsupported(context: Context) -> None:
@@ -250,7 +257,7 @@ async def _wait(context: Context, result: Awaitable[Result]) -> None:
 def _blocking(context: Context) -> Destination | None:
     """What others wait for that a send must not overtake; None where nobody does."""
     pending = context.node.pending_sends
-    if not pending.waiting or context.code not in SENDS:
+    if context.code not in SENDS:
         return None
     header = context.header
     return pending.blocking(header.topic, header.queue_id, context.waited_for)

@@ -11,8 +11,9 @@ import structlog
 from acl.api import Channel, Principal, Source
 from gateway.node.seal import Sealed, SealError
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
-from gateway.processors.dispatch import dispatch, handles
+from gateway.processors.dispatch import dispatch
 from gateway.processors.needs import SEALED
+from gateway.processors.registry import handles
 from gateway.wire import host_port, message
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.forward import Forward

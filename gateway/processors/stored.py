@@ -20,9 +20,9 @@ def stored(
     unique_key: str,
     id_base: int,
     count: int,
+    recall_handle: bytes,
     offset: int,
     error: LogError | None,
-    recall_handle: bytes = b"",
 ) -> None:
     """Answer a send with what has become of it."""
     peer = context.peer
