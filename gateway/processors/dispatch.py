@@ -25,7 +25,7 @@ from gateway.processors.context import (
     NotPreparedError,
     request_name,
 )
-from gateway.processors.judging import Interruptible
+from gateway.processors.judging import Interruptible, Refusable
 from gateway.processors.late import SENDS
 from gateway.processors.needs import NEEDS, NODES
 from gateway.processors.registry import (
@@ -46,7 +46,6 @@ from storage.api import NotReadyError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from acl.api import Guard
     from gateway.node.node import Node
     from gateway.node.pending_sends import Destination
     from gateway.processors.context import Peer
@@ -141,10 +140,7 @@ def dispatch_send(
         came_s,
         now_s,
     )
-    if (guard := node.guard) is None:
-        work(context)
-    else:
-        _admit(context, guard)
+    _admit(context)
     return True
 
 
@@ -169,23 +165,25 @@ def begin(context: Context) -> None:
             ResponseCode.NO_PERMISSION,
             f"{peer.address} is a client; allowed: nodes of this cluster",
         )
-    elif node.guard is None or NEEDS[code].of_nodes:
-        work(context)
     else:
-        _admit(context, node.guard)
+        _admit(context)
 
 
-def _admit(context: Context, guard: Guard) -> None:
-    """Work on a request, if whoever sent it may have that done."""
+def _admit(context: Context) -> None:
+    """Work on a request, if whoever sent it may have that done now."""
+    guard, needs = context.node.guard, NEEDS[context.code]
+    if guard is None or needs.of_nodes:
+        work(context)
+        return
     try:
-        admitted = admit(context, guard, NEEDS[context.code])
+        admitted = admit(context, guard, needs)
     except Exception as error:  # noqa: BLE001 - turned into an answer
         context.fail(error)
         return
     if admitted is None:
         work(context)
     else:
-        go_on(context, work_once(admitted, context))
+        go_on(context, _work_once(admitted, context))
 
 
 def go_on(context: Context, work: Coroutine[None, None, None]) -> None:
@@ -193,7 +191,7 @@ def go_on(context: Context, work: Coroutine[None, None, None]) -> None:
     context.spawn(work, partial(_fail, context))
 
 
-async def work_once(admitted: Awaitable[None], context: Context) -> None:
+async def _work_once(admitted: Awaitable[None], context: Context) -> None:
     """Work on a request once it is let in."""
     await admitted
     work(context)
@@ -283,15 +281,18 @@ def _add_pending(
     """Work on a send once its destination is ready, behind those that came before."""
     node, size = context.node, len(context.body) + len(context.header.properties)
     keep = partial(node.turns.keep, context.slices().flow)
+    refusable = Refusable(context)
 
     def start() -> None:
         keep(-size)
         context.waited_for = destination
-        _work_anew(context)
+        if refusable.leave():
+            _work_anew(context)
 
     def fail(error: Exception) -> None:
         keep(-size)
-        _fail(context, error)
+        if refusable.leave():
+            _fail(context, error)
 
     keep(size)  # who sends faster than they are started is held back
     first, send = context.waited_for == destination, PendingSend(prepare, start, fail)
@@ -302,7 +303,8 @@ async def _work_when_ready(
     context: Context, missing: NotReadyError | NotCompiledError
 ) -> None:
     """Work on a request once what it lacks is there."""
-    await _ready(context, missing)
+    with Interruptible(context):
+        await _ready(context, missing)
     _work_anew(context)
 
 

@@ -77,3 +77,22 @@ class Interruptible:
 
     def _leave(self) -> bool:
         return self._task is not None and self._task.cancel()
+
+
+class Refusable:
+    """A request that waits without a task, and is judged again meanwhile."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._waits = True
+        if context.node.guard is not None:
+            context.node.reauthorization.add(self)
+
+    def judge(self) -> Awaitable[None] | None:
+        """See whether the request may still be done."""
+        return judge_again(self._context, self.leave)
+
+    def leave(self) -> bool:
+        """Have the request wait no more; False where it was refused."""
+        waited, self._waits = self._waits, False
+        return waited

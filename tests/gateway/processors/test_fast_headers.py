@@ -13,7 +13,7 @@ from gateway.wire import message, properties
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.send import SendReply
 from tests.guarded import ALICE, NOBODY, ROOT, allow, ask, guarded
-from tests.remoting import looped, pulling, running, sending
+from tests.remoting import looped, pulling, running, sending, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,3 +122,26 @@ async def test_it_is_let_in_as_any_other(tmp_path: Path, monkeypatch, slow):
         assert (readers.fast, readers.others) == (5, 0)
         pulled = await ask(client, ROOT, pulling("orders"))
         assert [one.body for one in pulled.messages()] == [b"x", b"hello"]
+
+
+@looped
+@pytest.mark.parametrize("v2", [True, False])
+async def test_who_may_no_longer_send_is_refused_while_the_topic_is_made(
+    tmp_path: Path, monkeypatch, v2
+):
+    async with guarded(tmp_path, allow("Topic:orders", "Pub")) as (app, client):
+        create, may_go_on = app.node.topics.auto_create, asyncio.Event()
+
+        async def slow(*arguments):
+            await may_go_on.wait()
+            return await create(*arguments)
+
+        monkeypatch.setattr(app.node.topics, "auto_create", slow)
+        waits = asyncio.create_task(ask(client, ALICE, sending("orders", v2=v2), b"x"))
+        await until(lambda: app.node.pending_sends.waiting)
+        await app.node.guard.administration.delete_rules(f"User:{ALICE}")
+        assert (await waits).code == DENIED
+        may_go_on.set()
+        await until(lambda: not app.node.pending_sends.waiting)
+        pulled = await ask(client, ROOT, pulling("orders"))
+        assert pulled.messages() == []

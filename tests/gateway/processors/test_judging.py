@@ -102,3 +102,18 @@ async def test_a_task_that_waits_is_cancelled_and_one_that_does_not_is_left_alon
     assert context.failures == [REFUSED]
     interruptible.judge()
     assert context.failures == [REFUSED]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_what_waits_without_a_task_leaves_once(
+    monkeypatch: pytest.MonkeyPatch, refused
+):
+    judged(monkeypatch, REFUSED if refused else ALLOWED, later=False)
+    context = Context()
+    refusable = judging.Refusable(context)
+    assert len(context.node.reauthorization) == 1
+    refusable.judge()
+    assert context.failures == [REFUSED] * refused
+    assert refusable.leave() is not refused
+    refusable.judge()
+    assert context.failures == [REFUSED] * refused
