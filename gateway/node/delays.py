@@ -5,22 +5,24 @@ Source: HookUtils.handleScheduleMessage, RocketMQ 5.3.4.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+import msgspec
+
+from gateway.node.served_topic import ServedTopic
 from gateway.node.timer import waiting
 from gateway.node.timer.waiting import ASKED
 from gateway.wire import properties
 
 if TYPE_CHECKING:
     from gateway.node.schedule import Schedule
-    from gateway.node.served_topic import ServedTopic
     from gateway.node.timer.timer import Timer
 
 DELAYING = ASKED | {properties.DELAY}
 """Properties by which a producer asks for a delay."""
 
 
-class Place(NamedTuple):
+class Place(msgspec.Struct, frozen=True, gc=False):
     """Where a message is stored, and with which properties, in wire form."""
 
     topic: ServedTopic

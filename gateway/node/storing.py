@@ -9,14 +9,13 @@ from gateway.node.node import now_ms
 from gateway.wire import message, properties
 from gateway.wire.errors import MessageError
 from gateway.wire.plain import record_of
-from storage.api import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gateway.node.served_topic import ServedTopic
     from gateway.wire.message import Message
-    from storage.api import Done
+    from storage.api import Done, RecordParts
 
 
 def make_record(
@@ -33,7 +32,7 @@ def make_record(
     born_host: bytes,
     store_host: bytes,
     reconsume_times: int,
-) -> Record:
+) -> RecordParts:
     """Make the record that goes to an offset of a queue.
 
     Args:
@@ -76,7 +75,7 @@ def make_record(
             f"properties of {len(text.encode())} bytes with the broker's own; "
             f"allowed: {message.MAX_PROPERTIES_BYTES}"
         )
-    return Record(*made)
+    return made
 
 
 def make_note(
@@ -86,7 +85,7 @@ def make_note(
     host: bytes,
     body: bytes,
     pairs: Mapping[str, str] = MappingProxyType({}),
-) -> Record:
+) -> RecordParts:
     """Make a record that a broker writes for itself, in queue 0 of a system topic.
 
     Args:

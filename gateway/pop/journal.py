@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gateway.node.served_topic import ServedTopic
     from gateway.node.topics import Topics
     from gateway.pop.store import Change, Place
-    from storage.api import Log, Partition, Record
+    from storage.api import Log, Partition, RecordParts
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -206,9 +206,9 @@ class Journal:
 
     def _records(
         self, topic: ServedTopic, offset: int, changes: Sequence[Change]
-    ) -> list[Record]:
+    ) -> list[RecordParts]:
         now_ms, host = self._clock(), self._host()
-        records: list[Record] = []
+        records: list[RecordParts] = []
         body: list[Change] = []
         size = 0
         for change in (*changes, None):
@@ -225,7 +225,7 @@ class Journal:
     def _stored(
         self,
         changes: list[Change],
-        records: list[Record],
+        records: list[RecordParts],
         written: asyncio.Future[None],
         offset: int,
         error: LogError | None,
@@ -245,7 +245,7 @@ class Journal:
             self.lost.set()
             return
         self._read_to = end
-        self._spawn(self._apply(changes, (end, zlib.crc32(records[-1].data))))
+        self._spawn(self._apply(changes, (end, zlib.crc32(records[-1][0]))))
 
     async def _apply(self, changes: list[Change], read_to: tuple[int, int]) -> None:
         try:

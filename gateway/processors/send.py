@@ -249,12 +249,10 @@ def _store_special(
         text = properties.dump(pairs)
     store_ms, queue_id, handle = now_ms(), asked_queue_id, b""
     if delayed and not DELAYING.isdisjoint(pairs):
-        asked = topic
-        topic, queue_id, text, due_ms = node.delays.divert(
-            topic, queue_id, pairs, text, store_ms
-        )
-        if due_ms is not None:
-            handle = timed.recall_handle(node, asked, unique_key, due_ms)
+        place = node.delays.divert(topic, queue_id, pairs, text, store_ms)
+        if place.due_ms is not None:
+            handle = timed.recall_handle(node, topic, unique_key, place.due_ms)
+        topic, queue_id, text = place.topic, place.queue_id, place.text
     partition = topic.partitions[queue_id]
     record = storing.make_record(
         topic,
@@ -271,8 +269,7 @@ def _store_special(
         reconsume_times=request.reconsume_times or 0,
     )
     id_base = topic.id_bases[queue_id]
-    place = (context, asked_queue_id, unique_key, id_base)
-    done = partial(stored, *place, 1, handle)
+    done = partial(stored, context, asked_queue_id, unique_key, id_base, 1, handle)
     partition.append([record], store_ms, done)
 
 

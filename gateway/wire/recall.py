@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import NamedTuple
+
+import msgspec
 
 from gateway.wire.errors import MessageError
 
@@ -20,7 +21,7 @@ _PARTS = 5
 _MAX_DIGITS = 18
 
 
-class RecallHandle(NamedTuple):
+class RecallHandle(msgspec.Struct, frozen=True, gc=False):
     """The parts of a handle."""
 
     topic: str
@@ -31,8 +32,10 @@ class RecallHandle(NamedTuple):
 
 def dump(handle: RecallHandle) -> bytes:
     """Write a handle, as the answer to a send has it."""
-    topic, broker, deliver_ms, unique_key = handle
-    text = f"{_VERSION} {topic} {broker} {deliver_ms} {unique_key}"
+    text = (
+        f"{_VERSION} {handle.topic} {handle.broker} {handle.deliver_ms} "
+        f"{handle.unique_key}"
+    )
     return base64.urlsafe_b64encode(text.encode())
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gateway.node.served_topic import ServedTopic
     from gateway.node.topics import Topics
     from gateway.wire.batch import BatchEntry
-    from storage.api import Partition, Record
+    from storage.api import Partition, RecordParts
 
 log = structlog.get_logger(__name__)
 
@@ -203,7 +203,7 @@ async def _count_marked(partition: Partition, start: int, decided_at: int) -> in
 
 
 def appended(
-    partition: Partition, made: Sequence[Record], store_ms: int
+    partition: Partition, made: Sequence[RecordParts], store_ms: int
 ) -> asyncio.Future[int]:
     """Begin to append records; the result is their offset, when they are durable.
 

@@ -19,7 +19,7 @@ from gateway.wire.errors import MessageError
 if TYPE_CHECKING:
     from gateway.node.served_topic import ServedTopic
     from gateway.wire.frame import Buffer
-    from storage.api import Record
+    from storage.api import RecordParts
 
 MARK = "ROPEWAY_BATCH"
 """The property of a delivered message that says where in which batch it was: the offset
@@ -86,7 +86,7 @@ def staged_record(
     body: bytes,
     born_host: bytes,
     store_host: bytes,
-) -> Record:
+) -> RecordParts:
     """Make the record of what a request stages, for the end of the staged topic."""
     pairs = {_PRODUCER: producer_id, _TOPIC: for_topic, _QUEUE_ID: str(for_queue_id)}
     if owner:
@@ -129,7 +129,7 @@ def read_staged(data: Buffer) -> Staged:
 
 def entry_record(
     topic: ServedTopic, store_ms: int, entry: Entry, host: bytes
-) -> Record:
+) -> RecordParts:
     """Make a record for the end of the topic of batches."""
     offset = topic.partitions[0].next_offset
     return storing.make_note(topic, offset, store_ms, host, msgspec.json.encode(entry))

@@ -106,9 +106,10 @@ class Ending:
         store_ms = self._now_ms()
         if half.is_delayed:
             pairs = records.committed_pairs(half)
-            topic, queue_id, text, _ = self._delays.divert(
+            place = self._delays.divert(
                 topic, queue_id, pairs, properties.dump(pairs), store_ms
             )
+            topic, queue_id, text = place.topic, place.queue_id, place.text
         record = records.committed(half, topic, queue_id, store_ms, named_id, text)
         committed = partial(self._committed, half.origin, done)
         topic.partitions[queue_id].append([record], store_ms, committed)

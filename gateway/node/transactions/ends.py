@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from gateway.node.served_topic import ServedTopic
     from gateway.wire.frame import Buffer
-    from storage.api import Partition, Record
+    from storage.api import Partition, RecordParts
 
 _TAG = "d"
 _SEPARATOR = ","
@@ -55,7 +55,7 @@ class Ended(NamedTuple):
 
 def record(
     ended: Ended, topic: ServedTopic, offset: int, store_ms: int, host: bytes
-) -> Record:
+) -> RecordParts:
     """Make a record of ended transactions.
 
     Args:

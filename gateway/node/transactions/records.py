@@ -115,7 +115,7 @@ def half_record(
         store_host=store_host,
         reconsume_times=reconsume_times,
     )
-    return Record(made.data, 0, ())
+    return Record(made[0], 0, ())
 
 
 def copy(half: Half, topic: ServedTopic, store_ms: int, *, checks: int) -> Record:
