@@ -46,6 +46,11 @@ QUEUES = 8
 TICKS = 4
 """Turns of the loop until a send is answered and its answer written."""
 PROPERTIES = dump({"UNIQ_KEY": "7F" * 16, "WAIT": "true", "TAGS": "TagA"})
+SPECIAL = (
+    ("timed, of 128 B", dump({"TIMER_DELAY_SEC": "3600"}), 0),
+    ("half message of 128 B", dump({"TRAN_MSG": "true", "PGROUP": "bench"}), 4),
+)
+"""Names of cases, what their properties have beside the usual, and their flags."""
 
 
 class Sink(asyncio.Transport):
@@ -78,17 +83,23 @@ class Sink(asyncio.Transport):
         pass
 
 
-def send(queue_id: int, body: bytes, kind: type[SendMessage] = SendMessageV2) -> bytes:
+def send(
+    queue_id: int,
+    body: bytes,
+    kind: type[SendMessage] = SendMessageV2,
+    more: str = "",
+    sys_flag: int = 0,
+) -> bytes:
     header = kind(
         producer_group="bench",
         topic="bench",
         default_topic="TBW102",
         default_topic_queue_nums=QUEUES,
         queue_id=queue_id,
-        sys_flag=0,
+        sys_flag=sys_flag,
         born_timestamp=1795248367175,
         flag=0,
-        properties=PROPERTIES,
+        properties=PROPERTIES + more,
         batch=kind is SendBatchMessage,
     )
     code = (
@@ -164,6 +175,14 @@ async def main(rounds: int) -> None:
             await measured(
                 "single of 128 B, window of 64", lambda: one.data_received(window), 64
             )
+            for name, more, sys_flag in SPECIAL:
+                special = [
+                    send(index % QUEUES, bytes(128), SendMessageV2, more, sys_flag)
+                    for index in range(CONNECTIONS)
+                ]
+                one.data_received(special[0])
+                await asyncio.sleep(1)
+                await measured(name, partial(each, special), 64)
             entries = [BatchEntry(0, bytes(1024), PROPERTIES)] * 100
             batch = send(0, encode_batch(entries), SendBatchMessage)
             await measured("batch of 100 x 1 KiB", lambda: one.data_received(batch), 1)

@@ -22,9 +22,8 @@ from acl.api import Channel, Source
 from gateway.node.calls import ClientAnswer
 from gateway.node.turns import HEARING_BYTE_S, HEARING_S, TURN_REQUESTS, Arrived
 from gateway.outgoing import Outgoing
-from gateway.processors.dispatch import dispatch
+from gateway.processors.dispatch import dispatch, dispatch_send
 from gateway.processors.late import refuse_sends
-from gateway.processors.plain import send_plain
 from gateway.quotas import share_of
 from gateway.unauthenticated import Reader
 from gateway.wire import host_port, message
@@ -78,6 +77,7 @@ class Connection(Outgoing, asyncio.Protocol):
         "version",
     )
 
+    take_answer = None
     forwarded = False
     identified = False
     principal: Principal | None = None
@@ -183,11 +183,12 @@ class Connection(Outgoing, asyncio.Protocol):
         """Begin requests until a time: one in any case."""
         limit = self._limits.requests_in_flight
         monotonic = time.monotonic
+        now = monotonic()
         for serialize_type, header, body in frames:
             if (
                 not self.version
                 or serialize_type != JSON
-                or not send_plain(self._node, self, header, body, came_s)
+                or not dispatch_send(self._node, self, header, body, came_s, now)
             ):
                 envelope = decode_envelope(serialize_type, header)
                 if envelope.flag & RESPONSE_FLAG:
@@ -206,7 +207,7 @@ class Connection(Outgoing, asyncio.Protocol):
             if self._in_flight >= limit or self.congested:
                 self.pause_or_resume()
                 return
-            if monotonic() > until:
+            if (now := monotonic()) > until:
                 return
 
     def _keep(self, frames: list[RawFrame]) -> None:

@@ -1,4 +1,4 @@
-/* The compiled form of gateway.wire.plain.plain_send: headers as clients make them.
+/* The compiled form of gateway.wire.plain.read_send: headers as clients make them.
 
    It knows JSON without spaces, of ASCII, whose numbers are short and whose fields are
    those of a send and of a signature, once each. Anything else is None, and left to the
@@ -307,16 +307,48 @@ static PyObject *claims_in(const struct word *fields, PyObject *text)
     return tuple_of(made, NAMES + 1);
 }
 
-PyObject *plain_send(PyObject *module, PyObject *header)
+/* A field's text; something else where it is absent. */
+static PyObject *text_or(const struct word *field, PyObject *otherwise)
+{
+    if (field->at != NULL)
+        return ascii(field->at, field->size);
+    Py_INCREF(otherwise);
+    return otherwise;
+}
+
+/* A field's number; None where it is absent. */
+static PyObject *number_or_none(const struct word *field, long long number)
+{
+    if (field->at == NULL)
+        Py_RETURN_NONE;
+    return PyLong_FromLongLong(number);
+}
+
+/* The header's struct, of its fields in their order; takes the references. */
+static PyObject *struct_of(PyObject *kind, PyObject **items, size_t count)
+{
+    PyObject *made = NULL;
+    size_t index = 0;
+    while (index < count && items[index] != NULL)
+        index++;
+    if (index == count)
+        made = PyObject_Vectorcall(kind, items, count, NULL);
+    for (index = 0; index < count; index++)
+        Py_XDECREF(items[index]);
+    return made;
+}
+
+PyObject *read_send(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     (void)module;
-    if (!PyBytes_Check(header)) {
-        PyErr_Format(PyExc_TypeError, "header has to be bytes, not %.80s",
-                     Py_TYPE(header)->tp_name);
+    if (!has_arguments(given, 2, "read_send") || !is_bytes(args[0], "header"))
+        return NULL;
+    if (!PyType_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "a header has to be of a type");
         return NULL;
     }
-    const char *start = PyBytes_AS_STRING(header);
-    struct reader from = {start, start + PyBytes_GET_SIZE(header)};
+    const char *start = PyBytes_AS_STRING(args[0]);
+    struct reader from = {start, start + PyBytes_GET_SIZE(args[0])};
     struct envelope envelope = {.opaque = 0};
     const struct word *fields = envelope.fields;
     static const long long none = 0;
@@ -335,26 +367,34 @@ PyObject *plain_send(PyObject *module, PyObject *header)
         || !is_i32(most) || !is_flag(&FIELD('k'))
         || (FIELD('m').at != NULL && !IS(&FIELD('m'), "false")))
         Py_RETURN_NONE;
-    PyObject *topic = ascii(FIELD('b').at, FIELD('b').size);
     PyObject *text = FIELD('i').at ? unescaped(&FIELD('i')) : ascii("", 0);
-    if (topic == NULL || text == NULL) {
-        Py_XDECREF(topic);
-        Py_XDECREF(text);
+    if (text == NULL) {
         if (PyErr_Occurred())
             return NULL;
         Py_RETURN_NONE;
     }
-    PyObject *made[] = {
-        PyLong_FromLongLong(envelope.opaque),
-        PyBool_FromLong(envelope.flag & ONE_WAY),
-        topic,
+    PyObject *claims = claims_in(fields, text);
+    PyObject *items[] = {
+        ascii(FIELD('a').at, FIELD('a').size),
+        ascii(FIELD('b').at, FIELD('b').size),
+        ascii(FIELD('c').at, FIELD('c').size),
+        PyLong_FromLongLong(queues),
         PyLong_FromLongLong(queue_id),
         PyLong_FromLongLong(sys_flag),
         PyLong_FromLongLong(born_ms),
         PyLong_FromLongLong(flag),
-        PyLong_FromLongLong(reconsume_times),
         text,
-        claims_in(fields, text),
+        number_or_none(&FIELD('j'), reconsume_times),
+        PyBool_FromLong(FIELD('k').at != NULL && IS(&FIELD('k'), "true")),
+        Py_NewRef(Py_False),
+        number_or_none(&FIELD('l'), most),
+        text_or(&FIELD('n'), Py_None),
+    };
+    PyObject *made[] = {
+        PyLong_FromLongLong(envelope.opaque),
+        PyBool_FromLong(envelope.flag & ONE_WAY),
+        struct_of(args[1], items, sizeof items / sizeof *items),
+        claims,
     };
     return tuple_of(made, sizeof made / sizeof *made);
 }

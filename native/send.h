@@ -1,3 +1,3 @@
 #define PLAIN_SEND_START "{\"code\":310,"
 
-PyObject *plain_send(PyObject *module, PyObject *header);
+PyObject *read_send(PyObject *module, PyObject *const *args, Py_ssize_t given);

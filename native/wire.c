@@ -82,13 +82,14 @@ static PyObject *cut(PyObject *module, PyObject *const *args, Py_ssize_t given)
     return Py_BuildValue("Nnn", frames, at, needed);
 }
 
-/* -- gateway.wire.plain.plain_record ---------------------------------------------- */
+/* -- gateway.wire.plain.record_of ---------------------------------------------- */
 
 /* What the messages of one request have in common. */
 struct common {
     uint32_t magic, queue_id, sys_flag, reconsume_times;
     uint64_t born_ms, store_ms;
     struct text topic, born_host, store_host, suffix;
+    int only_plain;
 };
 
 enum {
@@ -122,6 +123,7 @@ static int read_common(PyObject *const *args, struct common *common)
         .born_host = text_of(args[BORN_HOST]),
         .store_host = text_of(args[STORE_HOST]),
         .suffix = {suffix, (size_t)size},
+        .only_plain = 1,
     };
     if (common->born_host.size > V4_HOST_BYTES)
         common->sys_flag |= BORN_HOST_V6;
@@ -138,7 +140,8 @@ static PyObject *make_record(const struct common *common, uint64_t queue_offset,
     int unended = text.size > 0 && text.at[text.size - 1] != VALUE_END;
     size_t properties = text.size + (size_t)unended + common->suffix.size;
     struct known known = look_at(text.at, text.size);
-    if (properties > MAX_PROPERTIES_BYTES || known.has_rare || known.unique.size == 0)
+    if (properties > MAX_PROPERTIES_BYTES
+        || (common->only_plain && (known.has_rare || known.unique.size == 0)))
         Py_RETURN_NONE;
     size_t size = 5 * 4 + 2 * 8 + 4 + 8 + common->born_host.size + 8
                 + common->store_host.size + 4 + 8 + 4 + body.size + common->topic.size
@@ -179,17 +182,28 @@ static PyObject *make_record(const struct common *common, uint64_t queue_offset,
         Py_DECREF(record);
         return NULL;
     }
-    return Py_BuildValue("NiN", record, (int)tag_hash, words);
+    PyObject *hash = PyLong_FromLong(tag_hash), *made = PyTuple_New(3);
+    if (hash == NULL || made == NULL) {
+        Py_DECREF(record);
+        Py_DECREF(words);
+        Py_XDECREF(hash);
+        Py_XDECREF(made);
+        return NULL;
+    }
+    PyTuple_SET_ITEM(made, 0, record);
+    PyTuple_SET_ITEM(made, 1, hash);
+    PyTuple_SET_ITEM(made, 2, words);
+    return made;
 }
 
-static PyObject *plain_record(PyObject *module, PyObject *const *args, Py_ssize_t given)
+static PyObject *record_of(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     (void)module;
-    enum { QUEUE_OFFSET = COMMON, MESSAGE_ID, FLAG, BODY, TEXT, COUNT };
+    enum { QUEUE_OFFSET = COMMON, MESSAGE_ID, FLAG, BODY, TEXT, ONLY_PLAIN, COUNT };
     static const int places[] = {QUEUE_OFFSET, MESSAGE_ID, FLAG};
     long long numbers[COUNT];
     struct common common;
-    if (!has_arguments(given, COUNT, "plain_record") || !read_common(args, &common)
+    if (!has_arguments(given, COUNT, "record_of") || !read_common(args, &common)
         || !is_bytes(args[BODY], "body") || !READ_NUMBERS(args, places, numbers))
         return NULL;
     Py_ssize_t size;
@@ -200,6 +214,8 @@ static PyObject *plain_record(PyObject *module, PyObject *const *args, Py_ssize_
         PyErr_Clear();
         Py_RETURN_NONE;
     }
+    if ((common.only_plain = PyObject_IsTrue(args[ONLY_PLAIN])) < 0)
+        return NULL;
     return make_record(&common, (uint64_t)numbers[QUEUE_OFFSET],
                        (uint64_t)numbers[MESSAGE_ID], (uint32_t)numbers[FLAG],
                        text_of(args[BODY]), (struct text){text, (size_t)size});
@@ -400,6 +416,45 @@ static PyObject *sent_frame(PyObject *module, PyObject *const *args, Py_ssize_t 
     return frame;
 }
 
+/* -- gateway.wire.properties.parse ------------------------------------------------- */
+
+/* Puts a pair into the dictionary, if it has a name and a value. */
+static int put_pair(PyObject *pairs, PyObject *text, Py_ssize_t at, Py_ssize_t end)
+{
+    Py_ssize_t middle = PyUnicode_FindChar(text, NAME_END, at, end, 1);
+    if (middle < -1)
+        return 0;
+    if (middle <= at || middle + 1 >= end)
+        return 1;
+    PyObject *name = PyUnicode_Substring(text, at, middle);
+    PyObject *value = PyUnicode_Substring(text, middle + 1, end);
+    int is_put =
+        name != NULL && value != NULL && PyDict_SetItem(pairs, name, value) == 0;
+    Py_XDECREF(name);
+    Py_XDECREF(value);
+    return is_put;
+}
+
+static PyObject *parse(PyObject *module, PyObject *text)
+{
+    (void)module;
+    if (!PyUnicode_Check(text)) {
+        PyErr_Format(PyExc_TypeError, "text has to be str, not %.80s",
+                     Py_TYPE(text)->tp_name);
+        return NULL;
+    }
+    PyObject *pairs = PyDict_New();
+    Py_ssize_t size = PyUnicode_GET_LENGTH(text);
+    for (Py_ssize_t at = 0, end; pairs != NULL && at < size; at = end + 1) {
+        end = PyUnicode_FindChar(text, VALUE_END, at, size, 1);
+        if (end == -1)
+            end = size;
+        if (end < 0 || !put_pair(pairs, text, at, end))
+            Py_CLEAR(pairs);
+    }
+    return pairs;
+}
+
 /* ---------------------------------------------------------------------------------- */
 
 static PyMethodDef functions[] = {
@@ -408,8 +463,9 @@ static PyMethodDef functions[] = {
     {"describe", describe, METH_O, NULL},
     {"moved_all", (PyCFunction)(void (*)(void))moved_all, METH_FASTCALL, NULL},
     {"plain_batch", (PyCFunction)(void (*)(void))plain_batch, METH_FASTCALL, NULL},
-    {"plain_record", (PyCFunction)(void (*)(void))plain_record, METH_FASTCALL, NULL},
-    {"plain_send", plain_send, METH_O, NULL},
+    {"parse", parse, METH_O, NULL},
+    {"read_send", (PyCFunction)(void (*)(void))read_send, METH_FASTCALL, NULL},
+    {"record_of", (PyCFunction)(void (*)(void))record_of, METH_FASTCALL, NULL},
     {"records_in", records_in, METH_O, NULL},
     {"sent_frame", (PyCFunction)(void (*)(void))sent_frame, METH_FASTCALL, NULL},
     {"waiting_in", waiting_in, METH_O, NULL},

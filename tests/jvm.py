@@ -26,6 +26,16 @@ if TYPE_CHECKING:
 LEAVES = "-XX:ArchiveClassesAtExit="
 LEAVES_SECONDS = 240
 """Writing an archive of 80 MB takes 5 s of CPU, on a machine that may be loaded."""
+STANDALONE = "org.apache.pulsar.PulsarStandaloneStarter"
+PARTS = (
+    "org.apache.bookkeeper.server.Main",
+    "org.apache.pulsar.PulsarBrokerStarter",
+    "org.apache.pulsar.PulsarClusterMetadataSetup",
+    "org.apache.pulsar.proxy.server.ProxyServiceStarter",
+)
+"""Programs whose classes are mostly among those of a standalone Pulsar with the same
+jars. They map what it has left, and leave nothing: tests kill them, and a JVM that is
+to leave an archive starts with twice the CPU."""
 IN_ORDER = (0, 128 + 15)
 """How a JVM ends by itself, and at a SIGTERM; a kill leaves none, or half of one."""
 
@@ -83,23 +93,28 @@ def _left_by(process: Process) -> list[Path]:
 
 
 def _sharing(given: Sequence[str]) -> list[str]:
-    archive = cache() / "classes" / f"{_kind(given)}.jsa"
+    at = given.index("-cp")
+    options, classpath, main = given[:at], given[at + 1], given[at + 2]
+    is_part = main in PARTS
+    kind = _kind(options, classpath, STANDALONE if is_part else main)
+    archive = cache() / "classes" / f"{kind}.jsa"
     # What cannot be used is left alone, and is nothing that a program says.
     quiet = "-Xlog:cds*=off"
     if archive.exists():
         return [quiet, f"-XX:SharedArchiveFile={archive}"]
+    if is_part:
+        return []
     archive.parent.mkdir(parents=True, exist_ok=True)
     return [quiet, f"{LEAVES}{archive}.{secrets.token_hex(8)}"]
 
 
-def _kind(given: Sequence[str]) -> str:
+def _kind(options: Sequence[str], classpath: str, main: str) -> str:
     """What two JVMs must have in common for one to use the other's archive."""
     java = Path(os.path.realpath(shutil.which("java") or "java"))
-    at = given.index("-cp")
-    files = [java, *_jars(given[at + 1])]
+    files = [java, *_jars(classpath)]
     facts = [(str(one), one.stat().st_size, one.stat().st_mtime_ns) for one in files]
-    said = [one for one in given if one.startswith(("-XX:+Use", "--"))]
-    text = repr((facts, said, given[at + 2]))
+    said = [one for one in options if one.startswith(("-XX:+Use", "--"))]
+    text = repr((facts, said, main))
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import gateway.processors.all
-from gateway.processors.dispatch import PROCESSORS
+from gateway.processors.registry import PROCESSORS
 from gateway.processors.unsupported import REASONS
 from gateway.wire.codes import RequestCode
 from tests.system.subcommands import CODES, SUB_COMMANDS

@@ -72,6 +72,20 @@ def test_one_that_is_killed_leaves_nothing(program: list[str], tmp_path: Path) -
     assert archives(tmp_path) == []
 
 
+def test_a_part_of_a_standalone_pulsar_maps_what_that_has_left_and_leaves_nothing(
+    program: list[str], tmp_path: Path
+) -> None:
+    def options_of(main: str) -> list[str]:
+        return jvm.command([*program[:-1], main, "--config", main], shares=True)
+
+    assert not [one for one in options_of(jvm.PARTS[0]) if ".jsa" in one]
+    (leaves,) = [one for one in options_of(jvm.STANDALONE) if ".jsa" in one]
+    left = tmp_path / "cache" / "classes" / leaves.rpartition("/")[2].partition(".")[0]
+    left.with_suffix(".jsa").touch()
+    for main in (jvm.STANDALONE, *jvm.PARTS):
+        assert f"-XX:SharedArchiveFile={left}.jsa" in options_of(main)
+
+
 def test_other_classes_are_another_kind(program: list[str], tmp_path: Path) -> None:
     run(program)
     (tmp_path / "Waits.java").write_text(PROGRAM.replace("read();", "read(); int x;"))

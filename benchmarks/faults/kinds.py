@@ -14,6 +14,7 @@ from ropeway.client import Admin, ClientConfig, RemotingError, admin_moves, admi
 from ropeway.client.admin_moves import Move
 from tests.remoting import pulling, sending
 from tests.system.node_places import places
+from tests.system.process import stopped
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -21,10 +22,16 @@ if TYPE_CHECKING:
 
     from benchmarks.faults.calls import Router
     from benchmarks.faults.place import Node, Place
+    from tests.system.pulsar_servers import Bookie
 
 TOPIC = "soak"
 BESIDE = "beside"
 FROZEN_S = 14.0
+DEAD_S = 15.0
+"""Longer than a bookie's session in ZooKeeper, 10 s by default. With Pulsar 4.0.8 one
+that is back sooner is forgotten when that session ends, until it is started anew."""
+PULSAR_DEAD_S = 35.0
+"""Likewise; the session of the bookie in its process lasts 30 s."""
 HELD_S = 8.0
 LEAP_S = 3600.0
 LEPT_S = 5.0
@@ -146,15 +153,20 @@ async def unload_namespace(scene: Scene) -> Hit:
 
 
 async def unload_partition(scene: Scene) -> Hit:
-    places = [one for one in scene.router.places if one[0] == TOPIC]
-    topic, partition = scene.random.choice(places)
+    topic, partition = _partition(scene)
     name = f"{NAMESPACE}/{topic}-partition-{partition}"
     await asyncio.to_thread(scene.place.admin, "PUT", f"persistent/{name}/unload")
     return Hit(scene.router.places[topic, partition].broker)
 
 
+def _partition(scene: Scene) -> tuple[str, int]:
+    places = [one for one in scene.router.places if one[0] == TOPIC]
+    return scene.random.choice(places)
+
+
 async def restart_pulsar(scene: Scene) -> Hit:
     await asyncio.to_thread(scene.place.pulsar.kill)
+    await asyncio.sleep(PULSAR_DEAD_S)
     await asyncio.to_thread(scene.place.pulsar.start)
     return Hit(ALL, time.monotonic())
 
@@ -163,6 +175,33 @@ async def stop_pulsar(scene: Scene) -> Hit:
     await asyncio.to_thread(scene.place.pulsar.stop)
     await asyncio.to_thread(scene.place.pulsar.start)
     return Hit(ALL, time.monotonic())
+
+
+async def kill_bookie(scene: Scene) -> Hit:
+    bookie = await _bookie(scene)
+    await asyncio.to_thread(bookie.kill)
+    await asyncio.sleep(DEAD_S)
+    await asyncio.to_thread(bookie.start)
+    return Hit(ALL)
+
+
+async def freeze_bookie(scene: Scene) -> Hit:
+    bookie = await _bookie(scene)
+    with stopped(bookie.pid):
+        await asyncio.sleep(FROZEN_S)
+    return Hit(ALL)
+
+
+async def _bookie(scene: Scene) -> Bookie:
+    """One that a queue is written to now: nothing comes soon to one that was dead."""
+    while True:
+        topic, partition = _partition(scene)
+        found = await asyncio.to_thread(
+            scene.place.bookies_of, f"{topic}-partition-{partition}"
+        )
+        if found:
+            return scene.random.choice(found)
+        await asyncio.sleep(AGAIN_S)
 
 
 async def cut_connections(scene: Scene) -> Hit:
@@ -309,6 +348,8 @@ KINDS = (
     Kind("partition unloaded", 16, unload_partition),
     Kind("Pulsar killed and started", 5, restart_pulsar),
     Kind("Pulsar stopped and started", 4, stop_pulsar),
+    Kind("bookie killed for 15 s", 8, kill_bookie),
+    Kind("bookie frozen for 14 s", 8, freeze_bookie),
     Kind("connections to Pulsar reset", 16, cut_connections),
     Kind("connections to Pulsar half open", 5, strand_connections),
     Kind("connections to Pulsar silent for 8 s", 8, hold_connections),

@@ -1,4 +1,8 @@
-"""What is hit: three nodes of two brokers, a Pulsar behind proxies, and a ZooKeeper."""
+"""What is hit: three nodes of two brokers, a Pulsar behind proxies, and a ZooKeeper.
+
+Pulsar has a bookie in its process and two beside it, and a ZooKeeper of its own. What
+is sent is on two of the three bookies.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,8 @@ from typing import TYPE_CHECKING
 from benchmarks.faults import leaping
 from benchmarks.faults.proxy import Proxy
 from tests.system.process import free_ports, stopped
-from tests.system.pulsar import Pulsar
+from tests.system.pulsar import DEFAULTS, Pulsar
+from tests.system.pulsar_servers import Bookie, written_to
 from tests.system.ropeway import Ropeway
 from tests.system.zookeeper import ZooKeeper
 
@@ -21,6 +26,10 @@ if TYPE_CHECKING:
 
 BROKERS = {"node-0": "broker-0", "node-1": "broker-0", "node-2": "broker-1"}
 SESSION_S = 3.0
+BOOKIES = 2
+COPIES = 2
+BOOKIE_S = 10
+"""A bookie that stands still is given up after so long; by default after 30 s."""
 NAMESPACE = "rocketmq/DefaultCluster"
 SETTINGS = """\
 [pulsar]
@@ -95,6 +104,8 @@ class Place:
     def __init__(self, folder: Path) -> None:
         service, *ports = free_ports(1 + len(BROKERS))
         self.zookeeper = ZooKeeper(folder / "zookeeper")
+        self.metadata = ZooKeeper(folder / "metadata")
+        metadata_url = f"zk:{self.metadata.address}"
         listeners = {"internal": service, **dict(zip(BROKERS, ports, strict=True))}
         self.pulsar = Pulsar(
             folder / "pulsar",
@@ -105,8 +116,19 @@ class Place:
                     f"{name}:pulsar://127.0.0.1:{port}"
                     for name, port in listeners.items()
                 ),
+                "bookkeeperClientTimeoutInSeconds": str(BOOKIE_S),
+                # As by default: here others are left when one is left out.
+                "bookkeeperClientHealthCheckEnabled": "true",
             },
+            metadata_url=metadata_url,
         )
+        self.bookies = [
+            Bookie(
+                folder / f"bookie-{number}",
+                {**DEFAULTS, "metadataStoreUrl": metadata_url},
+            )
+            for number in range(BOOKIES)
+        ]
         self.routes = f"zookeeper://{self.zookeeper.address}/ropeway"
         self.nodes = [
             Node(folder / name, name, self.pulsar, self.routes, Proxy(port, service))
@@ -125,8 +147,13 @@ class Place:
             await node.proxy.start()
         await asyncio.gather(
             asyncio.to_thread(self.zookeeper.start),
-            asyncio.to_thread(self.pulsar.start),
+            asyncio.to_thread(self.metadata.start),
         )
+        # It makes what bookies look for, and is up before there are two.
+        await asyncio.to_thread(self.pulsar.start)
+        for bookie in self.bookies:
+            await asyncio.to_thread(bookie.start)
+        await asyncio.to_thread(self._make_namespace)
         for node in self.nodes:
             await asyncio.to_thread(node.start)
 
@@ -134,9 +161,28 @@ class Place:
         for node in self.nodes:
             node.kill()
         self.pulsar.kill()
+        for bookie in self.bookies:
+            bookie.kill()
+        self.metadata.kill()
         self.zookeeper.kill()
         for node in self.nodes:
             await node.proxy.stop()
+
+    def _make_namespace(self) -> None:
+        tenant, _, _ = NAMESPACE.partition("/")
+        clusters = {"allowedClusters": [DEFAULTS["clusterName"]]}
+        copies = {
+            f"bookkeeper{name}": COPIES
+            for name in ("Ensemble", "WriteQuorum", "AckQuorum")
+        }
+        self.pulsar.admin("PUT", f"tenants/{tenant}", clusters)
+        self.pulsar.admin("PUT", f"namespaces/{NAMESPACE}")
+        self.pulsar.admin("POST", f"namespaces/{NAMESPACE}/persistence", copies)
+
+    def bookies_of(self, topic: str) -> list[Bookie]:
+        """Which of the bookies beside Pulsar a partition is written to now."""
+        path = f"persistent/{NAMESPACE}/{topic}/internalStats?metadata=true"
+        return written_to(self.bookies, self.pulsar.admin("GET", path))
 
     def admin(self, method: str, path: str) -> str:
         """What Pulsar's REST interface answers, as text."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gateway.node.node import now_ms
 from gateway.wire import message, properties
 from gateway.wire.errors import MessageError
-from gateway.wire.message import V4_HOST_BYTES
+from gateway.wire.plain import record_of
 from storage.api import Record
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from gateway.node.served_topic import ServedTopic
     from gateway.wire.message import Message
     from storage.api import Done
-
-_HOST_FLAGS = message.BORN_HOST_V6_FLAG | message.STORE_HOST_V6_FLAG
 
 
 def make_record(
@@ -29,7 +27,6 @@ def make_record(
     *,
     body: bytes,
     text: str,
-    pairs: Mapping[str, str],
     flag: int,
     sys_flag: int,
     born_ms: int,
@@ -46,7 +43,6 @@ def make_record(
         store_ms: Now.
         body: As it was sent.
         text: The properties in wire form.
-        pairs: The same, taken apart.
         flag: The application's flag.
         sys_flag: What was sent; the bits of the hosts' lengths are set here.
         born_ms: When the producer made it.
@@ -57,42 +53,30 @@ def make_record(
     Raises:
         MessageError: The properties are too long.
     """
-    data = text.encode()
-    if len(data) > message.MAX_PROPERTIES_BYTES:
+    made = record_of(
+        topic.magic,
+        topic.name_field,
+        queue_id,
+        sys_flag,
+        born_ms,
+        born_host,
+        store_ms,
+        store_host,
+        reconsume_times,
+        "",
+        offset,
+        topic.id_bases[queue_id] | offset,
+        flag,
+        body,
+        text,
+        False,
+    )
+    if made is None:
         raise MessageError(
-            f"properties of {len(data)} bytes with the broker's own; "
+            f"properties of {len(text.encode())} bytes with the broker's own; "
             f"allowed: {message.MAX_PROPERTIES_BYTES}"
         )
-    if (
-        len(born_host) > V4_HOST_BYTES
-        or len(store_host) > V4_HOST_BYTES
-        or sys_flag & _HOST_FLAGS
-    ):
-        sys_flag &= ~_HOST_FLAGS
-        sys_flag |= message.host_flags(born_host, store_host)
-    tag = pairs.get(properties.TAGS)
-    return Record(
-        message.assemble(
-            topic.magic,
-            topic.name_field,
-            queue_id,
-            offset,
-            topic.id_bases[queue_id] | offset,
-            flag,
-            sys_flag,
-            born_ms,
-            born_host,
-            store_ms,
-            store_host,
-            reconsume_times,
-            0,
-            body,
-            data,
-            message.crc(body),
-        ),
-        properties.tag_hash(tag) if tag else 0,
-        properties.key_words(pairs),
-    )
+    return Record(*made)
 
 
 def make_note(
@@ -120,7 +104,6 @@ def make_note(
         store_ms,
         body=body,
         text=properties.dump(pairs),
-        pairs=pairs,
         flag=0,
         sys_flag=0,
         born_ms=store_ms,
@@ -161,7 +144,6 @@ def store_again(
         store_ms,
         body=original.body,
         text=properties.dump(pairs),
-        pairs=pairs,
         flag=original.flag,
         sys_flag=original.sys_flag,
         born_ms=original.born_ms,

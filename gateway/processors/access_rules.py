@@ -12,8 +12,8 @@ from acl.administration import Rule, Rules
 from acl.api import Action, Channel, Need, Resource, ResourceKind, Source
 from gateway.processors.access_users import administration, changing
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import GET, UPDATE, on_cluster
+from gateway.processors.registry import handles
 from gateway.wire import bodies
 from gateway.wire.access_bodies import (
     AccessExplanation,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from acl.administration import RulesError, User
 from acl.api import StoreError
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import GET, UPDATE, on_cluster
+from gateway.processors.registry import handles
 from gateway.wire import bodies
 from gateway.wire.access_bodies import UserInfo
 from gateway.wire.codes import ResponseCode

@@ -16,7 +16,6 @@ from gateway.processors.context import Refusal, request_name
 from gateway.processors.needs import PUB, topic_need
 from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.frame import decode_fields
-from gateway.wire.header import ROWS, decode_request
 from gateway.wire.signing import claims_in
 from gateway.wire.unreadable import UNREADABLE
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from gateway.processors.context import Context
     from gateway.processors.needs import Needs
     from gateway.wire.frame import Envelope
-    from gateway.wire.header import Header
     from gateway.wire.signing import Claims
 
 _NONE = Credentials()
@@ -37,85 +35,47 @@ _NONE = Credentials()
 _decode_texts = msgspec.json.Decoder(dict[str, str]).decode
 
 
-def admit(
-    context: Context, guard: Guard, needs: Needs, envelope: Envelope
-) -> Header | Awaitable[Header]:
-    """Read a request's header, if whoever sent it may have it done.
-
-    Raises:
-        Refusal: It may not; an awaitable raises it, too.
-        HeaderError: The fields cannot be read.
-    """
-    verdict = _identify(context, guard, envelope)
-    if not isinstance(verdict, Verdict):
-        return _admit_later(context, guard, needs, envelope, verdict)
-    return _permit(context, guard, needs, envelope, verdict)
-
-
-def admit_send(
-    context: Context, guard: Guard, claims: Claims | None, needs: tuple[Need, ...]
-) -> Awaitable[None] | None:
-    """Let a send in whose header `plain_send` read.
+def admit(context: Context, guard: Guard, needs: Needs) -> Awaitable[None] | None:
+    """Let a request in, if whoever sent it may have it done, and read its fields.
 
     Returns:
         None, or an awaitable where it takes time to know whether it may come in.
 
     Raises:
         Refusal: It may not; the awaitable raises it, too.
+        HeaderError: The fields cannot be read; likewise.
     """
-    verdict = guard.admit(
-        _credentials(claims, context.body),
-        needs,
-        context.peer.source,
-        request_name(context.code),
-    )
+    verdict = _identify(context, guard)
     if not isinstance(verdict, Verdict):
-        return _admit_send_later(context, verdict)
-    _know(context, verdict)
-    return None
-
-
-async def _admit_send_later(context: Context, verdict: Awaitable[Verdict]) -> None:
-    _know(context, await verdict)
+        return _admit_later(context, guard, needs, verdict)
+    return _permit(context, guard, needs, verdict)
 
 
 async def _admit_later(
-    context: Context,
-    guard: Guard,
-    needs: Needs,
-    envelope: Envelope,
-    identified: Awaitable[Verdict],
-) -> Header:
-    admitted = _permit(context, guard, needs, envelope, await identified)
-    return admitted if isinstance(admitted, msgspec.Struct) else await admitted
+    context: Context, guard: Guard, needs: Needs, identified: Awaitable[Verdict]
+) -> None:
+    permitted = _permit(context, guard, needs, await identified)
+    if permitted is not None:
+        await permitted
 
 
-def _identify(
-    context: Context, guard: Guard, envelope: Envelope
-) -> Verdict | Awaitable[Verdict]:
+def _identify(context: Context, guard: Guard) -> Verdict | Awaitable[Verdict]:
     peer = context.peer
     if peer.identified:
         return Verdict(allowed=True, principal=peer.principal)
-    credentials = credentials_of(envelope, context.body)
+    credentials = (
+        _credentials(context.claims, context.body)
+        if context.envelope is None
+        else credentials_of(context.envelope, context.body)
+    )
     return guard.identify(credentials, peer.source, request_name(context.code))
 
 
 def _permit(
-    context: Context,
-    guard: Guard,
-    needs: Needs,
-    envelope: Envelope,
-    identified: Verdict,
-) -> Header | Awaitable[Header]:
+    context: Context, guard: Guard, needs: Needs, identified: Verdict
+) -> Awaitable[None] | None:
     _know(context, identified)
-    header: Header = decode_request(ROWS[context.code], envelope.ext_fields)
-    permitted = _require(context, guard, needs(header, context))
-    return header if permitted is None else _once(permitted, header)
-
-
-async def _once(permitted: Awaitable[None], header: Header) -> Header:
-    await permitted
-    return header
+    return _require(context, guard, needs(context.read(), context))
 
 
 def _know(context: Context, identified: Verdict) -> None:

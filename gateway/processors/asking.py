@@ -20,7 +20,6 @@ from gateway.node.calls import ClientAnswer, NoAnswerError
 from gateway.node.forwarder import ForwardingError
 from gateway.processors import lookup
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import (
     GET,
     NODES,
@@ -29,6 +28,7 @@ from gateway.processors.needs import (
     on_topic,
     on_topic_if_given,
 )
+from gateway.processors.registry import handles
 from gateway.wire import admin_bodies, bodies, message_id
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.callbacks import (

@@ -14,7 +14,6 @@ import msgspec
 
 from gateway.node import names
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import (
     GET,
     SUB,
@@ -23,6 +22,7 @@ from gateway.processors.needs import (
     on_cluster,
     popped_needs,
 )
+from gateway.processors.registry import handles
 from gateway.wire import bodies
 from gateway.wire.bodies import Body, MessageQueue
 from gateway.wire.codes import ResponseCode

@@ -14,8 +14,8 @@ from gateway import __version__
 from gateway.node.node import now_ms
 from gateway.node.traffic import BROKER_GET_NUMS, BROKER_PUT_NUMS
 from gateway.processors.context import Answer, Context
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import GET, UPDATE, on_cluster
+from gateway.processors.registry import handles
 from gateway.wire import admin_bodies, bodies
 from gateway.wire.commands.broker_admin import (
     BrokerConfigReply,

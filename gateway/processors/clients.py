@@ -12,8 +12,7 @@ from gateway.node import names, subscriptions
 from gateway.node.creations import TooManyError, check_name
 from gateway.node.placing import is_drained
 from gateway.processors import creating
-from gateway.processors.context import Answer, Context, Refusal, check_count
-from gateway.processors.dispatch import handles
+from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.needs import (
     GET,
     KNOWN,
@@ -24,6 +23,7 @@ from gateway.processors.needs import (
     on_group_if_given,
     topic_needs,
 )
+from gateway.processors.registry import handles
 from gateway.wire import bodies
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.clients import (
@@ -59,12 +59,12 @@ def _said(context: Context) -> bodies.HeartbeatData:
     data = bodies.decode(bodies.HeartbeatData, context.body)
     consumers = data.consumer_data_set or ()
     limits = context.node.config.requests
-    check_count(
+    _check_count(
         "producers and consumers in a heartbeat",
         len(data.producer_data_set or ()) + len(consumers),
         limits.heartbeat_groups,
     )
-    check_count(
+    _check_count(
         "subscriptions in a heartbeat",
         sum(len(one.subscription_data_set or ()) for one in consumers),
         limits.heartbeat_subscriptions,
@@ -204,7 +204,7 @@ def _queues(context: Context) -> bodies.LockBatchBody:
     """
     asked = bodies.decode(bodies.LockBatchBody, context.body)
     limit = context.node.config.requests.queues
-    check_count("queues to lock or unlock", len(asked.mq_set), limit)
+    _check_count("queues to lock or unlock", len(asked.mq_set), limit)
     characters = context.node.config.creations.client_id_characters
     check_name("client id", asked.client_id, characters)
     return asked
@@ -283,3 +283,15 @@ def unlock_queues(_: UnlockBatchMq, context: Context) -> Answer:
     queues = [(queue.topic, queue.queue_id) for queue in asked.mq_set]
     context.node.locks.unlock(asked.consumer_group, _holder(asked, context), queues)
     return Answer()
+
+
+def _check_count(what: str, count: int, allowed: int) -> None:
+    """Refuse a request that lists more than it may.
+
+    Raises:
+        Refusal: It does.
+    """
+    if count > allowed:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER, f"{count} {what}; allowed: {allowed}"
+        )

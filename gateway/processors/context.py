@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import msgspec
 import structlog
@@ -17,9 +17,15 @@ from gateway.node.node import Node
 from gateway.node.pending_sends import Destination
 from gateway.processors.errors import code_of
 from gateway.wire.batch import count_up_to
-from gateway.wire.codes import RESPONSE_FLAG, RequestCode, ResponseCode
+from gateway.wire.codes import (
+    ONE_WAY_FLAG,
+    RESPONSE_FLAG,
+    RequestCode,
+    ResponseCode,
+)
 from gateway.wire.frame import Buffer, Envelope, encode_frame
-from gateway.wire.header import Header, to_fields
+from gateway.wire.header import ROWS, Header, decode_request, to_fields
+from gateway.wire.signing import Claims
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -74,18 +80,6 @@ class Made(NamedTuple):
     """The first record's, if nobody else has appended."""
     store_ms: int
     records: Sequence[RecordParts]
-
-
-def check_count(what: str, count: int, allowed: int) -> None:
-    """Refuse a request that lists more than it may.
-
-    Raises:
-        Refusal: It does.
-    """
-    if count > allowed:
-        raise Refusal(
-            ResponseCode.INVALID_PARAMETER, f"{count} {what}; allowed: {allowed}"
-        )
 
 
 def check_batch(body: bytes, allowed: int) -> int:
@@ -160,8 +154,12 @@ class Peer(Link, Protocol):
     def to_hold_back(self) -> Held | None:
         """What is not read while a quota is used up; None: nothing of the client's."""
 
+    @property
+    def take_answer(self) -> Callable[[int, Answer], None] | None:
+        """Takes the answer to an opaque as data; None: answers are sent as frames."""
+
     def respond(self, *data: Buffer) -> None:
-        """Send a whole answer, in pieces, at the end of this tick."""
+        """Send a whole answer as a frame in pieces, likewise; nothing: count it."""
 
     def hold(self) -> None:
         """The request waits; it does not count as being worked on."""
@@ -189,6 +187,24 @@ class Answer(msgspec.Struct, frozen=True):
     """Fields that no header declares."""
     body: Buffer = b""
 
+    def frame(self, opaque: int) -> bytes:
+        """Make the frame that answers a request.
+
+        Raises:
+            HeaderError: The header is too long for one.
+        """
+        fields = to_fields(self.header) if self.header is not None else None
+        if self.fields is not None:
+            fields = {**(fields or {}), **self.fields}
+        return encode_frame(
+            self.code,
+            opaque,
+            flag=RESPONSE_FLAG,
+            fields=fields,
+            body=self.body,
+            remark=self.remark,
+        )
+
 
 def shows(node: Node, principal: Principal | None, topic: str) -> bool:
     """Whether lists show a topic to somebody; to nobody: where nothing is guarded."""
@@ -208,16 +224,20 @@ class Context(msgspec.Struct, gc=False):
     opaque: int
     one_way: bool
     body: bytes
-    as_slave: bool = False
-    """Whether this node reads for the client what another one writes."""
+    header: Any = None
+    """The request's own fields, a `Header`, once they are read."""
+    claims: Claims | None = None
+    """What its sender says of itself, where the header was read at once."""
     came_s: float = 0.0
     """When it came, by `time.monotonic`, where it is timed; else 0."""
     since_s: float = 0.0
     """Since when nodes hold it, by `time.monotonic`; 0 where nothing can hold it."""
+    as_slave: bool = False
+    """Whether this node reads for the client what another one writes."""
     principal: Principal | None = None
     """Who sent it; None where nothing is guarded, or nobody knows in a dry run."""
     envelope: Envelope | None = None
-    """The request, to be judged again while it waits; None where nothing is guarded."""
+    """What came in a frame; None where nothing was put into one."""
     opened: str | None = None
     """The topic of which it has waited for a queue."""
     waited_for: Destination | None = None
@@ -226,6 +246,16 @@ class Context(msgspec.Struct, gc=False):
     """What has been made of it, where it is a large batch."""
     charged: bool = False
     """Whether its topic's quota has been charged for it, as a send."""
+
+    def read(self) -> Any:
+        """Read the request's own fields, if nobody has.
+
+        Raises:
+            HeaderError: They cannot be read.
+        """
+        if self.header is None and self.envelope is not None:
+            self.header = decode_request(ROWS[self.code], self.envelope.ext_fields)
+        return self.header
 
     def slices(self) -> Slices:
         """What work that takes long is done in."""
@@ -282,6 +312,18 @@ class Context(msgspec.Struct, gc=False):
         """
         self.node.spawn(_finish(work, fail or self.fail))
 
+    def frame(self) -> bytes:
+        """Make the request's frame, for another node."""
+        came = self.envelope
+        return encode_frame(
+            self.code,
+            self.opaque,
+            flag=came.flag if came else ONE_WAY_FLAG if self.one_way else 0,
+            fields=came.ext_fields if came else to_fields(self.header),
+            body=self.body,
+            version=came.version if came else self.peer.version,
+        )
+
     def respond(self, *data: Buffer) -> None:
         """Answer the request, once, with a whole frame in pieces."""
         if self.came_s:
@@ -299,19 +341,10 @@ class Context(msgspec.Struct, gc=False):
             self.peer.respond()
             return
         answer = result if isinstance(result, Answer) else Answer(header=result)
-        fields = to_fields(answer.header) if answer.header is not None else None
-        if answer.fields is not None:
-            fields = {**(fields or {}), **answer.fields}
-        self.peer.respond(
-            encode_frame(
-                answer.code,
-                self.opaque,
-                flag=RESPONSE_FLAG,
-                fields=fields,
-                body=answer.body,
-                remark=answer.remark,
-            )
-        )
+        if (take := self.peer.take_answer) is not None:
+            take(self.opaque, answer)
+        else:
+            self.peer.respond(answer.frame(self.opaque))
 
     def refuse(self, code: ResponseCode, remark: str) -> None:
         """Answer the request with an error, once."""

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from gateway.node.pending_sends import PendingSend
 from gateway.node.sql import NotCompiledError, compile_later
@@ -29,39 +28,30 @@ from gateway.processors.context import (
 from gateway.processors.judging import Interruptible
 from gateway.processors.late import SENDS
 from gateway.processors.needs import NEEDS, NODES
-from gateway.processors.recording import recorded
+from gateway.processors.registry import (
+    ANYWHERE,
+    NAMING_BROKER,
+    PROCESSORS,
+    READS,
+    Outcome,
+    Result,
+)
 from gateway.processors.unsupported import REASONS
 from gateway.wire.codes import ONE_WAY_FLAG, RequestCode, ResponseCode
-from gateway.wire.frame import encode_frame
-from gateway.wire.header import ROWS, Header, decode_request, row_of
+from gateway.wire.commands.send import SendMessageV2
+from gateway.wire.header import Header
+from gateway.wire.plain import read_send
 from storage.api import NotReadyError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
     from acl.api import Guard
     from gateway.node.node import Node
     from gateway.node.pending_sends import Destination
     from gateway.processors.context import Peer
-    from gateway.processors.needs import Needs
     from gateway.wire.frame import Envelope
     from routing.api import Broker
-
-H = TypeVar("H", bound=Header)
-Result = Header | Answer | Later
-Outcome = Result | Awaitable[Result]
-Processor = Callable[[Any, Context], Outcome]
-P = TypeVar("P", bound=Processor)
-
-PROCESSORS: dict[int, Processor] = {}
-"""Every processor by the code that it handles."""
-
-ANYWHERE: set[int] = set()
-"""Codes of requests that every node answers, whoever leads its broker."""
-
-READS: set[int] = set()
-"""Codes of requests that slaves answer, too."""
-
-_NAMING_BROKER: set[int] = set()
-"""Codes of requests that may say which broker they are for."""
 
 _WITH_MESSAGES = frozenset(
     {
@@ -76,42 +66,13 @@ _WITH_MESSAGES = frozenset(
     }
 )
 """Codes of requests whose body may be as long as a frame."""
+_SEND = int(RequestCode.SEND_MESSAGE_V2)
 _FIRST_STEP_S = 200e-6
 """What a request that waits for something does before that, about."""
 _LATER_ERRORS = NotReadyError, NotCompiledError, NotPreparedError
 """What a request waits for, and is worked on anew then."""
 _OPEN_S = 15.0
 """How long a request waits for its topic to be opened."""
-
-
-def handles(
-    header: type[Header], needs: Needs, *, anywhere: bool = False, reads: bool = False
-) -> Callable[[P], P]:
-    """Make a function the processor of the command that a header declared.
-
-    Args:
-        header: What declared it.
-        needs: What its sender must be allowed, where access control is on.
-        anywhere: Whether a node works on it that does not lead its broker.
-        reads: Whether one does that follows the broker's topics, since it asks for
-            nothing but what they hold.
-    """
-    code = row_of(header).code
-
-    def register(processor: P) -> P:
-        if code in PROCESSORS:
-            raise ValueError(f"{code.name} has two processors")
-        PROCESSORS[code] = recorded(code, processor)
-        NEEDS[code] = needs
-        if anywhere:
-            ANYWHERE.add(code)
-        if reads:
-            READS.add(code)
-        if "bname" in header.__struct_fields__:
-            _NAMING_BROKER.add(code)
-        return processor
-
-    return register
 
 
 def dispatch(
@@ -123,7 +84,7 @@ def dispatch(
     *,
     since_s: float = 0.0,
 ) -> None:
-    """Work on one request; its answer goes to the peer now or later, always.
+    """Work on a request that came in a frame; its answer goes to the peer, always.
 
     Args:
         node: What it works on.
@@ -133,30 +94,73 @@ def dispatch(
         came_s: When it came, by `time.monotonic`, where it is to be timed; else 0.
         since_s: Since when another node had it, likewise; 0: nobody had.
     """
-    code = envelope.code
     context = Context(
         node,
         peer,
-        code,
+        envelope.code,
         envelope.opaque,
         bool(envelope.flag & ONE_WAY_FLAG),
         body,
         came_s=came_s,
         since_s=since_s or time.monotonic(),
+        envelope=envelope,
     )
-    processor = PROCESSORS.get(code)
-    if processor is None:
+    if not since_s or not stale.refused(context, between_nodes=True):
+        begin(context)
+
+
+def dispatch_send(
+    node: Node, peer: Peer, header: bytes, body: bytes, came_s: float, now_s: float
+) -> bool:
+    """Work on a request if it is a send as clients make it, whose header is read fast.
+
+    Args:
+        node: As in `dispatch`.
+        peer: Likewise.
+        header: In JSON, as it came.
+        body: What followed it.
+        came_s: As in `dispatch`.
+        now_s: The time, by `time.monotonic`.
+
+    Returns:
+        Whether it is; if not, nothing was done.
+    """
+    found = read_send(header, SendMessageV2)
+    if found is None:
+        return False
+    opaque, one_way, send, claims = found
+    context = Context(
+        node,
+        peer,
+        _SEND,
+        opaque,
+        one_way,
+        body,
+        send,
+        claims,
+        came_s,
+        now_s,
+    )
+    if (guard := node.guard) is None:
+        work(context)
+    else:
+        _admit(context, guard)
+    return True
+
+
+def begin(context: Context) -> None:
+    """Work on one request; its answer goes to the peer now or later, always."""
+    node, code, peer = context.node, context.code, context.peer
+    if code not in PROCESSORS:
         _refuse_unsupported(context)
-    elif since_s and stale.refused(context, between_nodes=True):
-        return
     elif (
-        len(body) > node.config.requests.body_bytes
+        len(context.body) > node.config.requests.body_bytes
         and code not in _WITH_MESSAGES
         and not peer.forwarded
     ):
         context.refuse(
             ResponseCode.INVALID_PARAMETER,
-            f"body of {len(body)} bytes in {request_name(code)}; "
+            f"body of {len(context.body)} bytes in {request_name(code)}; "
             f"allowed: {node.config.requests.body_bytes}",
         )
     elif NEEDS[code] is NODES and not peer.forwarded:
@@ -166,77 +170,68 @@ def dispatch(
             f"{peer.address} is a client; allowed: nodes of this cluster",
         )
     elif node.guard is None or NEEDS[code].of_nodes:
-        _work(context, processor, envelope)
+        work(context)
     else:
-        _admit(context, node.guard, processor, envelope)
+        _admit(context, node.guard)
 
 
-def _admit(
-    context: Context, guard: Guard, processor: Processor, envelope: Envelope
-) -> None:
+def _admit(context: Context, guard: Guard) -> None:
     """Work on a request, if whoever sent it may have that done."""
-    context.envelope = envelope
     try:
-        admitted = admit(context, guard, NEEDS[context.code], envelope)
+        admitted = admit(context, guard, NEEDS[context.code])
     except Exception as error:  # noqa: BLE001 - turned into an answer
         context.fail(error)
         return
-    if isinstance(admitted, Header):
-        _work(context, processor, envelope, admitted)
+    if admitted is None:
+        work(context)
     else:
-        go_on(context, envelope, work_once(admitted, context, envelope))
+        go_on(context, work_once(admitted, context))
 
 
-def go_on(
-    context: Context, envelope: Envelope, work: Coroutine[None, None, None]
-) -> None:
+def go_on(context: Context, work: Coroutine[None, None, None]) -> None:
     """Go on with a request in a task, with an answer whatever becomes of it."""
-    context.spawn(work, partial(_fail, context, envelope))
+    context.spawn(work, partial(_fail, context))
 
 
-async def work_once(
-    admitted: Awaitable[Header | None], context: Context, envelope: Envelope
-) -> None:
+async def work_once(admitted: Awaitable[None], context: Context) -> None:
     """Work on a request once it is let in."""
-    header = await admitted
-    _work(context, PROCESSORS[context.code], envelope, header)
+    await admitted
+    work(context)
 
 
-def _work(
-    context: Context, processor: Processor, envelope: Envelope, header: Any = None
-) -> None:
+def work(context: Context) -> None:
     """Have the node that can do it work on a request: this one, or another."""
     node, code = context.node, context.code
     try:
         if not node.leadership.leads and code not in ANYWHERE:
             if code not in READS or not node.topics.follows:
-                go_on(context, envelope, _find_leader(context, envelope))
+                go_on(context, _find_leader(context))
                 return
             context.as_slave = True
-        if header is None:
-            header = decode_request(ROWS[code], envelope.ext_fields)
-        if code in _NAMING_BROKER and (others := node.forwarder.others):
+        header = context.header or context.read()
+        if (others := node.forwarder.others) and code in NAMING_BROKER:
             other = others.get(header.bname)
             if other is not None:
-                go_on(context, envelope, _forward(context, other, envelope))
+                go_on(context, _forward(context, other))
                 return
-        if (destination := _blocking(context, header)) is not None:
-            _add_pending(context, envelope, header, destination, context.slices().pause)
+        waiting = node.pending_sends.waiting
+        if waiting and (destination := _blocking(context)) is not None:
+            _add_pending(context, destination, context.slices().pause)
             return
-        result = processor(header, context)
+        result = PROCESSORS[code](header, context)
         if result is not LATER:
-            _answer(context, envelope, header, result)
+            _answer(context, result)
     except _LATER_ERRORS as missing:
-        _wait_for(context, envelope, header, missing)
+        _wait_for(context, missing)
     except Exception as error:  # noqa: BLE001 - turned into an answer
-        _fail(context, envelope, error)
+        _fail(context, error)
 
 
-def _answer(context: Context, envelope: Envelope, header: Any, result: Outcome) -> None:
+def _answer(context: Context, result: Outcome) -> None:
     if isinstance(result, (Header, Answer)):
         context.answer(result)
     elif not isinstance(result, Later):
-        go_on(context, envelope, _wait(context, result, envelope, header))
+        go_on(context, _wait(context, result))
 
 
 def _refuse_unsupported(context: Context) -> None:
@@ -246,64 +241,57 @@ def _refuse_unsupported(context: Context) -> None:
     context.refuse(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
 
 
-async def _wait(
-    context: Context, result: Awaitable[Result], envelope: Envelope, header: Any
-) -> None:
+async def _wait(context: Context, result: Awaitable[Result]) -> None:
     # Those that bring messages are begun in their order.
     if context.code not in _WITH_MESSAGES and not context.node.turns.is_free():
         await context.slices().pause(_FIRST_STEP_S)
     try:
         outcome = await result
     except _LATER_ERRORS as missing:
-        _wait_for(context, envelope, header, missing)
+        _wait_for(context, missing)
         return
     if isinstance(outcome, (Header, Answer)):
         context.answer(outcome)
 
 
-def _blocking(context: Context, header: Any) -> Destination | None:
+def _blocking(context: Context) -> Destination | None:
     """What others wait for that a send must not overtake; None where nobody does."""
     pending = context.node.pending_sends
-    if not pending.waiting or context.code not in SENDS:
+    if context.code not in SENDS:
         return None
+    header = context.header
     return pending.blocking(header.topic, header.queue_id, context.waited_for)
 
 
 def _wait_for(
-    context: Context,
-    envelope: Envelope,
-    header: Any,
-    missing: NotReadyError | NotCompiledError | NotPreparedError,
+    context: Context, missing: NotReadyError | NotCompiledError | NotPreparedError
 ) -> None:
     if isinstance(missing, NotPreparedError):
-        _add_pending(context, envelope, header, missing.destination, missing.make)
+        _add_pending(context, missing.destination, missing.make)
     elif context.code in SENDS:
-        queue = header.topic, header.queue_id
-        ready = partial(_ready, context, missing)
-        _add_pending(context, envelope, header, queue, ready)
+        queue = context.header.topic, context.header.queue_id
+        _add_pending(context, queue, partial(_ready, context, missing))
     else:
-        go_on(context, envelope, _work_when_ready(context, missing, envelope))
+        go_on(context, _work_when_ready(context, missing))
 
 
 def _add_pending(
     context: Context,
-    envelope: Envelope,
-    header: Header,
     destination: Destination,
     prepare: Callable[[], Awaitable[object]],
 ) -> None:
     """Work on a send once its destination is ready, behind those that came before."""
-    node, size = context.node, len(context.body) + len(envelope.ext_fields)
+    node, size = context.node, len(context.body) + len(context.header.properties)
     keep = partial(node.turns.keep, context.slices().flow)
 
     def start() -> None:
         keep(-size)
         context.waited_for = destination
-        _work_anew(context, envelope, header)
+        _work_anew(context)
 
     def fail(error: Exception) -> None:
         keep(-size)
-        _fail(context, envelope, error)
+        _fail(context, error)
 
     keep(size)  # who sends faster than they are started is held back
     first, send = context.waited_for == destination, PendingSend(prepare, start, fail)
@@ -311,19 +299,17 @@ def _add_pending(
 
 
 async def _work_when_ready(
-    context: Context, missing: NotReadyError | NotCompiledError, envelope: Envelope
+    context: Context, missing: NotReadyError | NotCompiledError
 ) -> None:
     """Work on a request once what it lacks is there."""
     await _ready(context, missing)
-    _work_anew(context, envelope)
+    _work_anew(context)
 
 
-def _work_anew(
-    context: Context, envelope: Envelope, header: Header | None = None
-) -> None:
+def _work_anew(context: Context) -> None:
     """Work on a request that has waited, unless it is too old by now."""
     if not stale.refused(context):
-        _work(context, PROCESSORS[context.code], envelope, header)
+        work(context)
 
 
 async def _ready(context: Context, missing: NotReadyError | NotCompiledError) -> None:
@@ -347,17 +333,17 @@ async def _ready(context: Context, missing: NotReadyError | NotCompiledError) ->
     await context.slices().pause()
 
 
-def _fail(context: Context, envelope: Envelope, error: Exception) -> None:
+def _fail(context: Context, error: Exception) -> None:
     """What a slave cannot read, the master may: it knows more, and earlier."""
     if context.as_slave:
         # What fails then is the answer.
         context.as_slave = False
-        go_on(context, envelope, _find_leader(context, envelope))
+        go_on(context, _find_leader(context))
     else:
         context.fail(error)
 
 
-async def _find_leader(context: Context, envelope: Envelope) -> None:
+async def _find_leader(context: Context) -> None:
     if stale.refused(context):
         return
     leader = await context.node.leadership.settle(expected=context.peer.forwarded)
@@ -366,12 +352,12 @@ async def _find_leader(context: Context, envelope: Envelope) -> None:
         return
     if leader is None:
         context.as_slave = False
-        _work(context, PROCESSORS[context.code], envelope)
+        work(context)
     else:
-        await _forward(context, leader, envelope)
+        await _forward(context, leader)
 
 
-async def _forward(context: Context, node: Broker, envelope: Envelope) -> None:
+async def _forward(context: Context, node: Broker) -> None:
     """Have the node that leads a broker work on the request, and pass its answer on."""
     peer = context.peer
     if peer.forwarded:
@@ -383,17 +369,9 @@ async def _forward(context: Context, node: Broker, envelope: Envelope) -> None:
         return
     if stale.refused(context, between_nodes=True):
         return
-    frame = encode_frame(
-        envelope.code,
-        envelope.opaque,
-        flag=envelope.flag,
-        fields=envelope.ext_fields,
-        body=context.body,
-        version=envelope.version,
-    )
     with Interruptible(context):
         answer = await context.node.forwarder.forward(
-            *(node.addresses[0], frame, peer.address),
+            *(node.addresses[0], context.frame(), peer.address),
             *(context.principal, context.since_s),
         )
     context.respond(answer)

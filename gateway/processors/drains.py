@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from gateway.node import drains
 from gateway.processors.context import Answer
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import GET, UPDATE, on_cluster
+from gateway.processors.registry import handles
 from gateway.wire import bodies
 from gateway.wire.commands.drains import DrainBroker, GetDrain, RemoveBroker
 

@@ -11,8 +11,9 @@ import structlog
 from acl.api import Channel, Principal, Source
 from gateway.node.seal import Sealed, SealError
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
-from gateway.processors.dispatch import dispatch, handles
+from gateway.processors.dispatch import dispatch
 from gateway.processors.needs import SEALED
+from gateway.processors.registry import handles
 from gateway.wire import host_port, message
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.forward import Forward
@@ -97,6 +98,7 @@ def _believe(request: Forward, context: Context) -> Principal | None:
 class ForwardedPeer:
     """A client of another node, behind the connection of that node: a `Peer`."""
 
+    take_answer = None
     forwarded = True
     known = True
     identified = True

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from gateway.node import attributes, names
 from gateway.processors import creating, retry_policies
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import (
     CREATE,
     DELETE,
@@ -22,6 +21,7 @@ from gateway.processors.needs import (
     on_group,
     on_topic,
 )
+from gateway.processors.registry import handles
 from gateway.wire import admin_bodies, bodies
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.admin import (

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from gateway.processors.admission import admit
 from gateway.processors.needs import NEEDS
-from gateway.wire.header import Header
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -23,18 +22,16 @@ def judge_again(context: Context, leave: Callable[[], bool]) -> Awaitable[None] 
         context: The request.
         leave: Have it wait no more; False where it does not.
     """
-    guard, envelope = context.node.guard, context.envelope
-    if guard is None or envelope is None:
+    guard = context.node.guard
+    if guard is None:
         return None
     try:
-        admitted = admit(context, guard, NEEDS[context.code], envelope)
+        admitted = admit(context, guard, NEEDS[context.code])
     except Exception as error:  # noqa: BLE001 - turned into an answer
         if leave():
             context.fail(error)
         return None
-    return (
-        None if isinstance(admitted, Header) else _leave_later(context, admitted, leave)
-    )
+    return None if admitted is None else _leave_later(context, admitted, leave)
 
 
 def judge_waiter(context: Context, waiter: Waiter) -> Awaitable[None] | None:
@@ -50,7 +47,7 @@ def judge_waiter(context: Context, waiter: Waiter) -> Awaitable[None] | None:
 
 
 async def _leave_later(
-    context: Context, admitted: Awaitable[Header], leave: Callable[[], bool]
+    context: Context, admitted: Awaitable[None], leave: Callable[[], bool]
 ) -> None:
     try:
         await admitted

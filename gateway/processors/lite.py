@@ -13,9 +13,9 @@ from gateway.lite.resetting import Begin
 from gateway.pop.taking import MAX_BYTES
 from gateway.processors import pop
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.judging import Interruptible
 from gateway.processors.needs import SUB, Needs, on_popped, popped_needs
+from gateway.processors.registry import handles
 from gateway.processors.throttling import LimitedRead
 from gateway.wire import bodies, receipt
 from gateway.wire.codes import ResponseCode

@@ -14,7 +14,6 @@ from msgspec import UNSET
 from gateway.lite import names, settings
 from gateway.node import attributes
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import (
     GET,
     UPDATE,
@@ -24,6 +23,7 @@ from gateway.processors.needs import (
     on_topic,
     topic_needs,
 )
+from gateway.processors.registry import handles
 from gateway.wire import bodies, lite_bodies
 from gateway.wire.admin_bodies import QueueProgress, TopicOffset
 from gateway.wire.codes import ResponseCode

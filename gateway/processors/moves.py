@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from gateway.node.forwarder import ForwardingError
 from gateway.node.moves import MoveError
 from gateway.processors.context import Answer, Context
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import NODES, UPDATE, on_cluster
+from gateway.processors.registry import handles
 from gateway.wire import bodies
 from gateway.wire.codes import RequestCode
 from gateway.wire.commands.moves import (

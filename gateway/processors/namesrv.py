@@ -14,7 +14,6 @@ import msgspec
 
 from gateway.node import names
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import (
     GET,
     LIST,
@@ -25,6 +24,7 @@ from gateway.processors.needs import (
     on_every_topic,
     on_topic,
 )
+from gateway.processors.registry import handles
 from gateway.processors.write_permission import perm_on
 from gateway.wire import admin_bodies, bodies
 from gateway.wire.codes import ResponseCode

@@ -13,8 +13,8 @@ from gateway import __version__
 from gateway.node import spaces
 from gateway.node.node import now_ms
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import GET, UPDATE, on_cluster, on_topic
+from gateway.processors.registry import handles
 from gateway.wire import bodies
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.nodes import (

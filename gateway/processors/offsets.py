@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from gateway.processors import lookup
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import GET, SUB, UPDATE, on_group, on_topic
+from gateway.processors.registry import handles
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.offsets import (
     GetEarliestMsgStoreTime,

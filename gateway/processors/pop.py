@@ -14,9 +14,9 @@ from gateway.pop.lines import Waiter
 from gateway.pop.taking import MAX_BYTES, Taken, Wanted
 from gateway.processors import creating
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.judging import judge_waiter
 from gateway.processors.needs import SUB, on_popped
+from gateway.processors.registry import handles
 from gateway.processors.throttling import LimitedRead, pop_throttled
 from gateway.wire import receipt
 from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode

@@ -14,9 +14,9 @@ import msgspec
 
 from gateway.lite import names as lite_names
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import SUB, Needs, on_popped, popped_needs
 from gateway.processors.pop import check_invisible
+from gateway.processors.registry import handles
 from gateway.wire import receipt
 from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
 from gateway.wire.commands.pop import (

@@ -14,9 +14,9 @@ from gateway.pop.lines import Waiter
 from gateway.pop.taking import MAX_BYTES, Wanted
 from gateway.processors import pop
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.judging import judge_waiter
 from gateway.processors.needs import GET, SUB, UPDATE, on_cluster, on_popped
+from gateway.processors.registry import handles
 from gateway.processors.throttling import LimitedRead
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.pop import (

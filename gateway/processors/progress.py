@@ -11,7 +11,6 @@ from gateway.node import names
 from gateway.node.node import now_ms
 from gateway.processors import lookup
 from gateway.processors.context import Answer, Context
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import (
     GET,
     Needs,
@@ -22,6 +21,7 @@ from gateway.processors.needs import (
     on_topic_if_given,
     topic_needs,
 )
+from gateway.processors.registry import handles
 from gateway.wire import admin_bodies, bodies
 from gateway.wire.commands.admin import GetConsumeStats
 from gateway.wire.commands.broker_admin import GetBrokerConsumeStats

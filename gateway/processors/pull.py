@@ -23,9 +23,9 @@ from gateway.processors.context import (
     Later,
     Refusal,
 )
-from gateway.processors.dispatch import handles
 from gateway.processors.judging import judge_again
 from gateway.processors.needs import SUB, on_group, on_topic
+from gateway.processors.registry import handles
 from gateway.processors.throttling import LimitedRead, read_throttled
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.pull import (

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from gateway.processors import lookup
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import GET, PUB, SUB, on_topic, on_topic_if_given
+from gateway.processors.registry import handles
 from gateway.wire import message, properties
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.query import (

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from gateway.processors import lookup
 from gateway.processors.connections import subscription_data
 from gateway.processors.context import Answer, Context
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import GET, on_group_if_given, on_topic
+from gateway.processors.registry import handles
 from gateway.wire import admin_bodies, bodies, message, properties
 from gateway.wire.commands.broker_admin import QueryConsumeQueue
 

@@ -15,8 +15,8 @@ from gateway.node import names
 from gateway.node.node import now_ms
 from gateway.node.quotas import ALLOWED, GROUP, TOPIC, Key
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import GET, UPDATE, on_cluster
+from gateway.processors.registry import handles
 from gateway.wire import bodies
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.quotas import (

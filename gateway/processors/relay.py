@@ -15,8 +15,8 @@ from gateway.node.forwarder import ForwardingError
 from gateway.node.reply_to import ReplyTo
 from gateway.processors.callbacks import ask, request_frame
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import NODES
+from gateway.processors.registry import handles
 from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.commands.forward import Relay
 from gateway.wire.errors import FrameError

@@ -17,8 +17,8 @@ from gateway.node.node import now_ms
 from gateway.node.reply_to import ReplyTo, ReplyToError
 from gateway.processors import creating
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import PUB, on_topic
+from gateway.processors.registry import handles
 from gateway.processors.relay import NotConnectedError, ask_producer
 from gateway.wire import message, properties
 from gateway.wire.codes import ResponseCode
@@ -182,7 +182,6 @@ async def _store(
             store_ms,
             body=context.body,
             text=properties.dump(pairs),
-            pairs=pairs,
             flag=request.flag,
             sys_flag=request.sys_flag & ~message.TRANSACTION_MASK,
             born_ms=request.born_timestamp,

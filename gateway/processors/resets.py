@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from gateway.processors import callbacks, creating
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import GET, UPDATE, on_group, on_topic, on_topic_if_given
+from gateway.processors.registry import handles
 from gateway.wire import admin_bodies, bodies
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.group_admin import CloneGroupOffset, ResetOffset

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from gateway.node import names, storing
 from gateway.processors import creating, lookup
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.errors import code_of
 from gateway.processors.needs import SUB, on_group
+from gateway.processors.registry import handles
 from gateway.wire import message, message_id, properties
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.send import ConsumerSendMsgBack, SendMessage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from gateway.node import message_keys, message_types, names, storing
@@ -19,17 +19,19 @@ from gateway.processors.context import (
     NotPreparedError,
     Refusal,
 )
-from gateway.processors.dispatch import handles
-from gateway.processors.half import is_half, store_half
-from gateway.processors.needs import PUB, SUB, Needs, topic_needs
-from gateway.processors.plain import store_plain
+from gateway.processors.half import check_half, store_half
+from gateway.processors.needs import PUB, SUB, Needs, topic_need, topic_needs
 from gateway.processors.queue_choice import queue_of
+from gateway.processors.registry import handles
 from gateway.processors.send_batch import ended, no_batch, send_batch
 from gateway.processors.stored import stored
 from gateway.processors.throttling import charge_send, has_to_wait, wait_to_send
 from gateway.wire import properties
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.send import SendBatchMessage, SendMessage, SendMessageV2
+from gateway.wire.message import TRANSACTION_MASK
+from gateway.wire.plain import record_of
+from gateway.wire.properties import TRANSACTION_PREPARED
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
@@ -41,56 +43,35 @@ _CREATING_S = 0.01
 """What it takes to make a topic, most of it waiting for the disk: one in a tick."""
 
 
-def _stored(request: SendMessage, context: Context) -> Iterator[Need]:
+@lru_cache(maxsize=10_000)
+def _to(topic: str) -> tuple[Need]:
+    """What a send needs that is no consumer's."""
+    return (topic_need(topic, (PUB,)),)
+
+
+def _needs(request: SendMessage, context: Context) -> Iterator[Need]:
     # Consumers send back to their groups' retry topics.
-    retried = request.topic.startswith(names.RETRY_PREFIX)
-    return topic_needs(context.node, request.topic, (SUB,) if retried else (PUB,))
+    if request.topic.startswith(names.RETRY_PREFIX):
+        return topic_needs(context.node, request.topic, (SUB,))
+    return iter(_to(request.topic))
 
 
-@handles(SendMessage, Needs(_stored))
-@handles(SendMessageV2, Needs(_stored))
-@handles(SendBatchMessage, Needs(_stored))
+@handles(SendMessage, Needs(_needs))
+@handles(SendMessageV2, Needs(_needs))
+@handles(SendBatchMessage, Needs(_needs))
 def send_message(
     request: SendMessage, context: Context
 ) -> Later | Coroutine[None, None, Later]:
     """Store a message or a batch, in a topic that is made where it is missing."""
     topic = context.node.topics.get(request.topic)
     if topic is None:
-        if complaint := names.topic_complaint(request.topic):
-            raise Refusal(ResponseCode.INVALID_PARAMETER, complaint)
-        if request.topic in names.NOT_FOR_SENDING:
-            raise _forbidden(request)
-        raise NotPreparedError(request.topic, partial(_create, request, context))
+        raise _missing(request, context)
     if context.node.quotas.sends:
         if has_to_wait(context, topic.name):
             return _wait_and_send(request, context)
         charge_send(context, topic.name)
-    return _send_message(request, context, topic)
-
-
-async def _wait_and_send(request: SendMessage, context: Context) -> Later:
-    """Send what nobody can be held back for, when the topic's quota lets it."""
-    await wait_to_send(context, request.topic)
-    topic = context.node.topics.get(request.topic)
-    if topic is None:
-        raise Refusal(
-            ResponseCode.TOPIC_NOT_EXIST,
-            f"topic[{request.topic}] was deleted while the send waited",
-        )
-    charge_send(context, topic.name)
-    result = _send_message(request, context, topic)
-    return result if isinstance(result, Later) else await result
-
-
-def _send_message(
-    request: SendMessage, context: Context, topic: ServedTopic
-) -> Later | Coroutine[None, None, Later]:
-    if not topic.writable or topic.name in names.NOT_FOR_SENDING:
-        raise _forbidden(request)
-    if topic.message_type != message_types.MIXED:
-        message_types.check(topic.message_type, properties.parse(request.properties))
-    if topic.compacted and not request.batch:
-        message_keys.check(properties.parse(request.properties))
+    if not topic.plain:
+        _check_topic(request, topic)
     limit = context.node.config.limits.message_bytes
     # Without a body, a message deletes its key.
     least = 0 if topic.compacted and not request.batch else 1
@@ -99,24 +80,59 @@ def _send_message(
             ResponseCode.MESSAGE_ILLEGAL,
             f"message body of {len(context.body)} bytes; allowed: {least} to {limit}",
         )
-    queue_id = queue_of(request, context, topic)
-    if is_half(request.sys_flag) or _says_half(request):
+    queue_id = request.queue_id
+    if not topic.plain or not 0 <= queue_id < len(topic.partitions):
+        queue_id = queue_of(request, context, topic)
+    if request.sys_flag & TRANSACTION_MASK or (
+        TRANSACTION_PREPARED in request.properties and _says_half(request)
+    ):
+        check_half(request.sys_flag)
         return _send_half(request, context, topic, queue_id)
     if request.batch:
         send_batch(request, context, topic, queue_id)
         return LATER
-    if topic.name.startswith(names.RETRY_PREFIX):
+    if not topic.plain and topic.name.startswith(names.RETRY_PREFIX):
         return _send_to_retry(request, context, topic, queue_id)
-    _send(request, context, topic, queue_id, queue_id)
+    _store(request, context, topic, queue_id)
     return LATER
+
+
+def _missing(request: SendMessage, context: Context) -> Exception:
+    """What becomes of a send whose topic is not there."""
+    if complaint := names.topic_complaint(request.topic):
+        return Refusal(ResponseCode.INVALID_PARAMETER, complaint)
+    if request.topic in names.NOT_FOR_SENDING:
+        return _forbidden(request)
+    return NotPreparedError(request.topic, partial(_create, request, context))
+
+
+async def _wait_and_send(request: SendMessage, context: Context) -> Later:
+    """Send what nobody can be held back for, when the topic's quota lets it."""
+    await wait_to_send(context, request.topic)
+    if context.node.topics.get(request.topic) is None:
+        raise Refusal(
+            ResponseCode.TOPIC_NOT_EXIST,
+            f"topic[{request.topic}] was deleted while the send waited",
+        )
+    charge_send(context, request.topic)
+    result = send_message(request, context)
+    return result if isinstance(result, Later) else await result
+
+
+def _check_topic(request: SendMessage, topic: ServedTopic) -> None:
+    """Refuse what a topic does not take."""
+    if not topic.writable or topic.name in names.NOT_FOR_SENDING:
+        raise _forbidden(request)
+    if topic.message_type != message_types.MIXED:
+        message_types.check(topic.message_type, properties.parse(request.properties))
+    if topic.compacted and not request.batch:
+        message_keys.check(properties.parse(request.properties))
 
 
 def _says_half(request: SendMessage) -> bool:
     """Whether the properties say what clients also say by a flag."""
-    if properties.TRANSACTION_PREPARED not in request.properties:
-        return False
     pairs = properties.parse(request.properties)
-    if pairs.get(properties.TRANSACTION_PREPARED, "").lower() != "true":
+    if pairs.get(TRANSACTION_PREPARED, "").lower() != "true":
         return False
     # Clients before 4.6.1 left it with messages that they sent again.
     return not (request.reconsume_times and pairs.get(properties.DELAY, "0") != "0")
@@ -127,19 +143,7 @@ def _send_half(
 ) -> Later | Coroutine[None, None, Later]:
     if request.batch:
         raise no_batch("transaction")
-    # A time that cannot be used is refused now, not when it is committed.
-    context.node.delays.asked_ms(properties.parse(request.properties), now_ms())
-    return store_half(
-        context,
-        topic,
-        queue_id,
-        request.sys_flag,
-        request.born_timestamp,
-        request.flag,
-        request.reconsume_times or 0,
-        request.producer_group,
-        request.properties,
-    )
+    return store_half(request, context, topic, queue_id)
 
 
 async def _create(request: SendMessage, context: Context) -> None:
@@ -178,42 +182,55 @@ async def _send_to_retry(
     """A consumer that could not send a message back sends it as a new one."""
     target = await retry.dead_letters_if_exhausted(request, context)
     if target is None:
-        _send(request, context, topic, queue_id, queue_id)
+        _store(request, context, topic, queue_id)
     else:
-        _send(request, context, target, 0, 0, delayed=False)
+        _store(request, context, target, 0, delayed=False)
     return LATER
 
 
-def _send(
+def _store(
     request: SendMessage,
     context: Context,
     topic: ServedTopic,
     queue_id: int,
-    asked_queue_id: int,
     *,
     delayed: bool = True,
 ) -> None:
-    if not store_plain(
-        context,
-        topic,
+    """Make a message's record, append it, and answer when it is stored."""
+    peer = context.peer
+    partition = topic.partitions[queue_id]
+    id_base = topic.id_bases[queue_id]
+    offset = partition.next_offset
+    store_ms = now_ms()
+    record = record_of(
+        topic.magic,
+        topic.name_field,
         queue_id,
-        asked_queue_id,
         request.sys_flag,
         request.born_timestamp,
-        request.flag,
+        peer.packed_address,
+        store_ms,
+        peer.packed_advertised,
         request.reconsume_times or 0,
+        context.node.property_suffix,
+        offset,
+        id_base | offset,
+        request.flag,
+        context.body,
         request.properties,
-    ):
-        _send_with_care(
-            request, context, topic, queue_id, asked_queue_id, delayed=delayed
-        )
+        True,
+    )
+    if record is None:
+        _store_special(request, context, topic, queue_id, delayed=delayed)
+        return
+    done = partial(stored, context, queue_id, record[2][-1], id_base, 1, b"")
+    partition.append([record], store_ms, done)
 
 
-def _send_with_care(
+def _store_special(
     request: SendMessage,
     context: Context,
     topic: ServedTopic,
-    queue_id: int,
     asked_queue_id: int,
     *,
     delayed: bool,
@@ -230,8 +247,7 @@ def _send_with_care(
         text = _request_text(request, context, text, pairs)
     if pairs.pop(properties.POP_CK, None):
         text = properties.dump(pairs)
-    store_ms = now_ms()
-    handle = ""
+    store_ms, queue_id, handle = now_ms(), asked_queue_id, b""
     if delayed and not DELAYING.isdisjoint(pairs):
         asked = topic
         topic, queue_id, text, due_ms = node.delays.divert(
@@ -247,7 +263,6 @@ def _send_with_care(
         store_ms,
         body=context.body,
         text=text + node.property_suffix,
-        pairs=pairs,
         flag=request.flag,
         sys_flag=request.sys_flag,
         born_ms=request.born_timestamp,
@@ -257,9 +272,7 @@ def _send_with_care(
     )
     id_base = topic.id_bases[queue_id]
     place = (context, asked_queue_id, unique_key, id_base)
-    done = (
-        partial(timed.stored, *place, handle) if handle else partial(stored, *place, 1)
-    )
+    done = partial(stored, *place, 1, handle)
     partition.append([record], store_ms, done)
 
 

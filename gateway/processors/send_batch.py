@@ -122,7 +122,6 @@ class _Batch(msgspec.Struct, frozen=True, gc=False):
                     self.store_ms,
                     body=entry.body,
                     text=text + self.context.node.property_suffix,
-                    pairs=pairs,
                     flag=entry.flag,
                     sys_flag=request.sys_flag,
                     born_ms=request.born_timestamp,
@@ -162,7 +161,7 @@ def send_batch(
         records = batch.records()
     id_base = topic.id_bases[queue_id]
     unique_key = properties.parse(request.properties).get(properties.UNIQ_KEY, "")
-    done = partial(stored, context, queue_id, unique_key, id_base, len(records))
+    done = partial(stored, context, queue_id, unique_key, id_base, len(records), b"")
     partition.append(records, store_ms, done)
 
 

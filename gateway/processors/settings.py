@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from gateway.pop.switches import NAMES, VALUES
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import UPDATE, on_cluster
+from gateway.processors.registry import handles
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.broker_admin import UpdateBrokerConfig
 

@@ -12,8 +12,8 @@ from gateway.node.traffic import (
     TOPIC_PUT_NUMS,
 )
 from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import GET, on_cluster
+from gateway.processors.registry import handles
 from gateway.wire import admin_bodies, bodies
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.broker_admin import ViewBrokerStatsData

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gateway.processors.errors import code_of
 from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
+from gateway.wire.commands.send import SendReply
 from gateway.wire.plain import sent_frame
 
 if TYPE_CHECKING:
@@ -19,14 +20,21 @@ def stored(
     unique_key: str,
     id_base: int,
     count: int,
+    recall_handle: bytes,
     offset: int,
     error: LogError | None,
-    recall_handle: bytes = b"",
 ) -> None:
     """Answer a send with what has become of it."""
     peer = context.peer
     if error is not None:
         context.refuse(code_of(error) or ResponseCode.SYSTEM_ERROR, str(error))
+        return
+    if peer.take_answer is not None:
+        identity = f"{peer.id_prefix.decode()}{id_base | offset:016X}"
+        reply = SendReply(
+            identity, queue_id, offset, unique_key, recall_handle.decode() or None
+        )
+        context.answer(reply)
         return
     if context.came_s:
         context.timed()

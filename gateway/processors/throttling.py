@@ -56,11 +56,15 @@ def has_to_wait(context: Context, topic: str) -> bool:
 
 
 async def wait_to_send(context: Context, topic: str) -> None:
-    """Let a send wait until the topic's account is even, or nearly so long."""
+    """Let a send wait until the topic's account is even, or nearly so long.
+
+    Who may not send any more meanwhile is refused.
+    """
     account = context.node.quotas.sends.get(topic)
     if account is not None:
         account.throttled += 1
-        await account.wait_until_even(FORWARDED_S)
+        with Interruptible(context):
+            await account.wait_until_even(FORWARDED_S)
         account.pass_on()
 
 

@@ -12,12 +12,12 @@ from gateway.node.node import now_ms
 from gateway.node.timer import waiting
 from gateway.processors import lookup
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.errors import code_of
 from gateway.processors.needs import GET, PUB, on_topic
+from gateway.processors.registry import handles
 from gateway.wire import bodies, properties, recall
 from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.send import RecallMessage, RecallReply, SendReply
+from gateway.wire.commands.send import RecallMessage, RecallReply
 from gateway.wire.commands.timers import (
     MAX_PAGE,
     ListTimers,
@@ -36,39 +36,14 @@ _MAX_LOOKS = 10_000
 """Messages of any topic that are looked at for one page: 10 ms of a thread."""
 
 
-def recall_handle(node: Node, topic: ServedTopic, unique_key: str, due_ms: int) -> str:
+def recall_handle(
+    node: Node, topic: ServedTopic, unique_key: str, due_ms: int
+) -> bytes:
     """The handle to recall a message by; none for one that is sent back."""
     if topic.name.startswith(names.RETRY_PREFIX):
-        return ""
+        return b""
     return recall.dump(
         recall.RecallHandle(topic.name, node.config.broker, due_ms, unique_key)
-    )
-
-
-def stored(
-    context: Context,
-    queue_id: int,
-    unique_key: str,
-    id_base: int,
-    handle: str,
-    offset: int,
-    error: LogError | None,
-) -> None:
-    """Answer the send of a message that waits with what has become of it."""
-    if error is not None:
-        context.refuse(code_of(error) or ResponseCode.SYSTEM_ERROR, str(error))
-        return
-    prefix = context.peer.id_prefix.decode()
-    context.answer(
-        SendReply(
-            msg_id=f"{prefix}{id_base | offset:016X}",
-            queue_id=queue_id,
-            queue_offset=offset,
-            transaction_id=unique_key,
-            recall_handle=handle,
-            msg_region=context.node.config.region,
-            trace_on=True,
-        )
     )
 
 
@@ -93,10 +68,6 @@ def recall_message(request: RecallMessage, context: Context) -> Later:
         store_ms,
         body=_RECALL_BODY,
         text=text,
-        pairs={
-            properties.UNIQ_KEY: handle.unique_key,
-            properties.TAGS: waiting.RECALL_TAG,
-        },
         flag=0,
         sys_flag=0,
         born_ms=store_ms,
@@ -145,7 +116,7 @@ async def list_timers(request: ListTimers, context: Context) -> Answer:
                 topic=topic,
                 deliver_ms=entry.due_ms,
                 msg_id=unique_key,
-                recall_handle=recall.dump(handle),
+                recall_handle=recall.dump(handle).decode(),
             )
         )
     page = TimerPage(messages=messages, next=more.hex() if more else None)

@@ -17,7 +17,6 @@ from gateway.node.transactions import not_found
 from gateway.node.transactions.ends import End
 from gateway.processors import lookup
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
-from gateway.processors.dispatch import handles
 from gateway.processors.errors import code_of
 from gateway.processors.needs import (
     GET,
@@ -28,6 +27,7 @@ from gateway.processors.needs import (
     on_topic_if_given,
     topic_need,
 )
+from gateway.processors.registry import handles
 from gateway.wire import bodies, message_id
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.transactions import (

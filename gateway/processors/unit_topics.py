@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gateway.processors.context import Answer, Context
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import GET, LIST, on_every_topic
+from gateway.processors.registry import handles
 from gateway.wire import bodies
 from gateway.wire.commands.namesrv_admin import (
     GetHasUnitSubTopicList,

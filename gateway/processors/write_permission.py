@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from gateway.node import names
 from gateway.node.placing import is_drained
-from gateway.processors.dispatch import handles
 from gateway.processors.needs import UPDATE, on_cluster
+from gateway.processors.registry import handles
 from gateway.wire.commands.namesrv_admin import (
     AddWritePerm,
     AddWritePermReply,

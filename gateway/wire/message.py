@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gateway.wire.errors import MessageError
+from gateway.wire.unreadable import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +65,7 @@ _HOST_FLAGS = BORN_HOST_V6_FLAG | STORE_HOST_V6_FLAG
 _I64 = struct.Struct(">q")
 _I32 = struct.Struct(">i")
 _I16 = struct.Struct(">h")
+_U8 = struct.Struct(">B")
 _MIN_BYTES = 91
 _CRC_MASK = 0x7FFFFFFF
 _PORT_MAX = 0xFFFF
@@ -226,8 +228,8 @@ def decode(data: Buffer) -> Message:
     view = memoryview(data)
     try:
         return _decode(view)
-    except (struct.error, UnicodeDecodeError, IndexError, ValueError) as error:
-        raise MessageError(f"not a stored message: {error}") from error
+    except UNREADABLE as error:
+        raise MessageError(f"not a stored message: {reason_of(error)}") from error
 
 
 def _decode(view: memoryview) -> Message:
@@ -243,11 +245,12 @@ def _decode(view: memoryview) -> Message:
     reconsume_times, prepared, body_bytes = _TIMES.unpack_from(view, at)
     body, at = _field(view, at, body_bytes, _TIMES.size)
     if magic == MAGIC_V1:
-        if view[at] > MAX_TOPIC_BYTES_V1:
+        (topic_bytes,) = _U8.unpack_from(view, at)
+        if topic_bytes > MAX_TOPIC_BYTES_V1:
             raise MessageError(
-                f"topic of {view[at]} bytes; allowed: {MAX_TOPIC_BYTES_V1}"
+                f"topic of {topic_bytes} bytes; allowed: {MAX_TOPIC_BYTES_V1}"
             )
-        topic, at = _field(view, at, view[at], 1)
+        topic, at = _field(view, at, topic_bytes, 1)
     else:
         topic, at = _field(view, at, _I16.unpack_from(view, at)[0], 2)
     properties, at = _field(view, at, _I16.unpack_from(view, at)[0], 2)
@@ -274,8 +277,8 @@ def _decode(view: memoryview) -> Message:
 
 def _host(view: memoryview, at: int, is_v6: int) -> tuple[tuple[str, int], int]:
     end = at + (_V6_BYTES if is_v6 else _V4_BYTES)
-    host = _address(bytes(view[at:end]))
     (port,) = _I32.unpack_from(view, end)
+    host = _address(bytes(view[at:end]))
     if not 0 <= port <= _PORT_MAX:
         raise MessageError(f"port {port} in a stored message; allowed: 0 to 65535")
     return (host, port), end + 4

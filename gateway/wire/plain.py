@@ -40,19 +40,23 @@ _SENT = (
 
 
 @may_be_compiled
-def plain_send(
-    header: bytes, /
-) -> tuple[int, bool, str, int, int, int, int, int, str, Claims | None] | None:
+def read_send(
+    header: bytes,
+    kind: type[SendMessage],  # noqa: ARG001 - whose decoder is at hand here
+    /,
+) -> tuple[int, bool, SendMessage, Claims | None] | None:
     """Read the JSON header of a send as clients make it.
 
     None where it is another request, a batch, or anything else to be looked at with
     more care. The compiled form also leaves those that no client makes: with spaces,
     fields that are twice there, or numbers that are not text; and text beyond ASCII.
 
+    Args:
+        header: As it came.
+        kind: `SendMessageV2`.
+
     Returns:
-        Its opaque and whether it is one-way, then topic, queue, system flags, when it
-        was made, the application's flag, how often it was sent back, properties, and
-        `signing.Claims`.
+        Its opaque, whether it is one-way, its own fields, and `signing.Claims`.
     """
     if not header.startswith(_SEND_STARTS):
         return None
@@ -66,22 +70,11 @@ def plain_send(
         return None
     if send.batch:
         return None
-    return (
-        envelope.opaque,
-        bool(envelope.flag & ONE_WAY_FLAG),
-        send.topic,
-        send.queue_id,
-        send.sys_flag,
-        send.born_timestamp,
-        send.flag,
-        send.reconsume_times or 0,
-        send.properties,
-        claims,
-    )
+    return envelope.opaque, bool(envelope.flag & ONE_WAY_FLAG), send, claims
 
 
 @may_be_compiled
-def plain_record(
+def record_of(
     magic: int,
     topic: bytes,
     queue_id: int,
@@ -97,9 +90,12 @@ def plain_record(
     flag: int,
     body: bytes,
     text: str,
+    only_plain: bool,
     /,
 ) -> tuple[bytes, int, list[str]] | None:
-    """Make the record of a plain message; None where the message is not plain.
+    """Make the record of a message; None where that cannot be, or is not wanted.
+
+    Its properties may be too long, or not to be encoded.
 
     Args:
         magic: By `message.topic_field`.
@@ -117,6 +113,7 @@ def plain_record(
         flag: The application's flag.
         body: As it was sent.
         text: The properties in wire form, as they were sent.
+        only_plain: Whether it is only wanted of a plain message.
 
     Returns:
         The stored message, the hash of its tag, and its keys with the unique one last.
@@ -124,7 +121,9 @@ def plain_record(
     if text and not text.endswith(properties.VALUE_END):
         text += properties.VALUE_END
     pairs = properties.parse(text)
-    if properties.UNIQ_KEY not in pairs or not properties.RARE.isdisjoint(pairs):
+    if only_plain and (
+        properties.UNIQ_KEY not in pairs or not properties.RARE.isdisjoint(pairs)
+    ):
         return None
     try:
         data = (text + suffix).encode()
@@ -179,7 +178,7 @@ def plain_batch(
     None where one of them is not plain, or the batch is not one.
 
     Args:
-        magic: This and those to `suffix` as in `plain_record`.
+        magic: This and those to `suffix` as in `record_of`.
         topic: See there.
         queue_id: See there.
         sys_flag: See there.
@@ -199,7 +198,7 @@ def plain_batch(
         return None
     records = []
     for offset, entry in enumerate(entries, queue_offset):
-        record = plain_record(
+        record = record_of(
             magic,
             topic,
             queue_id,
@@ -215,6 +214,7 @@ def plain_batch(
             entry.flag,
             entry.body,
             entry.properties,
+            True,
         )
         if record is None:
             return None

@@ -10,6 +10,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from gateway.wire.compiled import may_be_compiled
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -76,7 +78,8 @@ _HASH_MASK = 0xFFFFFFFF
 _HASH_SIGN = 0x80000000
 
 
-def parse(text: str) -> dict[str, str]:
+@may_be_compiled
+def parse(text: str, /) -> dict[str, str]:
     """Read properties; pairs without a name or a value are passed over, as in Java."""
     pairs = {}
     for pair in text.split(VALUE_END):

@@ -29,13 +29,9 @@ class RecallHandle(NamedTuple):
     unique_key: str
 
 
-def dump(handle: RecallHandle) -> str:
+def dump(handle: RecallHandle) -> bytes:
     """Write a handle, as the answer to a send has it."""
-    return dump_parts(*handle).decode()
-
-
-def dump_parts(topic: str, broker: str, deliver_ms: int, unique_key: str) -> bytes:
-    """The same, of its parts."""
+    topic, broker, deliver_ms, unique_key = handle
     text = f"{_VERSION} {topic} {broker} {deliver_ms} {unique_key}"
     return base64.urlsafe_b64encode(text.encode())
 

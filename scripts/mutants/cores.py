@@ -45,7 +45,7 @@ CORES = {
             f"{PROCESSORS}/test_send.py",
             f"{PROCESSORS}/test_pull.py",
             f"{PROCESSORS}/test_pop.py",
-            f"{PROCESSORS}/test_plain.py",
+            f"{PROCESSORS}/test_fast_headers.py",
             f"{PROCESSORS}/test_unsupported.py",
             f"{PROCESSORS}/test_quotas.py",
         ],
@@ -94,7 +94,7 @@ CORES = {
     "timer": Core(
         ["gateway/node/timer"],
         ["tests/gateway/node/timer"],
-        [f"{PROCESSORS}/test_timed.py", f"{PROCESSORS}/test_plain_timed.py"],
+        [f"{PROCESSORS}/test_timed.py", f"{PROCESSORS}/test_timed_headers.py"],
     ),
     "processors": Core(
         ["gateway/processors"],

@@ -15,6 +15,7 @@ from storage.pulsar.errors import PulsarError, PulsarUnavailableError, server_er
 from storage.pulsar.producer import Producer
 from storage.pulsar.reader import Reader
 from storage.pulsar.service_url import Address, ServiceUrl
+from storage.pulsar.settings import KEEP_ALIVE_MS
 
 REDIRECTS = 20
 """How often a look-up is sent on, as in Pulsar's own clients (maxLookupRedirects)."""
@@ -55,7 +56,7 @@ class PulsarClient:
         tls: Callable[[], ssl.SSLContext] | None = None,
         listener_name: str | None = None,
         request_timeout_s: float = 30,
-        keep_alive_s: float = 4,
+        keep_alive_s: float = KEEP_ALIVE_MS / 1000,
     ) -> None:
         self._keep_alive_s = keep_alive_s
         self.request_timeout_s = request_timeout_s

@@ -21,10 +21,24 @@ if TYPE_CHECKING:
 
 
 class Cluster(NamedTuple):
-    """One cluster; whoever opens it closes both."""
+    """One cluster; whoever opens it closes it."""
 
     admin: Admin
     client: PulsarClient
+
+    async def close(self) -> None:
+        """Close both."""
+        await self.client.close()
+        await self.admin.close()
+
+
+def open_admin(settings: PulsarLogSettings) -> Admin:
+    """Be ready to ask the admin REST of the settings; whoever opens it closes it.
+
+    Raises:
+        OSError: A certificate or its key cannot be used.
+    """
+    return _admin(settings, authentication(settings), _tls(settings))
 
 
 def open_cluster(settings: PulsarLogSettings, request_timeout_s: float) -> Cluster:
@@ -37,10 +51,9 @@ def open_cluster(settings: PulsarLogSettings, request_timeout_s: float) -> Clust
     Raises:
         OSError: A certificate or its key cannot be used.
     """
-    tls = TlsFiles(settings.tls_ca_file, settings.certificate, settings.key)
-    who = authentication(settings)
+    who, tls = authentication(settings), _tls(settings)
     return Cluster(
-        Admin(settings.admin_url, authentication=who, tls=tls),
+        _admin(settings, who, tls),
         PulsarClient(
             settings.service_url,
             authentication=who,
@@ -50,6 +63,14 @@ def open_cluster(settings: PulsarLogSettings, request_timeout_s: float) -> Clust
             keep_alive_s=settings.keep_alive_ms / 1000,
         ),
     )
+
+
+def _admin(settings: PulsarLogSettings, who: Authentication, tls: TlsFiles) -> Admin:
+    return Admin(settings.admin_url, authentication=who, tls=tls)
+
+
+def _tls(settings: PulsarLogSettings) -> TlsFiles:
+    return TlsFiles(settings.tls_ca_file, settings.certificate, settings.key)
 
 
 def authentication(settings: PulsarLogSettings) -> Authentication:

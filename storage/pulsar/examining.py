@@ -66,17 +66,16 @@ async def examine(
     Raises:
         OSError: A certificate cannot be read.
     """
-    admin, client = open_cluster(settings, ANSWER_S)
+    cluster = open_cluster(settings, ANSWER_S)
     try:
         return [
             one
             async for one in _examine(
-                admin, client, settings, owner, expected, prepare=prepare, fix=fix
+                *cluster, settings, owner, expected, prepare=prepare, fix=fix
             )
         ]
     finally:
-        await client.close()
-        await admin.close()
+        await cluster.close()
 
 
 async def _examine(

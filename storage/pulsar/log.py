@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from storage.api import EntryFormat, Found, Numbering
     from storage.native import Converter
     from storage.offsets import Furthest
-    from storage.pulsar.admin import Admin
-    from storage.pulsar.client import PulsarClient
+    from storage.pulsar.cluster import Cluster
     from storage.pulsar.owner import Owner
     from storage.pulsar.settings import PulsarLogSettings
     from storage.state import Deposed
@@ -67,14 +66,14 @@ async def open_log(
         PulsarUnfitError: Pulsar lacks something; names the setting.
         LogUnavailableError: It does not answer, or does not permit it.
     """
-    admin, client = open_cluster(settings, settings.open_s)
-    catalog = Catalog(admin, settings)
+    cluster = open_cluster(settings, settings.open_s)
+    catalog = Catalog(cluster.admin, settings)
     try:
-        await take(admin, catalog, owner, prepare=prepare)
+        await take(cluster.admin, catalog, owner, prepare=prepare)
     except BaseException:
-        await admin.close()
+        await cluster.close()
         raise
-    return PulsarLog(settings, admin, client, catalog, lost_ownership, converter)
+    return PulsarLog(settings, cluster, catalog, lost_ownership, converter)
 
 
 class PulsarLog:
@@ -85,15 +84,14 @@ class PulsarLog:
     def __init__(
         self,
         settings: PulsarLogSettings,
-        admin: Admin,
-        client: PulsarClient,
+        cluster: Cluster,
         catalog: Catalog,
         lost_ownership: LostOwnership | None,
         converter: Converter | None,
     ) -> None:
         self._settings = settings
-        self._admin = admin
-        self._client = client
+        self._cluster = cluster
+        self._admin, self._client = admin, client = cluster
         self._catalog = catalog
         self._lost_ownership = lost_ownership
         self._converter = converter
@@ -379,8 +377,7 @@ class PulsarLog:
         await let_go(appenders, "the log was closed", self._settings.outcome_s)
         await self._ownership.close()
         await self._readers.close()
-        await self._client.close()
-        await self._admin.close()
+        await self._cluster.close()
 
     def _every(self) -> list[PulsarPartition]:
         return [one for each in self._partitions.values() for one in each.values()]

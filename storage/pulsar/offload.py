@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from storage.api import LogError
-from storage.pulsar.cluster import open_cluster
+from storage.pulsar.cluster import open_admin
 from storage.pulsar.names import Names, parse_partition
 
 if TYPE_CHECKING:
@@ -155,9 +155,8 @@ def _number(policies: dict[str, object], name: str) -> int:
 @asynccontextmanager
 async def open_offloading(settings: PulsarLogSettings) -> AsyncIterator[Offloading]:
     """Look after the offloads of the cluster that the settings name."""
-    admin, client = open_cluster(settings, settings.open_s)
+    admin = open_admin(settings)
     try:
         yield Offloading(admin, settings)
     finally:
-        await client.close()
         await admin.close()

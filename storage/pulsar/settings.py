@@ -19,6 +19,7 @@ TOKEN_VARIABLE = "ROPEWAY_PULSAR_TOKEN"  # noqa: S105 - a variable's name
 KIB = 1024
 MIB = 1024 * KIB
 
+KEEP_ALIVE_MS = 4000
 LEAST_KEEP_ALIVE_MS = 500
 """With less, a machine that is busy for a second would lose its connections."""
 
@@ -55,7 +56,7 @@ class PulsarLogSettings(Struct, frozen=True, kw_only=True):
     """Of topics whose names have none."""
     namespaces: tuple[str, ...] = ()
     """Further namespaces to serve, each `tenant/namespace`."""
-    keep_alive_ms: int = 4000
+    keep_alive_ms: int = KEEP_ALIVE_MS
     """Between two PINGs to each broker. A connection on which no byte comes is given up
     after two to three times as long: 8 to 12 s, sooner than after Pulsar's own 30 to
     60 s (keepAliveIntervalSeconds), and later than a broker's garbage collector or a

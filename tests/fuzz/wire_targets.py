@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from gateway.wire import batch, frame, message, moving, properties
+from gateway.wire.commands.send import SendMessageV2
 from tests.fuzz.twins import Form, Target
 
 HOST = b"\x7f\0\0\1\0\0\x26\x94"
@@ -69,6 +70,14 @@ def rows(form: Form, data: bytes) -> Any:
     return form(data)
 
 
+def take_apart(form: Form, data: bytes) -> Any:
+    return [*form(data.decode("utf-8", "surrogateescape")).items()]
+
+
+def read_send(form: Form, data: bytes) -> Any:
+    return form(data, SendMessageV2)
+
+
 def cut(form: Form, data: bytes) -> Any:
     return form(data, 100, 50, frame.RawFrame)
 
@@ -77,9 +86,18 @@ def plain_batch(form: Form, data: bytes) -> Any:
     return form(message.MAGIC_V1, b"\1t", *COMMON, 1 << 40, data)
 
 
-def plain_record(form: Form, data: bytes) -> Any:
+def record_of(form: Form, data: bytes) -> Any:
     text = data.decode("latin-1")
-    return form(message.MAGIC_V2, b"\0\1t", *COMMON, 1 << 40, 0, b"body", text)
+    return form(
+        message.MAGIC_V2,
+        b"\0\1t",
+        *COMMON,
+        1 << 40,
+        0,
+        b"body",
+        text,
+        len(data) % 2 == 0,
+    )
 
 
 def moved_all(form: Form, data: bytes) -> Any:
@@ -130,10 +148,9 @@ TARGETS = {
         moved, [one + record for one in (b"\0", b"\xff") for record in RECORDS]
     ),
     "plain_batch": Target(plain_batch, ENTRIES),
-    "plain_record": Target(
-        plain_record, [properties.dump(one).encode() for one in PAIRS]
-    ),
-    "plain_send": Target(rows, HEADERS),
+    "record_of": Target(record_of, [properties.dump(one).encode() for one in PAIRS]),
+    "parse": Target(take_apart, [properties.dump(one).encode() for one in PAIRS]),
+    "read_send": Target(read_send, HEADERS),
     "records_in": Target(rows, [b"".join(RECORDS), *RECORDS]),
     "sent_frame": Target(
         sent_frame,
@@ -143,5 +160,5 @@ TARGETS = {
 }
 """By function of `gateway.wire._native`."""
 
-LEAVES_SOME = {"plain_send": "a header that is not as clients write it is read later"}
+LEAVES_SOME = {"read_send": "a header that is not as clients write it is read later"}
 """Functions whose compiled form may leave to the general path what Python's reads."""

@@ -20,6 +20,7 @@ service_url = "{service_url}"
 admin_url = "{admin_url}"
 tenant = "public"
 namespace = "{namespace}"
+{more}
 {namespaces}
 [zookeeper]
 session_ms = {session_ms}
@@ -75,6 +76,7 @@ class Cluster:
                 admin_url=pulsar.admin_url,
                 namespace=self.namespace,
                 session_ms=session_ms,
+                more=pulsar.more if isinstance(pulsar, Way) else "",
                 namespaces=(
                     f"namespaces = {json.dumps(list(namespaces))}" if namespaces else ""
                 ),

@@ -101,6 +101,13 @@ def distribution(version: str) -> str:
     return str(top / f"apache-pulsar-{version}" / "lib" / "*")
 
 
+def classpath(version: str = VERSION) -> str:
+    """All that Pulsar consists of, as `java -cp` wants it."""
+    if version.startswith("4.2."):
+        return builds.classpath(HERE / "pulsar.xml")
+    return distribution(version)
+
+
 class Pulsar:
     """One Pulsar process on free ports of 127.0.0.1.
 
@@ -200,9 +207,7 @@ class Pulsar:
     @property
     def classpath(self) -> str:
         """All that Pulsar consists of, as `java -cp` wants it."""
-        if self._version.startswith("4.2."):
-            return builds.classpath(HERE / "pulsar.xml")
-        return distribution(self._version)
+        return classpath(self._version)
 
     @started_again
     def start(self) -> None:

@@ -1,27 +1,28 @@
-"""A Pulsar cluster of several processes: three bookies, two brokers, and a proxy."""
+"""A Pulsar cluster of several processes: three bookies, two brokers, and a proxy.
 
+Brokers and the proxy speak nothing but TLS, and let nobody in without a token.
+"""
+
+import base64
 import itertools
 import json
-import re
 import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.starts import StartError, started_again
-from tests.system.process import ForeignProcess, free_ports, listens
-from tests.system.pulsar import (
-    DEFAULTS,
-    JAVA,
-    LOG4J,
-    START_SECONDS,
-    distribution,
-)
+from tests.gateway.test_tls import Pair, issue, trusting
+from tests.starts import started_again
+from tests.system.process import free_ports
+from tests.system.pulsar import DEFAULTS, START_SECONDS, VERSION
+from tests.system.pulsar_servers import Bookie, Broker, Server, java, ports, written_to
+from tests.system.secured_pulsar import ADMIN, AS_ITSELF, KEY, token
 
-VERSION = "4.0.8"
+PROXY_VERSION = "4.0.8"
+"""Maven has no proxy of 4.2."""
 NAME = "pair"
 HOSTS = ("127.0.0.1", "localhost")
 """What the brokers call their machine: two machines, to whoever compares names."""
@@ -37,7 +38,12 @@ BOOKIE_S = 10
 """A bookie that stands still is given up after so long; by default after 30 s."""
 BALANCER = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 """As brokers have it by default."""
-SMALL = ["-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+TENANT = "public"
+PROXY, GATEWAY = "proxy", "gateway"
+"""Roles: the proxy's, which says in whose name it asks, and who may do with topics of
+the tenant what he likes, and nothing else. A gateway needs no more."""
+TOKENS = "org.apache.pulsar.broker.authentication.AuthenticationProviderToken"
+TOKEN_S = 24 * 3600
 
 
 class Way(NamedTuple):
@@ -45,138 +51,8 @@ class Way(NamedTuple):
 
     service_url: str
     admin_url: str
-
-
-class Server:
-    """One Java process that a test may kill and start again.
-
-    Args:
-        directory: for settings and the log.
-        main: the class to run.
-        option: what comes before the settings file on its command line.
-        settings: the content of that file.
-        port: where it listens when it is ready.
-        heap_mib: of Java, and as much outside.
-    """
-
-    def __init__(
-        self,
-        directory: Path,
-        main: str,
-        option: str,
-        settings: Mapping[str, str],
-        *,
-        port: int,
-        heap_mib: int,
-    ) -> None:
-        self._directory = directory
-        self._main = main
-        self._option = option
-        self._settings = settings
-        self._port = port
-        self._memory = [f"-Xmx{heap_mib}m", f"-XX:MaxDirectMemorySize={heap_mib}m"]
-        self._process: ForeignProcess | None = None
-
-    @property
-    def pid(self) -> int:
-        """The process id of the running server."""
-        assert self._process is not None
-        return self._process.pid
-
-    @property
-    def running(self) -> bool:
-        """Whether it was started, and not stopped since."""
-        return self._process is not None
-
-    def launch(self) -> None:
-        """Start it."""
-        self._directory.mkdir(parents=True, exist_ok=True)
-        conf = self._directory / "server.conf"
-        conf.write_text("".join(f"{k}={v}\n" for k, v in self._settings.items()))
-        self._process = ForeignProcess(
-            self._directory.name,
-            [
-                *_java(self._directory, *self._memory),
-                *[self._main, self._option, str(conf)],
-            ],
-            self._directory,
-        )
-
-    def wait(self) -> None:
-        """Return when it listens."""
-        assert self._process is not None
-        try:
-            self._process.wait_until(lambda: listens(self._port), START_SECONDS)
-        except StartError:
-            self._process = None
-            raise
-
-    def kill(self) -> None:
-        """End it without warning, where it runs."""
-        if self._process is not None:
-            process, self._process = self._process, None
-            process.kill()
-
-
-class Bookie(Server):
-    """A bookie; its name is what ledgers call it.
-
-    Args:
-        directory: for data, settings and the log.
-        settings: of the cluster.
-    """
-
-    def __init__(self, directory: Path, settings: Mapping[str, str]) -> None:
-        (port,) = free_ports(1)
-        self.name = f"127.0.0.1:{port}"
-        metadata = settings["metadataStoreUrl"]
-        own = {
-            "bookiePort": str(port),
-            "metadataServiceUri": f"metadata-store:{metadata}",
-            "journalDirectories": str(directory / "journal"),
-            "ledgerDirectories": str(directory / "ledgers"),
-            "journalSyncData": "false",
-            "dbStorage_writeCacheMaxSizeMb": "16",
-            "dbStorage_readAheadCacheMaxSizeMb": "8",
-            "dbStorage_rocksDB_blockCacheSize": "8388608",
-        }
-        super().__init__(
-            directory,
-            "org.apache.bookkeeper.server.Main",
-            "--conf",
-            {**settings, **own},
-            port=port,
-            heap_mib=96,
-        )
-
-
-class Broker(Server):
-    """A broker; its name is what brokers call each other.
-
-    Args:
-        directory: for settings and the log.
-        host: what it calls its machine.
-        settings: of the cluster.
-    """
-
-    def __init__(self, directory: Path, host: str, settings: Mapping[str, str]) -> None:
-        service, web = free_ports(2)
-        self.host = host
-        self.name = f"{host}:{web}"
-        self.address = f"{host}:{service}"
-        own = {
-            "advertisedAddress": host,
-            "brokerServicePort": str(service),
-            "webServicePort": str(web),
-        }
-        super().__init__(
-            directory,
-            "org.apache.pulsar.PulsarBrokerStarter",
-            "--broker-conf",
-            {**settings, **own},
-            port=web,
-            heap_mib=256,
-        )
+    more: str = ""
+    """Lines of its table `[pulsar]`: who it is, and whom it trusts."""
 
 
 class PulsarCluster:
@@ -191,8 +67,11 @@ class PulsarCluster:
     def __init__(
         self, directory: Path, zookeeper: str, *, balancer: str = BALANCER
     ) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
         self._metadata_url = f"zk:{zookeeper}"
+        pair = issue(directory, "localhost", address="127.0.0.1")
+        self.trust = trusting(pair)
         service, web = free_ports(2)
         settings = {
             **DEFAULTS,
@@ -216,7 +95,9 @@ class PulsarCluster:
             for number in range(BOOKIES)
         ]
         self.brokers = [
-            Broker(directory / f"broker-{number}", host, settings)
+            Broker(
+                directory / f"broker-{number}", host, settings | _secured(pair, ADMIN)
+            )
             for number, host in enumerate(HOSTS)
         ]
         self.proxy = Server(
@@ -225,36 +106,59 @@ class PulsarCluster:
             "--config",
             {
                 **settings,
-                "servicePort": str(service),
-                "webServicePort": str(web),
+                **_secured(pair, PROXY),
+                **ports("service", service),
+                **ports("webService", web),
+                "tlsEnabledWithBroker": "true",
+                "forwardAuthorizationCredentials": "true",
                 # By default those of brokers that listen where brokers do.
                 "brokerProxyAllowedTargetPorts": "*",
             },
             port=web,
             heap_mib=128,
+            version=PROXY_VERSION,
         )
-        self._servers: list[Server] = [*self.bookies, *self.brokers, self.proxy]
+        self._servers = [*self.bookies, *self.brokers, self.proxy]
+        token_file = directory / "token"
+        token_file.write_text(token(GATEWAY, TOKEN_S))
+        token_file.chmod(0o600)
+        signs_in = (
+            f'ca_certificate = "{pair.certificate}"\ntoken_file = "{token_file}"\n'
+        )
         self.through_proxy = Way(
-            f"pulsar://127.0.0.1:{service}", f"http://127.0.0.1:{web}"
+            f"pulsar+ssl://127.0.0.1:{service}", f"https://127.0.0.1:{web}", signs_in
         )
 
     @property
     def to_brokers(self) -> Way:
         """The way to whichever broker answers."""
         return Way(
-            "pulsar://" + ",".join(one.address for one in self.brokers),
-            "http://" + ",".join(one.name for one in self.brokers),
+            "pulsar+ssl://" + ",".join(one.address for one in self.brokers),
+            "https://" + ",".join(one.name for one in self.brokers),
+            self.through_proxy.more,
         )
 
     @started_again
     def start(self) -> None:
         """Start what does not run, and return when topics can be made."""
-        if not (self._directory / "set-up").exists():
+        is_set_up = (self._directory / "set-up").exists()
+        if not is_set_up:
             self._set_up()
-        servers = [one for one in self._servers if not one.running]
-        for one in servers:
+        self._run([*self.bookies, *self.brokers])
+        for one in self.brokers:
+            self._ask("GET", "admin/v2/brokers/ready", at=f"https://{one.name}")
+        # With TLS to brokers, it starts only where one is ready.
+        self._run([self.proxy])
+        if not is_set_up:
+            rights = {"adminRoles": [GATEWAY], "allowedClusters": [NAME]}
+            self._ask("POST", f"admin/v2/tenants/{TENANT}", rights, patient=True)
+            (self._directory / "set-up").touch()
+
+    def _run(self, servers: Sequence[Server]) -> None:
+        starting = [one for one in servers if not one.running]
+        for one in starting:
             one.launch()
-        for one in servers:
+        for one in starting:
             one.wait()
 
     def kill(self) -> None:
@@ -264,20 +168,19 @@ class PulsarCluster:
 
     def owner(self, topic: str) -> Broker:
         """Which broker serves `tenant/namespace/topic`, a partition by itself."""
-        found = self._ask("GET", f"lookup/v2/topic/persistent/{topic}")["brokerUrl"]
-        return next(one for one in self.brokers if found == f"pulsar://{one.address}")
+        found = self._ask("GET", f"lookup/v2/topic/persistent/{topic}")["brokerUrlTls"]
+        return next(
+            one for one in self.brokers if found == f"pulsar+ssl://{one.address}"
+        )
 
     def bookies_of(self, topic: str) -> list[Bookie]:
         """Which bookies have what is written to a topic now, a partition by itself."""
         path = f"admin/v2/persistent/{topic}/internalStats?metadata=true"
         give_up = time.monotonic() + START_SECONDS
-        # What ZooKeeper did not tell in time is left out of the answer.
-        while not (ledger := self._ask("GET", path)["ledgers"][-1].get("metadata")):
+        while not (found := written_to(self.bookies, self._ask("GET", path))):
             assert time.monotonic() < give_up, f"{topic}: nobody knows its ledger"
             time.sleep(PAUSE_S)
-        *_, ensemble = re.findall(r"\d+=\[([^]]*)\]", ledger)
-        names = ensemble.split(", ")
-        return [one for one in self.bookies if one.name in names]
+        return found
 
     def bundle(self, topic: str) -> str:
         """The part of its namespace that a topic is in, which moves as a whole."""
@@ -302,22 +205,40 @@ class PulsarCluster:
         path = f"admin/v2/namespaces/{namespace}/{bundle}/split?unload=true"
         self._ask("PUT", path)
 
-    def _ask(self, method: str, path: str, *, patient: bool = False) -> Any:
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        patient: bool = False,
+        at: str = "",
+    ) -> Any:
         """What the REST interface answers, whichever broker it has to be asked for.
 
         Args:
             method: of HTTP.
             path: what follows the host.
+            body: sent as JSON.
             patient: ask again what failed there, as is done with GET.
+            at: the URL of who is asked; without it, the proxy's.
         """
         request = urllib.request.Request(
-            f"{self.through_proxy.admin_url}/{path}", method=method
+            f"{at or self.through_proxy.admin_url}/{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={
+                "Authorization": f"Bearer {token(ADMIN)}",
+                "Content-Type": "application/json",
+            },
         )
         patient = patient or method == "GET"
         give_up = time.monotonic() + START_SECONDS
         while True:
             try:
-                with urllib.request.urlopen(request, timeout=START_SECONDS) as reply:
+                with urllib.request.urlopen(
+                    request, timeout=START_SECONDS, context=self.trust
+                ) as reply:
                     text = reply.read().decode()
                 break
             except urllib.error.HTTPError as error:
@@ -331,29 +252,38 @@ class PulsarCluster:
 
     def _set_up(self) -> None:
         """Write what brokers and bookies find each other by."""
-        self._directory.mkdir(parents=True, exist_ok=True)
         subprocess.run(
             [
-                *_java(self._directory, "-Xmx128m"),
+                *java(self._directory, VERSION, "-Xmx128m"),
                 "org.apache.pulsar.PulsarClusterMetadataSetup",
                 *["--cluster", NAME],
                 *["--metadata-store", self._metadata_url],
                 *["--configuration-metadata-store", self._metadata_url],
-                *["--web-service-url", f"http://{self.brokers[0].name}"],
-                *["--broker-service-url", f"pulsar://{self.brokers[0].address}"],
+                *["--web-service-url", f"https://{self.brokers[0].name}"],
+                *["--broker-service-url", f"pulsar+ssl://{self.brokers[0].address}"],
             ],
             check=True,
             timeout=START_SECONDS,
             stdout=subprocess.DEVNULL,
         )
-        (self._directory / "set-up").touch()
 
 
-def _java(directory: Path, *options: str) -> list[str]:
-    log4j = directory / "log4j2.xml"
-    log4j.write_text(LOG4J)
-    return [
-        *[*JAVA, *SMALL, *options],
-        f"-Dlog4j.configurationFile={log4j}",
-        *["-cp", distribution(VERSION)],
-    ]
+def _secured(pair: Pair, role: str) -> dict[str, str]:
+    """Who is let in, and what a server shows and asks others with, as the role."""
+    key = base64.b64encode(KEY).decode()
+    certificate = str(pair.certificate)
+    return {
+        "authenticationEnabled": "true",
+        "authorizationEnabled": "true",
+        "authenticationProviders": TOKENS,
+        "tokenSecretKey": f"data:;base64,{key}",
+        "superUserRoles": f"{ADMIN},{PROXY}",
+        "proxyRoles": PROXY,
+        "tlsCertificateFilePath": certificate,
+        "tlsKeyFilePath": str(pair.key),
+        "tlsTrustCertsFilePath": certificate,
+        "brokerClientTlsEnabled": "true",
+        "brokerClientTrustCertsFilePath": certificate,
+        "brokerClientAuthenticationPlugin": AS_ITSELF,
+        "brokerClientAuthenticationParameters": f"token:{token(role, TOKEN_S)}",
+    }

@@ -27,7 +27,7 @@ _PROVIDERS = ",".join(
     f"org.apache.pulsar.broker.authentication.AuthenticationProvider{way}"
     for way in ("Token", "Basic", "Tls")
 )
-_AS_ITSELF = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
+AS_ITSELF = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
 
 
 def token(subject: str, seconds: float = 3600, signed_with: bytes = KEY) -> str:
@@ -67,7 +67,7 @@ def secured_pulsar(directory: Path, pair: Pair) -> Pulsar:
             "basicAuthConf": f"data:;base64,{users}",
             "tlsTrustCertsFilePath": str(pair.certificate),
             "authenticationRefreshCheckSeconds": "1",
-            "brokerClientAuthenticationPlugin": _AS_ITSELF,
+            "brokerClientAuthenticationPlugin": AS_ITSELF,
             "brokerClientAuthenticationParameters": f"token:{admin}",
         },
         token=admin,

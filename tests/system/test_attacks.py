@@ -20,8 +20,8 @@ from gateway.grpc import protocol
 from gateway.grpc.protocol import Code, NotifyClientTerminationRequest, Resource
 from gateway.node import names
 from gateway.node.seal import Seal, new_session
-from gateway.processors.dispatch import NEEDS, PROCESSORS
-from gateway.processors.needs import KNOWN
+from gateway.processors.needs import KNOWN, NEEDS
+from gateway.processors.registry import PROCESSORS
 from gateway.wire import bodies, message
 from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.commands.clients import (

@@ -1,4 +1,4 @@
-"""Two clusters of Pulsar with a replicated namespace, and a proxy with TLS."""
+"""Two clusters of Pulsar: a replicated namespace, a migration; a proxy with TLS."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ropeway.client import Admin, ConsumeFrom, Message, Producer, PullConsumer
+from ropeway.client import (
+    Admin,
+    ConsumeFrom,
+    Message,
+    Producer,
+    PullConsumer,
+    RemotingError,
+)
 from ropeway.client.message import MessageQueue
 from tests.gateway.test_tls import issue
 from tests.remoting import looped
 from tests.system.process import free_ports
 from tests.system.pulsar import Pulsar
-from tests.system.pulsar_cluster import Server
+from tests.system.pulsar_cluster import PROXY_VERSION
+from tests.system.pulsar_servers import Server
 from tests.system.ropeway import PATIENT, Ropeway
 
 if TYPE_CHECKING:
@@ -52,6 +60,7 @@ def west(tmp_path_factory: pytest.TempPathFactory, pulsar: Pulsar) -> Iterator[P
         tmp_path_factory.mktemp("west"),
         settings={
             "clusterName": WEST,
+            "clusterMigrationCheckDurationSeconds": "1",
             **LITTLE,
         },
         java=[*SMALL, "-XX:TieredStopAtLevel=1"],
@@ -232,6 +241,7 @@ async def test_a_node_works_through_a_proxy_of_pulsar_with_tls(
         },
         port=web,
         heap_mib=128,
+        version=PROXY_VERSION,
     )
     one = node(
         tmp_path / "node",
@@ -252,3 +262,38 @@ async def test_a_node_works_through_a_proxy_of_pulsar_with_tls(
     finally:
         one.kill()
         proxy.kill()
+
+
+@looped
+async def test_a_cluster_that_is_migrated_keeps_all_and_takes_no_more(
+    tmp_path: Path, pulsar: Pulsar, west: Pulsar, zookeeper: ZooKeeper
+):
+    """The last one here: topics of a migrated cluster stay closed for good."""
+    space = f"{TENANT}/{tmp_path.name}"
+    west.admin("PUT", f"namespaces/{space}", {"replication_clusters": [WEST]})
+    one = node(
+        tmp_path / "node",
+        f"zookeeper://{zookeeper.address}/{tmp_path.name}",
+        space,
+        service_url=west.service_url,
+        admin_url=west.admin_url,
+    )
+    log = tmp_path / "node" / "ropeway.log"
+    try:
+        await asyncio.to_thread(one.start)
+        async with Admin(one.name_server) as admin:
+            await admin.create_topic("orders", QUEUES)
+        await send(one.name_server, 0, COUNT)
+        there = {
+            "serviceUrl": pulsar.admin_url,
+            "brokerServiceUrl": pulsar.service_url,
+        }
+        west.admin("POST", f"clusters/{WEST}/migrate?migrated=true", there)
+        await until(lambda: f'not followed" to={pulsar.service_url}' in log.read_text())
+        async with Producer(one.name_server, "senders") as producer:
+            with pytest.raises(RemotingError):
+                await producer.send(Message("orders", b"late"), timeout_s=SEND_S)
+        assert await read(one.name_server, "readers", COUNT) == numbered(0, COUNT)
+        assert space not in pulsar.admin("GET", f"namespaces/{TENANT}")
+    finally:
+        one.kill()

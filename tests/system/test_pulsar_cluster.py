@@ -1,5 +1,6 @@
 """Nodes on a Pulsar of two brokers and three bookies: parts of it move, stand and die.
 
+It speaks TLS alone; nodes show a token of a role that has no more rights than it needs.
 And queues are near the brokers that serve them.
 """
 
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ropeway.client import Admin
+from storage.pulsar.authentication import Token
+from storage.pulsar.errors import NotAllowedError
 from tests.clients.harness import Session
 from tests.clients.programs import CLIENTS
 from tests.contracts.routes import until
@@ -21,7 +24,9 @@ from tests.routing.zookeeper.helpers import opened
 from tests.system.cluster import Cluster
 from tests.system.faults import QUEUES, RECOVERY_S, Load, Probe, produce, read_all
 from tests.system.process import stopped
-from tests.system.pulsar_cluster import HOSTS, Bookie, Broker, PulsarCluster
+from tests.system.pulsar_client import Writer, client_of, on_uvloop
+from tests.system.pulsar_cluster import HOSTS, PulsarCluster
+from tests.system.secured_pulsar import token
 from tests.system.test_cluster import running
 
 if TYPE_CHECKING:
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.clients.fixtures import Agents
+    from tests.system.pulsar_servers import Bookie, Broker
     from tests.system.zookeeper import ZooKeeper
 
 JAVA = next(client for client in CLIENTS if client.mark == "jvm")
@@ -62,6 +68,24 @@ def pair(servers: PulsarCluster) -> PulsarCluster:
     """A Pulsar of several processes, all of which run at first."""
     servers.start()
     return servers
+
+
+@on_uvloop()
+async def test_who_shows_no_token_or_has_no_rights_is_let_in_by_no_way(
+    pair: PulsarCluster,
+) -> None:
+    stranger = Token(lambda: token("stranger"))
+    for way, who, said in (
+        (pair.to_brokers, None, "AuthenticationError"),
+        (pair.to_brokers, stranger, "AuthorizationError"),
+        (pair.through_proxy, None, "AuthenticationError"),
+        (pair.through_proxy, stranger, "AuthorizationError"),
+    ):
+        async with client_of(
+            way.service_url, tls=lambda: pair.trust, authentication=who
+        ) as client:
+            with pytest.raises(NotAllowedError, match=said):
+                await Writer.open(client, "persistent://public/default/orders")
 
 
 def move(

@@ -150,7 +150,6 @@ class Publisher:
                 body=entry.body,
                 text=f"{_ended(entry.properties)}{self._suffix}"
                 f"{records.mark(decided_at, at)}",
-                pairs=properties.parse(entry.properties),
                 flag=entry.flag,
                 sys_flag=0,
                 born_ms=staged.original.born_ms,

@@ -98,7 +98,6 @@ def staged_record(
         store_ms,
         body=body,
         text=properties.dump(pairs),
-        pairs={},
         flag=0,
         sys_flag=0,
         born_ms=store_ms,

@@ -83,13 +83,27 @@ def read(record: Buffer) -> Half:
         pairs = properties.parse(text.decode())
     except (struct.error, IndexError, ValueError) as error:
         raise MessageError(f"not a half message: {error}") from error
+    return of_pairs(pairs, data, text, parts.queue_offset, parts.store_ms)
+
+
+def of_pairs(
+    pairs: Mapping[str, str], data: bytes, text: bytes, offset: int, store_ms: int
+) -> Half:
+    """Make a half message of what is known of it.
+
+    Args:
+        pairs: Its properties.
+        data: As it is stored.
+        text: Its properties, in wire form.
+        offset: Where it is.
+        store_ms: When it was stored, in milliseconds since 1970.
+    """
     immunity_s = _number(pairs, properties.CHECK_IMMUNITY_TIME, -1)
-    offset = parts.queue_offset
     return Half(
         data,
         text,
         offset,
-        parts.store_ms,
+        store_ms,
         _number(pairs, properties.TRANSACTION_PREPARED_QUEUE_OFFSET, offset),
         pairs.get(properties.REAL_TOPIC, ""),
         _number(pairs, properties.REAL_QUEUE_ID, 0),

@@ -43,11 +43,6 @@ _VALUE_END = properties.VALUE_END.encode()
 _ID_START = properties.TRANSACTION_ID + properties.NAME_END
 
 
-def half_suffix(topic: str, queue_id: int, unique_key: str) -> str:
-    """The properties that make a message a half message, in wire form."""
-    return f"{_ID_START}{unique_key}{properties.VALUE_END}{_real(topic, queue_id)}"
-
-
 def half_text(
     text: str,
     pairs: dict[str, str],
@@ -60,20 +55,24 @@ def half_text(
 
     Args:
         text: Those that were sent, in wire form.
-        pairs: The same, taken apart.
+        pairs: The same, taken apart; changed with it.
         topic: Where it is for.
         queue_id: Which queue of it.
         group: Who sends it, where the properties do not say.
         unique_key: Its unique key, among the properties.
     """
     if not pairs.keys().isdisjoint(OURS):
-        kept = {name: value for name, value in pairs.items() if name not in OURS}
-        text = properties.dump(kept)
+        for name in OURS:
+            pairs.pop(name, None)
+        text = properties.dump(pairs)
     if properties.PRODUCER_GROUP not in pairs:
         # It came outside the properties, and must not bring others in.
         sender = group.partition(properties.VALUE_END)[0]
+        pairs[properties.PRODUCER_GROUP] = sender
         text += properties.dump({properties.PRODUCER_GROUP: sender})
-    return text + half_suffix(topic, queue_id, unique_key)
+    pairs[properties.REAL_TOPIC] = topic
+    pairs[properties.REAL_QUEUE_ID] = str(queue_id)
+    return f"{text}{_ID_START}{unique_key}\x02{_real(topic, queue_id)}"
 
 
 def half_record(
@@ -102,14 +101,13 @@ def half_record(
             f"properties of {size} bytes with the broker's own; allowed: {most} of a "
             "half message"
         )
-    return storing.make_record(
+    made = storing.make_record(
         topic,
         0,
         offset,
         store_ms,
         body=body,
         text=text,
-        pairs={},
         flag=flag,
         sys_flag=sys_flag,
         born_ms=born_ms,
@@ -117,6 +115,7 @@ def half_record(
         store_host=store_host,
         reconsume_times=reconsume_times,
     )
+    return Record(made.data, 0, ())
 
 
 def copy(half: Half, topic: ServedTopic, store_ms: int, *, checks: int) -> Record:

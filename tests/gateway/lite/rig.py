@@ -185,7 +185,7 @@ async def rigged(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gateway.building.now_ms", clock)
         patch.setattr("gateway.building.monotonic_ms", clock)
-        patch.setattr("gateway.processors.plain.now_ms", clock)
+        patch.setattr("gateway.processors.send.now_ms", clock)
         async with running(config(path, **changes)) as (app, client):
             await put_topic(app, PARENT, attributes)
             await app.node.groups.put(

@@ -27,7 +27,6 @@ def record(name: str = "orders", **changes):
     fields = {
         "body": b"body",
         "text": properties.dump(pairs),
-        "pairs": pairs,
         "flag": 1,
         "sys_flag": 0,
         "born_ms": 2,

@@ -242,7 +242,6 @@ class Rig:
                 1,
                 body=b"%d" % number,
                 text="",
-                pairs={},
                 flag=0,
                 sys_flag=0,
                 born_ms=1,

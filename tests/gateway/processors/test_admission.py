@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 
 from gateway.bounds import UnauthenticatedConfig
 from gateway.processors.admission import credentials_of
-from gateway.processors.dispatch import PROCESSORS
 from gateway.processors.needs import KNOWN, NEEDS
+from gateway.processors.registry import PROCESSORS
 from gateway.wire import bodies
 from gateway.wire.codes import RequestCode as Code
 from gateway.wire.codes import ResponseCode

@@ -11,7 +11,7 @@ from gateway.http.api import ROUTES
 from gateway.node import names
 from gateway.processors import changes as table
 from gateway.processors.changes import CHANGES, NOT_CHANGES
-from gateway.processors.dispatch import PROCESSORS
+from gateway.processors.registry import PROCESSORS
 from gateway.wire import bodies, recall
 from gateway.wire.access_bodies import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from gateway.wire.codes import RequestCode as Code
@@ -266,7 +266,8 @@ HEADERS = {
     ),
     Code.ROPEWAY_COMPACT_TOPIC: CompactTopic(topic="t", force=True),
     Code.RECALL_MESSAGE: RecallMessage(
-        topic="t", recall_handle=recall.dump(RecallHandle("t", "broker-0", 1, "K"))
+        topic="t",
+        recall_handle=recall.dump(RecallHandle("t", "broker-0", 1, "K")).decode(),
     ),
 }
 """Of requests that are changes for some headers alone."""

@@ -15,6 +15,7 @@ class Peer:
     """A connection that counts answers."""
 
     address = "127.0.0.1:1"
+    take_answer = None
 
     def __init__(self) -> None:
         self.answers: list[bytes] = []

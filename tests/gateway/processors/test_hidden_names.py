@@ -16,8 +16,8 @@ import msgspec
 import pytest
 
 from gateway.node import names
-from gateway.processors.dispatch import PROCESSORS
 from gateway.processors.needs import NEEDS
+from gateway.processors.registry import PROCESSORS
 from gateway.wire.codes import RequestCode as Code
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.admin import CreateGroup

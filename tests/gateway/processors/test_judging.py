@@ -14,11 +14,10 @@ from gateway.node.reauthorization import Reauthorization
 from gateway.processors import judging
 from gateway.processors.context import Refusal
 from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.offsets import GetMaxOffset
 from tests.remoting import looped, until
 
 REFUSED = Refusal(ResponseCode.NO_PERMISSION, "no more")
-ALLOWED = GetMaxOffset(topic="t", queue_id=0)
+ALLOWED = None
 
 
 class Context:

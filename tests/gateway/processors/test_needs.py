@@ -7,7 +7,6 @@ import pytest
 
 import gateway.processors.all  # noqa: F401 - registers every processor
 from acl.api import Action, Need, Resource, ResourceKind
-from gateway.processors.dispatch import PROCESSORS
 from gateway.processors.needs import (
     GET,
     KNOWN,
@@ -26,6 +25,7 @@ from gateway.processors.needs import (
     on_topic,
     on_topic_if_given,
 )
+from gateway.processors.registry import PROCESSORS
 from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.errors import HeaderError
 from gateway.wire.header import ROWS

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 class Peer:
     id_prefix = b"7F00000100002A9F"
+    take_answer = None
 
     def __init__(self) -> None:
         self.answers: list[bytes] = []
@@ -40,7 +41,7 @@ async def test_every_send_is_answered_once(tmp_path: Path, error, code):
     async with running(tmp_path) as (app, _):
         peer = Peer()
         context = Context(app.node, peer, 310, 7, False, b"x")
-        stored(context, 1, "key", 0, 1, 5, error)
+        stored(context, 1, "key", 0, 1, b"", 5, error)
         ((kind, header, _),) = FrameReader().feed(peer.answers[0])
         envelope = decode_envelope(kind, header)
         assert (envelope.code, envelope.opaque) == (code, 7)
@@ -51,5 +52,7 @@ async def test_every_send_is_answered_once(tmp_path: Path, error, code):
 async def test_a_one_way_send_is_counted_only(tmp_path: Path):
     async with running(tmp_path) as (app, _):
         peer = Peer()
-        stored(Context(app.node, peer, 310, 7, True, b"x"), 1, "key", 0, 1, 5, None)
+        stored(
+            Context(app.node, peer, 310, 7, True, b"x"), 1, "key", 0, 1, b"", 5, None
+        )
         assert peer.answers == [b""]

@@ -197,7 +197,7 @@ async def test_a_recall_that_cannot_be_is_refused(
     tmp_path: Path, handle: str | RecallHandle, remark: str
 ):
     async with running(tmp_path) as (_, client):
-        text = handle if isinstance(handle, str) else recall.dump(handle)
+        text = handle if isinstance(handle, str) else recall.dump(handle).decode()
         asked = RecallMessage(topic="orders", recall_handle=text)
         assert (await client.ask(asked)).code == 17
         await client.ask(sending("orders"), b"makes the topic")

@@ -4,7 +4,7 @@ import pytest
 
 import gateway.processors.all
 import gateway.wire.commands
-from gateway.processors.dispatch import PROCESSORS
+from gateway.processors.registry import PROCESSORS
 from gateway.processors.unsupported import _FAMILIES, REASONS
 from gateway.wire.codes import RequestCode, ResponseCode
 from gateway.wire.header import ROWS

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import struct
+import sys
 
 import pytest
 from hypothesis import given
@@ -301,3 +303,18 @@ def test_an_answer_is_the_json_that_java_writes() -> None:
         "serializeTypeCurrentRPC",
         "version",
     ]
+
+
+@pytest.mark.parametrize(
+    ("piece", "count"), [(1, 100_000), (1000, 1000), (20_000, 100), (1 << 18, 16)]
+)
+def test_what_is_kept_of_a_frame_takes_little_more_than_its_bytes(
+    piece: int, count: int
+) -> None:
+    reader = FrameReader()
+    reader.feed(struct.pack(">II", 16 << 20, 0))
+    for _ in range(count):
+        assert reader.feed(bytes(piece)) == []
+    assert reader.pending_bytes == 8 + piece * count
+    kept = sys.getsizeof(reader._parts) + sum(map(sys.getsizeof, reader._parts))
+    assert kept < 1.2 * reader.pending_bytes + 1000

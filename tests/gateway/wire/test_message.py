@@ -277,6 +277,11 @@ def patched(at: int, value: bytes) -> bytes:
     return GOLDEN[:at] + value + GOLDEN[at + len(value) :]
 
 
+def short(size: int) -> bytes:
+    """So much of a message, if it has the length in front."""
+    return (struct.pack(">i", size) + GOLDEN[4:])[:size]
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [
@@ -289,7 +294,8 @@ def patched(at: int, value: bytes) -> bytes:
         (patched(93, b"\x80"), "topic of 128 bytes; allowed: 127"),
         (patched(96, b"\xff\xff"), "field of -1 bytes"),
         (patched(96, b"\x00\x07"), "ends after 105"),
-        (patched(94, b"\xff"), "not a stored message"),
+        (patched(94, b"\xff"), "byte 0 of a text is 0xff; allowed: UTF-8"),
+        *((short(size), "it ends before all") for size in (0, 8, 50, 60, 93)),
     ],
 )
 def test_damage_is_named(data: bytes, said: str) -> None:

@@ -14,8 +14,8 @@ from gateway.wire.codes import (
 )
 from gateway.wire.commands.send import SendMessageV2, SendReply
 from gateway.wire.compiled import TWINS
-from gateway.wire.frame import encode_frame
-from gateway.wire.header import to_fields
+from gateway.wire.frame import JSON, decode_envelope, encode_frame
+from gateway.wire.header import decode_request, row_of, to_fields
 
 SUFFIX = properties.dump({"CLUSTER": "c"})
 V4 = message.pack_host("10.0.0.1", 1)
@@ -26,23 +26,25 @@ V6 = message.pack_host("::1", 2)
 def form(request):
     """Both forms of a function, by its name."""
     number = ["python", "compiled"].index(request.param)
-    if TWINS["plain_record"][number] is None:
+    if TWINS["record_of"][number] is None:
         pytest.skip("not built here")
     return lambda name: TWINS[name][number]
 
 
-def record(make, text: str, host: bytes = V4, sys_flag: int = 0):
+def record(
+    make, text: str, host: bytes = V4, sys_flag: int = 0, *, only_plain: bool = True
+):
     magic, name = message.topic_field("orders")
     return make(
         *(magic, name, 3, sys_flag, 11, host, 13, V4, 2, SUFFIX),
-        *(7, 0x10007, 5, b"body", text),
+        *(7, 0x10007, 5, b"body", text, only_plain),
     )
 
 
 @pytest.mark.parametrize("host", [V4, V6])
 def test_a_plain_message_decodes_to_what_was_sent(form, host):
     text = properties.dump({"UNIQ_KEY": "u", "TAGS": "täg", "KEYS": "a b", "x": "y"})
-    made = record(form("plain_record"), text, host, message.COMPRESSED_FLAG)
+    made = record(form("record_of"), text, host, message.COMPRESSED_FLAG)
     assert made is not None
     data, tag_hash, keys = made
     found = message.decode(data)
@@ -59,7 +61,7 @@ def test_a_plain_message_decodes_to_what_was_sent(form, host):
 
 
 def test_an_end_that_is_missing_is_put_in(form):
-    made = record(form("plain_record"), "UNIQ_KEY\1u")
+    made = record(form("record_of"), "UNIQ_KEY\1u")
     assert made is not None
     assert message.decode(made[0]).properties == "UNIQ_KEY\1u\2" + SUFFIX
 
@@ -76,7 +78,24 @@ def test_an_end_that_is_missing_is_put_in(form):
     ],
 )
 def test_a_message_that_needs_more_is_not_plain(form, text):
-    assert record(form("plain_record"), text) is None
+    assert record(form("record_of"), text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [("", []), ("KEYS\1a b\2", ["a", "b"]), ("UNIQ_KEY\1u\2DELAY\0011\2", ["u"])],
+)
+def test_any_message_that_can_be_laid_out_is_where_that_is_wanted(form, text, keys):
+    data, tag_hash, found = record(form("record_of"), text, only_plain=False)
+    assert message.decode(data).properties == text + SUFFIX
+    assert (tag_hash, found) == (0, keys)
+
+
+@pytest.mark.parametrize(
+    "text", ["x\1\ud800\2", "x\1" + "y" * message.MAX_PROPERTIES_BYTES]
+)
+def test_what_cannot_be_laid_out_is_no_record(form, text):
+    assert record(form("record_of"), text, only_plain=False) is None
 
 
 @pytest.mark.parametrize("handle", ["", "djEgdCBi"])
@@ -133,11 +152,11 @@ def header_of(code: int = RequestCode.SEND_MESSAGE_V2, flag: int = 0, **changes)
 
 @pytest.mark.parametrize("one_way", [False, True])
 def test_the_header_of_a_send_is_read_at_once(form, one_way):
-    read = form("plain_send")(header_of(flag=one_way * ONE_WAY_FLAG))
-    assert read == (
-        *(9, one_way, "orders", 3, 1, 1795248367175, 5, 0),
-        "UNIQ_KEY\1u\2",
-        None,
+    header = header_of(flag=one_way * ONE_WAY_FLAG)
+    opaque, is_one_way, read, claims = form("read_send")(header, SendMessageV2)
+    assert (opaque, is_one_way, claims) == (9, one_way, None)
+    assert read == decode_request(
+        row_of(SendMessageV2), decode_envelope(JSON, header).ext_fields
     )
 
 
@@ -146,7 +165,7 @@ def test_who_sent_it_is_read_with_it(form):
     header = header_of().replace(
         b'{"a":', b"%b," % msgspec.json.encode(fields)[:-1] + b'"a":'
     )
-    *_, claims = form("plain_send")(header)
+    *_, claims = form("read_send")(header, SendMessageV2)
     assert claims[:5] == ("k", "s=", "", "", "tenant")
     assert claims[5].startswith(b"kgordersTBW102831")
     assert claims[5].endswith(b"UNIQ_KEY\1u\2falsefalsetenant")
@@ -165,4 +184,4 @@ def test_who_sent_it_is_read_with_it(form):
     ],
 )
 def test_other_headers_are_left_to_whoever_can_complain(form, header):
-    assert form("plain_send")(header) is None
+    assert form("read_send")(header, SendMessageV2) is None

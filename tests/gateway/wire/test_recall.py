@@ -20,7 +20,7 @@ def encoded(text: str) -> str:
 
 
 def test_a_handle_is_javas():
-    assert recall.dump(HANDLE) == TEXT
+    assert recall.dump(HANDLE).decode() == TEXT
     assert recall.parse(TEXT) == HANDLE
 
 

@@ -70,7 +70,8 @@ async def test_brokers_and_admin_are_told_the_same_and_which_listener_is_meant(
             user="someone",
             password_file=str(tmp_path / "password"),
         )
-        admin, client = open_cluster(settings, 5)
+        cluster = open_cluster(settings, 5)
+        admin, client = cluster
         await client.broker_of(TOPIC)
         (connect,) = broker.of(Connect)
         (lookup,) = broker.of(Lookup)
@@ -79,8 +80,7 @@ async def test_brokers_and_admin_are_told_the_same_and_which_listener_is_meant(
         (tmp_path / "password").unlink()
         with pytest.raises(LogUnavailableError, match="cannot read the password: "):
             await admin.version()
-        await client.close()
-        await admin.close()
+        await cluster.close()
 
 
 def test_a_certificate_that_cannot_be_used_is_refused_at_once(tmp_path: Path):

@@ -102,7 +102,6 @@ class Rig:
             self.clock(),
             body=body.encode(),
             text=text,
-            pairs={},
             flag=7,
             sys_flag=0,
             born_ms=1,

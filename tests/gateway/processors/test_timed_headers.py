@@ -1,4 +1,4 @@
-"""The short way stores and answers as the long one does."""
+"""Timed sends are stored and answered alike, however their headers are written."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SYSTEM = "rmq_sys_wheel_timer"
         {"user": "TIMER_DELAY_SEC", "TIMER_DELAY_SEC": "3600", "KEYS": "a"},
     ],
 )
-async def test_both_ways_store_and_answer_the_same(
+async def test_both_headers_are_stored_and_answered_alike(
     tmp_path: Path, pairs: dict[str, str]
 ):
     async with running(tmp_path) as (_, client):

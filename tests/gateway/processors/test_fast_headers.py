@@ -1,18 +1,16 @@
-"""Plain sends: the short way stores, answers and refuses what the long way does."""
+"""A send whose header is read fast is stored, answered and refused as any other."""
 
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gateway.config import LimitsConfig
-from gateway.processors import plain
-from gateway.processors.needs import NEEDS
+from gateway.processors import dispatch
 from gateway.wire import message, properties
-from gateway.wire.codes import RequestCode, ResponseCode
+from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.send import SendReply
 from tests.guarded import ALICE, NOBODY, ROOT, allow, ask, guarded
 from tests.remoting import looped, pulling, running, sending
@@ -21,32 +19,32 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Ways:
-    """Counts the requests that took the short way, and the others."""
+class Readers:
+    """Counts the requests whose headers were read fast, and the others."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.short = self.long = 0
-        send = plain.send_plain
+        self.fast = self.others = 0
+        dispatch_send = dispatch.dispatch_send
 
         def counted(*arguments) -> bool:
-            is_plain = send(*arguments)
-            self.short += is_plain
-            self.long += not is_plain
-            return is_plain
+            is_send = dispatch_send(*arguments)
+            self.fast += is_send
+            self.others += not is_send
+            return is_send
 
-        monkeypatch.setattr("gateway.connection.send_plain", counted)
+        monkeypatch.setattr("gateway.connection.dispatch_send", counted)
 
 
 @looped
-async def test_both_ways_store_and_answer_alike(tmp_path: Path, monkeypatch):
-    ways = Ways(monkeypatch)
+async def test_both_are_stored_and_answered_alike(tmp_path: Path, monkeypatch):
+    readers = Readers(monkeypatch)
     async with running(tmp_path) as (_, client):
         pairs = {"TAGS": "t", "KEYS": "a b"}
         asked = sending("orders", queue_id=2, flag=7, sys_flag=1, pairs=pairs)
         first = (await client.ask(asked, b"body")).read(SendReply)
-        assert ways.short == 0
+        assert readers.fast == 0
         second = (await client.ask(asked, b"body")).read(SendReply)
-        assert ways.short == 1
+        assert readers.fast == 1
         assert (first.queue_offset, second.queue_offset) == (0, 1)
         assert first.transaction_id == second.transaction_id
         assert (first.queue_id, second.queue_id) == (2, 2)
@@ -70,24 +68,26 @@ async def test_both_ways_store_and_answer_alike(tmp_path: Path, monkeypatch):
         sending("orders", pairs={"UNIQ_KEY": ""}),
     ],
 )
-async def test_what_needs_more_takes_the_long_way(tmp_path: Path, monkeypatch, asked):
-    ways = Ways(monkeypatch)
+async def test_whatever_a_send_asks_for_its_header_is_read_fast(
+    tmp_path: Path, monkeypatch, asked
+):
+    readers = Readers(monkeypatch)
     async with running(tmp_path) as (_, client):
         await client.ask(sending("orders"), b"x")
         await client.ask(asked, b"x")
-        assert (ways.short, ways.long) == (0, 1)
+        assert (readers.fast, readers.others) == (1, 0)
 
 
 @looped
-async def test_a_full_log_refuses_as_on_the_long_way(tmp_path: Path, monkeypatch):
-    ways = Ways(monkeypatch)
+async def test_a_full_log_refuses_it(tmp_path: Path, monkeypatch):
+    readers = Readers(monkeypatch)
     limits = LimitsConfig(waiting_bytes=1000)
     async with running(tmp_path, limits=limits) as (_, client):
         await client.ask(sending("orders"), b"x")
         refused = await client.ask(sending("orders"), bytes(1000))
         assert refused.code
         assert "bytes wait for the disk; allowed: 1000" in refused.remark
-        assert ways.short == 1
+        assert readers.fast == 1
 
 
 DENIED = ResponseCode.NO_PERMISSION
@@ -106,28 +106,19 @@ def slowly(answer):
 
 @looped
 @pytest.mark.parametrize("slow", ["", "identify", "permit"])
-async def test_the_short_way_lets_in_whom_the_long_way_does(
-    tmp_path: Path, monkeypatch, slow
-):
+async def test_it_is_let_in_as_any_other(tmp_path: Path, monkeypatch, slow):
     async with guarded(tmp_path, allow("Topic:orders", "Pub")) as (app, client):
         await ask(client, ROOT, sending("secret"), b"x")
         await ask(client, ROOT, SEND, b"x")
         if slow:
             guard = app.node.guard
             monkeypatch.setattr(guard, slow, slowly(getattr(guard, slow)))
-        ways = Ways(monkeypatch)
+        readers = Readers(monkeypatch)
         assert (await ask(client, ALICE, SEND, b"hello")).code == 0
         assert (await ask(client, ALICE, SEND, b"x", password="wrong")).code == DENIED
         assert (await ask(client, ALICE, sending("secret"), b"x")).code == DENIED
         assert (await ask(client, NOBODY, SEND, b"x")).code == DENIED
         assert (await client.ask(SEND, b"x")).code == DENIED
-        assert (ways.short, ways.long) == (5, 0)
+        assert (readers.fast, readers.others) == (5, 0)
         pulled = await ask(client, ROOT, pulling("orders"))
         assert [one.body for one in pulled.messages()] == [b"x", b"hello"]
-
-
-def test_both_ways_need_the_same():
-    declared = NEEDS[RequestCode.SEND_MESSAGE_V2]
-    # For a plain topic nobody looks at the node.
-    context = SimpleNamespace(node=None)
-    assert plain._needs("orders") == tuple(declared(SEND, context))
