@@ -6,32 +6,47 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.clients import json_option, name_server_option, run
+from gateway.cli.clients import ask, json_option, name_server_option, run
 from gateway.cli.completion import topic_names
 from gateway.cli.examples import example
 from gateway.cli.failures import CannotError, MisusedError
 from gateway.cli.output import print_json, print_rows, progress
 from gateway.cli.topic_views import users_topics
-from ropeway.client import Admin, ConnectionFailedError, RemotingError, admin_moves
+from ropeway.client import (
+    Admin,
+    ConnectionFailedError,
+    RemotingError,
+    admin_loads,
+    admin_moves,
+)
 
 if TYPE_CHECKING:
+    from ropeway.client.admin_loads import LoadMove
     from ropeway.client.admin_moves import Move
 
 
 @click.command(
     epilog=example(
-        "ropeway route rebalance orders --dry-run", "ropeway route rebalance --all"
+        "ropeway route rebalance orders --dry-run",
+        "ropeway route rebalance --all",
+        "ropeway route rebalance --all --by-load --dry-run",
     )
 )
 @click.argument("topic", required=False, shell_complete=topic_names)
 @click.option("--all", "everything", is_flag=True, help="All topics of users.")
 @click.option("--dry-run", is_flag=True, help="Only print which queues would move.")
+@click.option(
+    "--by-load",
+    is_flag=True,
+    help="Measure what is sent for 10 s, and move one queue where that helps.",
+)
 @name_server_option
 @json_option
 def rebalance(
     topic: str | None,
     everything: bool,
     dry_run: bool,
+    by_load: bool,
     name_server: str,
     as_json: bool,
 ) -> None:
@@ -42,6 +57,9 @@ def rebalance(
     """
     if (topic is None) != everything:
         raise MisusedError("give a TOPIC or --all, and not both")
+    if by_load:
+        _by_load(topic, dry_run=dry_run, name_server=name_server, as_json=as_json)
+        return
     moved: list[Move] = []
     refused: list[str] = []
 
@@ -68,6 +86,33 @@ def rebalance(
         _print(moved, as_json=as_json)
     if refused:
         raise CannotError("; ".join(refused))
+
+
+def _by_load(
+    topic: str | None, *, dry_run: bool, name_server: str, as_json: bool
+) -> None:
+    async def work(admin: Admin) -> LoadMove | None:
+        names = [topic] if topic is not None else await users_topics(admin)
+        planned = await admin_loads.plan(admin, names)
+        if dry_run:
+            return planned[0] if planned else None
+        return await admin_loads.rebalance(admin, planned)
+
+    one = ask(name_server, work)
+    rows = [] if one is None else [{**row(one.move), **_why(one)}]
+    if rows or as_json:
+        print_rows(rows, as_json=as_json)
+    else:
+        click.echo("no queue moves: loads are even enough, or no move would help")
+
+
+def _why(one: LoadMove) -> dict[str, float]:
+    return {
+        "queue_per_s": round(one.per_s, 1),
+        "from_per_s": round(one.giver_per_s, 1),
+        "to_per_s": round(one.taker_per_s, 1),
+        "average_per_s": round(one.average_per_s, 1),
+    }
 
 
 def _print(moved: list[Move], *, as_json: bool) -> None:

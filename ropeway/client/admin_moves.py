@@ -11,7 +11,7 @@ from ropeway.client import admin_nodes, admin_topics
 from ropeway.client.errors import AdminError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 
     from ropeway.client.admin import Admin
     from ropeway.client.admin_nodes import Node
@@ -74,12 +74,25 @@ async def plan(admin: Admin, topic: str) -> list[Move]:
         RemotingError: No name server answers.
     """
     places = await admin_topics.places(admin, topic)
+    return moves(topic, places, await running(admin, f"topic {topic}", places))
+
+
+async def running(admin: Admin, what: str, brokers: Collection[str]) -> list[str]:
+    """The brokers of a cluster that run and are to have queues.
+
+    Args:
+        admin: Asks.
+        what: What is on some of them, for the error.
+        brokers: Those that it is on.
+
+    Raises:
+        AdminError: They are of several clusters, or the log of one is its own.
+        RemotingError: No name server answers.
+    """
     nodes = [node for node in await admin_nodes.nodes(admin) if node.rank == 0]
-    clusters = sorted({node.cluster for node in nodes if node.broker in places})
+    clusters = sorted({node.cluster for node in nodes if node.broker in brokers})
     if len(clusters) > 1:
-        raise AdminError(
-            f"topic {topic} is in clusters {', '.join(clusters)}; allowed: one"
-        )
+        raise AdminError(f"{what}: in clusters {', '.join(clusters)}; allowed: one")
     masters = [node for node in nodes if node.cluster in clusters]
     for master in masters:
         if master.status is None:
@@ -91,8 +104,7 @@ async def plan(admin: Admin, topic: str) -> list[Move]:
                 "Pulsar"
             )
     drained = {master.broker for master in masters if _is_drained(master)}
-    running = [one.broker for one in masters if one.broker not in drained]
-    return moves(topic, places, running)
+    return [one.broker for one in masters if one.broker not in drained]
 
 
 def _is_drained(master: Node) -> bool:

@@ -3,7 +3,12 @@
 
 def test_queues_of_an_embedded_log_stay_with_their_broker(run, ropeway_topic):
     run("topic", "create", ropeway_topic)
-    for options in ([ropeway_topic], [ropeway_topic, "--dry-run"], ["--all"]):
+    for options in (
+        [ropeway_topic],
+        [ropeway_topic, "--dry-run"],
+        ["--all"],
+        [ropeway_topic, "--by-load"],
+    ):
         refused = run("route", "rebalance", *options, code=1)
         assert "log, which no other broker can open" in refused.stderr
     assert "not both" in run("route", "rebalance", code=2).stderr
