@@ -262,6 +262,7 @@ class Builder:
             self._storage.log,
             self._store_host,
             now_ms,
+            self._config.limits.batch_producers,
         )
 
     def _lite(self, topics: Topics, clients: Clients) -> Lite:

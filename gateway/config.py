@@ -98,6 +98,10 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lite_topics: Positive = 100_000
     """Lite topics that have messages; messages of one more are refused. Each takes
     about 400 bytes of memory, and as many again for each group that consumes it."""
+    batch_producers: Positive = 10_000
+    """Producers of exactly-once batches that are known, for seven days after their last
+    one; commits of one more are refused. Each takes about a kilobyte of memory, and the
+    last batches of all are one record of the log."""
     held_pulls: Positive = 100_000
     """Waiting pulls of the node; one more is answered at once as if it timed out."""
     write_buffer_bytes: Positive = 8 * 1024 * 1024

@@ -1,8 +1,8 @@
 /* The compiled form of gateway.wire.plain.read_send: headers as clients make them.
 
    It knows JSON without spaces, of ASCII, whose numbers are short and whose fields are
-   those of a send and of a signature, once each. Anything else is None, and left to the
-   long way. */
+   those of a send and of a signature, once each. Anything else is None, and left to
+   `decode_envelope`. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -50,12 +50,19 @@ _LARGE_BYTES = 64 * 1024
 
 
 def _said(context: Context) -> bodies.HeartbeatData:
-    """What a heartbeat says.
+    """What a heartbeat says, which is read once.
 
     Raises:
         HeaderError: It is none.
         Refusal: It says too much.
     """
+    said: bodies.HeartbeatData | None = context.said
+    if said is None:
+        said = context.said = _read(context)
+    return said
+
+
+def _read(context: Context) -> bodies.HeartbeatData:
     data = bodies.decode(bodies.HeartbeatData, context.body)
     consumers = data.consumer_data_set or ()
     limits = context.node.config.requests

@@ -128,8 +128,8 @@ def subscription_data(
     return bodies.SubscriptionData(
         topic=topic,
         sub_string=known.expression,
-        tags_set=tags,
-        code_set=[properties.tag_hash(tag) for tag in tags],
+        tags_set=tuple(tags),
+        code_set=tuple(properties.tag_hash(tag) for tag in tags),
         sub_version=known.version,
         expression_type=known.expression_type,
     )

@@ -238,6 +238,8 @@ class Context(msgspec.Struct, gc=False):
     """Who sent it; None where nothing is guarded, or nobody knows in a dry run."""
     envelope: Envelope | None = None
     """What came in a frame; None where nothing was put into one."""
+    said: Any = None
+    """What its body says, where that is looked at more than once."""
     opened: str | None = None
     """The topic of which it has waited for a queue."""
     waited_for: Destination | None = None

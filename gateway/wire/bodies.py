@@ -49,8 +49,12 @@ WHERES = (
 """Java's enums in order: C++ sends numbers."""
 
 
-class Body(msgspec.Struct, frozen=True, rename="camel"):
-    """A JSON object of the protocol."""
+class Body(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A JSON object of the protocol.
+
+    A heartbeat may have thousands of them, of which none can be part of a circle, so
+    that the garbage collector need not look at them.
+    """
 
 
 class MessageQueue(Body, frozen=True):
@@ -66,8 +70,8 @@ class SubscriptionData(Body, frozen=True):
 
     topic: str
     sub_string: str = SUB_ALL
-    tags_set: list[str] = []
-    code_set: list[int] = []
+    tags_set: tuple[str, ...] = ()
+    code_set: tuple[int, ...] = ()
     """Hashes of the tags; the C++ client says 0 for each, so hash the tags anew."""
     sub_version: int = 0
     expression_type: str | None = TAG

@@ -1,8 +1,7 @@
-"""Plain messages: what nearly every send says, stores and answers, in one step each.
+"""What a send says, stores and is answered, in one step each.
 
 A message is plain when it names its unique key and has no property that makes a broker
-do more than store it. All others take the longer way through `properties` and
-`message`.
+do more than store it.
 """
 
 from __future__ import annotations

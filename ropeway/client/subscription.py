@@ -43,8 +43,8 @@ class Subscription(Struct, frozen=True):
         return bodies.SubscriptionData(
             topic=self.topic,
             sub_string=self.expression,
-            tags_set=tags,
-            code_set=sorted({tag_hash(tag) for tag in tags}),
+            tags_set=tuple(tags),
+            code_set=tuple(sorted({tag_hash(tag) for tag in tags})),
             sub_version=self.version,
             expression_type=self.expression_type,
         )

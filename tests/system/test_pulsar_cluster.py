@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from kazoo.client import KazooClient
 
 from ropeway.client import Admin
 from storage.pulsar.authentication import Token
@@ -207,6 +208,9 @@ def test_bookies_stand_still_die_and_come_back_and_nothing_is_lost_or_stored_too
                 # It keeps its connections: only time tells.
                 wait_until_it_is_left(pair, frozen, probed)
                 flowing = load.flows(flowing)
+                # One that goes on as its session ends is forgotten, and stays so.
+                wait_until_it_is_known(zookeeper, frozen, known=False)
+            wait_until_it_is_known(zookeeper, frozen)
         finally:
             still_s = probe.stop()
         probe = Probe(cluster, f"{topic}-probe")
@@ -226,7 +230,9 @@ def test_bookies_stand_still_die_and_come_back_and_nothing_is_lost_or_stored_too
         stored = asyncio.run(read_all(cluster, topic))
 
         cluster.stop()
+        wait_until_it_is_known(zookeeper, dead, known=False)
         pair.start()
+        wait_until_it_is_known(zookeeper, dead)
         # What came while one stood still is on the other two: one has just come back.
         (third,) = {*pair.bookies} - {frozen, dead}
         third.kill()
@@ -244,6 +250,22 @@ def test_bookies_stand_still_die_and_come_back_and_nothing_is_lost_or_stored_too
     record_property("without service as one stood still, s", round(still_s, 2))
     record_property("without service as one died, s", round(dead_s, 2))
     record_property("received again", len(repeats))
+
+
+def wait_until_it_is_known(
+    zookeeper: ZooKeeper, bookie: Bookie, *, known: bool = True
+) -> None:
+    """Return when brokers may choose a bookie; or may not, its session being over."""
+    client = KazooClient(zookeeper.address)
+    client.start(RECOVERY_S)
+    try:
+        give_up = time.monotonic() + RECOVERY_S
+        while (client.exists(f"/ledgers/available/{bookie.name}") is not None) != known:
+            assert time.monotonic() < give_up, f"{bookie.name}: known is not {known}"
+            time.sleep(PAUSE_S)
+    finally:
+        client.stop()
+        client.close()
 
 
 def wait_until_it_is_left(pair: PulsarCluster, bookie: Bookie, topic: str) -> None:

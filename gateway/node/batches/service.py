@@ -76,6 +76,7 @@ class Batches:
         message_log: Where topics are opened.
         host: This broker's packed address.
         now_ms: The clock.
+        most_producers: So many are known; commits of one more are refused.
         pause: Waits for so many seconds.
     """
 
@@ -88,6 +89,7 @@ class Batches:
         message_log: Log,
         host: Callable[[], bytes],
         now_ms: Callable[[], int],
+        most_producers: int,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._broker = broker
@@ -95,6 +97,7 @@ class Batches:
         self._offsets = offsets
         self._host = host
         self._now_ms = now_ms
+        self._most_producers = most_producers
         self._patience = Patience("batches wait", message_log, pause)
         self._publisher = Publisher(
             broker, suffix, topics, host, now_ms, self._patience
@@ -311,6 +314,12 @@ class Batches:
         owner: str,
         allow: Allow,
     ) -> Decided:
+        known = len(self._last)
+        if producer_id not in self._last and known >= self._most_producers:
+            raise BatchError(
+                f"{known} producers have committed batches within seven days; allowed: "
+                f"{self._most_producers}, limits.batch_producers"
+            )
         batch = Decided(
             producer_id,
             batch_id,

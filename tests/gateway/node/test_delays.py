@@ -31,7 +31,7 @@ async def test_a_level_has_a_queue_and_a_time_has_the_timer(tmp_path: Path):
     async with running(tmp_path) as (app, client):
         await client.ask(sending("orders"), b"x")
         level = diverted(app.node, DELAY="3", TIMER_DELAY_SEC="9")
-        assert level[0].name == "SCHEDULE_TOPIC_XXXX"
+        assert level.topic.name == "SCHEDULE_TOPIC_XXXX"
         assert (level.queue_id, level.due_ms) == (2, None)
         kept = {"a": "b", "DELAY": "3", "REAL_TOPIC": "orders", "REAL_QID": "2"}
         assert properties.parse(level.text) == kept

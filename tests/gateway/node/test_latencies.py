@@ -5,7 +5,7 @@ import pytest
 from gateway.node import latencies
 from gateway.node.latencies import BOUNDS_S, Latencies
 from gateway.wire.codes import RequestCode
-from tests.remoting import looped, pulling, running, sending, waiting
+from tests.remoting import looped, pulling, running, sending, until, waiting
 
 SEND, PULL = int(RequestCode.SEND_MESSAGE_V2), int(RequestCode.PULL_MESSAGE)
 
@@ -41,6 +41,7 @@ async def test_requests_of_all_paths_are_timed_and_waiting_pulls_are_not(
         await client.ask(pulling("orders"))
         assert count(PULL) == 1
         waits = client.send(waiting("orders", 2))
+        await until(lambda: len(app.node.holds) == 1)
         await client.ask(sending("orders"), b"wakes it")
         await waits
         assert count(PULL) == 1

@@ -67,7 +67,7 @@ async def test_a_message_comes_at_its_time_with_all_that_it_had(
         reply = (await client.ask(asked, b"later")).read(SendReply)
         assert (reply.queue_id, reply.transaction_id) == (0, "0" * 32)
         handle = recall.parse(reply.recall_handle)
-        assert handle[:2] == ("orders", "broker-0")
+        assert (handle.topic, handle.broker) == ("orders", "broker-0")
         assert handle.deliver_ms >= at_ms
         (found,) = (await client.ask(waiting("orders", subscription="t"))).messages()
         assert found.store_ms >= handle.deliver_ms

@@ -135,7 +135,7 @@ def test_enums_are_names_from_java_and_numbers_from_cpp(
 
 def test_hash_codes_may_be_text_as_from_go() -> None:
     body = b'{"topic":"T","tagsSet":["TagA"],"codeSet":["2598919"]}'
-    assert bodies.decode(bodies.SubscriptionData, body).code_set == [2598919]
+    assert bodies.decode(bodies.SubscriptionData, body).code_set == (2598919,)
 
 
 def test_numbers_may_be_names_and_what_looks_like_them_in_text_is_kept() -> None:

@@ -51,7 +51,7 @@ async def test_a_consumer_is_announced_with_its_subscriptions():
         assert data.is_push
         assert not data.is_broadcasting
         subscriptions = {s.topic: s.tags_set for s in data.subscription_data_set}
-        assert subscriptions == {"t": ["A", "B"], "%RETRY%g": []}
+        assert subscriptions == {"t": ("A", "B"), "%RETRY%g": ()}
 
 
 @scenario

@@ -23,8 +23,8 @@ def test_only_named_tags_are_wanted(expression):
 
 def test_heartbeats_carry_tags_with_javas_hash_codes():
     data = parse("t", "BB || Aa", 7).data()
-    assert data.tags_set == ["Aa", "BB"]
-    assert data.code_set == [2112]  # these two have one hash code
+    assert data.tags_set == ("Aa", "BB")
+    assert data.code_set == (2112,)  # these two have one hash code
     assert data.sub_version == 7
 
 

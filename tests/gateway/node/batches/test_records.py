@@ -27,7 +27,7 @@ async def test_what_is_stored_reads_back(tmp_path: Path) -> None:
         topic = await app.node.topics.ensure_derived(names.BATCHES_TOPIC, 1)
         for entry in (DECIDED, Published(3), Known([DECIDED])):
             record = records.entry_record(topic, 1000, entry, HOST)
-            assert records.read_entry(record.data) == (0, entry)
+            assert records.read_entry(record[0]) == (0, entry)
         entries = [BatchEntry(0, b"a", ""), BatchEntry(0, b"b", "TAGS\x01t\x02")]
         record = records.staged_record(
             topic,
@@ -40,7 +40,7 @@ async def test_what_is_stored_reads_back(tmp_path: Path) -> None:
             born_host=HOST,
             store_host=HOST,
         )
-        staged = records.read_staged(record.data)
+        staged = records.read_staged(record[0])
         assert staged.owner == "users:alice"
         assert (staged.producer_id, staged.topic, staged.queue_id) == (
             "sink",
@@ -49,7 +49,7 @@ async def test_what_is_stored_reads_back(tmp_path: Path) -> None:
         )
         assert decode_batch(staged.original.body) == entries
         with pytest.raises(MessageError, match="no record of batches"):
-            records.read_entry(record.data)
+            records.read_entry(record[0])
 
 
 def test_a_mark_tells_the_place_in_its_batch_alone() -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 HOST = message.pack_host("127.0.0.1", 10911)
 BROKER = "broker-0"
+ENTRY = encode_batch([BatchEntry(0, b"x", "")])
 
 
 async def stage(batches: Batches, *bodies: bytes) -> dict[str, list[int]]:
@@ -34,7 +35,7 @@ async def next_leader(app: App, before: Batches) -> Batches:
     node = app.node
     await before.give_up()
     batches = Batches(
-        BROKER, "", node.topics, node.offsets, node.log, lambda: HOST, now_ms
+        BROKER, "", node.topics, node.offsets, node.log, lambda: HOST, now_ms, 2
     )
     await batches.take_over()
     return batches
@@ -117,3 +118,19 @@ async def test_only_its_own_staged_messages_make_a_batch(tmp_path: Path) -> None
         staged = await stage(batches, b"a")
         with pytest.raises(BatchError, match="staged by producer sink, not by other"):
             await batches.commit("other", 0, staged)
+
+
+@looped
+async def test_more_producers_than_are_allowed_are_refused_and_the_others_go_on(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path) as (app, client):
+        await client.ask(sending("orders"), b"before")
+        batches = await next_leader(app, app.node.batches)
+        for producer_id in ("one", "two"):
+            assert await batches.commit(producer_id, 1, {}) == {}
+        with pytest.raises(BatchError, match=r"2 producers .* allowed: 2, limits"):
+            await batches.commit("three", 1, {})
+        assert await batches.last("three") == -1
+        staged = {BROKER: [await batches.stage("one", "orders", 0, ENTRY, HOST)]}
+        assert await batches.commit("one", 2, staged) == staged
