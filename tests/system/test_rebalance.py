@@ -7,8 +7,8 @@ import json
 import signal
 import sys
 from contextlib import suppress
-from itertools import chain
-from typing import TYPE_CHECKING
+from itertools import chain, cycle
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -131,6 +131,101 @@ async def rebalanced(admin: Admin, topic: str = "orders") -> None:
                     pass
                 return
             await asyncio.sleep(PAUSE_S)
+
+
+async def send_unevenly(producer: Producer, stop: asyncio.Event) -> list[bytes]:
+    """Send as much to the last of three queues as to both others, until told to stop.
+
+    One after the other, so that also a machine that stands still evens them out. What a
+    queue that has just moved refuses is sent again.
+    """
+    sent: list[bytes] = []
+    for index in cycle((0, -1, 1, -1, 1, -1, 1, -1)):
+        if stop.is_set():
+            break
+        message = Message("orders", b"%d" % len(sent))
+        await until_sent(producer, message, index)
+        sent.append(message.body)
+        await asyncio.sleep(0.01)
+    return sent
+
+
+async def until_sent(producer: Producer, message: Message, index: int) -> None:
+    """Return when the queue of that place among all has the message."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            with suppress(RemotingError):
+                await producer.send(
+                    message, selector=lambda found, _: found[index], timeout_s=TIMEOUT_S
+                )
+                return
+            await asyncio.sleep(PAUSE_S)
+
+
+async def by_load(cluster: Cluster, *words: str) -> list[dict[str, Any]]:
+    """What a call prints that moves by load."""
+    call = await command(cluster, "route", "rebalance", "--by-load", *words)
+    found: list[dict[str, Any]] = json.loads(call)
+    return found
+
+
+async def moved_by_load(cluster: Cluster, *words: str) -> dict[str, Any]:
+    """The first move that is named: a machine that stands still sends nothing."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not (found := await by_load(cluster, "orders", *words)):
+            pass
+    (one,) = found
+    return one
+
+
+@looped
+async def test_the_queue_that_is_sent_most_moves_under_clients_and_no_other(
+    tmp_path: Path, pulsar: Pulsar, zookeeper: ZooKeeper
+):
+    made = Cluster(
+        tmp_path, pulsar, zookeeper.address, brokers=BROKERS, session_ms=SESSION_MS
+    )
+    with running(made):
+        for node in made.nodes:
+            await until_known(node.name_server)
+        where = made.name_server
+        stop = asyncio.Event()
+        async with (
+            Admin(where) as admin,
+            Producer(where, "senders", config=QUICK) as producer,
+        ):
+            await admin_topics.create_on(admin, "orders", "broker-0", 3)
+            await until_placed(admin, lambda found: list(found) == ["broker-0"])
+            assert await by_load(made, "--all") == []
+            (old,) = (await admin_topics.places(admin, "orders")).values()
+            sending = asyncio.create_task(send_unevenly(producer, stop))
+
+            named = await moved_by_load(made, "--dry-run")
+            after = await admin_topics.places(admin, "orders")
+            assert after == {"broker-0": old}
+            moved = await moved_by_load(made)
+            for one in (named, moved):
+                assert one["from"] == "broker-0/2"
+                assert one["to"] == "broker-1/0"
+                assert one["partition"] == old[2]
+                assert one["to_per_s"] == 0
+                assert 0 < one["queue_per_s"] < one["from_per_s"]
+                assert one["average_per_s"] < one["from_per_s"]
+            assert named["took_ms"] == ""
+            assert moved["took_ms"] != ""
+            after = {"broker-0": old[:2], "broker-1": old[2:]}
+            await until_placed(admin, lambda found: found == after)
+
+            assert await by_load(made, "orders") == []
+            assert await admin_topics.places(admin, "orders") == after
+            stop.set()
+            sent = await sending
+        async with reader(where, "readers") as consumer:
+            received = await read(consumer, set(sent), broker="broker-1")
+        assert in_order(received)
+        # All that the queue had came along, from before the move, too.
+        there = [one for one in received if one.queue.broker_name == "broker-1"]
+        assert {one.body for one in there} == set(sent[1::2])
 
 
 @looped
