@@ -98,8 +98,12 @@ def _running(item: pytest.Item) -> list[Pulsar]:
     return [one for one in values if isinstance(one, Pulsar)]
 
 
-def threads(pulsar: Pulsar) -> str:
-    """What the server's threads do that do not just wait for work."""
+def is_deadlocked(pulsar: Pulsar) -> bool:
+    """Whether two of the server's own threads wait for each other for ever."""
+    return "Java-level deadlock" in _thread_dump(pulsar)
+
+
+def _thread_dump(pulsar: Pulsar) -> str:
     command = ["jcmd", str(pulsar.pid), "Thread.print", "-l"]
     try:
         done = subprocess.run(
@@ -107,7 +111,12 @@ def threads(pulsar: Pulsar) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"not known: {error}"
-    each = done.stdout.split("\n\n")
+    return done.stdout
+
+
+def threads(pulsar: Pulsar) -> str:
+    """What the server's threads do that do not just wait for work."""
+    each = _thread_dump(pulsar).split("\n\n")
     told = [one for one in each if " BLOCKED " in one or "deadlock" in one.lower()]
     told += [
         one
