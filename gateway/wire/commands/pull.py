@@ -11,8 +11,6 @@ from gateway.wire.header import Header, request
 COMMIT_OFFSET_FLAG = 0x1
 SUSPEND_FLAG = 0x2
 SUBSCRIPTION_FLAG = 0x4
-CLASS_FILTER_FLAG = 0x8
-LITE_PULL_FLAG = 0x10
 
 
 class PullReply(Header, frozen=True):

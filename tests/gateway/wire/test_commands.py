@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import gateway.wire.commands
 from gateway.wire import message
 from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands import pop, pull, transactions
+from gateway.wire.commands import pop, transactions
 from gateway.wire.frame import (
     I32,
     I64,
@@ -280,8 +280,7 @@ def test_the_package_lists_every_module_that_declares_commands() -> None:
 
 
 def test_flags_and_choices_are_those_of_rocketmq() -> None:
-    # PullSysFlag.java, ConsumeInitMode.java, MessageSysFlag.java, 5.3.4.
-    assert (pull.CLASS_FILTER_FLAG, pull.LITE_PULL_FLAG) == (1 << 3, 1 << 4)
+    # ConsumeInitMode.java, MessageSysFlag.java, 5.3.4.
     assert pop.FROM_LATEST == 1
     assert transactions.NOT_DECIDED == 0
     assert message.COMMITTED_FLAG == 2 << 2
