@@ -50,7 +50,9 @@ _LARGE_BYTES = 64 * 1024
 
 
 def _said(context: Context) -> bodies.HeartbeatData:
-    """What a heartbeat says, which is read once.
+    """What a heartbeat says, which is read once, unless it is large.
+
+    Many large ones that wait for their turn would keep three times their bodies.
 
     Raises:
         HeaderError: It is none.
@@ -58,7 +60,9 @@ def _said(context: Context) -> bodies.HeartbeatData:
     """
     said: bodies.HeartbeatData | None = context.said
     if said is None:
-        said = context.said = _read(context)
+        said = _read(context)
+        if len(context.body) <= _LARGE_BYTES:
+            context.said = said
     return said
 
 
