@@ -23,7 +23,7 @@ from gateway.node.calls import ClientAnswer
 from gateway.node.turns import HEARING_BYTE_S, HEARING_S, TURN_REQUESTS, Arrived
 from gateway.outgoing import Outgoing
 from gateway.processors.dispatch import dispatch, dispatch_send
-from gateway.processors.late import refuse_sends
+from gateway.processors.late import left_behind, refuse_sends
 from gateway.quotas import share_of
 from gateway.unauthenticated import Reader
 from gateway.wire import host_port, message
@@ -211,10 +211,7 @@ class Connection(Outgoing, asyncio.Protocol):
                 return
 
     def _keep(self, frames: list[RawFrame]) -> None:
-        """Let requests wait for a turn, but no sends while others wait for too long.
-
-        Without any, it is reading on that waits for a turn.
-        """
+        """Let requests, or without any reading on, wait for a turn; no late sends."""
         # Who is unknown would be kept out by what others send from its address.
         if self.known and (why := self._turns.why_late(self.flow)):
             frames = self._refuse_sends(frames, why)
@@ -253,10 +250,9 @@ class Connection(Outgoing, asyncio.Protocol):
         """Begin some of the requests that waited, and say how many."""
         self._queued = False
         begun = self._begin_waiting(now, until) if self._waiting else 0
-        goes_on = not self._paused and not self.closed
-        if goes_on and self._waiting:
+        if self._waiting and not self._paused:
             self._queue()
-        elif goes_on and self._turns.is_full(self.flow):
+        elif not self._paused and not self.closed and self._turns.is_full(self.flow):
             # Who has much that waits does not begin to send more.
             self._queued = True
             self._turns.hold_back(self)
@@ -318,7 +314,7 @@ class Connection(Outgoing, asyncio.Protocol):
         if self.share is not None:
             self.share.leave()
         self._out.clear()
-        self._forget_waiting()
+        self._leave_behind()
         self.flow.held_back.pop(self, None)
         self._reader.clear()
         self.listener.left(self)
@@ -326,6 +322,14 @@ class Connection(Outgoing, asyncio.Protocol):
         self._node.pop.lines.forget(self)
         self._node.calls.disconnected(self)
         self._node.clients.disconnected(self)
+
+    def _leave_behind(self) -> None:
+        """Let only those wait on that are done though their client has left."""
+        frames = left_behind(one.frames for one in self._waiting)
+        self._forget_waiting()
+        if frames:
+            self._paused = False
+            self._keep(frames)
 
     # -- the processors' side
 
@@ -384,11 +388,8 @@ class Connection(Outgoing, asyncio.Protocol):
             self._paused = False
             if self._waiting:
                 self._queue()
-        reading = not (
-            self._paused
-            or (self.share is not None and self.share.held_back)
-            or self._queued
-        )
+        held_back = self.share is not None and self.share.held_back
+        reading = not (self._paused or self._queued or held_back)
         if reading != self._reading:
             self._reading = reading
             if reading:

@@ -1,4 +1,7 @@
-"""Refusing sends while requests wait for too long, which costs less than storing them.
+"""Requests that wait for too long, or whose client has left meanwhile.
+
+Sends are refused then, which costs less than storing them. What was asked one-way is
+done for a client that has left, and nothing else: nobody waits for it.
 
 Source: BrokerFastFailure.java, RocketMQ 5.3.4. A producer tries another broker, or the
 same one again, or tells its caller; a send that waited on would time out there.
@@ -6,6 +9,7 @@ same one again, or tells its caller; a send that waited on would time out there.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from gateway.wire.codes import (
@@ -15,6 +19,7 @@ from gateway.wire.codes import (
     RequestCode,
     ResponseCode,
 )
+from gateway.wire.errors import FrameError
 from gateway.wire.frame import PREFIX, decode_envelope
 
 if TYPE_CHECKING:
@@ -29,6 +34,14 @@ SENDS = frozenset(
         RequestCode.SEND_BATCH_MESSAGE,
     }
 )
+
+_LEFT = SENDS | {
+    RequestCode.END_TRANSACTION,
+    RequestCode.UNLOCK_BATCH_MQ,
+    RequestCode.UPDATE_CONSUMER_OFFSET,
+}
+"""What clients ask one-way, and some of them just before they leave. A heartbeat is
+not among it: it would register who is not there any more."""
 
 BUSY = "[TIMEOUT_CLEAN_QUEUE]broker busy, "
 """Before the reason; the word in brackets is what people search for."""
@@ -64,3 +77,21 @@ def refuse_sends(frames: Iterable[RawFrame], why: str) -> tuple[list[RawFrame], 
             size = len(header)
             answers.append(PREFIX.pack(size + 4, size) + header)
     return others, b"".join(answers)
+
+
+def left_behind(waiting: Iterable[Iterable[RawFrame]]) -> list[RawFrame]:
+    """Find what is still to be done for a client that has left.
+
+    Args:
+        waiting: The requests that came from it and are not begun, in their order. What
+            follows one that cannot be read is not looked at.
+    """
+    found = []
+    try:
+        for frame in chain.from_iterable(waiting):
+            envelope = decode_envelope(frame[0], frame[1])
+            if envelope.flag & ONE_WAY_FLAG and envelope.code in _LEFT:
+                found.append(frame)
+    except FrameError:
+        pass
+    return found

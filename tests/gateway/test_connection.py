@@ -11,14 +11,16 @@ import pytest
 
 from gateway.config import LimitsConfig
 from gateway.processors import dispatch
-from gateway.wire.codes import RESPONSE_FLAG, RequestCode, ResponseCode
+from gateway.wire.codes import ONE_WAY_FLAG, RESPONSE_FLAG, RequestCode, ResponseCode
 from gateway.wire.commands.namesrv import GetAllTopicList
+from gateway.wire.commands.offsets import UpdateConsumerOffset
 from gateway.wire.commands.send import SendReply
 from gateway.wire.frame import encode_frame
 from gateway.wire.header import to_fields
 from tests.remoting import (
     beat,
     connect,
+    heartbeat,
     looped,
     pulling,
     running,
@@ -76,6 +78,50 @@ async def test_one_way_requests_are_never_answered(tmp_path: Path):
         (connection,) = app.server.listeners[0].connections
         assert connection.in_flight == 0
         assert [one.code for one in client.answers] == [0, 0]
+
+
+@looped
+async def test_what_was_asked_one_way_is_done_though_its_client_has_left(
+    tmp_path: Path,
+):
+    """A consumer commits and leaves at once, while the node is busy."""
+
+    def committing_to(queue_id: int, offset: int) -> UpdateConsumerOffset:
+        return UpdateConsumerOffset(
+            consumer_group="shop",
+            topic="orders",
+            queue_id=queue_id,
+            commit_offset=offset,
+        )
+
+    async with running(tmp_path) as (app, client):
+        await beat(client, "one", "shop")
+        (own,) = connections = app.server.listeners[0].connections
+        async with connect(app.server.listeners[0]) as other:
+            await other.ask(sending("orders"), b"x")
+            assert (await other.ask(committing_to(0, 0))).code == 0
+            (left,) = connections - {own}
+            left.pause_writing()
+            asked = encode_frame(
+                RequestCode.HEART_BEAT,
+                5,
+                flag=ONE_WAY_FLAG,
+                body=heartbeat("two", "late"),
+            )
+            for queue_id in range(4):
+                fields = to_fields(committing_to(queue_id, 7))
+                code = RequestCode.UPDATE_CONSUMER_OFFSET
+                asked += encode_frame(code, 6, flag=ONE_WAY_FLAG, fields=fields)
+            fields = to_fields(committing_to(0, 8))
+            asked += encode_frame(RequestCode.UPDATE_CONSUMER_OFFSET, 7, fields=fields)
+            left.data_received(asked)
+            assert left.waiting == 6
+            left.abort()
+            await until(lambda: left.closed and not left.waiting)
+        offsets = [app.node.offsets.get("shop", "orders", one) for one in range(4)]
+        assert offsets == [7, 7, 7, 7]
+        assert app.node.clients.consumer_group("late") is None
+        assert app.node.turns.waiting == 0
 
 
 @looped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.processors.late import refuse_sends
+from gateway.processors.late import left_behind, refuse_sends
 from gateway.wire.codes import (
     ONE_WAY_FLAG,
     RESPONSE_FLAG,
@@ -67,3 +67,26 @@ def test_what_is_no_send_waits_on_in_its_order():
 def test_garbage_is_not_answered():
     with pytest.raises(FrameError):
         refuse_sends([RawFrame(0, b"null", b"")], WHY)
+
+
+def test_only_what_lasts_and_nobody_waits_for_is_done_for_a_client_that_has_left():
+    lasting = (
+        *SENDS,
+        RequestCode.UPDATE_CONSUMER_OFFSET,
+        RequestCode.END_TRANSACTION,
+        RequestCode.UNLOCK_BATCH_MQ,
+    )
+    done = [encode_frame(code, 1, flag=ONE_WAY_FLAG) for code in lasting]
+    not_done = [encode_frame(code, 1) for code in lasting] + [
+        encode_frame(code, 1, flag=ONE_WAY_FLAG)
+        for code in (RequestCode.HEART_BEAT, RequestCode.PULL_MESSAGE)
+    ]
+    came = [frames(*done[:3], *not_done), frames(*done[3:])]
+    assert left_behind(came) == frames(*done)
+
+
+def test_nothing_is_done_behind_what_cannot_be_read():
+    commit = encode_frame(RequestCode.UPDATE_CONSUMER_OFFSET, 1, flag=ONE_WAY_FLAG)
+    (good,) = frames(commit)
+    bad = RawFrame(good[0], b"null", b"")
+    assert left_behind([[good, bad, good]]) == [good]
