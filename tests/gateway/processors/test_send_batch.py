@@ -218,10 +218,11 @@ async def test_a_large_batch_that_waits_for_too_long_is_refused(tmp_path: Path):
     async with running(tmp_path, limits=limits) as (app, client):
         body = batch(LARGE)
         assert (await client.ask(sending("t", batch=True), body)).code == 0
-        waiting = app.node.pending_sends.waiting
-        async with app.node.turns.flow("127.0.0.1").large:
+        flow = app.node.turns.flow("127.0.0.1")
+        async with flow.large:
             asked = asyncio.create_task(client.ask(sending("t", batch=True), body))
-            await until(lambda: waiting)
+            # What it will be made of counts from when it stands in line.
+            await until(lambda: flow.waiting_bytes > 2 * len(body))
             began = time.monotonic()
             await until(lambda: time.monotonic() > began + 0.002)
         answer = await asked
