@@ -192,7 +192,9 @@ def test_the_next_master_serves_a_table_that_was_being_compacted(
                 topic, 1, attributes={"cleanup.policy": "COMPACTION"}
             )
             for n in range(100):
-                await producer.send(Message(topic, b"%d" % n, keys=(f"key-{n % 10}",)))
+                message = Message(topic, b"%d" % n, keys=(f"key-{n % 10}",))
+                # A Pulsar that lost its session may be slow for good (its issue 17759).
+                await producer.send(message, timeout_s=OUTAGE_S)
             asked = asyncio.create_task(admin.compaction(topic, force=True))
             # Pulsar has begun, or will have: the node dies while it waits for that.
             await asyncio.sleep(0.1)
