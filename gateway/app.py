@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 import gateway.processors.all  # noqa: F401 - registers every processor
-from gateway import backends, secret_files
+from gateway import backends, extras, secret_files
 from gateway.building import Builder, property_suffix
 from gateway.config import ConfigError
 from gateway.node import membership
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _SETTLE_ATTEMPTS = 3
+_PROCESSORS = "ropeway.processors"
+"""The entry points that processors of other packages are found among."""
 
 
 class App:
@@ -42,6 +44,7 @@ class App:
     """
 
     def __init__(self, config: Config) -> None:
+        extras.load_all(_PROCESSORS)
         self._config = config
         self.node_name = backends.node_name(config)
         """Which of its broker's nodes this is."""

@@ -15,7 +15,14 @@ import structlog
 
 from gateway import on_pulsar
 from gateway.config import ConfigError, read_named
-from gateway.extras import package
+from gateway.embedded import (
+    WINDOW_MS,
+    WINDOWS_KEPT,
+    compaction_settings,
+    file_settings,
+    tier_settings,
+)
+from gateway.extras import brought, package
 from gateway.node import attributes, names
 from gateway.node.node import now_ms
 from gateway.node.patience import keep_doing
@@ -24,12 +31,9 @@ from routing.embedded import EmbeddedRoutes
 from storage import private
 from storage.api import LogError
 from storage.compaction.log import CompactedLog
-from storage.compaction.settings import CompactionSettings
-from storage.file import FileLog, FileLogSettings, open_log, open_offsets
-from storage.tiered import compression
+from storage.file import FileLog, open_log, open_offsets
 from storage.tiered.log import open_log as open_tier
 from storage.tiered.providers import open_provider
-from storage.tiered.settings import TieredSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,9 +42,10 @@ if TYPE_CHECKING:
     from gateway.config import Config, TierConfig
     from gateway.node.held import SharedLog
     from gateway.pulsar_config import PulsarConfig
-    from routing.api import RouteStore
-    from storage.api import Log
+    from routing.api import OpenRoutes, RouteStore
+    from storage.api import Log, OpenLog
     from storage.compacting import Compaction, Describer
+    from storage.compaction.log import Need
     from storage.native import Converter
     from storage.offsets import Offsets
     from storage.state import Deposed, State
@@ -48,12 +53,10 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-_ZOOKEEPER = "zookeeper://"
+_ZOOKEEPER = "zookeeper"
+_ROUTES, _LOGS = "ropeway.routes", "ropeway.logs"
+"""The entry points that route stores and logs of other packages are found among."""
 _EXPIRE_EVERY_S = 10.0
-_WINDOW_MS = 86_400_000
-"""A day: seldom, and well before what is kept for three."""
-_WINDOWS_KEPT = 3
-"""Of so many, retention must leave all: a node may be down for one of them."""
 
 
 class Storage(NamedTuple):
@@ -69,7 +72,7 @@ class Storage(NamedTuple):
     """What the nodes of a broker share; None where there is one node."""
     shared_log: SharedLog | None = None
     """The log, where they share that."""
-    window_ms: int = _WINDOW_MS
+    window_ms: int = WINDOW_MS
     """What waits longer is stored anew after so long, before retention takes it."""
     adopted: Sequence[str] = ()
     """Namespaces of Pulsar that were taken because the configuration says so."""
@@ -122,8 +125,8 @@ async def open_routes(config: Config) -> RouteStore:
         RouteError: It cannot be opened, or is none.
         OSError: Its directory cannot be made.
     """
-    if config.routes is not None and config.routes.startswith(_ZOOKEEPER):
-        return await _open_zookeeper(config.routes, config)
+    if config.routes is not None and "://" in config.routes:
+        return await _open_url(config.routes, config)
     path = Path(config.routes or config.data / "routes.db")
     private.database(path)
     routes = EmbeddedRoutes(path)
@@ -139,9 +142,9 @@ async def look_at_routes(config: Config) -> RouteStore | None:
         ConfigError: A setting cannot be used.
         RouteError: It cannot be opened, or is none.
     """
-    if config.routes is not None and config.routes.startswith(_ZOOKEEPER):
+    if config.routes is not None and "://" in config.routes:
         try:
-            return await _open_zookeeper(config.routes, config, make=False)
+            return await _open_url(config.routes, config, make=False)
         except NoRoutesError:
             return None
     return _look_at_file(Path(config.routes or config.data / "routes.db"))
@@ -151,7 +154,15 @@ def _look_at_file(path: Path) -> RouteStore | None:
     return EmbeddedRoutes(path) if path.exists() else None
 
 
-async def _open_zookeeper(url: str, config: Config, *, make: bool = True) -> RouteStore:
+async def _open_url(url: str, config: Config, *, make: bool = True) -> RouteStore:
+    scheme = url.partition(":")[0]
+    if scheme == _ZOOKEEPER:
+        return await _open_zookeeper(url, config, make=make)
+    opening: OpenRoutes = brought(_ROUTES, scheme, "routes", _ZOOKEEPER)
+    return await opening(url, make=make)
+
+
+async def _open_zookeeper(url: str, config: Config, *, make: bool) -> RouteStore:
     zookeeper = package("routing.zookeeper", "zookeeper")
     given = config.zookeeper
     tls = None
@@ -202,6 +213,11 @@ async def open_storage(
         OSError: A file cannot be read, or a directory cannot be made.
     """
     if config.pulsar is not None:
+        if config.log.url is not None:
+            raise ConfigError(
+                f"pulsar is given, and log.url is {config.log.url}; "
+                "allowed: one of them"
+            )
         if config.tier is not None:
             raise ConfigError(
                 "tier is given, and pulsar; allowed: one of them, for Pulsar offloads "
@@ -210,6 +226,8 @@ async def open_storage(
         return await _open_pulsar(
             config, config.pulsar, node, stack, deposed, converter, describer, routes
         )
+    if config.log.url is not None:
+        return await _open_brought(config, config.log.url, stack, describer)
     return await _open_files(config, stack, describer, routes)
 
 
@@ -220,25 +238,14 @@ async def _open_files(
     routes: RouteStore | None,
 ) -> Storage:
     private.root(config.data)
-    files = open_log(config.data / "log", _file_settings(config))
+    files = open_log(config.data / "log", file_settings(config))
     stack.push_async_callback(files.close)
     tier = None
     if config.tier is not None:
         tier = await _open_tier(config, config.tier, files, routes)
         stack.push_async_callback(tier.close)
         tier.start()
-    message_log = CompactedLog(
-        tier or files,
-        config.data / "compaction",
-        _compaction_settings(config),
-        describer,
-        files.need,
-        now_ms,
-    )
-    stack.push_async_callback(message_log.close)
-    message_log.start()
-    offsets = open_offsets(config.data)
-    stack.push_async_callback(offsets.close)
+    storage = _around(tier or files, files.need, config, stack, describer)
     expire = partial(_expire, files, tier)
     expiry = asyncio.get_running_loop().create_task(
         keep_doing("retention", _EXPIRE_EVERY_S, expire)
@@ -249,36 +256,48 @@ async def _open_files(
         f"they are kept in {dropped.file}"
         for dropped in files.recovery.dropped
     ]
-    return Storage(message_log, offsets, message_log, found)
+    return storage._replace(found=found)
+
+
+async def _open_brought(
+    config: Config, url: str, stack: AsyncExitStack, describer: Describer
+) -> Storage:
+    """Open a log that another package brings, for the one node that has it."""
+    if config.tier is not None:
+        raise ConfigError(
+            f"tier is given, and log.url is {url}; allowed: one of them, for only what "
+            "the embedded log has is copied to a tier"
+        )
+    opening: OpenLog = brought(_LOGS, config.log_name, "log.url")
+    private.root(config.data)
+    inner = await opening(url)
+    stack.push_async_callback(inner.close)
+    return _around(inner, inner.need, config, stack, describer)
+
+
+def _around(
+    inner: Log, need: Need, config: Config, stack: AsyncExitStack, describer: Describer
+) -> Storage:
+    """What is kept here beside the log of one node: compacted records, offsets."""
+    message_log = CompactedLog(
+        inner,
+        config.data / "compaction",
+        compaction_settings(config),
+        describer,
+        need,
+        now_ms,
+    )
+    stack.push_async_callback(message_log.close)
+    message_log.start()
+    offsets = open_offsets(config.data)
+    stack.push_async_callback(offsets.close)
+    return Storage(message_log, offsets, message_log, [])
 
 
 async def _open_tier(
     config: Config, given: TierConfig, files: FileLog, routes: RouteStore | None
 ) -> TieredLog:
-    try:
-        settings = TieredSettings(
-            level=given.level,
-            commit_records=given.commit_messages,
-            commit_bytes=given.commit_bytes,
-            commit_ms=given.commit_ms,
-            segment_bytes=given.segment_bytes,
-            buffer_bytes=given.buffer_bytes,
-            lag_bytes=given.lag_bytes,
-            upload_bytes_per_s=given.upload_bytes_per_s,
-            retention_ms=(
-                None
-                if given.retention_hours is None
-                else int(given.retention_hours * 3_600_000)
-            ),
-            compression=given.compression,
-            cache_bytes=given.cache_bytes,
-            read_ahead_bytes=given.read_ahead_bytes,
-            backfill=given.backfill,
-        )
-    except ValueError as error:
-        raise ConfigError(f"tier: {error}") from error
-    if complaint := compression.complaint(given.compression):
-        raise ConfigError(f"tier: {complaint}")
+    settings = tier_settings(given)
     # Brokers may have one bucket: each gets a folder.
     parts = urlsplit(given.url)
     path = f"{parts.path.rstrip('/')}/{quote(config.broker, safe='')}"
@@ -333,9 +352,9 @@ async def _open_pulsar(
     stack.push_async_callback(state.close)
     offsets = pulsar.PulsarOffsets(state)
     kept_ms = await message_log.retention_ms()
-    window_ms = _WINDOW_MS
+    window_ms = WINDOW_MS
     if kept_ms is not None:
-        window_ms = min(window_ms, kept_ms // _WINDOWS_KEPT)
+        window_ms = min(window_ms, kept_ms // WINDOWS_KEPT)
     return Storage(
         message_log,
         offsets,
@@ -345,41 +364,6 @@ async def _open_pulsar(
         message_log,
         window_ms,
         owner.adopted if owner is not None else (),
-    )
-
-
-def _file_settings(config: Config) -> FileLogSettings:
-    given = config.log
-    limits = config.limits
-    try:
-        return FileLogSettings(
-            flush=given.flush,
-            segment_bytes=given.segment_bytes,
-            tail_bytes=given.tail_cache_bytes,
-            retention_ms=int(given.retention_hours * 3_600_000),
-            retention_bytes=given.retention_bytes,
-            kept_ms=dict.fromkeys(
-                (names.TIMER_TOPIC, names.POP_TOPIC), _WINDOWS_KEPT * _WINDOW_MS
-            ),
-            on_damage=given.on_damage,
-            in_flight_bytes=limits.waiting_bytes,
-            wait_ms=limits.send_wait_ms,
-        )
-    except ValueError as error:
-        raise ConfigError(f"log: {error}") from error
-
-
-def _compaction_settings(config: Config) -> CompactionSettings:
-    given = config.compaction
-    return CompactionSettings(
-        dirty_ratio=given.dirty_ratio,
-        min_lag_ms=given.min_lag_ms,
-        max_lag_ms=given.max_lag_ms,
-        tombstone_ms=int(given.tombstone_hours * 3_600_000),
-        keyless_ms=int(config.log.retention_hours * 3_600_000),
-        map_bytes=given.map_bytes,
-        file_bytes=config.log.segment_bytes,
-        bytes_per_s=given.bytes_per_s,
     )
 
 

@@ -1,9 +1,11 @@
-"""Packages that not everybody has: those of Ropeway's extras."""
+"""Packages that not everybody has: Ropeway's extras, and what others bring."""
 
 from __future__ import annotations
 
 import importlib
 from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
 from gateway.config import ConfigError
@@ -20,6 +22,50 @@ def package(module: str, extra: str) -> Any:
     """
     with needing(extra):
         return importlib.import_module(module)
+
+
+def brought(group: str, name: str, setting: str, *built_in: str) -> Any:
+    """Load what an installed package brings under a name: an entry point.
+
+    Args:
+        group: Of entry points, as `ropeway.acl`.
+        name: Which one of it.
+        setting: What names it in the configuration.
+        built_in: Names that need no entry point.
+
+    Raises:
+        ConfigError: No installed package brings it, or one that it needs is missing.
+    """
+    found = entry_points(group=group)
+    if name not in found.names:
+        allowed = ", ".join(sorted({*built_in, *found.names})) or "none is installed"
+        raise ConfigError(f"{setting} has {name!r}; allowed: {allowed}")
+    return _load(found[name])
+
+
+@cache
+def load_all(group: str) -> None:
+    """Import all that installed packages bring of a group, once.
+
+    Raises:
+        ConfigError: A package that one needs is missing.
+    """
+    for point in entry_points(group=group):
+        _load(point)
+
+
+def _load(point: EntryPoint) -> Any:
+    package = "" if point.dist is None else point.dist.name
+    if package == "ropeway":
+        with needing(point.group.rpartition(".")[2]):
+            return point.load()
+    try:
+        return point.load()
+    except ImportError as error:
+        raise ConfigError(
+            f"{package} brings {point.name!r} for {point.group}, which needs "
+            f"{error.name}; install that, or remove {package}"
+        ) from error
 
 
 @contextmanager

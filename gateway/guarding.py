@@ -6,7 +6,6 @@ The only file that knows what stands behind `acl.api`.
 from __future__ import annotations
 
 import time
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 from acl.api import (
@@ -21,7 +20,7 @@ from acl.api import (
 from acl.audit import Audit
 from acl.chain import Chain
 from gateway.config import ConfigError, read_named
-from gateway.extras import needing
+from gateway.extras import brought, needing
 from gateway.node import names
 from gateway.node.node import now_ms
 from gateway.node.seal import new_secret
@@ -160,21 +159,11 @@ def _check_names(given: AclConfig) -> None:
 
 async def _open(name: str, setting: Setting) -> Hook:
     try:
-        opened = _find(name)(setting)
+        opening: Open = brought(GROUP, name, "acl.hooks")
+        opened = opening(setting)
         return opened if isinstance(opened, Hook) else await opened
     except HookError as error:
         raise ConfigError(f"acl: {error}") from error
-
-
-def _find(name: str) -> Open:
-    found = entry_points(group=GROUP)
-    if name not in found.names:
-        raise ConfigError(
-            f"acl.hooks has {name!r}; allowed: {', '.join(sorted(found.names))}"
-        )
-    with needing("acl"):
-        hook: Open = found[name].load()
-    return hook
 
 
 def _vault(given: AclConfig, environment: Mapping[str, str]) -> Vault:

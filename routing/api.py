@@ -303,3 +303,22 @@ class RouteStore(Protocol):
 
     async def close(self) -> None:
         """Release every resource. Twice is fine."""
+
+
+class OpenRoutes(Protocol):
+    """What an entry point of `ropeway.routes` is: it opens the store at a URL.
+
+    The URL's scheme is the entry point's name.
+    """
+
+    async def __call__(self, url: str, *, make: bool) -> RouteStore:
+        """Open a store.
+
+        Args:
+            url: As the configuration has it.
+            make: Whether one is made where there is none.
+
+        Raises:
+            NoRoutesError: There is none, and none was to be made.
+            RouteError: It cannot be opened.
+        """

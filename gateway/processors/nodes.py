@@ -45,7 +45,7 @@ def get_node_status(_: GetNodeStatus, context: Context) -> Answer:
         cluster=config.cluster,
         version=__version__,
         leads=node.leadership.is_certain(),
-        log="embedded" if config.pulsar is None else "pulsar",
+        log=config.log_name,
         log_facts=_log_facts(config),
         overdue_ms=node.log.overdue_ms,
         routes=_routes(config),

@@ -8,17 +8,18 @@ a code fails at import.
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from gateway.wire.codes import RequestCode
 from gateway.wire.errors import HeaderError
 from gateway.wire.frame import decode_fields, field_text
 from gateway.wire.unreadable import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from enum import IntEnum
 
 
 class Header(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -35,7 +36,7 @@ class Empty(Header, frozen=True):
 class Row(NamedTuple):
     """What is known of one command."""
 
-    code: RequestCode
+    code: IntEnum
     header: type[Header]
     reply: type[Header]
     decode: Callable[[msgspec.Raw], Any]
@@ -47,19 +48,26 @@ ROWS: dict[int, Row] = {}
 _ROW_OF_HEADER: dict[type[Header], Row] = {}
 
 
-def request(code: int, *, reply: type[Header] = Empty) -> Callable[[type[H]], type[H]]:
+def request(
+    code: IntEnum, *, reply: type[Header] = Empty
+) -> Callable[[type[H]], type[H]]:
     """Declare a command.
 
     Args:
-        code: Its request code, one of `RequestCode`.
+        code: Its request code, one of `RequestCode`; another package has its own.
         reply: The header of a successful answer.
     """
 
     def declare(header: type[H]) -> type[H]:
+        if not isinstance(code, Enum):
+            # As with a code that is declared twice.
+            raise ValueError(  # noqa: TRY004
+                f"{code} is a number; allowed: a member of an IntEnum"
+            )
         if code in ROWS or header in _ROW_OF_HEADER:
             raise ValueError(f"{header.__name__} declares {code} a second time")
         decoder = msgspec.json.Decoder(header, strict=False)
-        row = Row(RequestCode(code), header, reply, decoder.decode)
+        row = Row(code, header, reply, decoder.decode)
         ROWS[code] = _ROW_OF_HEADER[header] = row
         return header
 

@@ -35,7 +35,7 @@ async def _overview(request: web.Request) -> web.Response:
             "cluster": node.config.cluster,
             "version": __version__,
             "writable": state.config.writable,
-            "log": "Pulsar" if node.config.pulsar is not None else "embedded",
+            "log": "Pulsar" if node.config.pulsar else node.config.log_name,
             "routes": _routes(node),
             "node": {
                 "broker": node.config.broker,

@@ -42,7 +42,7 @@ def write(page: Page, node: Node, node_name: str, server: Server) -> None:
     page.add("ropeway_audit_lines_unwritten_total", node.audit.unwritten)
     page.add("ropeway_log_overdue_seconds", node.log.overdue_ms / 1000)
     page.add("ropeway_log_misfits_total", node.log.misfits)
-    if node.config.pulsar is None:
+    if node.config.log_name == "embedded":
         page.add(
             "rocketmq_storage_size",
             _size(node.config.data / "log"),
