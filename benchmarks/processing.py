@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import uvloop
 
 from gateway.app import App
-from gateway.config import Config, ListenerConfig
+from gateway.config import Config, LimitsConfig, ListenerConfig
 from gateway.connection import Connection
 from gateway.listener import Outbox
 from gateway.node.turns import Turns
@@ -147,7 +147,11 @@ async def main(rounds: int) -> None:
     measured = partial(measure, rounds)
     with tempfile.TemporaryDirectory() as data:
         config = Config(
-            data=Path(data), listeners=(ListenerConfig(port=0),), shutdown_ms=100
+            data=Path(data),
+            listeners=(ListenerConfig(port=0),),
+            # What a slow disk has refused would be the least that a request costs.
+            limits=LimitsConfig(send_wait_ms=600_000, waiting_bytes=1 << 30),
+            shutdown_ms=100,
         )
         async with App(config) as app:
             outbox = Outbox(asyncio.get_running_loop())
