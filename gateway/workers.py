@@ -30,12 +30,17 @@ def split(config: Config, count: int) -> list[Config]:
     its broker's name, and shares the routes.
 
     Raises:
-        ConfigError: Ports collide or run out, or the directory is that of one node.
+        ConfigError: Ports collide or run out, or the directory, or the log, is that of
+            one node.
     """
     if config.replication_num is not None:
         raise ConfigError(
             "replication_num is for single nodes; with workers, give the nodes that "
             "are to share brokers the same `broker`"
+        )
+    if config.log.url is not None:
+        raise ConfigError(
+            f"log.url is {config.log.url}, which is one node's; allowed: no workers"
         )
     data = config.data
     if (data / "log").exists():

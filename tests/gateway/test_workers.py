@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.config import Config, ConfigError, HttpConfig, ListenerConfig
+from gateway.config import (
+    Config,
+    ConfigError,
+    HttpConfig,
+    ListenerConfig,
+    LogConfig,
+)
 from gateway.workers import broker_name, refuse_workers_data, sites, split
 
 
@@ -67,6 +73,12 @@ def test_ports_beyond_the_last_are_refused(tmp_path, listener):
     assert split(Config(data=tmp_path, listeners=(listener,)), 2)
     with pytest.raises(ConfigError, match="would have port 65536; allowed: to 65535"):
         split(Config(data=tmp_path, listeners=(listener,)), 3)
+
+
+def test_a_log_that_one_node_has_is_refused(tmp_path):
+    config = Config(data=tmp_path, log=LogConfig(url="mine:///srv/mine"))
+    with pytest.raises(ConfigError, match=r"mine:///srv/mine.*allowed: no workers"):
+        split(config, 2)
 
 
 def used(directory: Path) -> None:
