@@ -181,15 +181,6 @@ class Metadata:
             (topic,),
         )
 
-    def get_queue(self, identity: int) -> QueueRow | None:
-        """A queue; None where the tier has nothing of it."""
-        rows = self._execute(
-            "SELECT topic, number, identity, status FROM queue "
-            "JOIN topic USING (topic_id) WHERE identity = ?",
-            (_hex(identity),),
-        )
-        return _queue(rows[0]) if rows else None
-
     def iterate_queue(self, topic: str | None = None) -> Iterator[QueueRow]:
         """All queues, or those of a topic."""
         for row in self._execute(
@@ -269,11 +260,6 @@ class Metadata:
             with suppress(sqlite3.Error):
                 self._file.execute("ROLLBACK")
             raise
-
-    def destroy(self) -> None:
-        """Forget everything."""
-        for table in ("segment", "queue", "topic", "state"):
-            self._execute(f"DELETE FROM {table}")  # noqa: S608 - four words of ours
 
 
 def _hex(identity: int) -> str:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 MARK = "ROPEWAY_BATCH"
 """The property of a delivered message that says where in which batch it was: the offset
 of the decision, a colon, and its place among the batch's messages in its queue."""
-MAX_MARK_BYTES = 64
-"""With name, separators and two numbers of 64 bits."""
 
 _PRODUCER = "STAGED_BY"
 _OWNER = "STAGED_AS"

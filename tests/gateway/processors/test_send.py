@@ -287,7 +287,8 @@ async def test_a_batch_with_one_malformed_entry_stores_none(tmp_path: Path):
 
 @looped
 async def test_compressed_bodies_and_their_flags_pass_through(tmp_path: Path):
-    flags = message.COMPRESSED_FLAG | 0x100 | message.MULTI_TAGS_FLAG
+    several_tags = 0x2
+    flags = message.COMPRESSED_FLAG | 0x100 | several_tags
     async with running(tmp_path) as (_, client):
         hosts = message.BORN_HOST_V6_FLAG | message.STORE_HOST_V6_FLAG
         await client.ask(sending("orders", sys_flag=flags | hosts), b"\x28\xb5\x2f")
