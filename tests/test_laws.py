@@ -29,6 +29,7 @@ WITHOUT_TEST_FILE = {
     "storage/pulsar/way_in.py": "a contract, of two that are tested",
     "storage/state.py": "a contract, likewise",
     "gateway/errors.py": "names of errors; the tests of what raises them use them",
+    "gateway/node/link.py": "a contract; the tests of connections hold what keeps it",
     "gateway/http/state.py": "what handlers have at hand; the test of each uses it",
     "gateway/processors/all.py": "a list of imports; tests of dispatch need it whole",
     "gateway/wire/commands/*.py": "declarations; test_commands.py goes through all",

@@ -24,8 +24,8 @@ from gateway.http.metrics import of_workers, page, text
 from gateway.http.on_behalf import OnBehalf, console_of
 from gateway.http.params import Params, RefusedError
 from gateway.http.replies import reply
-from gateway.http.sessions import Sessions
-from gateway.http.state import OF_REQUEST, SESSIONS, STATE, State
+from gateway.http.sessions import SESSIONS, Sessions
+from gateway.http.state import OF_REQUEST, STATE, State
 from gateway.http.static import FILES, HEADERS
 from gateway.open_files import room
 from gateway.server import bind

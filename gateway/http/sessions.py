@@ -11,6 +11,8 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
+from aiohttp import web
+
 from acl import api
 from gateway.http.attempts import Attempts
 from gateway.http.params import RefusedError
@@ -237,3 +239,6 @@ def _proof(credentials: Credentials) -> api.Credentials:
         security_token=credentials.security_token or "",
         signed=signed_values(fields, ROPEWAY_VERSION),
     )
+
+
+SESSIONS: web.AppKey[Sessions] = web.AppKey("sessions")

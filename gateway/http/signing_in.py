@@ -17,7 +17,8 @@ from acl.api import Channel, Need, Source, Verdict
 from gateway.http.on_behalf import OnBehalf, console_of
 from gateway.http.params import Params, RefusedError
 from gateway.http.replies import reply
-from gateway.http.state import SESSIONS, STATE, state_of
+from gateway.http.sessions import SESSIONS
+from gateway.http.state import STATE, state_of
 from gateway.processors.needs import GET, cluster_need
 from gateway.wire import host_port
 from gateway.wire.unreadable import UNREADABLE

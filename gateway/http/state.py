@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from gateway.http.console import Console
     from gateway.http.history import History
     from gateway.http.on_behalf import OnBehalf
-    from gateway.http.sessions import Sessions
 
 
 class State(NamedTuple):
@@ -41,8 +40,6 @@ def shows(state: State, topic: str) -> bool:
 
 STATE: web.AppKey[State] = web.AppKey("state")
 """That of everybody, where nobody has to sign in."""
-
-SESSIONS: web.AppKey[Sessions] = web.AppKey("sessions")
 
 OF_REQUEST: web.RequestKey[State] = web.RequestKey("state")
 """The state of the user who asks."""

@@ -8,7 +8,7 @@ Source: ConsumerManager.java and ProducerManager.java, RocketMQ 5.3.4.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from gateway.bounds import CreationsConfig
 from gateway.node import subscriptions
@@ -18,38 +18,16 @@ from gateway.node.owners import Owners
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from acl.api import Principal, Source
+    from acl.api import Principal
     from gateway.bounds import RequestsConfig
+    from gateway.node.link import Link
     from gateway.node.subscriptions import Subscription
     from gateway.wire.bodies import ConsumerData
-    from gateway.wire.frame import Buffer
 
 EXPIRY_MS = 120_000
 """A member without a heartbeat for so long is gone; clients send one each 30 s."""
 MAX_ELSEWHERE = 10_000
 """Clients of other nodes that are remembered; of more, the oldest are looked for."""
-
-
-class Link(Protocol):
-    """A client's connection, as far as this file needs it."""
-
-    language: str
-    """The client's language; known from its first request on."""
-    version: int
-    """The client's MQVersion number."""
-
-    source: Source
-    """Where its requests come from, for access control."""
-
-    @property
-    def address(self) -> str:
-        """The client's address, host:port."""
-
-    def push(self, *data: Buffer) -> None:
-        """Send a whole one-way request, in pieces, at the end of this tick."""
-
-    def close(self) -> None:
-        """Close the connection."""
 
 
 class Member:

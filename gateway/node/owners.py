@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from acl.api import Principal
-    from gateway.node.clients import Link
+    from gateway.node.link import Link
 
 
 class TakenError(Exception):

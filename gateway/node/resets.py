@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from collections.abc import Set as AbstractSet
 
-    from gateway.node.clients import Link
+    from gateway.node.link import Link
     from storage.offsets import Offsets
 
 TOLD_S = 5.0

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gateway.node.calls import Calls, ClientAnswer
-    from gateway.node.clients import Clients, ConsumerGroup, Link, Member
+    from gateway.node.clients import Clients, ConsumerGroup, Member
+    from gateway.node.link import Link
     from gateway.wire.bodies import Body, MessageQueue
     from gateway.wire.commands.group_admin import ResetOffset
     from gateway.wire.commands.transactions import CheckTransactionState

@@ -12,7 +12,7 @@ import structlog
 
 from acl.api import Principal, Source, Verdict
 from gateway.node import names
-from gateway.node.clients import Link
+from gateway.node.link import Link
 from gateway.node.node import Node
 from gateway.node.pending_sends import Destination
 from gateway.processors.errors import code_of

@@ -30,7 +30,7 @@ from gateway.wire.header import to_fields
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gateway.node.clients import Link
+    from gateway.node.link import Link
     from gateway.wire.header import Header
 
 _ASKED_AT_A_TIME = 32

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from gateway.config import TransactionsConfig
-    from gateway.node.clients import Clients, Link, Member
+    from gateway.node.clients import Clients, Member
+    from gateway.node.link import Link
     from gateway.node.served_topic import ServedTopic
     from gateway.node.topics import Topics
     from gateway.node.transactions.book import Book

@@ -1,0 +1,31 @@
+"""A client's connection, as far as a node needs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from acl.api import Source
+    from gateway.wire.frame import Buffer
+
+
+class Link(Protocol):
+    """Where a client's requests come from, and requests to it go."""
+
+    language: str
+    """The client's language; known from its first request on."""
+    version: int
+    """The client's MQVersion number."""
+
+    source: Source
+    """Where its requests come from, for access control."""
+
+    @property
+    def address(self) -> str:
+        """The client's address, host:port."""
+
+    def push(self, *data: Buffer) -> None:
+        """Send a whole one-way request, in pieces, at the end of this tick."""
+
+    def close(self) -> None:
+        """Close the connection."""
