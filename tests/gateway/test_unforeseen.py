@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
-from gateway import backends
+from gateway import backends, embedded
 from gateway.config import TierConfig
 from gateway.lite import follower
 from gateway.lite.follower import Follower
@@ -59,7 +59,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "UNFORESEEN_S", PAUSE_S)
     monkeypatch.setattr(backends, "_EXPIRE_EVERY_S", PAUSE_S)
     often = partial(TieredSettings, expire_every_ms=10)
-    monkeypatch.setattr(backends, "TieredSettings", often)
+    monkeypatch.setattr(embedded, "TieredSettings", often)
     monkeypatch.setattr(cleaner, "_LOOK_EVERY_S", PAUSE_S)
 
 
