@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 _SETTLE_ATTEMPTS = 3
 _PROCESSORS = "ropeway.processors"
-"""The entry points that processors of other packages are found among."""
+"""The group of entry points of plugins with processors."""
 
 
 class App:
@@ -44,7 +44,7 @@ class App:
     """
 
     def __init__(self, config: Config) -> None:
-        extras.load_all(_PROCESSORS)
+        extras.load_plugins(_PROCESSORS)
         self._config = config
         self.node_name = backends.node_name(config)
         """Which of its broker's nodes this is."""

@@ -22,7 +22,7 @@ from gateway.embedded import (
     file_settings,
     tier_settings,
 )
-from gateway.extras import brought, package
+from gateway.extras import load_plugin, package
 from gateway.node import attributes, names
 from gateway.node.node import now_ms
 from gateway.node.patience import keep_doing
@@ -55,7 +55,7 @@ log = structlog.get_logger(__name__)
 
 _ZOOKEEPER = "zookeeper"
 _ROUTES, _LOGS = "ropeway.routes", "ropeway.logs"
-"""The entry points that route stores and logs of other packages are found among."""
+"""The groups of entry points of plugins that are route stores, and logs."""
 _EXPIRE_EVERY_S = 10.0
 
 
@@ -126,7 +126,7 @@ async def open_routes(config: Config) -> RouteStore:
         OSError: Its directory cannot be made.
     """
     if config.routes is not None and "://" in config.routes:
-        return await _open_url(config.routes, config)
+        return await _open_url(config.routes, config, make=True)
     path = Path(config.routes or config.data / "routes.db")
     private.database(path)
     routes = EmbeddedRoutes(path)
@@ -154,11 +154,11 @@ def _look_at_file(path: Path) -> RouteStore | None:
     return EmbeddedRoutes(path) if path.exists() else None
 
 
-async def _open_url(url: str, config: Config, *, make: bool = True) -> RouteStore:
+async def _open_url(url: str, config: Config, *, make: bool) -> RouteStore:
     scheme = url.partition(":")[0]
     if scheme == _ZOOKEEPER:
         return await _open_zookeeper(url, config, make=make)
-    opening: OpenRoutes = brought(_ROUTES, scheme, "routes", _ZOOKEEPER)
+    opening: OpenRoutes = load_plugin(_ROUTES, scheme, "routes", _ZOOKEEPER)
     return await opening(url, make=make)
 
 
@@ -227,7 +227,7 @@ async def open_storage(
             config, config.pulsar, node, stack, deposed, converter, describer, routes
         )
     if config.log.url is not None:
-        return await _open_brought(config, config.log.url, stack, describer)
+        return await _open_plugin(config, config.log.url, stack, describer)
     return await _open_files(config, stack, describer, routes)
 
 
@@ -245,7 +245,7 @@ async def _open_files(
         tier = await _open_tier(config, config.tier, files, routes)
         stack.push_async_callback(tier.close)
         tier.start()
-    storage = _around(tier or files, files.need, config, stack, describer)
+    storage = _with_compaction(tier or files, files.need, config, stack, describer)
     expire = partial(_expire, files, tier)
     expiry = asyncio.get_running_loop().create_task(
         keep_doing("retention", _EXPIRE_EVERY_S, expire)
@@ -259,26 +259,26 @@ async def _open_files(
     return storage._replace(found=found)
 
 
-async def _open_brought(
+async def _open_plugin(
     config: Config, url: str, stack: AsyncExitStack, describer: Describer
 ) -> Storage:
-    """Open a log that another package brings, for the one node that has it."""
+    """Open a log that is a plugin, for the one node that has it."""
     if config.tier is not None:
         raise ConfigError(
             f"tier is given, and log.url is {url}; allowed: one of them, for only what "
             "the embedded log has is copied to a tier"
         )
-    opening: OpenLog = brought(_LOGS, config.log_name, "log.url")
+    opening: OpenLog = load_plugin(_LOGS, config.log_name, "log.url")
     private.root(config.data)
     inner = await opening(url)
     stack.push_async_callback(inner.close)
-    return _around(inner, inner.need, config, stack, describer)
+    return _with_compaction(inner, inner.need, config, stack, describer)
 
 
-def _around(
+def _with_compaction(
     inner: Log, need: Need, config: Config, stack: AsyncExitStack, describer: Describer
 ) -> Storage:
-    """What is kept here beside the log of one node: compacted records, offsets."""
+    """Put compaction before the log of one node, and open the offsets beside it."""
     message_log = CompactedLog(
         inner,
         config.data / "compaction",

@@ -135,8 +135,8 @@ class LogConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the embedded log keeps messages, or which log does instead."""
 
     url: str | None = None
-    """Where messages are kept instead: its scheme is the name of a log that another
-    package brings (an entry point of `ropeway.logs`), and nothing else here counts."""
+    """Where messages are kept instead: its scheme is the name of a plugin (an entry
+    point of `ropeway.logs`), and nothing else here counts."""
     flush: Literal["async", "sync"] = "async"
     """When a send is acknowledged: when the operating system has the message, so
     that it survives a kill of this process; or when the disk has it."""
@@ -329,7 +329,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     data: Path = Path("ropeway-data")
     routes: str | None = None
     """Where topics, groups and settings are: zookeeper://host:port,host:port/path, or
-    the URL of a store that another package brings (`ropeway.routes`, by its scheme); or
+    the URL of a store that is a plugin (`ropeway.routes`, by its scheme); or
     the file where processes of this machine share one, each as a broker of its own;
     `routes.db` in `data` where it is not given."""
     listeners: tuple[ListenerConfig, ...] = (ListenerConfig(),)
@@ -386,7 +386,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def log_name(self) -> str:
-        """What keeps messages: `pulsar`, `embedded`, or what another package brings."""
+        """What keeps messages: `pulsar`, `embedded`, or the name of a plugin."""
         if self.pulsar is not None:
             return "pulsar"
         return (self.log.url or "embedded").partition(":")[0]

@@ -1,4 +1,4 @@
-"""Packages that not everybody has: Ropeway's extras, and what others bring."""
+"""Packages that not everybody has: Ropeway's extras, and plugins."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def package(module: str, extra: str) -> Any:
         return importlib.import_module(module)
 
 
-def brought(group: str, name: str, setting: str, *built_in: str) -> Any:
-    """Load what an installed package brings under a name: an entry point.
+def load_plugin(group: str, name: str, setting: str, *built_in: str) -> Any:
+    """Load a plugin: an entry point of an installed package.
 
     Args:
         group: Of entry points, as `ropeway.acl`.
@@ -34,7 +34,7 @@ def brought(group: str, name: str, setting: str, *built_in: str) -> Any:
         built_in: Names that need no entry point.
 
     Raises:
-        ConfigError: No installed package brings it, or one that it needs is missing.
+        ConfigError: No installed package has it, or one that it needs is missing.
     """
     found = entry_points(group=group)
     if name not in found.names:
@@ -44,8 +44,8 @@ def brought(group: str, name: str, setting: str, *built_in: str) -> Any:
 
 
 @cache
-def load_all(group: str) -> None:
-    """Import all that installed packages bring of a group, once.
+def load_plugins(group: str) -> None:
+    """Load all plugins of a group, once.
 
     Raises:
         ConfigError: A package that one needs is missing.

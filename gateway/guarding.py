@@ -20,7 +20,7 @@ from acl.api import (
 from acl.audit import Audit
 from acl.chain import Chain
 from gateway.config import ConfigError, read_named
-from gateway.extras import brought, needing
+from gateway.extras import load_plugin, needing
 from gateway.node import names
 from gateway.node.node import now_ms
 from gateway.node.seal import new_secret
@@ -159,7 +159,7 @@ def _check_names(given: AclConfig) -> None:
 
 async def _open(name: str, setting: Setting) -> Hook:
     try:
-        opening: Open = brought(GROUP, name, "acl.hooks")
+        opening: Open = load_plugin(GROUP, name, "acl.hooks")
         opened = opening(setting)
         return opened if isinstance(opened, Hook) else await opened
     except HookError as error:

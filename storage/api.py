@@ -379,7 +379,7 @@ class Log(Protocol):
 
 
 class NodeLog(Log, Protocol):
-    """A log that one node has, and that other packages may bring."""
+    """A log that one node has, as plugins open it."""
 
     def need(self, topic: str, number: int, offset: int | None) -> None:
         """Keep a partition's records from an offset on, whatever retention says.
