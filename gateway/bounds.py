@@ -18,9 +18,9 @@ class RequestsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     header_bytes: Positive = 256 * 1024
     """Longest header; above, the connection is closed. The longest properties that a
     message may have, 32 KiB, can be six times as long in JSON."""
-    partial_bytes: Positive = 96 * 1024 * 1024
+    partial_bytes: Positive = 64 * 1024 * 1024
     """Of requests that are not whole, of all known connections; above, the one is
-    closed whose request has been coming for longest. So many are two dozen of the
+    closed whose request has been coming for longest. So many are sixteen of the
     longest messages at a time, and leave room in 256 MiB for what they become."""
     body_bytes: Positive = 1024 * 1024
     """Longest body of a request that brings no messages: some 10 ms of reading JSON."""

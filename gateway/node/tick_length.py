@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-BEHIND_S = 0.02
+BEHIND_S = 0.01
 """What may come behind a tick. Of CPU time: nobody begins less because other programs
 have the processor."""
 LEAST = 0.1

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 MAGIC = b"RWYI"
 VERSION = 1
 HEADER = struct.Struct("<4sIHHIQQQqIIII")
+Piece = bytes | bytearray | memoryview
+"""Bytes that are written as they are."""
 KEYS_A_RUN = 4096
 """Sorting so many takes half a millisecond, the longest stall that keys cause."""
 
@@ -128,15 +130,15 @@ class ActiveIndex:
 
     def dump(
         self, *, base: int, log_id: int, segment_bytes: int, newest_ms: int
-    ) -> list[bytes | bytearray]:
-        """The index file, in pieces."""
+    ) -> list[Piece]:
+        """The index file, in pieces: the long ones are this index's own, not copies."""
         ordinals = sorted(self.parts)
         parts = [self.parts[ordinal] for ordinal in ordinals]
         counts = array("I", [len(part.data) // ENTRY.size for part in parts])
         bases = array("Q", [part.base_offset for part in parts])
         directory = array("I", ordinals).tobytes() + counts.tobytes() + bases.tobytes()
-        body: list[bytes | bytearray] = [part.data for part in parts]
-        body += [run.tobytes() for run in self._runs]
+        body: list[Piece] = [part.data for part in parts]
+        body += [memoryview(run).cast("B") for run in self._runs]
         body.append(array("Q", sorted(self._tail)).tobytes())
         body_crc = 0
         for piece in body:

@@ -13,7 +13,10 @@ from storage.file.index import HEADER as INDEX_HEADER
 from storage.file.index import ActiveIndex, SealedIndex, directory_bytes, load
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from storage.file.index import Piece
 
 SUFFIX = ".log"
 PIECE_BYTES = 1 << 18
@@ -112,7 +115,7 @@ def write_block(descriptor: int, pieces: list[bytes], place: int) -> None:
         raise
 
 
-def write_file(path: Path, pieces: list[bytes | bytearray]) -> None:
+def write_file(path: Path, pieces: Sequence[Piece]) -> None:
     """Make a file that is there whole or not at all, also after a power cut."""
     new = path.with_name(path.name + ".new")
     try:

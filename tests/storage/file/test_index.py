@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.file.block import ENTRY
+from storage.file.block import ENTRY, KEY_BYTES
 from storage.file.index import (
     HEADER,
     KEYS_A_RUN,
@@ -23,6 +25,20 @@ def entries(*places: int) -> bytes:
 
 def dumped(index: ActiveIndex) -> bytes:
     return b"".join(index.dump(base=4096, log_id=9, segment_bytes=500, newest_ms=7))
+
+
+def test_a_dump_has_no_copy_of_the_keys() -> None:
+    index = ActiveIndex()
+    keys = bytes(range(256)) * (10 * KEYS_A_RUN * KEY_BYTES // 256)
+    index.add_keys(keys)
+    tracemalloc.start()
+    try:
+        pieces = index.dump(base=4096, log_id=9, segment_bytes=500, newest_ms=7)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(len(piece) for piece in pieces) == len(keys) + HEADER.size
+    assert most < len(keys) // 8
 
 
 def test_a_dumped_index_loads_to_the_same_spans() -> None:
