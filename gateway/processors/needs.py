@@ -11,6 +11,7 @@ Here such a request needs permission for all topics, all groups or the cluster.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from acl.api import Action, Need, Resource, ResourceKind
@@ -28,6 +29,8 @@ PUB, SUB = Action.PUB, Action.SUB
 CREATE, UPDATE, DELETE = Action.CREATE, Action.UPDATE, Action.DELETE
 GET, LIST = Action.GET, Action.LIST
 
+_REMEMBERED = 255
+"""Longer names are no topic's, and not worth the memory."""
 ALL = "*"
 """Stands for all topics or groups; rules for all of them match it, no others."""
 
@@ -76,6 +79,13 @@ KNOWN = Needs(_nothing)
 
 def topic_need(name: str, actions: tuple[Action, ...]) -> Need:
     """What is needed for a topic that is no retry topic."""
+    # Each request names its topic, and to make this takes longer than to find it.
+    make = _topic_need if len(name) <= _REMEMBERED else _topic_need.__wrapped__
+    return make(name, actions)
+
+
+@lru_cache(maxsize=4096)
+def _topic_need(name: str, actions: tuple[Action, ...]) -> Need:
     return Need(Resource(ResourceKind.TOPIC, name), actions)
 
 
