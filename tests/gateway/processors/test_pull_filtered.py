@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.namesrv import GetAllTopicList
 from gateway.wire.commands.pull import PullReply
 from storage.api import MAX_LOOKS
 from tests.remoting import (
@@ -16,6 +15,7 @@ from tests.remoting import (
     pulling,
     running,
     sending,
+    until,
     waiting,
 )
 
@@ -133,7 +133,7 @@ async def test_only_a_match_wakes_a_waiting_pull(tmp_path: Path):
     async with running(tmp_path) as (app, client):
         await fill(client, 1)
         future = client.send(waiting("orders", 1, subscription="price > 10", **SQL))
-        await client.ask(GetAllTopicList())  # behind the pull: it waits now
+        await until(lambda: len(app.node.holds) == 1)
         await fill(client, 2, "x", 3)
         assert len(app.node.holds) == 1
         assert not future.done()
@@ -149,7 +149,7 @@ async def test_a_waiting_pull_that_found_nothing_goes_on_behind_what_it_saw(
     async with running(tmp_path) as (app, client):
         await fill(client, 1)
         future = client.send(waiting("orders", 1, subscription="price > 10", **SQL))
-        await client.ask(GetAllTopicList())
+        await until(lambda: len(app.node.holds) == 1)
         await fill(client, 2, 3)
         app.node.holds.release(app.node.topics.get("orders").partitions[0])
         answer = await asyncio.wait_for(future, 20)
@@ -174,7 +174,7 @@ async def test_a_pull_looks_at_so_much_and_moves_on(tmp_path: Path):
 async def test_a_pull_that_is_woken_by_much_is_not_left_waiting_before_it(
     tmp_path: Path,
 ):
-    async with running(tmp_path) as (_, client):
+    async with running(tmp_path) as (app, client):
         await fill(client, 1)
         terms = 900
         looks = 3 * MAX_LOOKS // terms
@@ -182,7 +182,7 @@ async def test_a_pull_that_is_woken_by_much_is_not_left_waiting_before_it(
         future = client.send(
             waiting("orders", 1, subscription=condition, **SQL),
         )
-        await client.ask(GetAllTopicList())
+        await until(lambda: len(app.node.holds) == 1)
         pairs = {"UNIQ_KEY": "K", "price": "1"}
         body = batch_of(*[b"x"] * (looks + 5), pairs=pairs)
         await client.ask(sending("orders", batch=True), body)
