@@ -10,7 +10,7 @@ import asyncio
 import os
 import sqlite3
 import time
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
@@ -18,10 +18,10 @@ import msgspec
 from routing.api import RouteError, RouteStoreUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
-    from routing.api import Broker
+    from routing.api import Broker, Group, Topic
 
 SCHEMA_VERSION = 2
 """2: `changes` and `brokers` came."""
@@ -48,7 +48,7 @@ Kind = Literal["topics", "groups", "settings"]
 
 
 class Database:
-    """One process' connection to the file. Nothing in it waits but `begin`."""
+    """One process' connection to the file. Only `change` waits."""
 
     def __init__(self, path: Path, locked_for_s: float = LOCKED_FOR_S) -> None:
         """Open or make the file; waits while another process makes it.
@@ -59,8 +59,11 @@ class Database:
         self._path = path
         self._locked_for_s = locked_for_s
         try:
-            # Waiting for a lock would hold up the event loop: `begin` does it.
-            self._connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+            # Waiting for a lock would hold up the event loop: `change` does it.
+            # It commits in a thread, while nobody else uses it.
+            self._connection = sqlite3.connect(
+                path, timeout=0, isolation_level=None, check_same_thread=False
+            )
         except sqlite3.Error as error:
             raise self.unreadable(error) from error
         self.execute = self._connection.execute
@@ -117,15 +120,30 @@ class Database:
                     raise
                 time.sleep(_RETRY_S)
 
-    async def begin(self) -> None:
-        """Begin a change; until `commit` or `roll_back`, only this process makes any.
+    @asynccontextmanager
+    async def change(self) -> AsyncIterator[None]:
+        """Do what follows as one change, which is on the disk at the end, or undone.
 
-        The caller goes on without an await until then.
+        No other process makes a change meanwhile. The caller makes one at a time, goes
+        on without an await until the end, and reads nothing then: that would hold up
+        the event loop for as long as the disk takes. Not to be cancelled.
 
         Raises:
             RouteStoreUnavailableError: Others do not let go of the file, or it cannot
-                be written.
+                be written, or holds what is no route.
         """
+        await self._begin()
+        try:
+            yield
+            await asyncio.to_thread(self.execute, "COMMIT")
+        except (sqlite3.Error, msgspec.DecodeError) as error:
+            self._roll_back()
+            raise self.unavailable(error) from error
+        except BaseException:
+            self._roll_back()
+            raise
+
+    async def _begin(self) -> None:
         deadline = time.monotonic() + self._locked_for_s
         while True:
             try:
@@ -141,16 +159,7 @@ class Database:
         """The error for a change that could not be made."""
         return RouteStoreUnavailableError(f"{self._path} cannot be written: {error}")
 
-    def commit(self) -> None:
-        """End a change; it is on the disk.
-
-        Raises:
-            sqlite3.Error: It is not, and the change has to be rolled back.
-        """
-        self.execute("COMMIT")
-
-    def roll_back(self) -> None:
-        """End a change, and undo it."""
+    def _roll_back(self) -> None:
         # Some errors have ended the transaction already.
         if self._connection.in_transaction:
             self.execute("ROLLBACK")
@@ -247,22 +256,22 @@ class Database:
         """Names and values of every topic or group."""
         return self.execute(f"SELECT name, value FROM {kind}")  # noqa: S608 - ours
 
-    def get(self, kind: Kind, name: str) -> bytes | None:
-        """The value of a topic or a group; None where there is none."""
+    def get(self, kind: Kind, name: str, type_: type[R]) -> R | None:
+        """A topic or a group; None where there is none."""
         row = self.execute(
             f"SELECT value FROM {kind} WHERE name = ?",  # noqa: S608 - ours
             (name,),
         ).fetchone()
-        return bytes(row[0]) if row else None
+        return msgspec.json.decode(row[0], type=type_) if row else None
 
-    def put(self, kind: Kind, name: str, value: bytes | None) -> None:
-        """Set a topic's or a group's value, or remove it where that is None."""
+    def put(self, kind: Kind, name: str, value: Topic | Group | None) -> None:
+        """Set a topic or a group, or remove it where that is None."""
         if value is None:
             self.execute(f"DELETE FROM {kind} WHERE name = ?", (name,))  # noqa: S608
         else:
             self.execute(
                 f"INSERT OR REPLACE INTO {kind} VALUES (?, ?)",  # noqa: S608 - ours
-                (name, value),
+                (name, msgspec.json.encode(value)),
             )
 
     def settings(self) -> dict[tuple[str, str], str]:

@@ -6,9 +6,9 @@ import asyncio
 import math
 import sqlite3
 import time
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import structlog
@@ -18,7 +18,7 @@ from routing.database import LOCKED_FOR_S, Database, Kind
 from routing.leases import Leases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
     from pathlib import Path
 
     from routing.api import Broker
@@ -31,7 +31,9 @@ TELL_AFTER_S = 1.0
 
 _log = structlog.get_logger()
 
-T = TypeVar("T", Topic, Group)
+K = TypeVar("K")
+V = TypeVar("V")
+R = TypeVar("R")
 
 
 def _boot_ms() -> int:
@@ -45,7 +47,9 @@ def _boot_ms() -> int:
 class EmbeddedRoutes:
     """A copy of the file in memory; each change is committed to the file first.
 
-    A change is one small transaction on the caller's thread: milliseconds, and rare.
+    A change is one small transaction, which a thread commits: others go on while the
+    disk takes its time. One is made after the other, and each to its end, also where
+    whoever asked for it waits no more.
     Where other processes share the file, `follow` keeps the copy fresh.
     """
 
@@ -75,6 +79,9 @@ class EmbeddedRoutes:
         self._groups: dict[str, Group] = {}
         self._settings: dict[tuple[str, str], str] = {}
         self._follower: asyncio.Task[None] | None = None
+        self._changing = asyncio.Lock()
+        """Held by who uses the file, which nobody else may do meanwhile."""
+        self._under_way: set[asyncio.Task[Any]] = set()
         self._database = Database(path, locked_for_s)
         self._leases = Leases(self._database, now_ms)
         try:
@@ -133,45 +140,24 @@ class EmbeddedRoutes:
         self, name: str, change: Callable[[Topic | None], Topic | None]
     ) -> None:
         """Create, replace or delete a topic."""
-        if await self._change("topics", self._topic, self._set_topic, name, change):
-            for changed in self._watchers:
-                changed(name)
+        await self._change(
+            *("topics", name, change),
+            known=lambda: self._topics.get(name) or self._deleted.get(name),
+            write=partial(self._database.put, "topics", name),
+            keep=partial(self._set_topic, name),
+            watchers=self._watchers,
+        )
 
     async def change_group(
         self, name: str, change: Callable[[Group | None], Group | None]
     ) -> None:
         """Create, replace or delete a group."""
-        groups = self._groups
-        await self._change("groups", groups.get, partial(_set, groups), name, change)
-
-    def _topic(self, name: str) -> Topic | None:
-        return self._topics.get(name) or self._deleted.get(name)
-
-    def _set_topic(self, name: str, topic: Topic | None) -> None:
-        is_deleted = topic is not None and topic.is_deleted
-        _set(self._topics, name, None if is_deleted else topic)
-        _set(self._deleted, name, topic if is_deleted else None)
-
-    async def _change(
-        self,
-        kind: Kind,
-        known: Callable[[str], T | None],
-        keep: Callable[[str, T | None], None],
-        name: str,
-        change: Callable[[T | None], T | None],
-    ) -> bool:
-        """Change a topic or a group; whether it was anything but left as it is."""
-        await self._database.begin()
-        with self._transaction():
-            old = known(name)
-            new = change(old)
-            if new is old:
-                return False
-            self._database.put(kind, name, _encode(new))
-            sequence = self._database.note(kind, name)
-        self._sequence = sequence
-        keep(name, new)
-        return True
+        await self._change(
+            *("groups", name, change),
+            known=lambda: self._groups.get(name),
+            write=partial(self._database.put, "groups", name),
+            keep=partial(_set, self._groups, name),
+        )
 
     async def put_setting(self, namespace: str, key: str, value: str | None) -> None:
         """Set a setting, or remove it where the value is None."""
@@ -181,32 +167,59 @@ class EmbeddedRoutes:
         self, namespace: str, key: str, change: Callable[[str | None], str | None]
     ) -> None:
         """Set, replace or remove a setting."""
-        await self._database.begin()
-        with self._transaction():
-            old = self._settings.get((namespace, key))
-            new = change(old)
-            if new == old:
-                return
-            self._database.put_setting(namespace, key, new)
-            sequence = self._database.note("settings", namespace)
-        self._sequence = sequence
-        _set(self._settings, (namespace, key), new)
-        for changed in self._setting_watchers:
-            changed(namespace)
+        await self._change(
+            *("settings", namespace, change),
+            known=lambda: self._settings.get((namespace, key)),
+            write=partial(self._database.put_setting, namespace, key),
+            keep=partial(_set, self._settings, (namespace, key)),
+            watchers=self._setting_watchers,
+        )
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """What was begun is made on all that others have done, and whole or not."""
-        try:
+    async def _change(
+        self,
+        kind: Kind,
+        name: str,
+        change: Callable[[V | None], V | None],
+        *,
+        known: Callable[[], V | None],
+        write: Callable[[V | None], None],
+        keep: Callable[[V | None], None],
+        watchers: Sequence[Callable[[str], None]] = (),
+    ) -> None:
+        async def make() -> None:
+            async with self._changing:
+                async with self._transaction():
+                    old = known()
+                    new = change(old)
+                    if new == old:
+                        return
+                    write(new)
+                    sequence = self._database.note(kind, name)
+                self._sequence = sequence
+                keep(new)
+            for changed in watchers:
+                changed(name)
+
+        await self._to_its_end(make())
+
+    def _set_topic(self, name: str, topic: Topic | None) -> None:
+        is_deleted = topic is not None and topic.is_deleted
+        _set(self._topics, name, None if is_deleted else topic)
+        _set(self._deleted, name, topic if is_deleted else None)
+
+    async def _to_its_end(self, change: Coroutine[Any, Any, R]) -> R:
+        """Make a change: the copy has what the file has, whoever is cancelled."""
+        task = asyncio.get_running_loop().create_task(change)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return await asyncio.shield(task)
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[None]:
+        """What is done in it is done on all that others have done, and whole or not."""
+        async with self._database.change():
             self._take_over()
             yield
-            self._database.commit()
-        except (sqlite3.Error, msgspec.DecodeError) as error:
-            self._database.roll_back()
-            raise self._database.unavailable(error) from error
-        except BaseException:
-            self._database.roll_back()
-            raise
 
     # Brokers.
 
@@ -217,12 +230,12 @@ class EmbeddedRoutes:
             RouteError: Another process runs a broker of this name.
         """
         if self._follower is not None:
-            held = first = await self._claim(broker)
+            held = first = await self._to_its_end(self._claim(broker))
             # Numbers of processes come again, after a restart of the machine above
             # all: only who renews its lease lives.
             while held is not None and held == first:
                 await asyncio.sleep(POLL_S)
-                held = await self._claim(broker)
+                held = await self._to_its_end(self._claim(broker))
             if held is not None:
                 raise NameTakenError(
                     f"process {held[0]} runs a broker named {broker.name}; "
@@ -231,8 +244,7 @@ class EmbeddedRoutes:
         self._leases.own(broker)
 
     async def _claim(self, broker: Broker) -> tuple[int, int] | None:
-        await self._database.begin()
-        with self._transaction():
+        async with self._changing, self._transaction():
             return self._leases.claim(broker)
 
     async def remove_broker(
@@ -245,8 +257,10 @@ class EmbeddedRoutes:
         was_own = self._leases.drop(name, incarnation)
         if was_own and self._follower is None:
             return
-        await self._database.begin()
-        with self._transaction():
+        await self._to_its_end(self._end_lease(name, incarnation))
+
+    async def _end_lease(self, name: str, incarnation: str | None) -> None:
+        async with self._changing, self._transaction():
             self._leases.end(name, incarnation)
 
     def watch_names(self, lost: Callable[[str], None]) -> None:
@@ -260,7 +274,8 @@ class EmbeddedRoutes:
         if self._follower is not None:
             # Whoever follows tells of a file that cannot be read.
             with suppress(sqlite3.Error, msgspec.DecodeError):
-                self._take_over()
+                async with self._changing:
+                    self._take_over()
 
     async def find_topic(self, name: str) -> Topic | None:
         """A topic that may have been made a moment ago."""
@@ -279,8 +294,9 @@ class EmbeddedRoutes:
         while True:
             await asyncio.sleep(POLL_S)
             try:
-                self._take_over()
-                self._lose(self._leases.renew())
+                async with self._changing:
+                    self._take_over()
+                    self._lose(self._leases.renew())
             except (sqlite3.Error, msgspec.DecodeError) as error:
                 if not told and clock() - fresh_s > TELL_AFTER_S:
                     told = True
@@ -325,11 +341,10 @@ class EmbeddedRoutes:
             self._load_settings()
             self._tell(self._setting_watchers, name)
             return
-        value = self._database.get(kind, name)
         if kind == "groups":
-            _set(self._groups, name, _decode(value, Group))
+            _set(self._groups, name, self._database.get(kind, name, Group))
         else:
-            self._set_topic(name, _decode(value, Topic))
+            self._set_topic(name, self._database.get(kind, name, Topic))
             self._tell(self._watchers, name)
 
     def _load_all(self) -> None:
@@ -351,8 +366,9 @@ class EmbeddedRoutes:
     def _load_again(self) -> None:
         topics, settings = self._topics | self._deleted, dict(self._settings)
         self._load_all()
-        for name in topics.keys() | self._topics.keys() | self._deleted.keys():
-            if topics.get(name) != self._topic(name):
+        now = self._topics | self._deleted
+        for name in topics.keys() | now.keys():
+            if topics.get(name) != now.get(name):
                 self._tell(self._watchers, name)
         for namespace in {
             one for (one, _), _ in settings.items() ^ self._settings.items()
@@ -372,11 +388,8 @@ class EmbeddedRoutes:
         if self._follower is not None:
             self._follower.cancel()
             await asyncio.gather(self._follower, return_exceptions=True)
+        await asyncio.gather(*self._under_way, return_exceptions=True)
         self._database.close()
-
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 def _set(mapping: dict[K, V], key: K, value: V | None) -> None:
@@ -384,11 +397,3 @@ def _set(mapping: dict[K, V], key: K, value: V | None) -> None:
         mapping.pop(key, None)
     else:
         mapping[key] = value
-
-
-def _encode(value: msgspec.Struct | None) -> bytes | None:
-    return None if value is None else msgspec.json.encode(value)
-
-
-def _decode(data: bytes | None, kind: type[T]) -> T | None:
-    return None if data is None else msgspec.json.decode(data, type=kind)

@@ -36,6 +36,7 @@ WITH_THREADS = {
     "gateway/lite/views.py": "sorts copies of numbers",
     "gateway/node/sql/condition.py": "compiles long expressions",
     "gateway/node/timer/thread.py": "waits for RocksDB",
+    "routing/database.py": "commits to a disk",
     "routing/zookeeper/session.py": "has kazoo wait for ZooKeeper",
     "storage/*": "waits for disks",
 }

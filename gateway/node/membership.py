@@ -38,12 +38,17 @@ async def join(
     known = _members(routes)
     if node in known:
         return known[node]
+
+    def choose(_: str | None) -> str:
+        others = [broker for one, broker in _members(routes).items() if one != node]
+        return _first_with_room(first_broker, Counter(others), replication_num)
+
     while True:
-        sizes = Counter(known.values())
-        broker = _first_with_room(first_broker, sizes, replication_num)
-        await routes.put_setting(NAMESPACE, node, broker)
+        await routes.change_setting(NAMESPACE, node, choose)
         known = _members(routes)
-        # Another may have come at the same moment: then the last by name goes on.
+        broker = known[node]
+        # In ZooKeeper another may have come at the same moment: then the last by name
+        # goes on.
         crowd = sorted(one for one, joined in known.items() if joined == broker)
         if node in crowd[:replication_num]:
             log.info("joined a broker", broker=broker, node=node, nodes=crowd)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from contextlib import asynccontextmanager
+import threading
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -66,6 +67,85 @@ def test_a_change_that_cannot_be_written_changes_nothing(tmp_path: Path):
         assert (dict(routes.topics), dict(routes.groups)) == ({"orders": ORDERS}, {})
         assert heard == []
         await routes.close()
+
+    asyncio.run(main())
+
+
+@contextmanager
+def slow_disk(routes: EmbeddedRoutes):
+    """Have commits take until an event is set; yields that one has begun, and it."""
+    begun, done = threading.Event(), threading.Event()
+    execute = routes._database.execute
+
+    def slowly(statement: str, *values: object) -> object:
+        if statement == "COMMIT":
+            begun.set()
+            assert done.wait(60)
+        return execute(statement, *values)
+
+    routes._database.execute = slowly
+    try:
+        yield begun, done
+    finally:
+        done.set()
+
+
+def test_others_go_on_while_the_disk_is_slow(tmp_path: Path):
+    async def main():
+        async with sharing(tmp_path / "routes.db", 1) as (routes,):
+            with slow_disk(routes) as (begun, done):
+                change = asyncio.create_task(put_topic(routes, ORDERS))
+                await until(begun.is_set)
+                looked = asyncio.create_task(routes.find_topic("orders"))
+                # The one that follows has had its turn meanwhile, and waits.
+                await asyncio.sleep(3 * embedded.POLL_S)
+                assert routes.topics == {}
+                assert not change.done()
+                done.set()
+                await change
+                assert await looked == ORDERS
+
+    asyncio.run(main())
+
+
+def test_changes_that_come_together_are_made_one_after_the_other(tmp_path: Path):
+    async def main():
+        async with sharing(tmp_path / "routes.db", 1) as (routes,):
+            with slow_disk(routes) as (begun, done):
+                changes = [
+                    asyncio.create_task(
+                        routes.change_setting(
+                            "n", "k", lambda old, one=one: (old or "") + one
+                        )
+                    )
+                    for one in "abc"
+                ]
+                await until(begun.is_set)
+                done.set()
+                await asyncio.gather(*changes)
+            assert routes.settings == {("n", "k"): "abc"}
+
+    asyncio.run(main())
+
+
+def test_a_change_that_nobody_waits_for_is_made_to_its_end(tmp_path: Path):
+    async def main():
+        routes = EmbeddedRoutes(tmp_path / "routes.db")
+        heard = []
+        routes.watch_topics(heard.append)
+        with slow_disk(routes) as (begun, done):
+            change = asyncio.create_task(put_topic(routes, ORDERS))
+            await until(begun.is_set)
+            change.cancel()
+            await asyncio.gather(change, return_exceptions=True)
+            assert (change.cancelled(), routes.topics, heard) == (True, {}, [])
+            closing = asyncio.create_task(routes.close())
+            done.set()
+            await closing
+        assert (routes.topics, heard) == ({"orders": ORDERS}, ["orders"])
+        again = EmbeddedRoutes(tmp_path / "routes.db")
+        assert again.topics == {"orders": ORDERS}
+        await again.close()
 
     asyncio.run(main())
 
