@@ -94,7 +94,8 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Requests of all connections that wait to be begun, or for their topic or queue;
     above, less is read. Each gRPC call with one answer counts with 6 KiB beside its
     request until it is answered; above, more of whose client has most are refused. And
-    messages that wait for the disk; above, sends are refused as busy."""
+    messages that wait for the disk, with 64 bytes for each key; above, sends are
+    refused as busy."""
     lite_topics: Positive = 100_000
     """Lite topics that have messages; messages of one more are refused. Each takes
     about 400 bytes of memory, and as many again for each group that consumes it."""

@@ -10,6 +10,7 @@
 #define RUN_BYTES 16
 #define ENTRY_BYTES 20
 #define KEY_BYTES 8
+#define WAITING_KEY_BYTES 64
 #define CHECKED_FROM 8
 
 static char *put_u16(char *at, uint16_t value)
@@ -268,8 +269,8 @@ static PyObject *add_up(PyObject *module, PyObject *const *args, Py_ssize_t give
     if ((most == -1 && PyErr_Occurred()) || !is_fast(args[0]))
         return NULL;
     for (Py_ssize_t index = 0; index < COUNT_OF(args[0]); index++) {
-        PyObject *data = open_record(ITEM(args[0], index));
-        if (data == NULL)
+        PyObject *record = ITEM(args[0], index), *data = open_record(record);
+        if (data == NULL || !is_fast(PyTuple_GET_ITEM(record, 2)))
             return NULL;
         Py_ssize_t size = PyBytes_GET_SIZE(data);
         const uint8_t *at = (const uint8_t *)PyBytes_AS_STRING(data);
@@ -277,7 +278,7 @@ static PyObject *add_up(PyObject *module, PyObject *const *args, Py_ssize_t give
             || (Py_ssize_t)((uint32_t)at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3])
                    != size)
             return PyLong_FromLong(-1);
-        total += size;
+        total += size + WAITING_KEY_BYTES * COUNT_OF(PyTuple_GET_ITEM(record, 2));
     }
     return PyLong_FromSsize_t(total);
 }

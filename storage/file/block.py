@@ -43,6 +43,9 @@ HEADER = struct.Struct("<4sIHHIQQQqIIII")
 RUN = struct.Struct("<IIQ")
 ENTRY = struct.Struct("<IIiq")
 KEY_BYTES = 8
+WAITING_KEY_BYTES = 64
+"""What a key takes in memory until it is written, about: a message may have thousands,
+which take ten times as much as the message."""
 _SIZE = struct.Struct(">I")
 """How a record begins."""
 _size_at = _SIZE.unpack_from
@@ -71,6 +74,11 @@ class Encoded(NamedTuple):
     entries: bytes
     keys: bytes
     data_bytes: int
+
+    @property
+    def waiting_bytes(self) -> int:
+        """What its records took while they waited; as `add_up` counts."""
+        return self.data_bytes + len(self.keys) // KEY_BYTES * WAITING_KEY_BYTES
 
 
 class Header(NamedTuple):
@@ -181,13 +189,16 @@ def _body_bytes(runs: Sequence[Run]) -> int:
 
 @writing_may_be_compiled
 def add_up(records: Sequence[RecordParts], most: int, /) -> int:
-    """The bytes of all records; -1 where one is too long or has another size first."""
+    """What all records take; -1 where one is too long or has another size first.
+
+    That is their bytes, and `WAITING_KEY_BYTES` for each key.
+    """
     total = 0
-    for data, _, _ in records:
+    for data, _, words in records:
         size = len(data)
         if not _SIZE.size <= size <= most or _size_at(data)[0] != size:
             return -1
-        total += size
+        total += size + WAITING_KEY_BYTES * len(words)
     return total
 
 

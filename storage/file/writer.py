@@ -108,7 +108,7 @@ class Writer:
         """The block that collects."""
         self.block_bytes = 0
         self.waiting_bytes = 0
-        """Record bytes that were appended and are not done."""
+        """What was appended and is not done takes; as `add_up` counts."""
         self.limit_bytes = settings.in_flight_bytes
         self.refusal: LogError | None = None
         self.sync_failed = False
@@ -289,7 +289,7 @@ class Writer:
         if block.keys:
             index.add_keys(block.keys)
         segment.written += HEADER.size + len(block.body)
-        self.waiting_bytes -= block.data_bytes
+        self.waiting_bytes -= block.waiting_bytes
         self._segments.prepare()
         for run in runs:
             answer(run)

@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.api import LogError, Record
-from storage.file.block import ENTRY, HEADER, Run, decode, encode, intact_after
+from storage.file.block import (
+    ENTRY,
+    HEADER,
+    WAITING_KEY_BYTES,
+    Run,
+    decode,
+    encode,
+    intact_after,
+)
 from storage.file.compiled import writing_may_be_compiled
 from tests.compiler import needs_compiled_forms
 
@@ -144,6 +152,8 @@ def test_records_add_up_where_each_says_its_size_and_fits(form) -> None:
 
     assert form([], 100) == 0
     assert form([sized(4), sized(100), sized(99)], 100) == 203
+    keys = [sized(4)._replace(keys=("a", "b")), sized(5)._replace(keys=["c"])]
+    assert form(keys, 100) == 9 + 3 * WAITING_KEY_BYTES
     for wrong in (sized(101), sized(50, 51), sized(50, 49)):
         assert form([sized(4), wrong], 100) == -1
 

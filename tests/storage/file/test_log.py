@@ -130,6 +130,24 @@ def test_as_much_may_wait_as_is_allowed(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_keys_that_wait_count_as_what_they_take(tmp_path: Path) -> None:
+    """A message of 33 KB may have 6,553, which take ten times as much."""
+
+    async def main() -> None:
+        log = open_log(tmp_path, FileLogSettings(in_flight_bytes=1000))
+        await log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+        first = begin(partition, record("", 0, [f"{number}" for number in range(15)]))
+        with pytest.raises(LogUnavailableError, match=r"busy: 964 bytes .* 1000"):
+            begin(partition, record("b" * 40))
+        await first
+        assert log._writer.waiting_bytes == 0
+        assert await begin(partition, record("b" * 40)) == 1
+        await log.close()
+
+    asyncio.run(main())
+
+
 def test_entries_of_other_formats_are_refused(tmp_path: Path) -> None:
     async def main() -> None:
         log = open_log(tmp_path)
