@@ -184,7 +184,7 @@ class Clients:
         group: str,
         principal: Principal | None = None,
     ) -> None:
-        """A heartbeat named this producer.
+        """A heartbeat named this producer; nothing, where it has gone meanwhile.
 
         Raises:
             TakenError: The client id is another principal's.
@@ -193,6 +193,8 @@ class Clients:
         """
         check_name("client id", client_id, self._characters)
         check_name("producer group", group, self._characters)
+        if link.closed:
+            return
         self.owners.claim(link, client_id, principal)
         self._join(link, (False, group), principal)
         members = self._producers.setdefault(group, {})
@@ -213,6 +215,8 @@ class Clients:
     ) -> bool:
         """A heartbeat named this consumer; tells whether its group changed.
 
+        Nothing does where it has gone meanwhile.
+
         Args:
             link: The connection it came on.
             client_id: Who sent it.
@@ -226,6 +230,8 @@ class Clients:
             TooLongError: A name is too long.
         """
         check_name("client id", client_id, self._characters)
+        if link.closed:
+            return False
         self.owners.claim(link, client_id, principal)
         name = data.group_name
         self._join(link, (True, name), principal)

@@ -24,6 +24,10 @@ class Link(Protocol):
     def address(self) -> str:
         """The client's address, host:port."""
 
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended; nobody is registered on it any more."""
+
     def push(self, *data: Buffer) -> None:
         """Send a whole one-way request, in pieces, at the end of this tick."""
 

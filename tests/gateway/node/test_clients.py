@@ -14,6 +14,7 @@ class Link:
     language = "JAVA"
     version = 1
     address = "127.0.0.1:1"
+    closed = False
     source = Source("127.0.0.1", Channel.REMOTING)
 
     def push(self, *_data):
@@ -127,6 +128,18 @@ def test_nothing_is_left_of_clients_that_have_gone():
     assert not clients._producers
     assert not clients._groups_of_link
     assert not clients._producer_links
+
+
+def test_who_has_gone_before_its_groups_were_made_is_not_registered():
+    clients, told, _ = made()
+    link = Link()
+    clients.disconnected(link)
+    link.closed = True
+    assert not clients.register_consumer(link, "me", consumer(("t", "*", 1)))
+    clients.register_producer(link, "me", "p")
+    assert not clients._groups_of_link
+    assert (clients.producers("p"), clients.consumer_group("g"), told) == ([], None, [])
+    assert clients.find_producer("me") is None
 
 
 def test_a_client_is_found_as_long_as_one_of_its_producers_is_there():
