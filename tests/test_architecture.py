@@ -42,6 +42,24 @@ WITH_THREADS = {
 }
 """Which files start threads, and what these do."""
 
+WITH_CACHES = {
+    "acl/addresses.py": "addresses of connections",
+    "acl/signature.py": "secrets of users",
+    "gateway/node/native.py": "topics; hosts, short ones",
+    "gateway/node/transactions/records.py": "topics that are there",
+    "gateway/processors/context.py": "request codes",
+    "gateway/processors/needs.py": "topics, short ones",
+    "gateway/processors/pop.py": "expressions, short ones",
+    "gateway/wire/message.py": "packed addresses",
+    "gateway/wire/properties.py": "tags, short ones",
+    "gateway/wire/receipt.py": "groups and topics, short ones",
+    "storage/pulsar/ends.py": "topics that are there",
+    "storage/pulsar/pack.py": "numbers",
+    "storage/pulsar/protobuf.py": "numbers",
+}
+"""Which files remember what they made of a text, and why those are not long: a
+thousand that a client made as long as it may would fill the memory."""
+
 STARTS_THREADS = {
     *("ThreadPoolExecutor", "ProcessPoolExecutor", "to_thread", "run_in_executor"),
     *("Thread", "start_new_thread"),
@@ -146,3 +164,8 @@ def test_threads_are_few_and_known() -> None:
         if STARTS_THREADS & called(name)
     }
     assert users == set(WITH_THREADS)
+
+
+def test_what_is_remembered_of_texts_is_known_to_be_short() -> None:
+    users = {name for name in sources() if "lru_cache" in called(name)}
+    assert users == set(WITH_CACHES)

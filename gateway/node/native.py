@@ -192,8 +192,13 @@ def _clean(given: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-@lru_cache(maxsize=4096)
 def _born_host(text: str) -> bytes:
+    is_short = len(text) <= properties.REMEMBERED_CHARACTERS
+    return _packed(text) if is_short else _NOWHERE
+
+
+@lru_cache(maxsize=4096)
+def _packed(text: str) -> bytes:
     try:
         host, port = host_port.split(text)
         known = 0 <= port <= _PORT_MAX

@@ -390,7 +390,6 @@ async def _finish(
 
 
 @lru_cache(maxsize=1024)
-@lru_cache(maxsize=1024)
 def request_name(code: int) -> str:
     """A request code with its name, for people."""
     try:

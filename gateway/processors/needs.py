@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from acl.api import Action, Need, Resource, ResourceKind
 from gateway.node import names, retry_names
+from gateway.wire.properties import REMEMBERED_CHARACTERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,8 +30,6 @@ PUB, SUB = Action.PUB, Action.SUB
 CREATE, UPDATE, DELETE = Action.CREATE, Action.UPDATE, Action.DELETE
 GET, LIST = Action.GET, Action.LIST
 
-_REMEMBERED = 255
-"""Longer names are no topic's, and not worth the memory."""
 ALL = "*"
 """Stands for all topics or groups; rules for all of them match it, no others."""
 
@@ -80,11 +79,11 @@ KNOWN = Needs(_nothing)
 def topic_need(name: str, actions: tuple[Action, ...]) -> Need:
     """What is needed for a topic that is no retry topic."""
     # Each request names its topic, and to make this takes longer than to find it.
-    make = _topic_need if len(name) <= _REMEMBERED else _topic_need.__wrapped__
-    return make(name, actions)
+    is_short = len(name) <= REMEMBERED_CHARACTERS
+    return (_topic_need if is_short else _topic_need.__wrapped__)(name, actions)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=10_000)
 def _topic_need(name: str, actions: tuple[Action, ...]) -> Need:
     return Need(Resource(ResourceKind.TOPIC, name), actions)
 

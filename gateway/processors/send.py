@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.node import message_keys, message_types, names, storing
@@ -43,17 +43,14 @@ _CREATING_S = 0.01
 """What it takes to make a topic, most of it waiting for the disk: one in a tick."""
 
 
-@lru_cache(maxsize=10_000)
-def _to(topic: str) -> tuple[Need]:
-    """What a send needs that is no consumer's."""
-    return (topic_need(topic, (PUB,)),)
+_PUB = (PUB,)
 
 
 def _needs(request: SendMessage, context: Context) -> Iterator[Need]:
     # Consumers send back to their groups' retry topics.
     if request.topic.startswith(names.RETRY_PREFIX):
         return topic_needs(context.node, request.topic, (SUB,))
-    return iter(_to(request.topic))
+    return iter((topic_need(request.topic, _PUB),))
 
 
 @handles(SendMessage, Needs(_needs))

@@ -76,6 +76,9 @@ RARE = frozenset(
 
 _HASH_MASK = 0xFFFFFFFF
 _HASH_SIGN = 0x80000000
+REMEMBERED_CHARACTERS = 255
+"""Of texts that clients choose, longer ones are in no cache: no name is so long, and
+thousands of them would fill the memory."""
 
 
 @may_be_compiled
@@ -109,9 +112,13 @@ def tags_of(expression: str) -> frozenset[str]:
     return frozenset(tag.strip() for tag in expression.split("||")) - {""}
 
 
-@lru_cache(maxsize=65536)
 def tag_hash(tag: str) -> int:
     """Java's `String.hashCode`, which consumers compute too; 0 for no tag."""
+    return (_hash if len(tag) <= REMEMBERED_CHARACTERS else _hash.__wrapped__)(tag)
+
+
+@lru_cache(maxsize=65536)
+def _hash(tag: str) -> int:
     value = 0
     data = tag.encode("utf-16-be", "surrogatepass")
     for index in range(0, len(data), 2):

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from gateway.wire.errors import ReceiptError
+from gateway.wire.properties import REMEMBERED_CHARACTERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -89,11 +90,16 @@ def dump(receipt: Receipt, offset: int) -> str:
     return " ".join((*map(str, receipt), str(offset)))
 
 
-@lru_cache(maxsize=65536)
 def retry_topic(group: str, topic: str, retry: int) -> str:
     """The topic that a receipt means: one asked for, or a retry topic of it."""
     if retry == NORMAL:
         return topic
+    is_short = len(group) + len(topic) <= REMEMBERED_CHARACTERS
+    return (_retry_topic if is_short else _retry_topic.__wrapped__)(group, topic, retry)
+
+
+@lru_cache(maxsize=65536)
+def _retry_topic(group: str, topic: str, retry: int) -> str:
     separator = "_" if retry == RETRY_V1 else "+"
     return f"{_RETRY_PREFIX}{group}{separator}{topic}"
 

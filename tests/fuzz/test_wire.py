@@ -107,7 +107,7 @@ def read_messages(data: bytes) -> None:
         pairs = properties.parse(got.properties)
         properties.dump(pairs)
         properties.key_words(pairs)
-        properties.tag_hash.__wrapped__(pairs.get(properties.TAGS, ""))
+        properties._hash.__wrapped__(pairs.get(properties.TAGS, ""))
 
 
 def read_batch(data: bytes) -> None:

@@ -7,7 +7,6 @@ import pytest
 
 import gateway.processors.all  # noqa: F401 - registers every processor
 from acl.api import Action, Need, Resource, ResourceKind
-from gateway.processors import needs
 from gateway.processors.needs import (
     GET,
     KNOWN,
@@ -152,12 +151,3 @@ def test_needs_add_up():
         Need(Resource(ResourceKind.TOPIC, "t"), (Action.PUB,)),
         Need(Resource(ResourceKind.GROUP, "g"), (Action.SUB,)),
     )
-
-
-def test_of_long_names_nothing_is_remembered():
-    """They are anybody's, and as long as a header may be."""
-    before = needs._topic_need.cache_info().currsize
-    for number in range(3):
-        name = f"{number}" * 1000
-        assert needs.topic_need(name, (needs.PUB,)).resource.name == name
-    assert needs._topic_need.cache_info().currsize == before
