@@ -10,7 +10,6 @@
 #define RUN_BYTES 16
 #define ENTRY_BYTES 20
 #define KEY_BYTES 8
-#define WAITING_KEY_BYTES 64
 #define CHECKED_FROM 8
 
 static char *put_u16(char *at, uint16_t value)
@@ -265,7 +264,7 @@ static PyObject *add_up(PyObject *module, PyObject *const *args, Py_ssize_t give
         PyErr_Format(PyExc_TypeError, "add_up takes 2 arguments, not %zd", given);
         return NULL;
     }
-    Py_ssize_t most = PyLong_AsSsize_t(args[1]), total = 0;
+    Py_ssize_t most = PyLong_AsSsize_t(args[1]), total = 0, keys = 0;
     if ((most == -1 && PyErr_Occurred()) || !is_fast(args[0]))
         return NULL;
     for (Py_ssize_t index = 0; index < COUNT_OF(args[0]); index++) {
@@ -277,10 +276,11 @@ static PyObject *add_up(PyObject *module, PyObject *const *args, Py_ssize_t give
         if (size < 4 || size > most
             || (Py_ssize_t)((uint32_t)at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3])
                    != size)
-            return PyLong_FromLong(-1);
-        total += size + WAITING_KEY_BYTES * COUNT_OF(PyTuple_GET_ITEM(record, 2));
+            return Py_BuildValue("ii", -1, 0);
+        total += size;
+        keys += COUNT_OF(PyTuple_GET_ITEM(record, 2));
     }
-    return PyLong_FromSsize_t(total);
+    return Py_BuildValue("nn", total, keys);
 }
 
 static PyMethodDef functions[] = {

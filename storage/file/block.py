@@ -77,7 +77,7 @@ class Encoded(NamedTuple):
 
     @property
     def waiting_bytes(self) -> int:
-        """What its records took while they waited; as `add_up` counts."""
+        """What its records took while they waited."""
         return self.data_bytes + len(self.keys) // KEY_BYTES * WAITING_KEY_BYTES
 
 
@@ -188,18 +188,19 @@ def _body_bytes(runs: Sequence[Run]) -> int:
 
 
 @writing_may_be_compiled
-def add_up(records: Sequence[RecordParts], most: int, /) -> int:
-    """What all records take; -1 where one is too long or has another size first.
+def add_up(records: Sequence[RecordParts], most: int, /) -> tuple[int, int]:
+    """The bytes and the keys of all records; -1 bytes where one is not a record.
 
-    That is their bytes, and `WAITING_KEY_BYTES` for each key.
+    That is where it is too long, or begins with another size.
     """
-    total = 0
+    total = keys = 0
     for data, _, words in records:
         size = len(data)
         if not _SIZE.size <= size <= most or _size_at(data)[0] != size:
-            return -1
-        total += size + WAITING_KEY_BYTES * len(words)
-    return total
+            return -1, 0
+        total += size
+        keys += len(words)
+    return total, keys
 
 
 def length_at(view: memoryview, place: int) -> int:

@@ -13,7 +13,7 @@ from storage.api import (
     LogLimitError,
     NoSuchPartitionError,
 )
-from storage.file.block import add_up
+from storage.file.block import WAITING_KEY_BYTES, add_up
 from storage.file.settings import BLOCK_BYTES, MAX_RECORD_BYTES
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class FilePartition:
         writer = self._writer
         if writer.refusal is not None or self.gone:
             self._refuse()
-        size = add_up(records, MAX_RECORD_BYTES)
+        size, keys = add_up(records, MAX_RECORD_BYTES)
         if size < 0:
             _refuse_records(records)
         base = self.next_offset
@@ -117,7 +117,7 @@ class FilePartition:
                 f"{self.topic}/{self.number} would end at offset {after - 1}; "
                 f"the last is {MAX_OFFSET}"
             )
-        waiting = writer.waiting_bytes + size
+        waiting = writer.waiting_bytes + size + keys * WAITING_KEY_BYTES
         if waiting > writer.limit_bytes:
             raise LogBusyError(
                 f"busy: {writer.waiting_bytes} bytes wait for the disk; "

@@ -108,7 +108,7 @@ class Writer:
         """The block that collects."""
         self.block_bytes = 0
         self.waiting_bytes = 0
-        """What was appended and is not done takes; as `add_up` counts."""
+        """What was appended and is not done takes, keys included."""
         self.limit_bytes = settings.in_flight_bytes
         self.refusal: LogError | None = None
         self.sync_failed = False

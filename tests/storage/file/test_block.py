@@ -14,7 +14,6 @@ from storage.api import LogError, Record
 from storage.file.block import (
     ENTRY,
     HEADER,
-    WAITING_KEY_BYTES,
     Run,
     decode,
     encode,
@@ -150,12 +149,12 @@ def test_records_add_up_where_each_says_its_size_and_fits(form) -> None:
         head = struct.pack(">i", size if says is None else says)
         return Record(head.ljust(size, b"x"), 0, ())
 
-    assert form([], 100) == 0
-    assert form([sized(4), sized(100), sized(99)], 100) == 203
+    assert form([], 100) == (0, 0)
+    assert form([sized(4), sized(100), sized(99)], 100) == (203, 0)
     keys = [sized(4)._replace(keys=("a", "b")), sized(5)._replace(keys=["c"])]
-    assert form(keys, 100) == 9 + 3 * WAITING_KEY_BYTES
+    assert form(keys, 100) == (9, 3)
     for wrong in (sized(101), sized(50, 51), sized(50, 49)):
-        assert form([sized(4), wrong], 100) == -1
+        assert form([sized(4), wrong], 100) == (-1, 0)
 
 
 def test_whole_blocks_are_found_wherever_they_begin() -> None:
