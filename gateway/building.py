@@ -15,6 +15,7 @@ from gateway import backends, guarding
 from gateway.config import ConfigError
 from gateway.lite.service import Lite
 from gateway.node.arrivals import Arrivals
+from gateway.node.balance import Balance
 from gateway.node.batches import Batches
 from gateway.node.calls import Calls
 from gateway.node.clients import Clients
@@ -194,6 +195,7 @@ class Builder:
                 *(storage.offsets, arrivals, locks, pop, batches),
                 *(transactions, delivery, leadership.is_certain),
             ),
+            balance=Balance(config.balance, time.monotonic),
             drains=Drains(
                 *(config.broker, config.cluster, routes, schedule, timer),
                 *(transactions, batches),

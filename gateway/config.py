@@ -13,7 +13,7 @@ from gateway.bounds import (
     RequestsConfig,
     UnauthenticatedConfig,
 )
-from gateway.pulsar_config import PulsarConfig
+from gateway.pulsar_config import BalanceConfig, PulsarConfig
 
 Name = Annotated[str, msgspec.Meta(pattern=r"^[%|a-zA-Z0-9_-]{1,127}$")]
 """What can also be a topic's name: there are topics named like cluster and broker."""
@@ -358,6 +358,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     requests: RequestsConfig = RequestsConfig()
     unauthenticated: UnauthenticatedConfig = UnauthenticatedConfig()
     creations: CreationsConfig = CreationsConfig()
+    balance: BalanceConfig = BalanceConfig()
     quotas: tuple[QuotaConfig, ...] = ()
     """The first that means a client is its quota; who is not meant has none."""
     log: LogConfig = LogConfig()

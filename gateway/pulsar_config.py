@@ -1,10 +1,13 @@
-"""The settings of the log on Pulsar, a part of the one configuration."""
+"""The settings of the log on Pulsar and of what it allows, of the one configuration."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
+
+from gateway.bounds import Positive
 
 
 class OAuth2Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,3 +59,25 @@ class PulsarConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Make the namespace, and set what it must have, where something is missing."""
     adopt: str | None = None
     """Take a namespace that a start refuses: of the cluster of this id, or `empty`."""
+
+
+class BalanceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether queues move between brokers on Pulsar by what is sent to them, unasked.
+
+    One node of a cluster does it by its own settings: the master of the first broker by
+    name. Defaults but the first are Pulsar's own for its bundles.
+    """
+
+    by_load: Literal["off", "dry-run", "on"] = "off"
+    """A dry run only writes to the log which queue would move. Off, since a move lets
+    clients wait and fetch routes, and who runs the cluster knows best when loads stay
+    as they are; Pulsar, whose clients follow at once, has it on."""
+    every_ms: Positive = 60_000
+    """How often loads are looked at: loadBalancerSheddingIntervalMinutes."""
+    measure_ms: Positive = 10_000
+    """How long they are measured then, where they look uneven."""
+    hits: Positive = 3
+    """So often in a row one broker has to be too loaded before it gives a queue:
+    loadBalancerSheddingConditionHitCountThreshold."""
+    grace_ms: Positive = 1_800_000
+    """A queue that has moved stays so long: loadBalancerSheddingGracePeriodMinutes."""

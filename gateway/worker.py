@@ -18,6 +18,7 @@ import structlog
 
 from gateway import logs, process
 from gateway.app import App
+from gateway.balance.opening import balancing
 from gateway.config import Config, ConfigError
 from gateway.errors import ServerError
 from gateway.grpc.opening import messaging
@@ -118,6 +119,7 @@ async def _work(orders: Orders) -> None:
         App(orders.config) as app,
         messaging(app),
         exporting(app),
+        balancing(app),
         site(app, orders.sites) as address,
     ):
         endpoints = [

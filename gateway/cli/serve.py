@@ -13,6 +13,7 @@ import structlog
 
 from gateway import addresses, logs
 from gateway.app import App
+from gateway.balance.opening import balancing
 from gateway.cli.examples import example
 from gateway.cli.failures import reported
 from gateway.config_file import load, parse_address, parse_listener
@@ -206,6 +207,7 @@ async def _serve(config: Config, ready_file: Path | None) -> None:
         App(config) as app,
         messaging(app),
         exporting(app),
+        balancing(app),
         site(app) as address,
     ):
         endpoints = [

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from acl.auditing import Auditor
     from gateway.config import Config
     from gateway.lite.service import Lite
+    from gateway.node.balance import Balance
     from gateway.node.batches import Batches
     from gateway.node.calls import Calls
     from gateway.node.clients import Clients
@@ -89,6 +90,7 @@ class Node:
     calls: Calls
     locks: QueueLocks
     moves: Moves
+    balance: Balance
     drains: Drains
     holds: Holds
     pending_sends: PendingSends

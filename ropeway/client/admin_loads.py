@@ -19,7 +19,7 @@ from ropeway.client.admin_moves import Move
 from ropeway.client.errors import ResponseError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from ropeway.client.admin import Admin
 
@@ -45,6 +45,11 @@ class LoadMove(Struct, frozen=True):
     average_per_s: float
 
 
+def is_uneven(loads: Collection[float]) -> bool:
+    """Whether the broker with the largest load is too far above the average."""
+    return bool(loads) and max(loads) > sum(loads) / len(loads) * (1 + THRESHOLD)
+
+
 Rates = dict[str, dict[str, list[float]]]
 """What is sent to queues by the second: by topic, broker and queue id."""
 
@@ -67,13 +72,11 @@ def candidates(
     for brokers in rates.values():
         for broker in brokers.keys() & load.keys():
             load[broker] += sum(brokers[broker])
-    if not load:
+    if not is_uneven(load.values()):
         return []
     average = sum(load.values()) / len(load)
     giver = max(sorted(load), key=load.__getitem__)
     taker = min(sorted(load), key=load.__getitem__)
-    if load[giver] <= average * (1 + THRESHOLD):
-        return []
     found = []
     for topic, brokers in rates.items():
         ours, there = brokers.get(giver, []), places[topic]

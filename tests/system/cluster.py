@@ -42,6 +42,7 @@ class Cluster:
         namespaces: tenant/namespace of each further one that topics are in.
         check_ms: when producers are asked how transactions ended, and how often.
         options: more of each node's command line.
+        settings: more of the nodes' file of settings, whole tables.
         machines: what each node says that its machine is called.
         pythons: what runs each node, and under what.
     """
@@ -61,6 +62,7 @@ class Cluster:
         namespaces: Sequence[str] = (),
         check_ms: int | None = None,
         options: Sequence[str] = (),
+        settings: str = "",
         machines: Sequence[str] | None = None,
         pythons: Sequence[Sequence[str]] | None = None,
         **_: object,
@@ -69,8 +71,8 @@ class Cluster:
         self.session_s = session_ms / 1000
         self.namespace = f"cluster-{os.getpid()}-{next(numbers)}"
         self.routes = f"zookeeper://{zookeeper}/{self.namespace}"
-        settings = directory / "ropeway.toml"
-        settings.write_text(
+        file = directory / "ropeway.toml"
+        file.write_text(
             SETTINGS.format(
                 service_url=pulsar.service_url,
                 admin_url=pulsar.admin_url,
@@ -84,6 +86,7 @@ class Cluster:
             )
             + PATIENT
             + (transactions(check_ms) if check_ms is not None else "")
+            + settings
         )
         self.nodes = [
             Ropeway(
@@ -91,7 +94,7 @@ class Cluster:
                 auto_create=auto_create,
                 tls=tls,
                 options=[
-                    *["--config", str(settings), "--routes", self.routes],
+                    *["--config", str(file), "--routes", self.routes],
                     *["--node", f"node-{number}"],
                     *(["--broker", broker] if broker else []),
                     *options,

@@ -173,6 +173,24 @@ _FAMILIES = (
         "Messages with a delivery time that the timer has not taken in yet.",
     ),
     Family(
+        "ropeway_balance_measurements_total",
+        "counter",
+        (),
+        "How often this node looked at brokers' loads, where it balances them.",
+    ),
+    Family(
+        "ropeway_balance_failures_total",
+        "counter",
+        (),
+        "How often it could not, or a move failed.",
+    ),
+    Family(
+        "ropeway_balance_moves_total",
+        "counter",
+        (),
+        "Queues that it moved by load.",
+    ),
+    Family(
         "ropeway_consumer_lag_queue_max_messages",
         "gauge",
         _GROUP,

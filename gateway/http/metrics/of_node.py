@@ -36,6 +36,9 @@ def write(page: Page, node: Node, node_name: str, server: Server) -> None:
     page.add("ropeway_tasks", len(asyncio.all_tasks()))
     _write_requests(page, node, server)
     _write_quotas(page, node)
+    page.add("ropeway_balance_measurements_total", node.balance.measured)
+    page.add("ropeway_balance_failures_total", node.balance.failed)
+    page.add("ropeway_balance_moves_total", node.balance.moves)
     for kind, (wanted, left_out) in node.audit.counts.items():
         page.add("ropeway_audit_lines_total", wanted, kind=kind)
         page.add("ropeway_audit_lines_left_out_total", left_out, kind=kind)

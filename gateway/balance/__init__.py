@@ -1,0 +1,1 @@
+"""Moving queues between brokers by load, unasked: `opening.balancing` begins it."""
