@@ -14,12 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
 from acl.administration import Administration
 from acl.auditing import Auditor
+
+if TYPE_CHECKING:
+    from ropeway.common.eager import Eventual
 
 
 class Action(StrEnum):
@@ -177,7 +180,7 @@ class Authenticator(Protocol):
 
     def authenticate(
         self, credentials: Credentials, source: Source
-    ) -> Identity | Awaitable[Identity]:
+    ) -> Eventual[Identity]:
         """Say who sent a request.
 
         It is called for every request, so an awaitable is for what is not known yet;
@@ -193,7 +196,7 @@ class Authorizer(Protocol):
 
     def authorize(
         self, principal: Principal, need: Need, source: Source
-    ) -> Opinion | Awaitable[Opinion]:
+    ) -> Eventual[Opinion]:
         """Say whether somebody may do one of the actions that are needed.
 
         The answer is remembered, by `Decision.valid_s`, for the principal, the need,
@@ -288,7 +291,7 @@ class Setting(Struct, frozen=True):
 class Open(Protocol):
     """What an entry point of `ropeway.acl` is."""
 
-    def __call__(self, setting: Setting) -> Hook | Awaitable[Hook]:
+    def __call__(self, setting: Setting) -> Eventual[Hook]:
         """Make a hook.
 
         Raises:
@@ -321,15 +324,18 @@ class Explanation(Struct, frozen=True):
 
 
 class Guard(Protocol):
-    """Asks the hooks, remembers what they said, and writes what was refused."""
+    """Asks the hooks, remembers what they said, and writes what was refused.
+
+    Both questions are answered at once where the hooks do so: see `eager.begin`.
+    """
 
     @property
     def administration(self) -> Administration | None:
         """That of the first hook that has one."""
 
-    def identify(
+    async def identify(
         self, credentials: Credentials, source: Source, request: str
-    ) -> Verdict | Awaitable[Verdict]:
+    ) -> Verdict:
         """Say who sends a request; allowed means that it is known.
 
         Args:
@@ -338,13 +344,13 @@ class Guard(Protocol):
             request: What is asked, for the audit log.
         """
 
-    def permit(
+    async def permit(
         self,
         principal: Principal | None,
         needs: tuple[Need, ...],
         source: Source,
         request: str,
-    ) -> Verdict | Awaitable[Verdict]:
+    ) -> Verdict:
         """Say whether somebody may have a request done: all needs must be met.
 
         Args:
@@ -352,18 +358,6 @@ class Guard(Protocol):
             needs: What the request touches; nothing: whoever is known may.
             source: Where it comes from.
             request: What is asked, for the audit log.
-        """
-
-    def admit(
-        self,
-        credentials: Credentials,
-        needs: tuple[Need, ...],
-        source: Source,
-        request: str,
-    ) -> Verdict | Awaitable[Verdict]:
-        """`identify`, and then `permit` for whom it found: both in one, in less time.
-
-        For requests of which it is known at once what they touch.
         """
 
     def watch(self, changed: Callable[[], None]) -> None:

@@ -9,7 +9,6 @@ Invariants:
 
 from __future__ import annotations
 
-import inspect
 from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,9 +16,10 @@ import structlog
 
 from acl.api import Decision, Principal, Refused, Source, Verdict
 from acl.explaining import NO_OPINION, explain
+from ropeway.common.eager import own_task
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from acl.administration import Administration
     from acl.api import (
@@ -47,6 +47,15 @@ class _Remembered(NamedTuple):
     until_s: float
     verdict: Verdict
     """That of a request that needs nothing else."""
+
+
+class _HookError(Exception):
+    """A hook has failed to answer."""
+
+    def __init__(self, hook: str, error: Exception) -> None:
+        super().__init__(hook)
+        self.hook = hook
+        self.error = error
 
 
 class Chain:
@@ -121,82 +130,21 @@ class Chain:
 
     # Who somebody is.
 
-    def identify(
+    async def identify(
         self, credentials: Credentials, source: Source, request: str
-    ) -> Verdict | Awaitable[Verdict]:
-        """Say who sends a request."""
-        found = self._who(credentials, source, request)
-        if isinstance(found, Principal):
-            return Verdict(allowed=True, principal=found)
-        return found
-
-    def admit(
-        self,
-        credentials: Credentials,
-        needs: tuple[Need, ...],
-        source: Source,
-        request: str,
-    ) -> Verdict | Awaitable[Verdict]:
-        """Say who sends a request, and whether they may have it done."""
-        found = self._who(credentials, source, request)
-        if isinstance(found, Principal):
-            return self.permit(found, needs, source, request)
-        if isinstance(found, Verdict):
-            return found
-        return self._admit_later(found, needs, source, request)
-
-    async def _admit_later(
-        self,
-        identified: Awaitable[Verdict],
-        needs: tuple[Need, ...],
-        source: Source,
-        request: str,
     ) -> Verdict:
-        found = await identified
-        if found.principal is None:
-            return found
-        permitted = self.permit(found.principal, needs, source, request)
-        return permitted if isinstance(permitted, Verdict) else await permitted
-
-    def _who(
-        self, credentials: Credentials, source: Source, request: str
-    ) -> Principal | Verdict | Awaitable[Verdict]:
-        for index, (name, hook) in enumerate(self._authenticators):
+        """Say who sends a request."""
+        for name, hook in self._authenticators:
             try:
                 found = hook.authenticate(credentials, source)
+                if found is not None and not isinstance(found, (Principal, Refused)):
+                    found = await own_task(found)
             except Exception as error:  # noqa: BLE001 - of others; it refuses
                 return self._failed(name, error, None, (), source, request)
             if isinstance(found, Principal):
-                return found
-            if isinstance(found, Refused):
-                return self._unknown(found, credentials, source, request)
+                return Verdict(allowed=True, principal=found)
             if found is not None:
-                return self._identify(index, found, credentials, source, request)
-        return self._unknown(_nobody(credentials), credentials, source, request)
-
-    async def _identify(
-        self,
-        index: int,
-        found: Awaitable[Principal | Refused | None],
-        credentials: Credentials,
-        source: Source,
-        request: str,
-    ) -> Verdict:
-        """Go on where an answer takes time."""
-        waited: object = found
-        for name, hook in self._authenticators[index:]:
-            try:
-                if waited is None:
-                    waited = hook.authenticate(credentials, source)
-                if inspect.isawaitable(waited):
-                    waited = await waited
-            except Exception as error:  # noqa: BLE001 - of others; it refuses
-                return self._failed(name, error, None, (), source, request)
-            if isinstance(waited, Principal):
-                return Verdict(allowed=True, principal=waited)
-            if isinstance(waited, Refused):
-                return self._unknown(waited, credentials, source, request)
-            waited = None
+                return self._unknown(found, credentials, source, request)
         return self._unknown(_nobody(credentials), credentials, source, request)
 
     def _unknown(
@@ -213,13 +161,13 @@ class Chain:
 
     # What they may do.
 
-    def permit(
+    async def permit(
         self,
         principal: Principal | None,
         needs: tuple[Need, ...],
         source: Source,
         request: str,
-    ) -> Verdict | Awaitable[Verdict]:
+    ) -> Verdict:
         """Say whether somebody may have a request done."""
         if principal is None:
             return Verdict(allowed=self._dry_run)
@@ -230,77 +178,38 @@ class Chain:
             key = principal, need, source.address, source.channel
             known = self._remembered.get(key)
             if known is None or known.until_s <= self._clock():
-                index = needs.index(need)
-                return self._permit(principal, needs, index, source, request)
+                try:
+                    known = await self._decide(principal, need, source)
+                except _HookError as failed:
+                    return self._failed(
+                        failed.hook, failed.error, principal, (need,), source, request
+                    )
             verdict = known.verdict
             if not verdict.allowed:
                 return self._refuse(principal, need, known.decision, source, request)
         return verdict or Verdict(allowed=True, principal=principal)
 
-    def _permit(
-        self,
-        principal: Principal,
-        needs: tuple[Need, ...],
-        index: int,
-        source: Source,
-        request: str,
-    ) -> Verdict | Awaitable[Verdict]:
-        """Go on with a need that nothing is remembered of."""
-        for done, need in enumerate(needs[index:], index):
-            generation = self._generation
-            for order, (name, hook) in enumerate(self._authorizers):
-                try:
-                    found = hook.authorize(principal, need, source)
-                except Exception as error:  # noqa: BLE001 - of others; it refuses
-                    return self._failed(
-                        name, error, principal, (need,), source, request
-                    )
-                if found is None:
-                    continue
-                if not isinstance(found, Decision):
-                    return self._permit_later(
-                        *(principal, needs, done, order, generation),
-                        *(found, source, request),
-                    )
-                break
-            else:
-                found = NO_OPINION
-            self._remember(principal, need, source, found, generation)
-            if not found.allowed:
-                return self._refuse(principal, need, found, source, request)
-        return Verdict(allowed=True, principal=principal)
+    async def _decide(
+        self, principal: Principal, need: Need, source: Source
+    ) -> _Remembered:
+        """Ask the hooks for what nothing is remembered of.
 
-    async def _permit_later(
-        self,
-        principal: Principal,
-        needs: tuple[Need, ...],
-        index: int,
-        order: int,
-        generation: int,
-        found: Awaitable[Decision | None],
-        source: Source,
-        request: str,
-    ) -> Verdict:
-        """Go on where an answer takes time."""
-        need = needs[index]
-        waited: object = found
-        for name, hook in self._authorizers[order:]:
+        Raises:
+            _HookError: One has failed.
+        """
+        generation = self._generation
+        decision = NO_OPINION
+        for name, hook in self._authorizers:
             try:
-                if waited is None:
-                    waited = hook.authorize(principal, need, source)
-                if inspect.isawaitable(waited):
-                    waited = await waited
-            except Exception as error:  # noqa: BLE001 - of others; it refuses
-                return self._failed(name, error, principal, (need,), source, request)
-            if isinstance(waited, Decision):
+                found = hook.authorize(principal, need, source)
+                if found is not None and not isinstance(found, Decision):
+                    found = await own_task(found)
+            except Exception as error:
+                raise _HookError(name, error) from error
+            if found is not None:
+                decision = found
                 break
-            waited = None
-        decision = waited if isinstance(waited, Decision) else NO_OPINION
-        self._remember(principal, need, source, decision, generation)
-        if not decision.allowed:
-            return self._refuse(principal, need, decision, source, request)
-        rest = self.permit(principal, needs[index + 1 :], source, request)
-        return rest if isinstance(rest, Verdict) else await rest
+        return self._remember(principal, need, source, decision, generation)
 
     def _remember(
         self,
@@ -309,20 +218,19 @@ class Chain:
         source: Source,
         decision: Decision,
         generation: int,
-    ) -> None:
+    ) -> _Remembered:
+        valid_s = float("inf") if decision.valid_s is None else decision.valid_s
+        verdict = Verdict(allowed=decision.allowed, principal=principal)
+        decided = _Remembered(decision, self._clock() + valid_s, verdict)
         is_old = generation != self._generation
         if is_old or decision.valid_s == 0 or len(need.resource.name) > MAX_NAME:
-            return
-        valid_s = float("inf") if decision.valid_s is None else decision.valid_s
+            return decided
         key = principal, need, source.address, source.channel
-        self._remembered[key] = _Remembered(
-            decision,
-            self._clock() + valid_s,
-            Verdict(allowed=decision.allowed, principal=principal),
-        )
+        self._remembered[key] = decided
         self._remembered.move_to_end(key)
         if len(self._remembered) > self._max:
             self._remembered.popitem(last=False)
+        return decided
 
     # Refusing.
 

@@ -20,12 +20,13 @@ from acl.pulsar.admin import NOBODY, AdminError
 from acl.pulsar.places import place_of, space_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from acl.api import Need, Opinion, Principal, Source
     from acl.pulsar.admin import Admin, Permissions
     from acl.pulsar.options import Options
     from acl.pulsar.places import Place
+    from ropeway.common.eager import Eventual
 
 log = structlog.get_logger(__name__)
 
@@ -113,7 +114,7 @@ class PulsarPermissions:
 
     def authorize(
         self, principal: Principal, need: Need, _source: Source
-    ) -> Opinion | Awaitable[Opinion]:
+    ) -> Eventual[Opinion]:
         """Whether Pulsar permits a principal's roles one of the actions."""
         if not principal.roles:
             return None

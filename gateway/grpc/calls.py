@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from acl.api import Credentials, Verdict
+from acl.api import Credentials
 from gateway.grpc.caller import Caller
 from gateway.grpc.credentials import claim_of
 from gateway.grpc.protocol import Code
@@ -112,9 +112,7 @@ class Call:
         guard = self.node.guard
         if guard is None:
             return
-        verdict = guard.identify(self._credentials(), self.origin.source, method)
-        if not isinstance(verdict, Verdict):
-            verdict = await verdict
+        verdict = await guard.identify(self._credentials(), self.origin.source, method)
         if not verdict.allowed:
             raise RefusedError(Code.UNAUTHORIZED, verdict.remark)
         if not self.origin.known:
@@ -150,11 +148,9 @@ class Call:
         guard = self.node.guard
         if guard is None:
             return
-        verdict = guard.permit(
+        verdict = await guard.permit(
             self.caller.principal, needs, self.origin.source, self._method
         )
-        if not isinstance(verdict, Verdict):
-            verdict = await verdict
         if not verdict.allowed:
             raise RefusedError(Code.FORBIDDEN, verdict.remark)
 

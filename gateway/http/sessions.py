@@ -184,8 +184,8 @@ class Sessions:
         Raises:
             RefusedError: Nobody has these credentials.
         """
-        found = self._guard.identify(_proof(credentials), source, request)
-        verdict = found if isinstance(found, api.Verdict) else await found
+        proof = _proof(credentials)
+        verdict = await self._guard.identify(proof, source, request)
         if not verdict.allowed:
             raise RefusedError(verdict.remark, 401)
         return verdict.principal

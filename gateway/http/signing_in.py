@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from aiohttp import web
 
-from acl.api import Channel, Need, Source, Verdict
+from acl.api import Channel, Need, Source
 from gateway.http.on_behalf import OnBehalf, console_of
 from gateway.http.params import Params, RefusedError
 from gateway.http.replies import reply
@@ -91,8 +91,7 @@ async def require(state: State, *needs: Need) -> None:
     guard, user = state.app.node.guard, state.user
     if guard is None or user is None:
         return
-    found = guard.permit(user.principal, needs, user.source, "PAGE")
-    verdict = found if isinstance(found, Verdict) else await found
+    verdict = await guard.permit(user.principal, needs, user.source, "PAGE")
     if not verdict.allowed:
         raise RefusedError(verdict.remark, 403)
 
@@ -112,8 +111,7 @@ async def check_metrics(request: web.Request) -> None:
     credentials = _authorization(request.headers.get("Authorization", ""))
     principal = await request.app[SESSIONS].prove(credentials, source, "METRICS")
     needs = (cluster_need(state.app.node.config.cluster, (GET,)),)
-    found = guard.permit(principal, needs, source, "METRICS")
-    verdict = found if isinstance(found, Verdict) else await found
+    verdict = await guard.permit(principal, needs, source, "METRICS")
     if not verdict.allowed:
         raise RefusedError(verdict.remark, 403)
 

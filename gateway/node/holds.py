@@ -6,8 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
+    from ropeway.common.eager import Eventual
     from storage.api import Partition
 
 
@@ -28,7 +29,7 @@ class Hold:
         owner: object,
         wake: Callable[[], bool],
         expire: Callable[[], None],
-        judge: Callable[[Hold], Awaitable[None] | None] = lambda _: None,
+        judge: Callable[[Hold], Eventual[None]] = lambda _: None,
     ) -> None:
         self.owner = owner
         self.wake = wake
@@ -38,7 +39,7 @@ class Hold:
         # Given itself: whoever waits does not know its hold, so no cycle outlives it.
         self._judge = judge
 
-    def judge(self) -> Awaitable[None] | None:
+    def judge(self) -> Eventual[None]:
         """See whether it may wait on."""
         return self._judge(self)
 

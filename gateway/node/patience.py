@@ -14,6 +14,7 @@ from storage.api import LogError, NotReadyError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from ropeway.common.eager import Eventual
     from storage.api import Log
 
 log = structlog.get_logger(__name__)
@@ -25,7 +26,7 @@ _FORESEEN = LogError, RouteError, WireError
 
 
 async def keep_doing(
-    what: str, every_s: float, step: Callable[[], Awaitable[None] | None]
+    what: str, every_s: float, step: Callable[[], Eventual[None]]
 ) -> None:
     """Take a step again and again, also when one fails, until cancelled.
 

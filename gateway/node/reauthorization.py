@@ -20,7 +20,7 @@ from weakref import WeakSet
 import structlog
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from ropeway.common.eager import Eventual
 
 log = structlog.get_logger(__name__)
 
@@ -31,7 +31,7 @@ AT_A_TIME = 100
 class Judged(Protocol):
     """What goes on, and may have to end."""
 
-    def judge(self) -> Awaitable[None] | None:
+    def judge(self) -> Eventual[None]:
         """End it, unless its sender may still have it; it must not raise."""
 
 

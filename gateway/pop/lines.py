@@ -12,9 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from gateway.node.served_topic import ServedTopic
+    from ropeway.common.eager import Eventual
     from storage.api import Partition
 
 ANY_QUEUE = -1
@@ -52,7 +53,7 @@ class Waiter:
         queue_id: int,
         look: Callable[[], bool],
         expire: Callable[[], None],
-        judge: Callable[[Waiter], Awaitable[None] | None] = lambda _: None,
+        judge: Callable[[Waiter], Eventual[None]] = lambda _: None,
         *,
         watches_only: bool = False,
     ) -> None:
@@ -65,7 +66,7 @@ class Waiter:
         self.line: _Line | None = None
         self._judge = judge
 
-    def judge(self) -> Awaitable[None] | None:
+    def judge(self) -> Eventual[None]:
         """See whether it may wait on."""
         return self._judge(self)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from acl.api import Credentials, Verdict
+from acl.api import Credentials
 from gateway.node import names
 from gateway.processors.context import Refusal, request_name
 from gateway.processors.needs import PUB, topic_need
@@ -20,9 +20,7 @@ from gateway.wire.signing import claims_in
 from gateway.wire.unreadable import UNREADABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from acl.api import Guard, Need
+    from acl.api import Guard, Principal, Verdict
     from gateway.node.clients import Member
     from gateway.node.transactions.checks import Permitted
     from gateway.processors.context import Context
@@ -35,56 +33,38 @@ _NONE = Credentials()
 _decode_texts = msgspec.json.Decoder(dict[str, str]).decode
 
 
-def admit(context: Context, guard: Guard, needs: Needs) -> Awaitable[None] | None:
+async def admit(context: Context, guard: Guard, needs: Needs) -> None:
     """Let a request in, if whoever sent it may have it done, and read its fields.
 
-    Returns:
-        None, or an awaitable where it takes time to know whether it may come in.
-
     Raises:
-        Refusal: It may not; the awaitable raises it, too.
-        HeaderError: The fields cannot be read; likewise.
+        Refusal: It may not.
+        HeaderError: The fields cannot be read.
     """
-    verdict = _identify(context, guard)
-    if not isinstance(verdict, Verdict):
-        return _admit_later(context, guard, needs, verdict)
-    return _permit(context, guard, needs, verdict)
-
-
-async def _admit_later(
-    context: Context, guard: Guard, needs: Needs, identified: Awaitable[Verdict]
-) -> None:
-    permitted = _permit(context, guard, needs, await identified)
-    if permitted is not None:
-        await permitted
-
-
-def _identify(context: Context, guard: Guard) -> Verdict | Awaitable[Verdict]:
-    peer = context.peer
+    peer, name = context.peer, request_name(context.code)
     if peer.identified:
-        return Verdict(allowed=True, principal=peer.principal)
-    credentials = (
-        _credentials(context.claims, context.body)
-        if context.envelope is None
-        else credentials_of(context.envelope, context.body)
-    )
-    return guard.identify(credentials, peer.source, request_name(context.code))
+        _know(context, peer.principal)
+    else:
+        verdict = await guard.identify(_said(context), peer.source, name)
+        if not verdict.allowed:
+            raise _refusal(verdict)
+        _know(context, verdict.principal)
+    needed = needs(context.read(), context)
+    verdict = await guard.permit(context.principal, needed, peer.source, name)
+    if not verdict.allowed:
+        raise _refusal(verdict)
 
 
-def _permit(
-    context: Context, guard: Guard, needs: Needs, identified: Verdict
-) -> Awaitable[None] | None:
-    _know(context, identified)
-    return _require(context, guard, needs(context.read(), context))
+def _said(context: Context) -> Credentials:
+    if context.envelope is None:
+        return _credentials(context.claims, context.body)
+    return credentials_of(context.envelope, context.body)
 
 
-def _know(context: Context, identified: Verdict) -> None:
-    if not identified.allowed:
-        raise _refusal(identified)
+def _know(context: Context, principal: Principal | None) -> None:
     peer = context.peer
     if not peer.known:
-        peer.become_known(identified.principal)
-    context.principal = principal = identified.principal
+        peer.become_known(principal)
+    context.principal = principal
     share = peer.share
     if share is not None and principal is not None and not share.is_of(principal):
         raise Refusal(
@@ -92,25 +72,6 @@ def _know(context: Context, identified: Verdict) -> None:
             f"{principal.name:.128} has as many connections as its quota allows; "
             "close one of them",
         )
-
-
-def _require(
-    context: Context, guard: Guard, needs: tuple[Need, ...]
-) -> Awaitable[None] | None:
-    verdict = guard.permit(
-        context.principal, needs, context.peer.source, request_name(context.code)
-    )
-    if not isinstance(verdict, Verdict):
-        return _refuse_later(verdict)
-    if not verdict.allowed:
-        raise _refusal(verdict)
-    return None
-
-
-async def _refuse_later(verdict: Awaitable[Verdict]) -> None:
-    decided = await verdict
-    if not decided.allowed:
-        raise _refusal(decided)
 
 
 def _refusal(verdict: Verdict) -> Refusal:
@@ -130,13 +91,13 @@ def sender_check(guard: Guard | None) -> Permitted | None:
         if topic.startswith(names.RETRY_PREFIX):
             # No client begins a transaction there, and who may know depends on more.
             return False
-        verdict = guard.permit(
+        verdict = await guard.permit(
             producer.principal,
             (topic_need(topic, (PUB,)),),
             producer.link.source,
             request_name(RequestCode.CHECK_TRANSACTION_STATE),
         )
-        return (verdict if isinstance(verdict, Verdict) else await verdict).allowed
+        return verdict.allowed
 
     return permitted
 

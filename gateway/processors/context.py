@@ -296,10 +296,9 @@ class Context(msgspec.Struct, gc=False):
         guard = self.node.guard
         if guard is None:
             return _ALLOWED
-        verdict = guard.permit(
+        return await guard.permit(
             self.principal, needs, self.peer.source, request_name(self.code)
         )
-        return verdict if isinstance(verdict, Verdict) else await verdict
 
     def spawn(
         self,

@@ -41,6 +41,7 @@ from gateway.wire.codes import ONE_WAY_FLAG, RequestCode, ResponseCode
 from gateway.wire.commands.send import SendMessageV2
 from gateway.wire.header import Header
 from gateway.wire.plain import read_send
+from ropeway.common.eager import begin as begin_eagerly
 from storage.api import NotReadyError
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def _admit(context: Context) -> None:
         work(context)
         return
     try:
-        admitted = admit(context, guard, needs)
+        admitted = begin_eagerly(admit(context, guard, needs))
     except Exception as error:  # noqa: BLE001 - turned into an answer
         context.fail(error)
         return

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from gateway.processors.admission import admit
 from gateway.processors.needs import NEEDS
+from ropeway.common.eager import eager
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from gateway.pop.lines import Waiter
     from gateway.processors.context import Context
+    from ropeway.common.eager import Eventual
 
 
-def judge_again(context: Context, leave: Callable[[], bool]) -> Awaitable[None] | None:
+@eager
+async def judge_again(context: Context, leave: Callable[[], bool]) -> None:
     """Refuse a request that waits, unless its sender may still have it done.
 
     Args:
@@ -24,17 +27,15 @@ def judge_again(context: Context, leave: Callable[[], bool]) -> Awaitable[None] 
     """
     guard = context.node.guard
     if guard is None:
-        return None
+        return
     try:
-        admitted = admit(context, guard, NEEDS[context.code])
+        await admit(context, guard, NEEDS[context.code])
     except Exception as error:  # noqa: BLE001 - turned into an answer
         if leave():
             context.fail(error)
-        return None
-    return None if admitted is None else _leave_later(context, admitted, leave)
 
 
-def judge_waiter(context: Context, waiter: Waiter) -> Awaitable[None] | None:
+def judge_waiter(context: Context, waiter: Waiter) -> Eventual[None]:
     """See whether a pop, or what else waits in a line, may still wait."""
 
     def leave() -> bool:
@@ -44,16 +45,6 @@ def judge_waiter(context: Context, waiter: Waiter) -> Awaitable[None] | None:
         return True
 
     return judge_again(context, leave)
-
-
-async def _leave_later(
-    context: Context, admitted: Awaitable[None], leave: Callable[[], bool]
-) -> None:
-    try:
-        await admitted
-    except Exception as error:  # noqa: BLE001 - turned into an answer
-        if leave():
-            context.fail(error)
 
 
 class Interruptible:
@@ -71,7 +62,7 @@ class Interruptible:
     def __exit__(self, *_: object) -> None:
         self._task = None
 
-    def judge(self) -> Awaitable[None] | None:
+    def judge(self) -> Eventual[None]:
         """See whether the request may still be done."""
         return judge_again(self._context, self._leave)
 
@@ -88,7 +79,7 @@ class Refusable:
         if context.node.guard is not None:
             context.node.reauthorization.add(self)
 
-    def judge(self) -> Awaitable[None] | None:
+    def judge(self) -> Eventual[None]:
         """See whether the request may still be done."""
         return judge_again(self._context, self.leave)
 

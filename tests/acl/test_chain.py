@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 from acl.api import Action, Credentials, Decision, Hook, Principal, Refused, Verdict
 from acl.audit import Audit
 from acl.chain import MAX_NAME, Chain
+from ropeway.common.eager import begin
 from tests.acl.hooks import HERE, topic
 
 ALICE = Principal("alice", "first")
@@ -56,7 +57,8 @@ def chained(*hooks, now=lambda: 0.0, **more) -> Chain:
     return chain
 
 
-def settled(answer) -> Verdict:
+def settled(asked) -> Verdict:
+    answer = begin(asked)
     if isinstance(answer, Verdict):
         return answer
 
@@ -64,6 +66,14 @@ def settled(answer) -> Verdict:
         return await answer
 
     return asyncio.run(wait())
+
+
+async def admitted(chain) -> Verdict:
+    """Ask both questions, as is done for each request."""
+    identified = await chain.identify(SAID, HERE, "r")
+    if not identified.allowed:
+        return identified
+    return await chain.permit(identified.principal, NEEDS, HERE, "r")
 
 
 @pytest.mark.parametrize("later", [False, True])
@@ -95,8 +105,8 @@ def test_a_request_is_admitted_where_it_is_known_and_permitted(later):
     def allowed(identity, opinion):
         chain = chained(Scripted(identity=identity, opinion=opinion, later=later))
         with capture_logs() as logs:
-            verdict = settled(chain.admit(SAID, NEEDS, HERE, "r"))
-            again = settled(chain.admit(SAID, NEEDS, HERE, "r"))
+            verdict = settled(admitted(chain))
+            again = settled(admitted(chain))
         assert again.allowed == verdict.allowed == (not logs)
         return verdict.allowed
 
@@ -112,7 +122,7 @@ def test_what_is_admitted_in_a_dry_run_is_written_all_the_same(later):
         hook = Scripted(identity=identity, opinion=opinion, later=later)
         with capture_logs() as logs:
             chain = chained(hook, dry_run=True)
-            assert settled(chain.admit(SAID, NEEDS, HERE, "r")).allowed
+            assert settled(admitted(chain)).allowed
         assert [one["event"] for one in logs] == ["would be refused"]
 
 
@@ -175,11 +185,11 @@ def test_decisions_are_remembered_until_rules_change():
     hook = Scripted(opinion=YES)
     chain = chained(hook)
     for _ in range(3):
-        chain.permit(ALICE, NEEDS, HERE, "r")
+        settled(chain.permit(ALICE, NEEDS, HERE, "r"))
     assert hook.asked == 1
     hook.opinion = NO
     chain.forget()
-    assert not chain.permit(ALICE, NEEDS, HERE, "r").allowed
+    assert not settled(chain.permit(ALICE, NEEDS, HERE, "r")).allowed
 
 
 def test_decisions_are_remembered_for_as_long_as_they_say():
@@ -188,12 +198,12 @@ def test_decisions_are_remembered_for_as_long_as_they_say():
     chain = chained(hook, now=lambda: now[0])
     for at in (0, 59, 61):
         now[0] = at
-        chain.permit(ALICE, NEEDS, HERE, "r")
+        settled(chain.permit(ALICE, NEEDS, HERE, "r"))
     assert hook.asked == 2
     hook.opinion = Decision(allowed=True, rule="", valid_s=0)
     chain.forget()
     for _ in range(2):
-        chain.permit(ALICE, NEEDS, HERE, "r")
+        settled(chain.permit(ALICE, NEEDS, HERE, "r"))
     assert (hook.asked, chain.remembered) == (4, 0)
 
 
@@ -202,7 +212,7 @@ def test_an_answer_of_before_a_change_is_not_remembered():
     chain = chained(hook)
 
     async def main():
-        answer = chain.permit(ALICE, NEEDS, HERE, "r")
+        answer = begin(chain.permit(ALICE, NEEDS, HERE, "r"))
         chain.forget()
         assert (await answer).allowed
 
@@ -213,15 +223,15 @@ def test_an_answer_of_before_a_change_is_not_remembered():
 def test_memory_is_bounded_in_number_and_in_length():
     chain = chained(Scripted(opinion=YES), max_remembered=10)
     for number in range(50):
-        chain.permit(ALICE, (topic(f"t{number}", Action.PUB),), HERE, "r")
+        settled(chain.permit(ALICE, (topic(f"t{number}", Action.PUB),), HERE, "r"))
     assert chain.remembered == 10
     # Those are the last ones.
     hook = chain._authorizers[0][1]
     for number in range(40, 50):
-        chain.permit(ALICE, (topic(f"t{number}", Action.PUB),), HERE, "r")
+        settled(chain.permit(ALICE, (topic(f"t{number}", Action.PUB),), HERE, "r"))
     assert hook.asked == 50
     chain.forget()
-    chain.permit(ALICE, (topic("x" * (MAX_NAME + 1), Action.PUB),), HERE, "r")
+    settled(chain.permit(ALICE, (topic("x" * (MAX_NAME + 1), Action.PUB),), HERE, "r"))
     assert chain.remembered == 0
 
 
@@ -240,29 +250,29 @@ def test_one_principals_decisions_are_not_anothers():
             return YES if principal == ALICE else NO
 
     chain = chained(ByName())
-    assert chain.permit(ALICE, NEEDS, HERE, "r").allowed
+    assert settled(chain.permit(ALICE, NEEDS, HERE, "r")).allowed
     for other in (
         Principal("alice", "second"),
         Principal("alice", "first", namespace="n"),
         Principal("alice", "first", roles=("r",)),
     ):
-        assert not chain.permit(other, NEEDS, HERE, "r").allowed
+        assert not settled(chain.permit(other, NEEDS, HERE, "r")).allowed
 
 
 def test_a_superuser_may_do_everything_and_nobody_is_asked():
     hook = Scripted(opinion=NO)
     root = Principal("root", "first", super=True)
-    assert chained(hook).permit(root, NEEDS, HERE, "r").allowed
+    assert settled(chained(hook).permit(root, NEEDS, HERE, "r")).allowed
     assert hook.asked == 0
 
 
 def test_a_dry_run_refuses_nothing_and_writes_everything():
     chain = chained(Scripted(opinion=NO), dry_run=True)
     with capture_logs() as logs:
-        identified = chain.identify(SAID, HERE, "r")
+        identified = settled(chain.identify(SAID, HERE, "r"))
         assert identified.allowed
-        assert chain.permit(identified.principal, NEEDS, HERE, "r").allowed
-        assert chain.permit(ALICE, NEEDS, HERE, "r").allowed
+        assert settled(chain.permit(identified.principal, NEEDS, HERE, "r")).allowed
+        assert settled(chain.permit(ALICE, NEEDS, HERE, "r")).allowed
     assert [one["event"] for one in logs] == ["would be refused"] * 2
 
 

@@ -43,12 +43,10 @@ def judged(monkeypatch: pytest.MonkeyPatch, verdict, *, later: bool) -> None:
             raise verdict
         return verdict
 
-    async def settle_later():
-        await asyncio.sleep(0)
+    async def admit(*_):
+        if later:
+            await asyncio.sleep(0)
         return settle()
-
-    def admit(*_):
-        return settle_later() if later else settle()
 
     monkeypatch.setattr(judging, "admit", admit)
 

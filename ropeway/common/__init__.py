@@ -1,0 +1,1 @@
+"""What clients, gateway, logs and access control all use: nothing of ours below it."""
