@@ -6,17 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
-from gateway.cli.clients import json_option, name_server_option, run
+from gateway.cli.clients import ask
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.examples import example
-from gateway.cli.failures import CannotError, MisusedError
+from gateway.cli.failures import CannotError
 from gateway.cli.output import print_json
-from ropeway.client import Admin, ClientConfig, Credentials
 from storage import private
 
 if TYPE_CHECKING:
-    from gateway.wire.access_bodies import AccessExplanation
+    from gateway.cli.target import Target
 
 _MISSING = "cryptography is not installed; it comes with: pip install ropeway[acl]"
 
@@ -54,46 +53,24 @@ def acl() -> None:
     metavar="IP",
     help="Where it would come from.",
 )
-@click.option(
-    "--access-key",
-    envvar="ROPEWAY_ACCESS_KEY",
-    show_envvar=True,
-    help="Who asks: a user that may look at the cluster.",
-)
-@click.option(
-    "--secret-key",
-    envvar="ROPEWAY_SECRET_KEY",
-    show_envvar=True,
-    help="That user's; better in the environment than in a list of processes.",
-)
-@name_server_option
+@cluster_options
 @json_option
 def check(
     principal: str,
     action: str,
     resource: str,
     address: str,
-    access_key: str | None,
-    secret_key: str | None,
-    name_server: str,
+    cluster: Target,
     as_json: bool,
 ) -> None:
     """Print whether something would be allowed, and which rule decides it.
 
     The exit code is 0 where it is allowed, and 1 where it is not.
     """
-    if (access_key is None) != (secret_key is None):
-        raise MisusedError("--access-key and --secret-key go together")
-    config = ClientConfig()
-    if access_key is not None and secret_key is not None:
-        credentials = Credentials(access_key=access_key, secret_key=secret_key)
-        config = msgspec.structs.replace(config, credentials=credentials)
-
-    async def explained() -> AccessExplanation:
-        async with Admin(name_server, config=config) as admin:
-            return await admin.explain_access(principal, action, resource, address)
-
-    found = run(explained())
+    found = ask(
+        cluster,
+        lambda admin: admin.explain_access(principal, action, resource, address),
+    )
     if as_json:
         print_json(found)
     else:

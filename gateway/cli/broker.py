@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.clients import ask, json_option, name_server_option
+from gateway.cli.clients import ask
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.completion import broker_names
 from gateway.cli.drains import drain, remove, undrain
 from gateway.cli.examples import example
@@ -15,6 +16,7 @@ from gateway.cli.times import time_text
 from ropeway.client import RemotingError, admin_nodes
 
 if TYPE_CHECKING:
+    from gateway.cli.target import Target
     from ropeway.client import Admin
     from ropeway.client.admin_nodes import Node
 
@@ -25,11 +27,11 @@ def broker() -> None:
 
 
 @broker.command("list", epilog=example("ropeway broker list"))
-@name_server_option
+@cluster_options
 @json_option
-def list_(name_server: str, as_json: bool) -> None:
+def list_(cluster: Target, as_json: bool) -> None:
     """Print every node of every broker, in the order in which they take over."""
-    nodes = ask(name_server, admin_nodes.nodes)
+    nodes = ask(cluster, admin_nodes.nodes)
     print_rows([_row(node) for node in nodes], as_json=as_json)
 
 
@@ -64,16 +66,16 @@ for each in (drain, undrain, remove):
 )
 @click.argument("name", shell_complete=broker_names)
 @click.option("--settings", is_flag=True, help="Also how each node is set up.")
-@name_server_option
+@cluster_options
 @json_option
-def show(name: str, settings: bool, name_server: str, as_json: bool) -> None:
+def show(name: str, settings: bool, cluster: Target, as_json: bool) -> None:
     """Print how each node of a broker does."""
 
     async def look(admin: Admin) -> list[dict[str, Any]]:
         nodes = await admin_nodes.nodes(admin, name)
         return [await _facts(admin, node, settings=settings) for node in nodes]
 
-    found = ask(name_server, look)
+    found = ask(cluster, look)
     if as_json:
         print_json({"broker": name, "nodes": found})
         return

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.clients import ask, json_option, name_server_option
+from gateway.cli.clients import ask
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.examples import example
 from gateway.cli.output import print_rows
 from ropeway.client import RemotingError, admin_nodes
 
 if TYPE_CHECKING:
+    from gateway.cli.target import Target
     from ropeway.client import Admin
     from ropeway.client.admin_nodes import Node
 
@@ -22,9 +24,9 @@ def cluster() -> None:
 
 
 @cluster.command(epilog=example("ropeway cluster show"))
-@name_server_option
+@cluster_options
 @json_option
-def show(name_server: str, as_json: bool) -> None:
+def show(cluster: Target, as_json: bool) -> None:
     """Print each broker with its nodes, and how much goes in and out."""
 
     async def rows(admin: Admin) -> list[dict[str, Any]]:
@@ -34,7 +36,7 @@ def show(name_server: str, as_json: bool) -> None:
             for name in sorted({node.broker for node in nodes})
         ]
 
-    print_rows(ask(name_server, rows), as_json=as_json)
+    print_rows(ask(cluster, rows), as_json=as_json)
 
 
 async def _row(admin: Admin, nodes: list[Node]) -> dict[str, Any]:

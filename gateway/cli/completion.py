@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import get_completion_class
 
+from gateway.cli.cluster_options import given
 from gateway.cli.examples import example
 from gateway.cli.failures import CannotError
+from gateway.cli.target import find, target
 from ropeway.client import Admin, RemotingError
 
 if TYPE_CHECKING:
@@ -17,14 +19,13 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S = 2.0
 """Who presses the tab key does not wait longer."""
-_DEFAULT = "127.0.0.1:9876"
 _PROGRAM = "ropeway"
 
 
 @click.command(epilog=example("ropeway completion bash >> ~/.bashrc"))
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print what makes SHELL complete commands, options, topics and groups."""
+    """Print the script that makes SHELL complete commands and names."""
     found = get_completion_class(shell)
     if found is None:
         raise CannotError(f"there is no completion for {shell}")
@@ -36,15 +37,17 @@ def _names(
     ask: Callable[[Admin], Coroutine[None, None, list[str]]],
 ) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     def complete(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
-        name_server = context.params.get("name_server") or _DEFAULT
-
-        async def find() -> list[str]:
-            async with asyncio.timeout(_TIMEOUT_S), Admin(name_server) as admin:
+        async def find_names() -> list[str]:
+            cluster = target(find(context))
+            async with asyncio.timeout(_TIMEOUT_S), cluster.admin() as admin:
                 return await ask(admin)
 
+        if "-" in given(context).values():
+            # A secret that is yet to be typed.
+            return []
         try:
-            names = asyncio.run(find())
-        except (RemotingError, TimeoutError, ValueError):
+            names = asyncio.run(find_names())
+        except (click.ClickException, RemotingError, TimeoutError, ValueError):
             # A shell has no place for a reason.
             return []
         return [name for name in names if name.startswith(begun)]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from gateway.cli.clients import json_option, name_server_option, run
+from gateway.cli.clients import run
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.examples import example
 from gateway.cli.failures import CannotError
 from gateway.cli.output import FORMAT_NAMES, print_message
 from gateway.cli.times import time_ms
 from ropeway.client import ConsumeFrom, PullConsumer
 from ropeway.client.subscription import parse
+
+if TYPE_CHECKING:
+    from gateway.cli.target import Target
 
 _OWN_GROUP = "ropeway-cli"
 """The group of readers that leave no trace: they never store an offset."""
@@ -71,7 +75,7 @@ def _start(_: click.Context, __: click.Parameter, text: str) -> Start:
     show_default=True,
     help=f"Names in braces: {FORMAT_NAMES}.",
 )
-@name_server_option
+@cluster_options
 @json_option
 def consume(
     topic: str,
@@ -82,7 +86,7 @@ def consume(
     timeout_s: float,
     follow: bool,
     template: str,
-    name_server: str,
+    cluster: Target,
     as_json: bool,
 ) -> None:
     """Print the messages of TOPIC, each on a line.
@@ -92,8 +96,7 @@ def consume(
     """
 
     async def receive() -> None:
-        consumer = PullConsumer(
-            name_server,
+        consumer = cluster.pull_consumer(
             group or _OWN_GROUP,
             consume_from=start.where,
             consume_from_ms=start.time_ms,

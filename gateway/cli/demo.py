@@ -21,7 +21,7 @@ _TIMEOUT_S = 30.0
 
 @click.command(epilog=example("ropeway demo"))
 def demo() -> None:
-    """Start a gateway in a temporary directory, send a message, receive it, stop."""
+    """Start a gateway in a temporary directory; send and receive a message."""
     logs.configure("warning", "text")
     with reported(), tempfile.TemporaryDirectory(prefix="ropeway-demo-") as directory:
         asyncio.run(_demo(Path(directory)))

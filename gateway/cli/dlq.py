@@ -6,21 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.clients import (
-    ask,
-    confirm,
-    json_option,
-    name_server_option,
-    run,
-    yes_option,
-)
+from gateway.cli.clients import ask, confirm, run, yes_option
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.completion import group_argument, topic_names
 from gateway.cli.examples import example
 from gateway.cli.output import print_rows, progress
 from gateway.cli.times import time_text
-from ropeway.client import Admin, Producer, admin_dlq
+from ropeway.client import Admin, admin_dlq
 
 if TYPE_CHECKING:
+    from gateway.cli.target import Target
     from ropeway.client.admin_dlq import DeadLetter
 
 _GROUP = "ropeway-cli"
@@ -35,10 +30,10 @@ def dlq() -> None:
 @group_argument
 @click.option("--all", "everything", is_flag=True, help="Also those replayed before.")
 @click.option("--count", type=click.IntRange(1), default=100, show_default=True)
-@name_server_option
+@cluster_options
 @json_option
 def list_(
-    group: str, everything: bool, count: int, name_server: str, as_json: bool
+    group: str, everything: bool, count: int, cluster: Target, as_json: bool
 ) -> None:
     """Print the dead letters of GROUP that were not replayed, oldest first."""
 
@@ -51,7 +46,7 @@ def list_(
                 break
         return rows
 
-    print_rows(ask(name_server, look), as_json=as_json)
+    print_rows(ask(cluster, look), as_json=as_json)
 
 
 def _row(letter: DeadLetter) -> dict[str, Any]:
@@ -84,14 +79,14 @@ def _row(letter: DeadLetter) -> dict[str, Any]:
 )
 @click.option("--count", type=click.IntRange(1), help="Stop after so many.")
 @yes_option
-@name_server_option
+@cluster_options
 @json_option
 def replay(
     group: str,
     to_topic: str | None,
     count: int | None,
     yes: bool,
-    name_server: str,
+    cluster: Target,
     as_json: bool,
 ) -> None:
     """Give GROUP its dead letters back, each with all its attempts anew.
@@ -102,7 +97,7 @@ def replay(
 
     async def work() -> list[dict[str, Any]]:
         rows = []
-        async with Admin(name_server) as admin, Producer(name_server, _GROUP) as sender:
+        async with cluster.admin() as admin, cluster.producer(_GROUP) as sender:
             total = await admin_dlq.count(admin, group)
             total = total if count is None else min(total, count)
             if total:

@@ -9,13 +9,15 @@ import click
 from msgspec import structs
 
 from gateway.cli import checks
-from gateway.cli.clients import ask, json_option, name_server_option
+from gateway.cli.clients import ask
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.examples import example
 from gateway.cli.failures import MisusedError, UnwellError
 from gateway.cli.output import print_rows
 from ropeway.client import admin_doctor
 
 if TYPE_CHECKING:
+    from gateway.cli.target import Target
     from ropeway.client.admin_doctor import Check
 
 
@@ -36,14 +38,14 @@ if TYPE_CHECKING:
     help="Make Pulsar fit the routes: delete what is left of deleted topics, and make "
     "partitions that are missing, empty. Needs --config.",
 )
-@name_server_option
+@cluster_options
 @json_option
 def doctor(
     config_file: Path | None,
     only_here: bool,
     everything: bool,
     fix: bool,
-    name_server: str,
+    cluster: Target,
     as_json: bool,
 ) -> None:
     """Check a configuration, Pulsar, ZooKeeper, ports, nodes and clocks.
@@ -58,7 +60,7 @@ def doctor(
     if config_file is not None or only_here:
         found += checks.examine(config_file, fix=fix)
     if not only_here:
-        found += ask(name_server, admin_doctor.examine)
+        found += ask(cluster, admin_doctor.examine)
     shown = [one for one in found if everything or as_json or one.state != "ok"]
     if as_json:
         print_rows([structs.asdict(one) for one in shown], as_json=True)

@@ -6,23 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.clients import (
-    ask,
-    confirm,
-    json_option,
-    name_server_option,
-    run,
-    yes_option,
-)
+from gateway.cli.clients import ask, confirm, run, yes_option
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.completion import broker_names
 from gateway.cli.examples import example
 from gateway.cli.failures import CannotError
 from gateway.cli.output import print_json, print_rows
 from gateway.cli.rebalance import row
-from ropeway.client import Admin, admin_drains
+from ropeway.client import admin_drains
 from ropeway.client.admin_drains import Waiting
 
 if TYPE_CHECKING:
+    from gateway.cli.target import Target
     from gateway.wire.commands.drains import DrainState
     from ropeway.client.admin_moves import Move
 
@@ -41,10 +36,10 @@ broker_argument = click.argument("broker", shell_complete=broker_names)
     is_flag=True,
     help="End when all queues have moved that can move now, and say what waits.",
 )
-@name_server_option
+@cluster_options
 @json_option
 def drain(
-    broker: str, dry_run: bool, no_wait: bool, name_server: str, as_json: bool
+    broker: str, dry_run: bool, no_wait: bool, cluster: Target, as_json: bool
 ) -> None:
     """Empty BROKER for good: move its queues, and wait until nothing waits there.
 
@@ -52,7 +47,7 @@ def drain(
     like; `ropeway broker undrain` takes it back. Only on Pulsar.
     """
     if dry_run:
-        state = ask(name_server, lambda admin: admin_drains.look(admin, broker))
+        state = ask(cluster, lambda admin: admin_drains.look(admin, broker))
         _print_state(state, as_json=as_json)
         return
     moved: list[Move] = []
@@ -60,7 +55,7 @@ def drain(
 
     async def work() -> DrainState | None:
         nonlocal told
-        async with Admin(name_server) as admin:
+        async with cluster.admin() as admin:
             async for one in admin_drains.drain(admin, broker):
                 if not isinstance(one, Waiting):
                     moved.append(one)
@@ -132,10 +127,10 @@ def _text(left: dict[str, int]) -> str:
 
 @click.command(epilog=example("ropeway broker undrain broker-1"))
 @broker_argument
-@name_server_option
-def undrain(broker: str, name_server: str) -> None:
+@cluster_options
+def undrain(broker: str, cluster: Target) -> None:
     """Let BROKER have queues again; those that have moved stay where they are."""
-    ask(name_server, lambda admin: admin_drains.undrain(admin, broker))
+    ask(cluster, lambda admin: admin_drains.undrain(admin, broker))
     click.echo(
         f"broker {broker} gets queues again; spread those that are there with: "
         "ropeway route rebalance --all"
@@ -154,9 +149,9 @@ def undrain(broker: str, name_server: str) -> None:
     help="It was not drained, and never comes back: give up what waits there.",
 )
 @yes_option
-@name_server_option
+@cluster_options
 @json_option
-def remove(broker: str, gone: bool, yes: bool, name_server: str, as_json: bool) -> None:
+def remove(broker: str, gone: bool, yes: bool, cluster: Target, as_json: bool) -> None:
     """Forget BROKER, of which no node runs.
 
     Its own topics leave the routes, and deletions of topics no longer wait for it.
@@ -167,7 +162,7 @@ def remove(broker: str, gone: bool, yes: bool, name_server: str, as_json: bool) 
             "messages, retries, open transactions?",
             yes=yes,
         )
-    removed = ask(name_server, lambda one: admin_drains.remove(one, broker, gone=gone))
+    removed = ask(cluster, lambda one: admin_drains.remove(one, broker, gone=gone))
     if as_json:
         facts: dict[str, Any] = {
             "broker": broker,

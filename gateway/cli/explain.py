@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 from msgspec import structs
 
-from gateway.cli.clients import ask, json_option, name_server_option
+from gateway.cli.clients import ask
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.completion import group_argument, topic_names
 from gateway.cli.examples import example
 from gateway.cli.output import message_row, print_json
 from ropeway.client import admin_explain
+
+if TYPE_CHECKING:
+    from gateway.cli.target import Target
 
 
 @click.command(
@@ -24,14 +30,14 @@ from ropeway.client import admin_explain
     help="The message's; needed for the id that its producer gave it.",
     shell_complete=topic_names,
 )
-@name_server_option
+@cluster_options
 @json_option
 def explain(
-    msg_id: str, group: str, topic: str | None, name_server: str, as_json: bool
+    msg_id: str, group: str, topic: str | None, cluster: Target, as_json: bool
 ) -> None:
     """Say why the message MSG_ID was not delivered to GROUP, and what to do."""
     found = ask(
-        name_server, lambda admin: admin_explain.explain(admin, msg_id, group, topic)
+        cluster, lambda admin: admin_explain.explain(admin, msg_id, group, topic)
     )
     if as_json:
         shown = message_row(found.message) if found.message else None

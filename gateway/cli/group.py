@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from msgspec import structs
 
-from gateway.cli.clients import (
-    ask,
-    confirm,
-    json_option,
-    name_server_option,
-    run,
-    yes_option,
-)
+from gateway.cli.clients import ask, confirm, run, yes_option
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.completion import group_names
 from gateway.cli.examples import example
 from gateway.cli.failures import CannotError, MisusedError
@@ -24,6 +18,7 @@ from ropeway.client import Admin, admin_dlq, admin_groups
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gateway.cli.target import Target
     from gateway.wire.bodies import GroupConfig
     from ropeway.client import QueueLag
 
@@ -38,13 +33,13 @@ def group() -> None:
 
 
 @group.command("list", epilog=example("ropeway group list"))
-@name_server_option
+@cluster_options
 @json_option
-def list_(name_server: str, as_json: bool) -> None:
+def list_(cluster: Target, as_json: bool) -> None:
     """Print the names of all consumer groups."""
 
     async def names() -> list[str]:
-        async with Admin(name_server) as admin:
+        async with cluster.admin() as admin:
             return await admin.groups()
 
     print_rows([{"group": name} for name in run(names())], as_json=as_json)
@@ -52,9 +47,9 @@ def list_(name_server: str, as_json: bool) -> None:
 
 @group.command(epilog=example("ropeway group show kitchen"))
 @name_argument
-@name_server_option
+@cluster_options
 @json_option
-def show(name: str, name_server: str, as_json: bool) -> None:
+def show(name: str, cluster: Target, as_json: bool) -> None:
     """Print how a group is set up, how far behind it is, and who consumes in it."""
 
     async def look(admin: Admin) -> dict[str, Any]:
@@ -71,7 +66,7 @@ def show(name: str, name_server: str, as_json: bool) -> None:
             "config": config,
         }
 
-    found = ask(name_server, look)
+    found = ask(cluster, look)
     if as_json:
         print_json(found)
         return
@@ -114,11 +109,11 @@ def _yes(flag: bool) -> str:
 
 @group.command(epilog=example("ropeway group members kitchen"))
 @name_argument
-@name_server_option
+@cluster_options
 @json_option
-def members(name: str, name_server: str, as_json: bool) -> None:
+def members(name: str, cluster: Target, as_json: bool) -> None:
     """Print the clients that consume in a group, and what they subscribe to."""
-    found = ask(name_server, lambda admin: admin_groups.membership(admin, name))
+    found = ask(cluster, lambda admin: admin_groups.membership(admin, name))
     clients = [structs.asdict(member) for member in found.members]
     wanted = [
         {"topic": topic, "type": data.expression_type, "filter": data.sub_string}
@@ -185,37 +180,37 @@ def _changes(
 @group.command(epilog=example("ropeway group create kitchen --retries 3"))
 @click.argument("name")
 @_setting_options
-@name_server_option
-def create(name: str, name_server: str, **settings: Any) -> None:
+@cluster_options
+def create(name: str, cluster: Target, **settings: Any) -> None:
     """Make a group that is not there yet."""
     changes = _changes(**settings)
-    ask(name_server, lambda admin: admin_groups.create(admin, name, changes))
+    ask(cluster, lambda admin: admin_groups.create(admin, name, changes))
     click.echo(f"group {name} created")
 
 
 @group.command(epilog=example("ropeway group update kitchen --no-consume"))
 @name_argument
 @_setting_options
-@name_server_option
-def update(name: str, name_server: str, **settings: Any) -> None:
+@cluster_options
+def update(name: str, cluster: Target, **settings: Any) -> None:
     """Change a group; what is not given stays as it is."""
     changes = _changes(**settings)
     if not changes:
         raise MisusedError("nothing to change; --help has what can be")
-    ask(name_server, lambda admin: admin_groups.update(admin, name, changes))
+    ask(cluster, lambda admin: admin_groups.update(admin, name, changes))
     click.echo(f"group {name} updated")
 
 
 @group.command(epilog=example("ropeway group delete kitchen --yes"))
 @name_argument
 @yes_option
-@name_server_option
-def delete(name: str, yes: bool, name_server: str) -> None:
+@cluster_options
+def delete(name: str, yes: bool, cluster: Target) -> None:
     """Delete a group with its offsets."""
     confirm(f"Delete group {name} with its offsets?", yes=yes)
 
     async def remove() -> None:
-        async with Admin(name_server) as admin:
+        async with cluster.admin() as admin:
             if name not in await admin.groups():
                 raise CannotError(f"there is no group {name}")
             await admin.delete_group(name)

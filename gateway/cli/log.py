@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from gateway.cli.clients import ask, json_option, name_server_option
+from gateway.cli.clients import ask
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.examples import example
 from gateway.cli.failures import CannotError, reported
 from gateway.cli.output import print_json, print_rows
@@ -17,6 +18,7 @@ from storage.compaction.verify import verify as verify_compacted
 from storage.file.verify import verify as verify_log
 
 if TYPE_CHECKING:
+    from gateway.cli.target import Target
     from ropeway.client.admin_nodes import Node
 
 _LOG = "log"
@@ -31,11 +33,11 @@ def log() -> None:
 
 
 @log.command(epilog=example("ropeway log status"))
-@name_server_option
+@cluster_options
 @json_option
-def status(name_server: str, as_json: bool) -> None:
+def status(cluster: Target, as_json: bool) -> None:
     """Print what each node keeps its messages on, and how that does."""
-    nodes = ask(name_server, admin_nodes.nodes)
+    nodes = ask(cluster, admin_nodes.nodes)
     rows = [_row(node) for node in nodes]
     if not as_json:
         for row in rows:

@@ -7,22 +7,41 @@ from importlib import import_module
 import click
 
 from gateway import __version__
+from gateway.cli import cluster_options
 from gateway.cli.examples import example
-from gateway.importing import quickly
 
-COMMANDS = (
-    *("serve", "demo", "produce", "consume"),
-    *("cluster", "broker", "route", "topic", "group", "offset", "message", "timer"),
-    *("quota", "acl", "log", "tier", "metrics", "streams", "pipeline"),
-    *("doctor", "explain", "completion"),
-)
-"""Each is in the module of its name."""
+COMMANDS = {
+    "serve": "Run a node until SIGTERM or Ctrl-C; a second one ends it at once.",
+    "demo": "Start a gateway in a temporary directory; send and receive a message.",
+    "produce": "Send MESSAGE to TOPIC, or each line of the standard input.",
+    "consume": "Print the messages of TOPIC, each on a line.",
+    "context": "Save how clusters are reached, and choose the one that commands use.",
+    "cluster": "Look at all brokers at a glance.",
+    "broker": "Look at brokers and their nodes, and take brokers out of a cluster.",
+    "route": "See where queues are and who leads brokers, and change it.",
+    "topic": "Make, change, look at and delete topics.",
+    "group": "Make, change, look at and delete consumer groups.",
+    "offset": "See how far groups have come, and move them.",
+    "message": "Find stored messages, send them, and send them again.",
+    "timer": "Look at messages that wait for their time, and take them back.",
+    "quota": "Limit what is sent to topics and read by groups, while nodes run.",
+    "acl": "Explain what access control decides, and make keys for its secrets.",
+    "log": "See how nodes' logs do, and look after one that no node has open.",
+    "tier": "Look after the tier of an embedded log, or Pulsar's own offload.",
+    "metrics": "Print the metrics of a node and its workers, a column for each.",
+    "streams": "Run stream jobs: Python files with a StreamBuilder named `builder`.",
+    "pipeline": "Ready-made pipelines on Spark.",
+    "doctor": "Check a configuration, Pulsar, ZooKeeper, ports, nodes and clocks.",
+    "explain": "Say why the message MSG_ID was not delivered to GROUP, and what to do.",
+    "completion": "Print the script that makes SHELL complete commands and names.",
+}
+"""Each is in the module of its name, and has this as its help."""
 
 
 class Commands(click.Group):
-    """A group that imports a command when it is asked for.
+    """A group that imports a command when it is asked for, and not for its help.
 
-    All of them import the gateway and its libraries: a quarter of a second each time.
+    Most of them import the client, and some the gateway: a quarter of a second.
     """
 
     def list_commands(self, _: click.Context) -> list[str]:
@@ -33,11 +52,38 @@ class Commands(click.Group):
         """Import the command of a name; None where there is none."""
         if cmd_name not in COMMANDS:
             return None
+        from gateway.importing import quickly  # noqa: PLC0415 - likewise
+
         with quickly():
             module = import_module(f"gateway.cli.{cmd_name}")
         command = getattr(module, cmd_name)
         assert isinstance(command, click.Command)
+        _share(command)
         return command
+
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands with their help."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; options of clients before another one are refused."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not cluster_options.takes(command):
+            for option in cluster_options.given(ctx):
+                flag = option.replace("_", "-")
+                ctx.fail(f"--{flag}: `ropeway {name}` is no client of a cluster")
+        return name, command, rest
+
+
+def _share(command: click.Command) -> None:
+    """Let groups take the options of what is below them."""
+    if isinstance(command, click.Group) and not cluster_options.takes(command):
+        command.params += cluster_options.options(is_complete=False)
+        for one in command.commands.values():
+            _share(one)
 
 
 @click.group(
@@ -51,6 +97,8 @@ class Commands(click.Group):
 def main() -> None:
     """Serve RocketMQ clients from another log, and look after what is served."""
 
+
+main.params += cluster_options.options(is_complete=True)
 
 if __name__ == "__main__":
     main(prog_name="ropeway")

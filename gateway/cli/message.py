@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.clients import ask, json_option, name_server_option
+from gateway.cli.clients import ask
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.completion import topic_argument, topic_names
 from gateway.cli.dlq import dlq
 from gateway.cli.examples import example
@@ -23,6 +24,7 @@ from ropeway.client.admin import MAX_TIME_MS
 from ropeway.client.subscription import parse
 
 if TYPE_CHECKING:
+    from gateway.cli.target import Target
     from ropeway.client import Admin, ReceivedMessage
 
 topic_option = click.option(
@@ -64,26 +66,26 @@ for command in (tail, resend, dlq):
 )
 @click.argument("msg_id")
 @topic_option
-@name_server_option
+@cluster_options
 @json_option
-def view(msg_id: str, topic: str | None, name_server: str, as_json: bool) -> None:
+def view(msg_id: str, topic: str | None, cluster: Target, as_json: bool) -> None:
     """Print the message with an id: of its place, or with --topic its producer's."""
-    found = ask(name_server, lambda admin: admin_messages.find(admin, msg_id, topic))
+    found = ask(cluster, lambda admin: admin_messages.find(admin, msg_id, topic))
     _print(found, as_json=as_json)
 
 
 @message.command(epilog=example("ropeway message latest prices apple"))
 @topic_argument
 @click.argument("key")
-@name_server_option
+@cluster_options
 @json_option
-def latest(topic: str, key: str, name_server: str, as_json: bool) -> None:
+def latest(topic: str, key: str, cluster: Target, as_json: bool) -> None:
     """Print the newest message of TOPIC with KEY.
 
     The topic has the attribute cleanup.policy=COMPACTION, and KEY is all of the
     message's keys.
     """
-    found = ask(name_server, lambda admin: admin.latest(topic, key))
+    found = ask(cluster, lambda admin: admin.latest(topic, key))
     if found is None:
         raise CannotError(f"topic {topic} has no message with the key {key}")
     _print(found, as_json=as_json)
@@ -99,14 +101,14 @@ def latest(topic: str, key: str, name_server: str, as_json: bool) -> None:
 @click.argument("key")
 @click.option("--unique", is_flag=True, help="KEY is a message id from a producer.")
 @click.option("--count", type=click.IntRange(1), default=32, show_default=True)
-@name_server_option
+@cluster_options
 @json_option
 def query(
-    topic: str, key: str, unique: bool, count: int, name_server: str, as_json: bool
+    topic: str, key: str, unique: bool, count: int, cluster: Target, as_json: bool
 ) -> None:
     """Print the messages of TOPIC that have KEY."""
     found = ask(
-        name_server,
+        cluster,
         lambda admin: admin.query(topic, key, max_messages=count, is_unique_key=unique),
     )
     if not found:
@@ -137,7 +139,7 @@ def query(
 @click.option("--tag", "expression", default="*", help="Tags, like 'a || b'.")
 @click.option("--count", type=click.IntRange(1), default=100, show_default=True)
 @format_option
-@name_server_option
+@cluster_options
 @json_option
 def search(
     topic: str,
@@ -146,7 +148,7 @@ def search(
     expression: str,
     count: int,
     template: str,
-    name_server: str,
+    cluster: Target,
     as_json: bool,
 ) -> None:
     """Print the messages of TOPIC that were stored in a time, oldest first."""
@@ -164,7 +166,7 @@ def search(
             if not left:
                 return
 
-    ask(name_server, look)
+    ask(cluster, look)
 
 
 def _print(found: ReceivedMessage, *, as_json: bool) -> None:

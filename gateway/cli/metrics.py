@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import base64
 import urllib.error
 import urllib.request
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.clients import json_option
+from gateway.cli.cluster_options import cluster_options, json_option, note
 from gateway.cli.examples import example
 from gateway.cli.failures import CannotError, MisusedError, UnreachableError
 from gateway.cli.output import print_json, print_rows
+from gateway.cli.target import NO_SECRET, find
 from gateway.http.metrics.catalog import COMMON
 from gateway.http.metrics.text import join, parse
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gateway.cli.target import Found, Target
+
 _TIMEOUT_S = 15.0
+_DEFAULT_SITE = "http://127.0.0.1:8080"
 _LONG = ("*_bucket", "ropeway_queue_*")
 """Too many to be looked at unless they are asked for."""
 
@@ -30,30 +38,22 @@ _LONG = ("*_bucket", "ropeway_queue_*")
 @click.argument("name", nargs=-1)
 @click.option(
     "--site",
-    envvar="ROPEWAY_SITE",
-    default="http://127.0.0.1:8080",
-    show_default=True,
-    show_envvar=True,
+    callback=note,
+    expose_value=False,
     metavar="URL",
-    help="The site of a node, or of any of its workers.",
+    help="The page of a node, or of any of its workers; by default "
+    f"{_DEFAULT_SITE}.  [env: ROPEWAY_SITE]",
 )
-@click.option(
-    "--authorization",
-    envvar="ROPEWAY_AUTHORIZATION",
-    show_envvar=True,
-    metavar="HEADER",
-    help="Where metrics are guarded: 'Basic ...' or 'Bearer TOKEN'.",
-)
+@cluster_options
 @json_option
-def metrics(
-    name: tuple[str, ...], site: str, authorization: str | None, as_json: bool
-) -> None:
-    """Print the metrics of a node and of the workers beside it, a column for each.
+def metrics(name: tuple[str, ...], cluster: Target, as_json: bool) -> None:
+    """Print the metrics of a node and its workers, a column for each.
 
     NAME is that of a metric, with * for any text. Without one, all are printed but
     those of single queues and the buckets of histograms.
     """
-    rows = _rows(_read(site, authorization), name)
+    site, is_trusted = _site(find(click.get_current_context()))
+    rows = _rows(_read(site, cluster, is_trusted=is_trusted), name)
     if as_json:
         print_json(rows)
         return
@@ -69,16 +69,40 @@ def metrics(
     print_rows(table, as_json=False)
 
 
-def _read(site: str, authorization: str | None) -> str:
+def _site(found: Mapping[str, Found]) -> tuple[str, bool]:
+    """Where to ask, and whether it may have the credentials that were chosen.
+
+    Those of a context are not for whoever listens on this machine.
+    """
+    if "site" in found:
+        return found["site"].value, True
+    who = [found[name] for name in ("access_key", "token") if name in found]
+    return _DEFAULT_SITE, not any(one.source.startswith("context") for one in who)
+
+
+def _authorization(cluster: Target) -> str | None:
+    who = cluster.credentials
+    if who is None:
+        return None
+    if who.secret_key == NO_SECRET:
+        return f"Bearer {who.access_key}"
+    pair = f"{who.access_key}:{who.secret_key}".encode()
+    return f"Basic {base64.b64encode(pair).decode()}"
+
+
+def _read(site: str, cluster: Target, *, is_trusted: bool) -> str:
     if not site.startswith(("http://", "https://")):
         raise MisusedError(f"--site is {site!r:.200}; allowed: http://HOST:PORT")
+    authorization = _authorization(cluster) if is_trusted else None
     headers = {"Authorization": authorization} if authorization else {}
     request = urllib.request.Request(  # noqa: S310 - its scheme was looked at
         f"{site.rstrip('/')}/metrics/workers", headers=headers
     )
     try:
         with urllib.request.urlopen(  # noqa: S310 - likewise
-            request, timeout=_TIMEOUT_S
+            request,
+            timeout=_TIMEOUT_S,
+            context=cluster.tls.context() if cluster.tls else None,
         ) as answer:
             page: bytes = answer.read()
             return page.decode()

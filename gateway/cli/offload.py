@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import asdict
 
-from gateway.cli.clients import json_option
+from gateway.cli.cluster_options import json_option
 from gateway.cli.examples import example
 from gateway.cli.failures import UnwellError, reported
 from gateway.cli.output import print_json, print_rows

@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.clients import (
-    ask,
-    confirm,
-    json_option,
-    name_server_option,
-    yes_option,
-)
+from gateway.cli.clients import ask, confirm, yes_option
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.completion import group_argument, topic_argument, topic_names
 from gateway.cli.examples import example
 from gateway.cli.failures import CannotError, MisusedError
@@ -23,6 +18,7 @@ from ropeway.client import admin_offsets
 from ropeway.client.admin_offsets import EARLIEST_MS, LATEST_MS
 
 if TYPE_CHECKING:
+    from gateway.cli.target import Target
     from ropeway.client import Admin
     from ropeway.client.admin_offsets import Moved
 
@@ -44,11 +40,11 @@ def offset() -> None:
 )
 @group_argument
 @click.argument("topic", required=False, shell_complete=topic_names)
-@name_server_option
+@cluster_options
 @json_option
-def show(group: str, topic: str | None, name_server: str, as_json: bool) -> None:
+def show(group: str, topic: str | None, cluster: Target, as_json: bool) -> None:
     """Print how far GROUP has come in each queue: of TOPIC, or of all its topics."""
-    lags = ask(name_server, lambda admin: admin_offsets.progress(admin, group, topic))
+    lags = ask(cluster, lambda admin: admin_offsets.progress(admin, group, topic))
     rows = [
         {
             "topic": lag.queue.topic,
@@ -89,7 +85,7 @@ def _moment(_: click.Context, __: click.Parameter, text: str | None) -> int | No
 )
 @queue_option
 @yes_option
-@name_server_option
+@cluster_options
 @json_option
 def reset(
     group: str,
@@ -98,7 +94,7 @@ def reset(
     to_offset: int | None,
     queue_id: int | None,
     yes: bool,
-    name_server: str,
+    cluster: Target,
     as_json: bool,
 ) -> None:
     """Have GROUP go on elsewhere in TOPIC: messages come again, or are skipped.
@@ -121,7 +117,7 @@ def reset(
             offset=to_offset,
         )
 
-    _print(ask(name_server, work), as_json=as_json)
+    _print(ask(cluster, work), as_json=as_json)
 
 
 def _span(_: click.Context, __: click.Parameter, text: str) -> int:
@@ -140,10 +136,10 @@ def _span(_: click.Context, __: click.Parameter, text: str) -> int:
     help="How far back: 90s, 15m, 2h, 7d.",
 )
 @yes_option
-@name_server_option
+@cluster_options
 @json_option
 def rewind(
-    group: str, topic: str, by_ms: int, yes: bool, name_server: str, as_json: bool
+    group: str, topic: str, by_ms: int, yes: bool, cluster: Target, as_json: bool
 ) -> None:
     """Have GROUP get again what was stored in TOPIC in the last DURATION.
 
@@ -152,7 +148,7 @@ def rewind(
     confirm(f"Move group {group} back in topic {topic}?", yes=yes)
     to_ms = max(0, time.time_ns() // 1_000_000 - by_ms)
     moved = ask(
-        name_server,
+        cluster,
         lambda admin: admin_offsets.reset(
             admin, group, topic, time_ms=to_ms, only_back=True
         ),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from gateway.cli.clients import name_server_option
+from gateway.cli.cluster_options import cluster_options
 from gateway.cli.examples import example
 from gateway.cli.failures import CannotError
 from gateway.cli.spark_jobs import (
@@ -15,9 +17,11 @@ from gateway.cli.spark_jobs import (
     session,
     set_option,
     source_option,
-    source_options,
     watch_option,
 )
+
+if TYPE_CHECKING:
+    from gateway.cli.target import Target
 
 _ARCHIVE = (
     "ropeway pipeline archive orders ./lake/orders --checkpoint ./lake/orders.at --once"
@@ -60,7 +64,7 @@ def pipeline() -> None:
 @source_option
 @once_option
 @watch_option
-@name_server_option
+@cluster_options
 def archive(
     topic: str,
     directory: str,
@@ -72,7 +76,7 @@ def archive(
     options: dict[str, str],
     once: bool,
     is_watched: bool,
-    name_server: str,
+    cluster: Target,
 ) -> None:
     """Write the messages of TOPIC to files in DIRECTORY, each once."""
     with session(f"archive-{topic}", master, settings) as spark:
@@ -83,7 +87,7 @@ def archive(
             topic,
             directory,
             checkpoint=checkpoint,
-            options=source_options(options, name_server),
+            options={**cluster.source_options(), **options},
             file_format=file_format,
             every=every,
             once=once,
@@ -105,7 +109,7 @@ def archive(
 @master_option
 @set_option
 @source_option
-@name_server_option
+@cluster_options
 def load(
     path: str,
     topic: str,
@@ -114,7 +118,7 @@ def load(
     master: str,
     settings: dict[str, str],
     options: dict[str, str],
-    name_server: str,
+    cluster: Target,
 ) -> None:
     """Send the rows of the table at PATH to TOPIC: all, or none.
 
@@ -125,7 +129,7 @@ def load(
 
         table = spark.read.format(file_format).load(path)
         pipelines.load(
-            table, topic, options=source_options(options, name_server), key=key
+            table, topic, options={**cluster.source_options(), **options}, key=key
         )
         click.echo(f"sent: {path} to topic {topic}")
 
@@ -142,7 +146,7 @@ def load(
 @source_option
 @once_option
 @watch_option
-@name_server_option
+@cluster_options
 def sql(
     statement: str,
     topics: tuple[str, ...],
@@ -153,7 +157,7 @@ def sql(
     options: dict[str, str],
     once: bool,
     is_watched: bool,
-    name_server: str,
+    cluster: Target,
 ) -> None:
     """Send what the SQL STATEMENT makes of topics to another one.
 
@@ -169,7 +173,7 @@ def sql(
             topics,
             into,
             checkpoint=checkpoint,
-            options=source_options(options, name_server),
+            options={**cluster.source_options(), **options},
             once=once,
         )
         finish(running.wait, lambda: [running.query], is_watched=is_watched)

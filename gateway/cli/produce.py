@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.clients import json_option, name_server_option, run
+from gateway.cli.clients import run
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.examples import example
 from gateway.cli.failures import MisusedError
 from gateway.cli.output import print_json
@@ -20,6 +21,7 @@ from ropeway.client import Message, Producer
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from gateway.cli.target import Target
     from ropeway.client import MessageQueue, SendResult
 
 
@@ -73,7 +75,7 @@ def _time(_: click.Context, __: click.Parameter, text: str | None) -> int | None
     help="Send so many lines in one request.",
 )
 @click.option("--group", default="ropeway-cli", show_default=True)
-@name_server_option
+@cluster_options
 @json_option
 def produce(
     topic: str,
@@ -87,7 +89,7 @@ def produce(
     queue_id: int | None,
     batch: int,
     group: str,
-    name_server: str,
+    cluster: Target,
     as_json: bool,
 ) -> None:
     """Send MESSAGE to TOPIC, or each line of the standard input.
@@ -108,7 +110,7 @@ def produce(
         )
 
     async def send() -> None:
-        async with Producer(name_server, group) as producer:
+        async with cluster.producer(group) as producer:
             queue = await _queue(producer, topic, queue_id)
             if message is not None:
                 _show([await producer.send(made(message.encode()), queue)], as_json)

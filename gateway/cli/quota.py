@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from gateway.cli.clients import ask, json_option, name_server_option
+from gateway.cli.clients import ask
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.completion import group_names, topic_names
 from gateway.cli.examples import example
 from gateway.cli.failures import MisusedError
@@ -17,6 +18,8 @@ from ropeway.client.admin_quotas import Quota
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from gateway.cli.target import Target
 
 _RATE = click.IntRange(0, 2**53)
 
@@ -58,7 +61,7 @@ def _key(topic: str | None, group: str | None) -> tuple[str, str]:
     type=_RATE,
     help="Of a group: bytes a second that a node does not have in memory.",
 )
-@name_server_option
+@cluster_options
 def set_(
     topic: str | None,
     group: str | None,
@@ -67,7 +70,7 @@ def set_(
     read_requests: int | None,
     read_bytes: int | None,
     cold_bytes: int | None,
-    name_server: str,
+    cluster: Target,
 ) -> None:
     """Set limits of a topic or a group, on each node; 0 removes a limit.
 
@@ -82,16 +85,16 @@ def set_(
         raise MisusedError("--send-requests and --send-bytes are limits of topics")
     if kind == "topic" and cold_bytes is not None:
         raise MisusedError("--cold-bytes is a limit of groups")
-    ask(name_server, lambda admin: admin_quotas.set_limits(admin, kind, name, limits))
+    ask(cluster, lambda admin: admin_quotas.set_limits(admin, kind, name, limits))
     click.echo(f"limits of {kind} {name} set, for each node")
 
 
 @quota.command(
     "list", epilog=example("ropeway quota list", "ropeway quota list --json")
 )
-@name_server_option
+@cluster_options
 @json_option
-def list_(name_server: str, as_json: bool) -> None:
+def list_(cluster: Target, as_json: bool) -> None:
     """Print all limits, and how often something was slowed down for each."""
     rows = [
         {
@@ -103,16 +106,16 @@ def list_(name_server: str, as_json: bool) -> None:
             },
             "throttled": one.throttled,
         }
-        for one in ask(name_server, admin_quotas.listed)
+        for one in ask(cluster, admin_quotas.listed)
     ]
     print_rows(rows, as_json=as_json)
 
 
 @quota.command(epilog=example("ropeway quota delete --topic orders"))
 @_of
-@name_server_option
-def delete(topic: str | None, group: str | None, name_server: str) -> None:
+@cluster_options
+def delete(topic: str | None, group: str | None, cluster: Target) -> None:
     """Remove all limits of a topic or a group."""
     kind, name = _key(topic, group)
-    ask(name_server, lambda admin: admin_quotas.delete(admin, kind, name))
+    ask(cluster, lambda admin: admin_quotas.delete(admin, kind, name))
     click.echo(f"{kind} {name} has no limits")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.clients import ask, json_option, name_server_option, run
+from gateway.cli.clients import ask, run
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.completion import topic_names
 from gateway.cli.examples import example
 from gateway.cli.failures import CannotError, MisusedError
@@ -21,6 +22,7 @@ from ropeway.client import (
 )
 
 if TYPE_CHECKING:
+    from gateway.cli.target import Target
     from ropeway.client.admin_loads import LoadMove
     from ropeway.client.admin_moves import Move
 
@@ -40,14 +42,14 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Measure what is sent for 10 s, and move one queue where that helps.",
 )
-@name_server_option
+@cluster_options
 @json_option
 def rebalance(
     topic: str | None,
     everything: bool,
     dry_run: bool,
     by_load: bool,
-    name_server: str,
+    cluster: Target,
     as_json: bool,
 ) -> None:
     """Move queues of TOPIC so that all brokers have as many, or one more.
@@ -58,13 +60,13 @@ def rebalance(
     if (topic is None) != everything:
         raise MisusedError("give a TOPIC or --all, and not both")
     if by_load:
-        _by_load(topic, dry_run=dry_run, name_server=name_server, as_json=as_json)
+        _by_load(topic, dry_run=dry_run, cluster=cluster, as_json=as_json)
         return
     moved: list[Move] = []
     refused: list[str] = []
 
     async def work() -> None:
-        async with Admin(name_server) as admin:
+        async with cluster.admin() as admin:
             names = [topic] if topic is not None else await users_topics(admin)
             with progress("moving queues") as step:
                 for name in names:
@@ -89,7 +91,7 @@ def rebalance(
 
 
 def _by_load(
-    topic: str | None, *, dry_run: bool, name_server: str, as_json: bool
+    topic: str | None, *, dry_run: bool, cluster: Target, as_json: bool
 ) -> None:
     async def work(admin: Admin) -> LoadMove | None:
         names = [topic] if topic is not None else await users_topics(admin)
@@ -98,7 +100,7 @@ def _by_load(
             return planned[0] if planned else None
         return await admin_loads.rebalance(admin, planned)
 
-    one = ask(name_server, work)
+    one = ask(cluster, work)
     rows = [] if one is None else [{**row(one.move), **_why(one)}]
     if rows or as_json:
         print_rows(rows, as_json=as_json)

@@ -6,20 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.clients import (
-    confirm,
-    json_option,
-    name_server_option,
-    run,
-    yes_option,
-)
+from gateway.cli.clients import confirm, run, yes_option
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.completion import group_names, topic_names
 from gateway.cli.examples import example
 from gateway.cli.failures import MisusedError
 from gateway.cli.output import print_facts
-from ropeway.client import Admin, Producer, admin_messages
+from ropeway.client import Admin, admin_messages
 
 if TYPE_CHECKING:
+    from gateway.cli.target import Target
     from ropeway.client import ReceivedMessage
 
 _GROUP = "ropeway-cli"
@@ -46,7 +42,7 @@ _GROUP = "ropeway-cli"
 )
 @click.option("--client", help="The consumer; `ropeway group members` has them.")
 @yes_option
-@name_server_option
+@cluster_options
 @json_option
 def resend(
     msg_id: str,
@@ -55,7 +51,7 @@ def resend(
     group: str | None,
     client: str | None,
     yes: bool,
-    name_server: str,
+    cluster: Target,
     as_json: bool,
 ) -> None:
     """Send a message once more: all groups of its topic get it again, as a new one."""
@@ -65,7 +61,7 @@ def resend(
         )
 
     async def work() -> dict[str, Any]:
-        async with Admin(name_server) as admin:
+        async with cluster.admin() as admin:
             found = await admin_messages.find(admin, msg_id, topic)
             target = to_topic or found.topic
             if group and client:
@@ -73,7 +69,7 @@ def resend(
                 return await _hand(admin, group, client, found)
             confirm(f"Send the message to topic {target} again?", yes=yes)
             await admin_messages.note_resend(admin, found, target)
-        async with Producer(name_server, _GROUP) as producer:
+        async with cluster.producer(_GROUP) as producer:
             sent = await producer.send(admin_messages.copy_of(found, to_topic))
         return {
             "topic": sent.queue.topic,

@@ -6,14 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.clients import (
-    ask,
-    confirm,
-    json_option,
-    name_server_option,
-    run,
-    yes_option,
-)
+from gateway.cli.clients import ask, confirm, run, yes_option
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.completion import broker_names, topic_argument, topic_names
 from gateway.cli.examples import example
 from gateway.cli.output import print_json, print_rows, progress
@@ -23,6 +17,7 @@ from ropeway.client import Admin, ResponseError, admin_nodes, admin_topics
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from gateway.cli.target import Target
     from ropeway.client.admin_nodes import HandOver
 
 _MAX_QUEUES = 1024
@@ -42,14 +37,14 @@ def route() -> None:
 
 @route.command(epilog=example("ropeway route show", "ropeway route show orders"))
 @click.argument("topic", required=False, shell_complete=topic_names)
-@name_server_option
+@cluster_options
 @json_option
-def show(topic: str | None, name_server: str, as_json: bool) -> None:
+def show(topic: str | None, cluster: Target, as_json: bool) -> None:
     """Print the nodes of each broker; with a TOPIC, where its queues are."""
     if topic is None:
-        rows = ask(name_server, _orders)
+        rows = ask(cluster, _orders)
     else:
-        rows = ask(name_server, lambda admin: _places(admin, topic))
+        rows = ask(cluster, lambda admin: _places(admin, topic))
     if not as_json:
         for row in rows:
             row.update((key, _short(row[key])) for key in row.keys() & _LISTS)
@@ -116,11 +111,11 @@ async def _places(admin: Admin, topic: str) -> list[dict[str, Any]]:
     show_default=True,
     help="2: only sending, 4: only reading, 6: both.",
 )
-@name_server_option
-def create(topic: str, broker: str, queues: int, perm: str, name_server: str) -> None:
+@cluster_options
+def create(topic: str, broker: str, queues: int, perm: str, cluster: Target) -> None:
     """Put TOPIC on a broker that does not have it."""
     ask(
-        name_server,
+        cluster,
         lambda admin: admin_topics.create_on(admin, topic, broker, queues, int(perm)),
     )
     click.echo(f"topic {topic} has {queues} queues on broker {broker}")
@@ -132,11 +127,11 @@ def create(topic: str, broker: str, queues: int, perm: str, name_server: str) ->
 @topic_argument
 @broker_option
 @queues_option
-@name_server_option
-def expand(topic: str, broker: str, queues: int, name_server: str) -> None:
+@cluster_options
+def expand(topic: str, broker: str, queues: int, cluster: Target) -> None:
     """Give TOPIC more queues on one broker; those that are there stay as they are."""
     ask(
-        name_server,
+        cluster,
         lambda admin: admin_topics.expand(admin, topic, queues, broker),
     )
     click.echo(f"topic {topic} has {queues} queues on broker {broker}")
@@ -146,8 +141,8 @@ def expand(topic: str, broker: str, queues: int, name_server: str) -> None:
 @topic_argument
 @broker_option
 @yes_option
-@name_server_option
-def delete(topic: str, broker: str, yes: bool, name_server: str) -> None:
+@cluster_options
+def delete(topic: str, broker: str, yes: bool, cluster: Target) -> None:
     """Delete TOPIC's queues on one broker, with their messages.
 
     Other brokers keep theirs, and so does the topic: the last broker's queues are
@@ -157,9 +152,7 @@ def delete(topic: str, broker: str, yes: bool, name_server: str) -> None:
         f"Delete topic {topic} on broker {broker} with all its messages there?",
         yes=yes,
     )
-    count = ask(
-        name_server, lambda admin: admin_topics.delete_from(admin, topic, broker)
-    )
+    count = ask(cluster, lambda admin: admin_topics.delete_from(admin, topic, broker))
     click.echo(f"topic {topic}: {count} queues deleted from broker {broker}")
 
 
@@ -168,16 +161,16 @@ def delete(topic: str, broker: str, yes: bool, name_server: str) -> None:
 @click.option(
     "--to", required=True, metavar="NODE", help="The new master: a name or HOST:PORT."
 )
-@name_server_option
+@cluster_options
 @json_option
-def move(broker: str, to: str, name_server: str, as_json: bool) -> None:
+def move(broker: str, to: str, cluster: Target, as_json: bool) -> None:
     """Have another node of a broker be its master, and wait until it is.
 
     Clients notice a short wait and nothing else. Only on Pulsar: nobody else can open
     an embedded log.
     """
     _print_moves(
-        [ask(name_server, lambda admin: admin_nodes.move(admin, broker, to))],
+        [ask(cluster, lambda admin: admin_nodes.move(admin, broker, to))],
         as_json=as_json,
     )
 
@@ -186,9 +179,9 @@ def move(broker: str, to: str, name_server: str, as_json: bool) -> None:
     epilog=example("ropeway route drain node-a", "ropeway route drain 10.0.0.7")
 )
 @click.argument("node")
-@name_server_option
+@cluster_options
 @json_option
-def drain(node: str, name_server: str, as_json: bool) -> None:
+def drain(node: str, cluster: Target, as_json: bool) -> None:
     """Move all masters away from NODE: its name, HOST:PORT, or HOST for all there.
 
     It may be stopped then, and nobody waits for it.
@@ -196,7 +189,7 @@ def drain(node: str, name_server: str, as_json: bool) -> None:
 
     async def work() -> list[HandOver]:
         done = []
-        async with Admin(name_server) as admin:
+        async with cluster.admin() as admin:
             with progress("moving masters") as step:
                 async for one in admin_nodes.drain(admin, node):
                     done.append(one)

@@ -113,8 +113,3 @@ def finish(wait: Callable[[int], bool], queries: Queries, *, is_watched: bool) -
         has_ended = wait(_LOOK_S)
         if is_watched:
             watch.look(queries())
-
-
-def source_options(options: dict[str, str], name_server: str) -> dict[str, str]:
-    """The options of the data source."""
-    return {**options, "nameServer": name_server}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.clients import name_server_option
+from gateway.cli.cluster_options import cluster_options
 from gateway.cli.examples import example
 from gateway.cli.failures import MisusedError
 from gateway.cli.spark_jobs import (
@@ -21,6 +22,9 @@ from gateway.cli.spark_jobs import (
     watch_option,
 )
 
+if TYPE_CHECKING:
+    from gateway.cli.target import Target
+
 _job_argument = click.argument(
     "job", type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
@@ -30,7 +34,7 @@ _job_argument = click.argument(
     epilog=example("ropeway streams run examples/word_count.py --checkpoint ./words")
 )
 def streams() -> None:
-    """Run stream jobs: Python files whose variable `builder` is a StreamBuilder."""
+    """Run stream jobs: Python files with a StreamBuilder named `builder`."""
 
 
 @streams.command(
@@ -56,7 +60,7 @@ def streams() -> None:
 )
 @once_option
 @watch_option
-@name_server_option
+@cluster_options
 def run(
     job: Path,
     checkpoint: str,
@@ -67,7 +71,7 @@ def run(
     is_mirrored: bool,
     once: bool,
     is_watched: bool,
-    name_server: str,
+    cluster: Target,
 ) -> None:
     """Run the job of the file JOB until Ctrl-C, or until a step fails."""
     with spark_needed():
@@ -82,9 +86,9 @@ def run(
         stream = RopewayStream(
             topology,
             spark,
-            name_server,
+            cluster.name_server,
             checkpoint=checkpoint,
-            options=options,
+            options={**cluster.source_options(), **options},
             dead_letters=dead_letters,
             is_mirrored=is_mirrored,
         )

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from gateway.cli.clients import json_option, name_server_option, run
+from gateway.cli.clients import run
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.completion import topic_argument
 from gateway.cli.examples import example
 from gateway.cli.output import FORMAT_NAMES, print_message
-from ropeway.client import PullConsumer
 from ropeway.client.admin_messages import READER_GROUP
 from ropeway.client.subscription import parse
+
+if TYPE_CHECKING:
+    from gateway.cli.target import Target
+    from ropeway.client import PullConsumer
 
 _POLL_S = 1.0
 
@@ -37,7 +43,7 @@ _POLL_S = 1.0
     show_default=True,
     help=f"Names in braces: {FORMAT_NAMES}.",
 )
-@name_server_option
+@cluster_options
 @json_option
 def tail(
     topic: str,
@@ -45,7 +51,7 @@ def tail(
     expression: str,
     count: int | None,
     template: str,
-    name_server: str,
+    cluster: Target,
     as_json: bool,
 ) -> None:
     """Print the newest messages of TOPIC and those that come, until Ctrl-C.
@@ -56,7 +62,7 @@ def tail(
 
     async def follow() -> None:
         left = count
-        consumer = PullConsumer(name_server, READER_GROUP, auto_commit=False)
+        consumer = cluster.pull_consumer(READER_GROUP, auto_commit=False)
         async with consumer:
             await _begin(consumer, topic, last)
             while left != 0:

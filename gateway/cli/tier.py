@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from gateway.cli.clients import json_option
+from gateway.cli.cluster_options import json_option
 from gateway.cli.examples import example
 from gateway.cli.failures import CannotError, MisusedError, reported
 from gateway.cli.offload import config_option, offload, show_offloads

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.clients import json_option, name_server_option, run
+from gateway.cli.clients import run
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.examples import example
 from gateway.cli.failures import MisusedError
 from gateway.cli.output import print_rows
 from gateway.cli.times import time_text
 from gateway.wire import recall
 from gateway.wire.errors import MessageError
-from ropeway.client import Admin, Producer
 
 if TYPE_CHECKING:
+    from gateway.cli.target import Target
     from gateway.wire.commands.timers import WaitingMessage
 
 _GROUP = "ropeway-cli"
@@ -40,16 +41,16 @@ def timer() -> None:
     show_default=True,
     help="The most that each broker tells.",
 )
-@name_server_option
+@cluster_options
 @json_option
-def list_(topic: str | None, count: int, name_server: str, as_json: bool) -> None:
+def list_(topic: str | None, count: int, cluster: Target, as_json: bool) -> None:
     """Print the messages that wait for a delivery time, about the soonest first.
 
     Messages with a delay level, and retries, are not among them.
     """
 
     async def waiting() -> list[WaitingMessage]:
-        async with Admin(name_server) as admin:
+        async with cluster.admin() as admin:
             return await admin.waiting(topic, max_messages=count)
 
     rows = [
@@ -66,8 +67,8 @@ def list_(topic: str | None, count: int, name_server: str, as_json: bool) -> Non
 
 @timer.command(epilog=example("ropeway timer cancel djEgb3JkZXJzIGJyb2tlci0wIC4uLg=="))
 @click.argument("recall_handle")
-@name_server_option
-def cancel(recall_handle: str, name_server: str) -> None:
+@cluster_options
+def cancel(recall_handle: str, cluster: Target) -> None:
     """Take back the message that RECALL_HANDLE names, before it is delivered.
 
     `ropeway timer list` and `ropeway produce` print the handles.
@@ -78,7 +79,7 @@ def cancel(recall_handle: str, name_server: str) -> None:
         raise MisusedError(str(error)) from error
 
     async def take_back() -> str:
-        async with Producer(name_server, _GROUP) as producer:
+        async with cluster.producer(_GROUP) as producer:
             return await producer.recall(handle.topic, recall_handle)
 
     click.echo(f"message {run(take_back())} of topic {handle.topic} cancelled")

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from gateway.cli import topic_views
-from gateway.cli.clients import (
-    ask,
-    confirm,
-    json_option,
-    name_server_option,
-    run,
-    yes_option,
-)
+from gateway.cli.clients import ask, confirm, run, yes_option
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.completion import topic_argument, topic_names
 from gateway.cli.examples import example
 from gateway.cli.failures import CannotError
 from gateway.cli.output import print_rows
-from ropeway.client import Admin, admin_topics
+from ropeway.client import admin_topics
+
+if TYPE_CHECKING:
+    from gateway.cli.target import Target
 
 queues_option = click.option(
     "--queues", type=click.IntRange(1, 1024), help="Queues on each broker."
@@ -52,19 +51,19 @@ for view in (topic_views.list_, topic_views.show, topic_views.stats):
     metavar="NAME=VALUE",
     help="What it is like, such as entry.format=PULSAR; may be given several times.",
 )
-@name_server_option
+@cluster_options
 def create(
     name: str,
     queues: int | None,
     perm: str | None,
     attributes: tuple[str, ...],
-    name_server: str,
+    cluster: Target,
 ) -> None:
     """Make a topic that is not there yet, with 8 queues by default."""
     pairs = (one.partition("=")[::2] for one in attributes)
 
     async def make() -> None:
-        async with Admin(name_server) as admin:
+        async with cluster.admin() as admin:
             if name in await admin.topics():
                 raise CannotError(f"topic {name} is there already")
             await admin.create_topic(
@@ -82,15 +81,15 @@ def create(
 @click.argument("name", shell_complete=topic_names)
 @queues_option
 @perm_option
-@name_server_option
-def update(name: str, queues: int | None, perm: str | None, name_server: str) -> None:
+@cluster_options
+def update(name: str, queues: int | None, perm: str | None, cluster: Target) -> None:
     """Change a topic; what is not given stays as it is.
 
     With fewer queues than before, the messages in the others stay and are not read.
     """
 
     async def change() -> None:
-        async with Admin(name_server) as admin:
+        async with cluster.admin() as admin:
             for config in await admin.topic_configs(name):
                 await admin.create_topic(
                     name,
@@ -110,14 +109,14 @@ def update(name: str, queues: int | None, perm: str | None, name_server: str) ->
 )
 @topic_argument
 @click.option("--now", is_flag=True, help="Compact first, and wait until it is done.")
-@name_server_option
+@cluster_options
 @json_option
-def compaction(topic: str, now: bool, name_server: str, as_json: bool) -> None:
+def compaction(topic: str, now: bool, cluster: Target, as_json: bool) -> None:
     """Print how far compaction of each queue of a topic is.
 
     It is for topics with the attribute cleanup.policy=COMPACTION.
     """
-    found = ask(name_server, lambda admin: admin.compaction(topic, force=now))
+    found = ask(cluster, lambda admin: admin.compaction(topic, force=now))
     rows = [
         {
             "broker": broker.broker_name,
@@ -142,13 +141,13 @@ def compaction(topic: str, now: bool, name_server: str, as_json: bool) -> None:
     required=True,
     help="Queues on each broker; more than there are.",
 )
-@name_server_option
-def expand(topic: str, queues: int, name_server: str) -> None:
+@cluster_options
+def expand(topic: str, queues: int, cluster: Target) -> None:
     """Give a topic more queues, on every broker that has it.
 
     They come behind the others, whose messages stay where they are.
     """
-    grown = ask(name_server, lambda admin: admin_topics.expand(admin, topic, queues))
+    grown = ask(cluster, lambda admin: admin_topics.expand(admin, topic, queues))
     for broker, (before, after) in grown.items():
         click.echo(f"topic {topic}: {before} -> {after} queues on broker {broker}")
 
@@ -156,13 +155,13 @@ def expand(topic: str, queues: int, name_server: str) -> None:
 @topic.command(epilog=example("ropeway topic delete orders --yes"))
 @click.argument("name", shell_complete=topic_names)
 @yes_option
-@name_server_option
-def delete(name: str, yes: bool, name_server: str) -> None:
+@cluster_options
+def delete(name: str, yes: bool, cluster: Target) -> None:
     """Delete a topic with its messages and every group's offsets in it."""
     confirm(f"Delete topic {name} with all its messages?", yes=yes)
 
     async def remove() -> None:
-        async with Admin(name_server) as admin:
+        async with cluster.admin() as admin:
             if name not in await admin.topics():
                 raise CannotError(f"there is no topic {name}")
             await admin.delete_topic(name)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.clients import ask, json_option, name_server_option
+from gateway.cli.clients import ask
+from gateway.cli.cluster_options import cluster_options, json_option
 from gateway.cli.completion import topic_names
 from gateway.cli.examples import example
 from gateway.cli.output import print_json, print_rows
@@ -15,6 +16,7 @@ from gateway.node.names import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
 from ropeway.client import admin_groups, admin_topics
 
 if TYPE_CHECKING:
+    from gateway.cli.target import Target
     from ropeway.client import Admin
 
 name_argument = click.argument("name", shell_complete=topic_names)
@@ -24,15 +26,15 @@ name_argument = click.argument("name", shell_complete=topic_names)
 @click.option(
     "--all", "everything", is_flag=True, help="Also those that are not users'."
 )
-@name_server_option
+@cluster_options
 @json_option
-def list_(everything: bool, name_server: str, as_json: bool) -> None:
+def list_(everything: bool, cluster: Target, as_json: bool) -> None:
     """Print the names of all topics."""
 
     async def names(admin: Admin) -> list[str]:
         return await (admin.topics() if everything else users_topics(admin))
 
-    print_rows([{"topic": name} for name in ask(name_server, names)], as_json=as_json)
+    print_rows([{"topic": name} for name in ask(cluster, names)], as_json=as_json)
 
 
 async def users_topics(admin: Admin) -> list[str]:
@@ -56,9 +58,9 @@ def _is_derived(name: str) -> bool:
 
 @click.command(epilog=example("ropeway topic show orders"))
 @name_argument
-@name_server_option
+@cluster_options
 @json_option
-def show(name: str, name_server: str, as_json: bool) -> None:
+def show(name: str, cluster: Target, as_json: bool) -> None:
     """Print how a topic is set up on each broker, and which groups consume it."""
 
     async def look(admin: Admin) -> tuple[list[dict[str, Any]], list[str]]:
@@ -77,7 +79,7 @@ def show(name: str, name_server: str, as_json: bool) -> None:
         ]
         return rows, await admin_groups.groups_of(admin, name)
 
-    rows, groups = ask(name_server, look)
+    rows, groups = ask(cluster, look)
     if as_json:
         print_json({"topic": name, "brokers": rows, "groups": groups})
         return
@@ -90,9 +92,9 @@ def show(name: str, name_server: str, as_json: bool) -> None:
 
 @click.command(epilog=example("ropeway topic stats orders"))
 @name_argument
-@name_server_option
+@cluster_options
 @json_option
-def stats(name: str, name_server: str, as_json: bool) -> None:
+def stats(name: str, cluster: Target, as_json: bool) -> None:
     """Print what each queue of a topic holds, and how much is sent to it."""
 
     async def look(admin: Admin) -> tuple[list[dict[str, Any]], admin_topics.Rate]:
@@ -110,7 +112,7 @@ def stats(name: str, name_server: str, as_json: bool) -> None:
         ]
         return rows, await admin_topics.put_rate(admin, name)
 
-    rows, rate = ask(name_server, look)
+    rows, rate = ask(cluster, look)
     messages = sum(row["messages"] for row in rows)
     if as_json:
         print_json(

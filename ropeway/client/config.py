@@ -17,6 +17,8 @@ class ClientConfig(Struct, frozen=True, kw_only=True):
 
     tls: ssl.SSLContext | None = None
     """Speak TLS with name servers and brokers; None speaks plain text."""
+    tls_server_name: str | None = None
+    """The name in the servers' certificates, where clients connect to another one."""
     credentials: Credentials | None = None
     """Sign requests (ACL 1.0)."""
     connect_timeout_s: float = 3.0

@@ -255,6 +255,7 @@ async def connect(
                 host,
                 port,
                 ssl=config.tls,
+                server_hostname=config.tls_server_name if config.tls else None,
             )
     except TimeoutError as error:
         reason = f"no connection within {config.connect_timeout_s:.1f} s"

@@ -52,7 +52,8 @@ def lent(
         make: Makes one where none is kept.
         identity: What else tells it from others.
     """
-    key = (kind, options.name_server, options.credentials, options.tls, *identity)
+    reached = (options.name_server, options.credentials)
+    key = (kind, *reached, options.tls, options.tls_server_name, *identity)
     one = _take(key) or _open(make)
     try:
         yield one

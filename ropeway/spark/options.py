@@ -5,7 +5,6 @@ Their names are as Spark's Kafka source has them, where it has them.
 
 from __future__ import annotations
 
-import ssl
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -13,6 +12,7 @@ from msgspec import Struct
 
 from ropeway.client import Credentials
 from ropeway.client.config import ClientConfig, ProducerConfig
+from ropeway.client.tls import TlsFiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,7 +62,8 @@ class Options(Struct, frozen=True, kw_only=True):
     producer_id: str | None = None
     """Whose batches a stream commits; by default those of its query."""
     credentials: Credentials | None = None
-    tls: bool = False
+    tls: TlsFiles | None = None
+    tls_server_name: str | None = None
 
     def client_config(self) -> ClientConfig:
         """How clients are set up."""
@@ -73,11 +74,9 @@ class Options(Struct, frozen=True, kw_only=True):
         return self._config(ProducerConfig)
 
     def _config(self, kind: type[C]) -> C:
-        tls = None
-        if self.tls:
-            tls = ssl.create_default_context()
         return kind(
-            tls=tls,
+            tls=self.tls.context() if self.tls else None,
+            tls_server_name=self.tls_server_name,
             credentials=self.credentials,
             connect_timeout_s=_TIMEOUT_S,
             request_timeout_s=_TIMEOUT_S,
@@ -125,8 +124,19 @@ def read_options(given: Mapping[str, str]) -> Options:
         credentials=None
         if key is None or secret is None
         else Credentials(access_key=key, secret_key=secret),
-        tls=_choice(given, "tls", _BOOLEANS, default=False),
+        tls=_tls(given),
+        tls_server_name=given.get("tlsServerName"),
     )
+
+
+def _tls(given: Mapping[str, str]) -> TlsFiles | None:
+    files = TlsFiles(
+        ca=given.get("tlsCa"),
+        certificate=given.get("tlsCertificate"),
+        key=given.get("tlsKey"),
+    )
+    named = files != TlsFiles() or "tlsServerName" in given
+    return files if _choice(given, "tls", _BOOLEANS, default=named) else None
 
 
 def require_topics(options: Options) -> tuple[str, ...]:

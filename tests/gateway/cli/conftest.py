@@ -1,7 +1,9 @@
 """A running gateway, and the command in this process as its client."""
 
 import json
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -12,6 +14,16 @@ from ropeway.testing import Gateway, ropeway_gateway, ropeway_topic
 __all__ = ["ropeway_gateway", "ropeway_topic"]
 
 Run = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def contexts(tmp_path_factory, monkeypatch) -> Path:
+    """The file with contexts, which is not that of who runs the tests."""
+    folder = tmp_path_factory.mktemp("xdg")
+    for name in [name for name in os.environ if name.startswith("ROPEWAY_TLS")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
+    return folder / "ropeway" / "contexts.json"
 
 
 @pytest.fixture

@@ -3,11 +3,9 @@
 import asyncio
 import signal
 
-import click
 import pytest
-from click.testing import CliRunner
 
-from gateway.cli.clients import json_option, run
+from gateway.cli.clients import run
 from gateway.cli.failures import CannotError, MisusedError
 from ropeway.client import RemotingError
 
@@ -34,29 +32,3 @@ def test_a_closed_pipe_ends_the_command_as_it_does_others():
     before = signal.getsignal(signal.SIGPIPE)
     assert run(handler()) == signal.SIG_DFL
     assert signal.getsignal(signal.SIGPIPE) == before
-
-
-@click.command()
-@json_option
-def shown(*, as_json: bool) -> None:
-    click.echo(as_json)
-
-
-@pytest.mark.parametrize(
-    ("args", "is_json"),
-    [
-        ([], False),
-        (["--json"], True),
-        (["--output", "json"], True),
-        (["--output", "table"], False),
-        (["--json", "--output", "json"], True),
-    ],
-)
-def test_json_is_asked_for_in_two_ways(args, is_json):
-    assert CliRunner().invoke(shown, args).stdout == f"{is_json}\n"
-
-
-def test_another_output_is_refused_with_those_that_are_allowed():
-    refused = CliRunner().invoke(shown, ["--output", "xml"])
-    assert refused.exit_code == 2
-    assert "'table', 'json'" in refused.stderr

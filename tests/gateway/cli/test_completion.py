@@ -1,9 +1,8 @@
 """`ropeway completion`, and what a shell is told."""
 
-import click
 import pytest
+from click.shell_completion import ShellComplete
 
-from gateway.cli import completion
 from gateway.cli.main import main
 
 
@@ -12,14 +11,20 @@ def test_each_shell_gets_its_script(run, shell):
     assert "_ROPEWAY_COMPLETE" in run("completion", shell).stdout
 
 
+def names(args: list[str], begun: str) -> list[str]:
+    found = ShellComplete(main, {}, "ropeway", "_C").get_completions(args, begun)
+    return [one.value for one in found]
+
+
 def test_names_are_asked_of_the_name_server(run, ropeway_gateway, ropeway_topic):
     run("produce", ropeway_topic, "a")
-    with click.Context(main) as context:
-        context.params["name_server"] = ropeway_gateway.name_server
-        parameter = click.Argument(["topic"])
-        begun = ropeway_topic[:-1]
-        names = completion.topic_names(context, parameter, begun)
-        assert names == [ropeway_topic]
-        assert completion.broker_names(context, parameter, "") == ["broker-0"]
-        context.params["name_server"] = "127.0.0.1:1"
-        assert completion.group_names(context, parameter, "") == []
+    server = ["--name-server", ropeway_gateway.name_server]
+    begun = ropeway_topic[:-1]
+    assert names([*server, "topic", "show"], begun) == [ropeway_topic]
+    assert names(["topic", "show", *server], begun) == [ropeway_topic]
+    assert names([*server, "broker", "show"], "") == ["broker-0"]
+    assert names(["-n", "127.0.0.1:1", "broker", "show"], "") == []
+
+
+def test_no_secret_is_read_while_a_line_is_completed():
+    assert names(["broker", "show", "--token-file", "-"], "") == []

@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from gateway import __version__
-from gateway.cli.main import main
+from gateway.cli.cluster_options import SETTINGS
+from gateway.cli.main import COMMANDS, main
 
 GUIDE = Path(__file__).parents[3] / "docs" / "cli.md"
 
@@ -43,13 +44,19 @@ def test_help_ends_in_an_example_of_the_command(path):
     assert all(line.strip().startswith(f"$ ropeway {path}".strip()) for line in lines)
 
 
-COMMON = {"--name-server", "--output", "--json"}
+COMMON = {
+    *("--output", "--json", "--no-tls"),
+    *(flag.split("/")[0] for setting in SETTINGS for flag in setting.flags),
+}
 """What the guide explains once, for all commands."""
 
 
 def test_the_guide_has_what_commands_have_in_common():
     beginning = GUIDE.read_text().split("\n## ", 1)[0]
-    assert all(f"`{name}" in beginning for name in COMMON)
+    assert all(f"`{name}" in beginning for name in COMMON - {"--no-tls"})
+    assert all(
+        f"`{one.environment}`" in beginning for one in SETTINGS if one.environment
+    )
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -92,6 +99,32 @@ def test_a_command_that_only_asks_does_not_load_the_gateway():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout == "False\n"
+
+
+def test_the_help_of_all_commands_is_theirs():
+    for name, help_text in COMMANDS.items():
+        assert ALL[name,].get_short_help_str(200) == help_text
+
+
+def test_the_help_and_the_version_load_neither_client_nor_gateway():
+    code = (
+        "import sys; from gateway.cli.main import main\n"
+        "try: main([sys.argv[1]])\n"
+        "except SystemExit: pass\n"
+        "print([name for name in sys.modules if name.startswith("
+        "('ropeway.', 'gateway.', 'storage', 'msgspec', 'asyncio', 'structlog'))])"
+    )
+    for flag in ("--help", "--version"):
+        done = subprocess.run(
+            [sys.executable, "-c", code, flag],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.splitlines()[-1] == (
+            "['gateway.cli', 'gateway.cli.cluster_options', 'gateway.cli.examples', "
+            "'gateway.cli.main']"
+        )
 
 
 def test_the_version_is_printed():

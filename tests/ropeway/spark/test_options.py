@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ropeway.client.tls import TlsFiles
 from ropeway.spark.options import read_options, require_topics
 
 GIVEN = {"nameServer": "127.0.0.1:9876", "topic": "orders, bills"}
@@ -38,6 +39,13 @@ def test_options_are_read() -> None:
     config = options.producer_config()
     assert config.credentials is not None
     assert config.tls is not None
+
+
+def test_files_for_tls_switch_it_on() -> None:
+    options = read_options({**GIVEN, "tlsCa": "/ca.pem", "tlsServerName": "mq"})
+    assert options.tls == TlsFiles(ca="/ca.pem")
+    assert options.tls_server_name == "mq"
+    assert read_options({**GIVEN, "tlsCa": "/ca.pem", "tls": "false"}).tls is None
 
 
 @pytest.mark.parametrize(
