@@ -17,11 +17,14 @@ from gateway.grpc.statuses import RefusedError, code_of
 from gateway.processors.context import Context
 from gateway.processors.dispatch import begin
 from gateway.quotas import share_of
+from gateway.wire import message
 from gateway.wire.codes import ROPEWAY_VERSION, Language, ResponseCode
 from gateway.wire.frame import PREFIX, decode_envelope
 from gateway.wire.header import Header, from_fields, row_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from acl.api import Principal, Source
     from gateway.listener import Listener
     from gateway.node.node import Node
@@ -70,6 +73,23 @@ class Reply(NamedTuple):
     fields: Header | msgspec.Raw
     """As a header, or, from another node, as they came."""
     body: bytes
+    records: Sequence[Buffer] = ()
+    """Stored messages that stand behind the body."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the body and the stored messages."""
+        return len(self.body) + sum(map(len, self.records))
+
+    def messages(self) -> Iterator[message.Message]:
+        """The stored messages that it brought.
+
+        Raises:
+            MessageError: The bytes are not those of whole messages.
+        """
+        for piece in self.records or (self.body,):
+            for stored in message.split(piece):
+                yield message.decode(stored)
 
     def header(self, kind: type[H]) -> H:
         """The answer's own fields."""
@@ -182,9 +202,15 @@ class Caller:
 
     def take_answer(self, opaque: int, answer: Answer) -> None:
         """A request is answered."""
-        fields = answer.header or _NO_FIELDS
         self._answered(
-            opaque, Reply(answer.code, answer.remark or "", fields, bytes(answer.body))
+            opaque,
+            Reply(
+                answer.code,
+                answer.remark or "",
+                answer.header or _NO_FIELDS,
+                bytes(answer.body),
+                answer.records,
+            ),
         )
 
     def respond(self, *data: Buffer) -> None:

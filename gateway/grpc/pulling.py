@@ -21,7 +21,7 @@ from gateway.grpc.protocol import (
 )
 from gateway.grpc.settings import LONG_POLL_MS, RECEIVE_BATCH
 from gateway.grpc.statuses import OK, RefusedError, status
-from gateway.wire import bodies, message
+from gateway.wire import bodies
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.offsets import (
     GetMaxOffset,
@@ -90,8 +90,8 @@ async def pull_message(
         call.node.holds.forget(call.caller)
     if reply.code == ResponseCode.SUCCESS:
         yield PullMessageResponse(status=OK)
-        for view in message.split(reply.body):
-            yield PullMessageResponse(message=message_of(message.decode(view)))
+        for stored in reply.messages():
+            yield PullMessageResponse(message=message_of(stored))
     elif reply.code in _NOTHING:
         yield PullMessageResponse(
             status=status(Code.MESSAGE_NOT_FOUND, "no new message")

@@ -101,7 +101,7 @@ async def receive_message(
     elif reply.code != ResponseCode.SUCCESS:
         raise reply.refused()
     else:
-        rest, held_bytes = deque(popper.received(reply)), len(reply.body)
+        rest, held_bytes = deque(popper.received(reply)), reply.size_bytes
         # Of what a slow client holds there is one copy.
         del reply
         async for response in _deliver(
@@ -260,8 +260,7 @@ def received(reply: Reply, broker: str) -> Iterator[Received]:
         retry, queue_id, start = map(int, part.split(" "))
         starts[retry, queue_id] = start
     orders = _orders(header.order_count_info or "")
-    for view in message.split(reply.body):
-        stored = message.decode(view)
+    for stored in reply.messages():
         own = _own_handle(stored)
         if own is not None:
             # One that comes again is somewhere else than it says.
@@ -285,8 +284,7 @@ def received_lite(reply: Reply, broker: str) -> Iterator[Received]:
     """Likewise, of a pop of lite topics."""
     header = reply.header(PopLiteReply)
     counts = (header.order_count_info or "").split(";")
-    for view, before in zip(message.split(reply.body), counts, strict=True):
-        stored = message.decode(view)
+    for stored, before in zip(reply.messages(), counts, strict=True):
         offset, queue_id = stored.queue_offset, stored.queue_id
         place = receipt.Receipt(
             offset,

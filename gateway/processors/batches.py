@@ -12,9 +12,10 @@ import msgspec
 from gateway.node import names
 from gateway.node.delays import DELAYING
 from gateway.processors import lookup
-from gateway.processors.context import Answer, Context, Refusal, check_batch
+from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.needs import KNOWN, PUB, on_topic, topic_need
 from gateway.processors.registry import handles
+from gateway.processors.send_batch import check_batch
 from gateway.processors.throttling import charge_send
 from gateway.wire import bodies, message, properties
 from gateway.wire.batch import cut, decode_batch

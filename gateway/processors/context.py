@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -16,7 +17,6 @@ from gateway.node.link import Link
 from gateway.node.node import Node
 from gateway.node.pending_sends import Destination
 from gateway.processors.errors import code_of
-from gateway.wire.batch import count_up_to
 from gateway.wire.codes import (
     ONE_WAY_FLAG,
     RESPONSE_FLAG,
@@ -28,7 +28,7 @@ from gateway.wire.header import ROWS, Header, decode_request, to_fields
 from gateway.wire.signing import Claims
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from acl.api import Need
     from gateway.node.accounts import Held
@@ -80,24 +80,6 @@ class Made(NamedTuple):
     """The first record's, if nobody else has appended."""
     store_ms: int
     records: Sequence[RecordParts]
-
-
-def check_batch(body: bytes, allowed: int) -> int:
-    """Refuse a batch with more messages than it may have, before any is read.
-
-    Returns:
-        How many it has; 0: it is too short for more than are allowed.
-
-    Raises:
-        Refusal: It has.
-    """
-    count = count_up_to(allowed + 1, body)
-    if count > allowed:
-        raise Refusal(
-            ResponseCode.MESSAGE_ILLEGAL,
-            f"more than {allowed} messages in a batch; allowed: {allowed}",
-        )
-    return count
 
 
 class ForMasterError(Exception):
@@ -186,9 +168,13 @@ class Answer(msgspec.Struct, frozen=True):
     fields: dict[str, str] | None = None
     """Fields that no header declares."""
     body: Buffer = b""
+    records: Sequence[Buffer] = ()
+    """Stored messages, which stand behind the body: slices of the log."""
 
-    def frame(self, opaque: int) -> bytes:
-        """Make the frame that answers a request.
+    def frame(self, opaque: int) -> tuple[Buffer, ...]:
+        """Make the frame that answers a request, in pieces.
+
+        Frequent answers make it from a template.
 
         Raises:
             HeaderError: The header is too long for one.
@@ -196,14 +182,15 @@ class Answer(msgspec.Struct, frozen=True):
         fields = to_fields(self.header) if self.header is not None else None
         if self.fields is not None:
             fields = {**(fields or {}), **self.fields}
-        return encode_frame(
+        frame = encode_frame(
             self.code,
             opaque,
             flag=RESPONSE_FLAG,
             fields=fields,
-            body=self.body,
+            body=b"".join((self.body, *self.records)) if self.records else self.body,
             remark=self.remark,
         )
+        return (frame,)
 
 
 def shows(node: Node, principal: Principal | None, topic: str) -> bool:
@@ -345,7 +332,7 @@ class Context(msgspec.Struct, gc=False):
         if (take := self.peer.take_answer) is not None:
             take(self.opaque, answer)
         else:
-            self.peer.respond(answer.frame(self.opaque))
+            self.peer.respond(*answer.frame(self.opaque))
 
     def refuse(self, code: ResponseCode, remark: str) -> None:
         """Answer the request with an error, once."""

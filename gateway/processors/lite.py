@@ -88,8 +88,7 @@ async def pop_lite_message(request: PopLiteMessage, context: Context) -> Answer:
         if given.data:
             count = len(given.counts)
             context.node.traffic.pulled(topic.name, group.name, count)
-            body = b"".join(given.data)
-            return Answer(ResponseCode.SUCCESS, "FOUND", reply, body=body)
+            return Answer(ResponseCode.SUCCESS, "FOUND", reply, records=given.data)
         peer.hold()
         try:
             with Interruptible(context):

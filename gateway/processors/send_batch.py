@@ -21,7 +21,6 @@ from gateway.processors.context import (
     Made,
     NotPreparedError,
     Refusal,
-    check_batch,
 )
 from gateway.processors.late import BUSY
 from gateway.processors.stored import stored
@@ -29,6 +28,7 @@ from gateway.wire import properties
 from gateway.wire.batch import (
     SLICE_BYTES,
     SLICE_MESSAGES,
+    count_up_to,
     cut,
     decode_batch,
     has_more_than,
@@ -45,6 +45,24 @@ if TYPE_CHECKING:
 _SLICE_S = 0.001
 _MADE_BYTES = 5
 """What records take in memory for each byte of a batch of small messages, about."""
+
+
+def check_batch(body: bytes, allowed: int) -> int:
+    """Refuse a batch with more messages than it may have, before any is read.
+
+    Returns:
+        How many it has; 0: it is too short for more than are allowed.
+
+    Raises:
+        Refusal: It has.
+    """
+    count = count_up_to(allowed + 1, body)
+    if count > allowed:
+        raise Refusal(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"more than {allowed} messages in a batch; allowed: {allowed}",
+        )
+    return count
 
 
 class _Batch(msgspec.Struct, frozen=True, gc=False):

@@ -266,6 +266,17 @@ def field_text(value: str | float | bool) -> str:
     return str(value)
 
 
+def begin_frame(header: bytes, body_bytes: int = 0) -> bytes:
+    """A frame's bytes but for its body, from a header in JSON that is encoded already.
+
+    Args:
+        header: Shorter than its three length bytes can say.
+        body_bytes: Length of the body that follows.
+    """
+    size = len(header)
+    return PREFIX.pack(size + 4 + body_bytes, size) + header
+
+
 def encode_frame(
     code: int,
     opaque: int,
