@@ -27,10 +27,10 @@ from gateway.node.forgetting import Forgetting, forget_ends, keep_forgotten
 from gateway.node.forwarder import Forwarder
 from gateway.node.groups import Groups
 from gateway.node.held import Held
-from gateway.node.holds import Holds
 from gateway.node.latencies import Latencies
 from gateway.node.leadership import Leadership
 from gateway.node.locks import QueueLocks
+from gateway.node.long_polling import LongPolling
 from gateway.node.moves import Moves
 from gateway.node.node import Node, monotonic_ms, now_ms
 from gateway.node.owners import Owners
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from gateway.config import Config
     from gateway.node.leadership import Duty
     from routing.api import RouteStore
+    from storage.api import Partition
 
 log = structlog.get_logger(__name__)
 
@@ -125,7 +126,7 @@ class Builder:
             partial(keep_forgotten, storage.offsets, storage.shared_log),
             arrivals := Arrivals(storage.offsets),
         )
-        holds = Holds(config.limits.held_pulls)
+        holds: LongPolling[Partition] = LongPolling(config.limits.held_pulls)
         resets = Resets(storage.offsets, time.monotonic)
         pulled = Pulled()
         forgetting = Forgetting(
@@ -312,7 +313,7 @@ async def _share(
     duties: list[Duty],
     storage: Storage,
     topics: Topics,
-    holds: Holds,
+    holds: LongPolling[Partition],
     clients: Clients,
     routes: RouteStore,
 ) -> list[Callable[[], float]]:

@@ -319,7 +319,7 @@ class Connection(Outgoing, asyncio.Protocol):
         self._reader.clear()
         self.listener.left(self)
         self._node.holds.forget(self)
-        self._node.pop.lines.forget(self)
+        self._node.pop.polling.forget(self)
         self._node.calls.disconnected(self)
         self._node.clients.disconnected(self)
 

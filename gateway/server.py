@@ -238,7 +238,7 @@ class Server:
         if self.http2 is not None:
             self.http2.close()
         self._node.holds.close()
-        self._node.pop.lines.close()
+        self._node.pop.polling.close()
         quotas = self._node.quotas
         quotas.close()
         deadline = asyncio.get_running_loop().time() + timeout_s

@@ -78,7 +78,7 @@ class _Popper(Caller):
     def leave(self) -> None:
         """The client has given up."""
         self.closed = True
-        self._node.pop.lines.forget(self)
+        self._node.pop.polling.forget(self)
 
 
 @rpc("ReceiveMessage")

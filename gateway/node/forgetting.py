@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from gateway.node.held import SharedLog
-    from gateway.node.holds import Holds
+    from gateway.node.long_polling import LongPolling
     from gateway.node.moves import InHand
     from gateway.node.pulled import Pulled
     from gateway.node.resets import Resets
@@ -26,7 +26,7 @@ class Forgetting(NamedTuple):
 
     offsets: Offsets
     log: SharedLog | None
-    holds: Holds
+    holds: LongPolling[Partition]
     resets: Resets
     pulled: Pulled
     topics: Topics

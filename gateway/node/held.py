@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from gateway.node.holds import Holds
+    from gateway.node.long_polling import LongPolling
     from gateway.node.topics import Topics
+    from storage.api import Partition
     from storage.offsets import Furthest, Offsets
 
 
@@ -49,7 +50,11 @@ class Held:
     """
 
     def __init__(
-        self, log: SharedLog, topics: Topics, holds: Holds, offsets: Offsets
+        self,
+        log: SharedLog,
+        topics: Topics,
+        holds: LongPolling[Partition],
+        offsets: Offsets,
     ) -> None:
         self._log = log
         self._topics = topics

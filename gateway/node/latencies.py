@@ -1,7 +1,7 @@
 """How long requests take from their arrival to their answer: a sample, by request code.
 
 Not every request is timed, only the first that comes once `SAMPLE_EVERY_S` is over: a
-busy node spends a thousandth of its time on it, and a quiet one times nearly all. Pulls
+busy node spends a thousandth of its time on it, and a quiet one times nearly all. Those
 that wait for messages are left out from when they begin to wait.
 """
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from gateway.node.drains import Drains
     from gateway.node.forwarder import Forwarder
     from gateway.node.groups import Groups
-    from gateway.node.holds import Holds
     from gateway.node.latencies import Latencies
     from gateway.node.leadership import Leadership
     from gateway.node.locks import QueueLocks
+    from gateway.node.long_polling import LongPolling
     from gateway.node.moves import Moves
     from gateway.node.pending_sends import PendingSends
     from gateway.node.pulled import Pulled
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from gateway.node.unique_keys import UniqueKeys
     from gateway.pop.service import Pop
     from routing.api import RouteStore
-    from storage.api import Log
+    from storage.api import Log, Partition
     from storage.compacting import Compaction
     from storage.offsets import Offsets
 
@@ -92,7 +92,7 @@ class Node:
     moves: Moves
     balance: Balance
     drains: Drains
-    holds: Holds
+    holds: LongPolling[Partition]
     pending_sends: PendingSends
     resets: Resets
     pulled: Pulled

@@ -15,10 +15,10 @@ from gateway.pop.returns import original_topic
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from gateway.node.long_polling import LongPolling
     from gateway.node.resets import Resets
     from gateway.pop.handouts import Handouts, PopQueue
     from gateway.pop.ledger import Ledger
-    from gateway.pop.lines import Lines
     from gateway.pop.order import OrderBook, Page, Place
     from gateway.wire.receipt import Receipt
     from storage.offsets import Offsets
@@ -41,7 +41,7 @@ class Acks:
         handouts: What is out and young.
         ledger: What is out for longer.
         book: What is out in order.
-        lines: Pops that wait.
+        polling: Pops that wait.
         clock: Milliseconds since 1970.
     """
 
@@ -53,7 +53,7 @@ class Acks:
         handouts: Handouts,
         ledger: Ledger,
         book: OrderBook,
-        lines: Lines,
+        polling: LongPolling[tuple[str, str]],
         clock: Callable[[], int],
     ) -> None:
         self._limit = limit
@@ -62,7 +62,7 @@ class Acks:
         self._handouts = handouts
         self._ledger = ledger
         self._book = book
-        self._lines = lines
+        self._polling = polling
         self._clock = clock
 
     def done(
@@ -139,7 +139,7 @@ class Acks:
     def _wake(self, queue: PopQueue) -> None:
         topic = original_topic(queue.group, queue.topic)
         own = topic == queue.topic
-        self._lines.wake(queue.group, topic, queue.queue_id if own else -1)
+        self._polling.wake((queue.group, topic), queue.queue_id if own else -1)
 
     # In order.
 
@@ -155,7 +155,7 @@ class Acks:
             self._offsets.commit(group, topic, queue_id, page.next_offset)
         self._note_free(place, page)
         if not self._book.blocks(place, None, page.used_ms):
-            self._lines.wake(group, topic, queue_id)
+            self._polling.wake((group, topic), queue_id)
         return True
 
     def keep_in_order(

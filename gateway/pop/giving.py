@@ -14,12 +14,12 @@ from gateway.wire.receipt import Receipt
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
 
+    from gateway.node.long_polling import LongPolling
     from gateway.node.pulled import Pulled
     from gateway.node.resets import Resets
     from gateway.node.served_topic import ServedTopic
     from gateway.node.topics import Topics
     from gateway.pop.handouts import Handouts, PopQueue
-    from gateway.pop.lines import Lines
     from gateway.pop.order import OrderBook
     from gateway.pop.switches import Switches
     from gateway.pop.taking import Wanted
@@ -43,7 +43,7 @@ class Giving:
         pulled: Is told how far groups have come.
         handouts: Gets what was handed out.
         book: Likewise, where it is in order.
-        lines: Pops that wait.
+        polling: Pops that wait.
         moved: Called with a queue in which a group was moved.
         clock: Milliseconds since 1970.
     """
@@ -59,7 +59,7 @@ class Giving:
         pulled: Pulled,
         handouts: Handouts,
         book: OrderBook,
-        lines: Lines,
+        polling: LongPolling[tuple[str, str]],
         moved: Callable[[PopQueue], None],
         clock: Callable[[], int],
     ) -> None:
@@ -72,7 +72,7 @@ class Giving:
         self._pulled = pulled
         self._handouts = handouts
         self._book = book
-        self._lines = lines
+        self._polling = polling
         self._moved = moved
         self._clock = clock
         self._turns: defaultdict[tuple[str, str], int] = defaultdict(int)
@@ -213,7 +213,8 @@ class Giving:
             # The group was moved meanwhile: it looks there next.
             taken.more = True
         # Others may have left it out meanwhile, and wait.
-        self._lines.wake(wanted.group, wanted.topic, queue_id if not kind else -1)
+        key = wanted.group, wanted.topic
+        self._polling.wake(key, queue_id if not kind else -1)
 
     def _is_shut(self, queue: PopQueue, wanted: Wanted, now_ms: int) -> bool:
         """Whether a queue gives nothing until something is acknowledged."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from gateway.node.long_polling import LongPolling
 from gateway.node.names import ORDER_SIGN, POP_TOPIC
 from gateway.node.patience import UNFORESEEN_S, keep_doing
 from gateway.node.timer.thread import IndexLostError
@@ -20,7 +21,6 @@ from gateway.pop.acks import Acks
 from gateway.pop.giving import Giving
 from gateway.pop.handouts import SLOT_MS, Handouts
 from gateway.pop.ledger import Ledger
-from gateway.pop.lines import Lines
 from gateway.pop.order import OrderBook
 from gateway.pop.returns import Returns
 from gateway.pop.upkeep import DUE_COUNT, Upkeep
@@ -51,6 +51,8 @@ _RETRY_S = 1.0
 _WRITE_DOWN_S = 5.0
 _LOOK_EVERY_MS = 500
 _CLEAN_EVERY_MS = 3_600_000
+MAX_POLLING = 1024
+"""Pops of one group that wait at one queue: popPollingSize's default."""
 
 
 class Pop:
@@ -99,7 +101,7 @@ class Pop:
         self._clock = clock
         self.handouts = Handouts(config.stay_ms)
         self.book = OrderBook()
-        self.lines = Lines(waiting)
+        self.polling: LongPolling[tuple[str, str]] = LongPolling(waiting, MAX_POLLING)
         self.ledger = Ledger(topics, message_log, directory, longest_ms, host, clock)
         self.giving = Giving(
             broker,
@@ -111,7 +113,7 @@ class Pop:
             pulled,
             self.handouts,
             self.book,
-            self.lines,
+            self.polling,
             self._forget_queue,
             clock,
         )
@@ -122,12 +124,12 @@ class Pop:
             self.handouts,
             self.ledger,
             self.book,
-            self.lines,
+            self.polling,
             clock,
         )
         kind = receipt.RETRY_V2 if config.retry_topic_v2 else receipt.RETRY_V1
         returns = Returns(topics, groups, message_log, timer, offsets, kind)
-        self._upkeep = Upkeep(self.handouts, self.ledger, returns, self.lines, clock)
+        self._upkeep = Upkeep(self.handouts, self.ledger, returns, self.polling, clock)
         self.roll_back = self._upkeep.roll_back
         self._tasks: set[asyncio.Task[None]] = set()
         self._running: list[asyncio.Task[None]] = []
@@ -152,7 +154,7 @@ class Pop:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, *self._tasks, return_exceptions=True)
-        self.lines.release()
+        self.polling.release_all()
         if running:
             in_hand = [
                 (queue, batch)
@@ -184,7 +186,9 @@ class Pop:
 
     def forget(self, *, group: str | None = None, topic: str | None = None) -> None:
         """A group or a topic is gone."""
-        self.lines.release(group=group, topic=topic)
+        self.polling.release_all(
+            lambda key: group in (None, key[0]) and topic in (None, key[1])
+        )
         self.handouts.forget(group=group, topic=topic)
         self.book.forget(group=group, topic=topic)
         if topic is not None:
@@ -222,7 +226,7 @@ class Pop:
         self._commit()
         self.handouts.leave(topic, queue_id)
         self.book.leave(topic, queue_id)
-        self.lines.release(topic=topic)
+        self.polling.release_all(lambda key: key[1] == topic)
 
     def _forget_queue(self, queue: PopQueue) -> None:
         """A group was moved in a queue: nothing that it has in hand there counts."""
@@ -262,7 +266,7 @@ class Pop:
         """Do what is due, and say how far groups have come."""
         now_ms = self._clock()
         if self.switches.look():
-            self.lines.wake_all()
+            self.polling.wake_all()
         if not self.switches.works:
             return
         self._take_due(now_ms)
@@ -270,7 +274,7 @@ class Pop:
             self._commit()
         if self.book.waits:
             for group, topic, queue_id in self.book.take_free(now_ms):
-                self.lines.wake(group, topic, queue_id)
+                self.polling.wake((group, topic), queue_id)
         is_due = now_ms >= self.ledger.look_ms and self.ledger.is_open()
         if is_due and not self._looking:
             self._looking = True

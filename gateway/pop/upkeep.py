@@ -16,9 +16,9 @@ from storage.api import LogError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from gateway.node.long_polling import LongPolling
     from gateway.pop.handouts import Batch, Handouts, PopQueue
     from gateway.pop.ledger import Ledger
-    from gateway.pop.lines import Lines
     from gateway.pop.returns import Returns
     from gateway.pop.store import Entry, Place
 
@@ -36,7 +36,7 @@ class Upkeep:
         handouts: What is young.
         ledger: What is not.
         returns: Stores messages again.
-        lines: Pops that wait for them.
+        polling: Pops that wait for them.
         clock: Milliseconds since 1970.
     """
 
@@ -45,13 +45,13 @@ class Upkeep:
         handouts: Handouts,
         ledger: Ledger,
         returns: Returns,
-        lines: Lines,
+        polling: LongPolling[tuple[str, str]],
         clock: Callable[[], int],
     ) -> None:
         self._handouts = handouts
         self._ledger = ledger
         self._returns = returns
-        self._lines = lines
+        self._polling = polling
         self._clock = clock
 
     async def keep(self, kept: Sequence[tuple[PopQueue, Batch]]) -> None:
@@ -196,7 +196,7 @@ class Upkeep:
 
     def _wake(self, woken: Iterable[tuple[str, str]]) -> None:
         for group, topic in woken:
-            self._lines.wake(group, topic)
+            self._polling.wake((group, topic))
 
 
 def _bits(offsets: Sequence[int], some: set[int]) -> int:

@@ -12,7 +12,6 @@ from ropeway.common.eager import eager
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateway.pop.lines import Waiter
     from gateway.processors.context import Context
     from ropeway.common.eager import Eventual
 
@@ -33,18 +32,6 @@ async def judge_again(context: Context, leave: Callable[[], bool]) -> None:
     except Exception as error:  # noqa: BLE001 - turned into an answer
         if leave():
             context.fail(error)
-
-
-def judge_waiter(context: Context, waiter: Waiter) -> Eventual[None]:
-    """See whether a pop, or what else waits in a line, may still wait."""
-
-    def leave() -> bool:
-        if not context.node.pop.lines.leave(waiter):
-            return False
-        context.peer.unhold()
-        return True
-
-    return judge_again(context, leave)
 
 
 class Interruptible:

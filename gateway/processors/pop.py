@@ -9,44 +9,31 @@ import asyncio
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gateway.node import attributes, retry_names, subscriptions
-from gateway.pop.lines import Waiter
+from gateway.node.served_topic import ServedTopic
 from gateway.pop.taking import MAX_BYTES, Taken, Wanted
-from gateway.processors import creating
+from gateway.processors import creating, pop_answers
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
-from gateway.processors.judging import judge_waiter
+from gateway.processors.long_poll import LongPoll
 from gateway.processors.needs import SUB, on_popped
 from gateway.processors.registry import handles
 from gateway.processors.throttling import LimitedRead, pop_throttled
 from gateway.wire import receipt
-from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
-from gateway.wire.commands.pop import FROM_EARLIEST, PopMessage, PopReply
-from gateway.wire.frame import PREFIX
+from gateway.wire.codes import ResponseCode
+from gateway.wire.commands.pop import FROM_EARLIEST, PopMessage
+from routing.api import Group
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Coroutine
+    from collections.abc import Coroutine
 
     from gateway.bounds import RequestsConfig
-    from gateway.node.served_topic import ServedTopic
     from gateway.node.subscriptions import Subscription
-    from routing.api import Group
-
-    _Found = Answer | Taken | Coroutine[None, None, Answer | Later] | Exception
 
 MAX_COUNT = 32
 MAX_POLL_MS = 120_000
 """Longest wait, whatever the client asks for: Java's is 15 seconds."""
-
-# A `PopReply` as `encode_frame` would make it, with room for what differs.
-_FOUND = (
-    b'{"code":0,"extFields":{"popTime":"%d","invisibleTime":"%d","reviveQid":"%d",'
-    b'"restNum":"%d","startOffsetInfo":"%b","msgOffsetInfo":"%b"%b},'
-    b'"flag":1,"language":"JAVA","opaque":%d,"remark":"FOUND",'
-    b'"serializeTypeCurrentRPC":"JSON","version":'
-    + str(ROPEWAY_VERSION).encode()
-    + b"}"
-)
-_ORDERS = b',"orderCountInfo":"%b"'
 
 
 @handles(PopMessage, on_popped(SUB))
@@ -58,11 +45,10 @@ def pop_message(
     if group is None:
         return _ensure_group_and_pop(request, context)
     topic = check(context, request.topic, request.queue_id, group)
-    _check_numbers(request, context)
-    subscription = _subscription(
-        request.exp or None, request.exp_type or None, context.node.config.requests
-    )
-    return _Pop(request, context, topic, group, subscription).run()
+    check_count(request.max_msg_nums)
+    check_invisible(context, request.invisible_time, 1)
+    wanted = _wanted(request, context, topic, group)
+    return _Pop(context, request, topic, group, wanted).take()
 
 
 async def _ensure_group_and_pop(
@@ -109,11 +95,6 @@ def check(context: Context, name: str, queue_id: int, group: Group) -> ServedTop
             f"subscription group no permission, {group.name}",
         )
     return topic
-
-
-def _check_numbers(request: PopMessage, context: Context) -> None:
-    check_count(request.max_msg_nums)
-    check_invisible(context, request.invisible_time, 1)
 
 
 def check_count(count: int) -> None:
@@ -180,210 +161,148 @@ def _priority_percent(topic: ServedTopic, group: Group, request: PopMessage) -> 
     return attributes.priority_percent(group.attributes)
 
 
-class _Pop:
-    """One pop, perhaps waiting."""
+def _wanted(
+    request: PopMessage, context: Context, topic: ServedTopic, group: Group
+) -> Wanted:
+    subscription = _subscription(
+        request.exp or None, request.exp_type or None, context.node.config.requests
+    )
+    return Wanted(
+        group.name,
+        topic.name,
+        request.queue_id,
+        request.max_msg_nums,
+        request.invisible_time,
+        subscription.filter,
+        request.init_mode == FROM_EARLIEST,
+        request.order,
+        request.attempt_id,
+        own_retries(context, group.name, topic.name),
+        _priority_percent(topic, group, request),
+    )
 
-    __slots__ = ("_context", "_ends_at", "_group", "_request", "_topic", "_wanted")
 
-    def __init__(
-        self,
-        request: PopMessage,
-        context: Context,
-        topic: ServedTopic,
-        group: Group,
-        subscription: Subscription,
-    ) -> None:
-        self._request = request
-        self._context = context
-        self._topic = topic
-        self._group = group
-        self._ends_at = 0.0
-        self._wanted = Wanted(
-            request.consumer_group,
-            request.topic,
-            request.queue_id,
-            request.max_msg_nums,
-            request.invisible_time,
-            subscription.filter,
-            request.init_mode == FROM_EARLIEST,
-            request.order,
-            request.attempt_id,
-            own_retries(context, group.name, topic.name),
-            _priority_percent(topic, group, request),
-        )
+class _Pop(msgspec.Struct, gc=False):
+    """One pop that may be done, perhaps waiting."""
 
-    def run(self) -> Answer | Later | Coroutine[None, None, Answer | Later]:
-        """Answer at once, wait for the disk, or wait for messages."""
+    context: Context
+    request: PopMessage
+    topic: ServedTopic
+    group: Group
+    wanted: Wanted
+    ends_at: float = 0.0
+    """When it has waited for long enough, by the loop's clock; 0: it has not yet."""
+
+    # Taking, with the filter.
+
+    def take(self) -> Answer | Later | Coroutine[None, None, Answer | Later]:
+        """Take now what is in memory, or when the quotas or the disk let it."""
         if self._is_limited():
-            return self._pop_throttled()
-        taken = self._context.node.pop.giving.pop(self._wanted)
+            return self._take_throttled()
+        taken = self.context.node.pop.giving.pop(self.wanted)
         if isinstance(taken, Taken):
-            return self._outcome(taken)
-        return self._await(taken)
+            return self._found(taken) if taken.count else self._wait(taken)
+        return self._take_later(taken)
 
     def _is_limited(self) -> bool:
-        quotas = self._context.node.quotas
-        return quotas.limits_reads and quotas.limits(self._group.name, self._topic.name)
+        quotas = self.context.node.quotas
+        return quotas.limits_reads and quotas.limits(self.group.name, self.topic.name)
 
-    async def _pop_throttled(self) -> Answer | Later:
+    async def _take_later(self, taking: Coroutine[None, None, Taken]) -> Answer | Later:
+        async with self.context.node.disk_reads:
+            taken = await taking
+        return self._found(taken) if taken.count else self._wait(taken)
+
+    async def _take_throttled(self) -> Answer | Later:
         """Pop when the quotas of topic and group let it."""
         limited = LimitedRead(
-            self._context,
-            self._group.name,
-            self._topic.name,
+            self.context,
+            self.group.name,
+            self.topic.name,
             MAX_BYTES,
-            self._request.poll_time,
+            self.request.poll_time,
             lambda: not self._is_outdated(),
         )
-        taken = await pop_throttled(limited, self._wanted)
+        taken = await pop_throttled(limited, self.wanted)
         if taken is None:
-            return self._empty(ResponseCode.POLLING_TIMEOUT, 0, 0)
-        return self._outcome(taken)
+            return self._over()
+        return self._found(taken) if taken.count else self._wait(taken)
 
-    async def _await(self, taking: Coroutine[None, None, Taken]) -> Answer | Later:
-        async with self._context.node.disk_reads:
-            taken = await taking
-        return self._outcome(taken)
+    # Waiting.
 
-    def _outcome(self, taken: Taken) -> Answer | Later:
-        if taken.count:
-            self._respond(taken)
-            return LATER
-        return self._hold(taken)
-
-    def _respond(self, taken: Taken) -> None:
-        context, request = self._context, self._request
-        orders = b""
-        if taken.orders:
-            orders = _ORDERS % ";".join(taken.orders).encode()
-        header = _FOUND % (
-            taken.pop_ms,
-            request.invisible_time,
-            receipt.IN_ORDER if request.order else 0,
-            taken.rest,
-            ";".join(taken.starts).encode(),
-            ";".join(taken.offsets).encode(),
-            orders,
-            context.opaque,
-        )
-        context.node.traffic.pulled(request.topic, self._group.name, taken.count)
-        size = len(header)
-        body_bytes = sum(map(len, taken.data))
-        context.respond(PREFIX.pack(size + 4 + body_bytes, size) + header, *taken.data)
-
-    def _empty(self, code: ResponseCode, pop_ms: int, rest: int) -> Answer:
-        request = self._request
-        reply = PopReply(
-            pop_time=pop_ms,
-            invisible_time=request.invisible_time,
-            revive_qid=receipt.IN_ORDER if request.order else 0,
-            rest_num=rest,
-            start_offset_info="",
-            msg_offset_info="",
-        )
-        return Answer(code, "NO_MESSAGE_IN_QUEUE", reply)
-
-    def _hold(self, taken: Taken) -> Answer | Later:
-        loop = asyncio.get_running_loop()
-        if not self._ends_at:
-            timeout_ms = min(self._request.poll_time, MAX_POLL_MS)
-            if timeout_ms <= 0:
-                return self._over(taken)
-            self._ends_at = loop.time() + timeout_ms / 1000
-        peer, pop = self._context.peer, self._context.node.pop
-        left_ms = int((self._ends_at - loop.time()) * 1000)
-        waiter = Waiter(
-            peer, self._request.queue_id, self._look, self._expire, self._judge
-        )
+    def _wait(self, taken: Taken) -> Answer | Later:
+        """Wait for messages, for what is left of the time that the client gives."""
+        now = asyncio.get_running_loop().time()
+        if not self.ends_at:
+            self.ends_at = now + min(self.request.poll_time, MAX_POLL_MS) / 1000
+        left_ms = int((self.ends_at - now) * 1000)
         if left_ms <= 0:
-            return self._over(taken)
-        if peer.closed or not pop.lines.add(
-            self._group.name, self._topic, waiter, left_ms
-        ):
+            return self._empty(ResponseCode.POLLING_TIMEOUT, taken.pop_ms, taken.rest)
+        polling, queue_id = self.context.node.pop.polling, self.wanted.queue_id
+        poll = LongPoll(self.context, self._look, self._over, queue_id, takes=True)
+        key = self.group.name, self.topic.name
+        if not poll.wait(polling, key, self.topic.partitions, left_ms):
             return self._empty(ResponseCode.POLLING_FULL, taken.pop_ms, taken.rest)
-        peer.hold()
-        if self._context.node.guard is not None:
-            self._context.node.reauthorization.add(waiter)
         if taken.more:
             # A filter kept everything out so far, and there is more to look at.
             self._look_soon()
         return LATER
 
     def _look_soon(self) -> None:
-        wake = self._context.node.pop.lines.wake
-        asyncio.get_running_loop().call_soon(wake, self._group.name, self._topic.name)
+        key = self.group.name, self.topic.name
+        asyncio.get_running_loop().call_soon(self.context.node.pop.polling.wake, key)
 
-    def _over(self, taken: Taken) -> Answer:
-        return self._empty(ResponseCode.POLLING_TIMEOUT, taken.pop_ms, taken.rest)
-
-    def _judge(self, waiter: Waiter) -> Awaitable[None] | None:
-        return judge_waiter(self._context, waiter)
+    def _look(self) -> Answer | Coroutine[None, None, Answer | Later] | None:
+        """There may be something: what to answer; None where it waits on."""
+        giving, congested = self.context.node.pop.giving, self.context.peer.congested
+        outdated = self._is_outdated()
+        if self._is_limited():
+            there = not congested and (outdated or giving.is_there(self.wanted))
+            return self._take_throttled() if there else None
+        if outdated:
+            return self._over()
+        if congested:
+            return None
+        taken = giving.pop(self.wanted)
+        if not isinstance(taken, Taken):
+            return self._take_later(taken)
+        if taken.count:
+            return self._found(taken)
+        if taken.more:
+            self._look_soon()
+        return None
 
     def _is_outdated(self) -> bool:
         """Whether group or topic were changed since the pop came, or this node gave up.
 
         Its client asks again, and is told.
         """
-        node = self._context.node
+        node = self.context.node
         return (
             not node.leadership.is_certain()
-            or node.groups.get(self._group.name) is not self._group
-            or node.topics.get(self._topic.name) is not self._topic
+            or node.groups.get(self.group.name) is not self.group
+            or node.topics.get(self.topic.name) is not self.topic
         )
 
-    def _look(self) -> bool:
-        """There may be something: answer if there is."""
-        try:
-            found = self._look_throttled() if self._is_limited() else self._look_now()
-        except Exception as error:  # noqa: BLE001 - turned into an answer
-            found = error
-        if found is None:
-            return False
-        self._context.peer.unhold()
-        self._finish(found)
-        return True
+    # Answering.
 
-    def _look_throttled(self) -> _Found | None:
-        node = self._context.node
-        if self._is_outdated() or node.pop.giving.is_there(self._wanted):
-            return None if self._context.peer.congested else self._pop_throttled()
-        return None
+    def _found(self, taken: Taken) -> Answer:
+        """The answer to what was taken."""
+        wanted = self.wanted
+        self.context.node.traffic.pulled(wanted.topic, wanted.group, taken.count)
+        return pop_answers.found(taken, _revive_queue_id(self.request))
 
-    def _look_now(self) -> _Found | None:
-        if self._is_outdated():
-            return self._empty(ResponseCode.POLLING_TIMEOUT, 0, 0)
-        if self._context.peer.congested:
-            return None
-        taken = self._context.node.pop.giving.pop(self._wanted)
-        if not isinstance(taken, Taken):
-            return self._await(taken)
-        if taken.count:
-            return taken
-        if taken.more:
-            self._look_soon()
-        return None
+    def _over(self) -> Answer:
+        """The answer where the time is up, or the client is to ask again."""
+        return self._empty(ResponseCode.POLLING_TIMEOUT, 0, 0)
 
-    def _finish(self, found: _Found) -> None:
-        """Answer, now or when it is read."""
-        try:
-            if isinstance(found, Taken):
-                self._respond(found)
-            elif isinstance(found, Answer):
-                self._context.answer(found)
-            elif isinstance(found, Exception):
-                self._context.fail(found)
-            else:
-                self._context.spawn(self._await_and_answer(found))
-        except Exception as error:  # noqa: BLE001 - turned into an answer
-            self._context.fail(error)
+    def _empty(self, code: ResponseCode, pop_ms: int, rest: int) -> Answer:
+        request = self.request
+        revive_queue_id = _revive_queue_id(request)
+        return pop_answers.empty(
+            code, request.invisible_time, revive_queue_id, pop_ms, rest
+        )
 
-    async def _await_and_answer(
-        self, popping: Coroutine[None, None, Answer | Later]
-    ) -> None:
-        outcome = await popping
-        if isinstance(outcome, Answer):
-            self._context.answer(outcome)
 
-    def _expire(self) -> None:
-        self._context.peer.unhold()
-        self._finish(self._empty(ResponseCode.POLLING_TIMEOUT, 0, 0))
+def _revive_queue_id(request: PopMessage) -> int:
+    return receipt.IN_ORDER if request.order else 0

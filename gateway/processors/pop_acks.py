@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gateway.lite import names as lite_names
-from gateway.processors.context import LATER, Answer, Context, Later, Refusal
+from gateway.processors import pop_answers
+from gateway.processors.context import Answer, Context, Refusal
 from gateway.processors.needs import SUB, Needs, on_popped, popped_needs
 from gateway.processors.pop import check_invisible
 from gateway.processors.registry import handles
 from gateway.wire import receipt
-from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
+from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.pop import (
     AckMessage,
     BatchAckMessage,
     ChangeInvisibleTime,
 )
 from gateway.wire.errors import ReceiptError
-from gateway.wire.frame import PREFIX
 from gateway.wire.receipt import IN_ORDER, BatchAcks, Receipt
 from gateway.wire.unreadable import UNREADABLE, reason_of
 
@@ -37,17 +37,6 @@ if TYPE_CHECKING:
     from gateway.pop.order import Place
     from gateway.wire.receipt import BatchAck
 
-# Answers as `encode_frame` would make them, with room for what differs.
-_END = (
-    b'"flag":1,"language":"JAVA","opaque":%d,"serializeTypeCurrentRPC":"JSON",'
-    b'"version":' + str(ROPEWAY_VERSION).encode() + b"}"
-)
-_ACKED = b'{"code":0,' + _END
-_KEPT = (
-    b'{"code":0,"extFields":{"popTime":"%d","invisibleTime":"%d","reviveQid":"%d"},'
-    + _END
-)
-_DONE = Answer()
 _KINDS = {str(kind): kind for kind in (receipt.RETRY_V1, receipt.RETRY_V2)}
 _batch = msgspec.json.Decoder(BatchAcks, strict=False)
 
@@ -55,7 +44,7 @@ _batch = msgspec.json.Decoder(BatchAcks, strict=False)
 @handles(AckMessage, on_popped(SUB))
 def ack_message(
     request: AckMessage, context: Context
-) -> Answer | Later | Coroutine[None, None, Answer]:
+) -> Answer | Coroutine[None, None, Answer]:
     """A message is done."""
     given = _receipt(request, context)
     place = (request.consumer_group, request.topic, request.queue_id)
@@ -70,19 +59,11 @@ def ack_message(
         if not isinstance(found, bool):
             return _await_done(found, request)
         done = found
-    if not done:
-        return _not_out(request)
-    return _respond(context, _ACKED % context.opaque)
-
-
-def _respond(context: Context, header: bytes) -> Later:
-    size = len(header)
-    context.respond(PREFIX.pack(size + 4, size) + header)
-    return LATER
+    return pop_answers.DONE if done else _not_out(request)
 
 
 async def _await_done(done: Coroutine[None, None, bool], request: AckMessage) -> Answer:
-    return _DONE if await done else _not_out(request)
+    return pop_answers.DONE if await done else _not_out(request)
 
 
 def _receipt(request: AckMessage | ChangeInvisibleTime, context: Context) -> Receipt:
@@ -159,7 +140,7 @@ async def batch_ack_message(_: BatchAckMessage, context: Context) -> Answer:
     asked = [(one, _offsets(one)) for one in body.acks]
     later = [done for one, offsets in asked for done in _take(one, offsets, context)]
     await asyncio.gather(*later)
-    return _DONE
+    return pop_answers.DONE
 
 
 def _offsets(one: BatchAck) -> list[int]:
@@ -200,7 +181,7 @@ def _take(
 @handles(ChangeInvisibleTime, on_popped(SUB))
 def change_invisible_time(
     request: ChangeInvisibleTime, context: Context
-) -> Answer | Later | Coroutine[None, None, Answer | Later]:
+) -> Answer | Coroutine[None, None, Answer]:
     """Keep a message for a time from now, or give it back after that."""
     given = _receipt(request, context)
     check_invisible(context, request.invisible_time, 0)
@@ -214,36 +195,29 @@ def change_invisible_time(
             request.invisible_time,
             all_=request.suspend,
         )
-        return _reply(renewed, given, request, context)
+        return _reply(renewed, given, request)
     if given.revive_queue_id == IN_ORDER:
         renewed = acks.keep_in_order(
             place, given, request.offset, request.invisible_time
         )
-        return _reply(renewed, given, request, context)
+        return _reply(renewed, given, request)
     kept = acks.keep(place, given, request.offset, request.invisible_time)
     if kept is None or isinstance(kept, tuple):
-        return _reply(kept, given, request, context)
-    return _await_kept(kept, given, request, context)
+        return _reply(kept, given, request)
+    return _await_kept(kept, given, request)
 
 
 async def _await_kept(
     kept: Coroutine[None, None, Renewed | None],
     given: Receipt,
     request: ChangeInvisibleTime,
-    context: Context,
-) -> Answer | Later:
-    return _reply(await kept, given, request, context)
+) -> Answer:
+    return _reply(await kept, given, request)
 
 
 def _reply(
-    renewed: Renewed | None,
-    given: Receipt,
-    request: ChangeInvisibleTime,
-    context: Context,
-) -> Answer | Later:
-    """Answer with an `InvisibleReply`."""
+    renewed: Renewed | None, given: Receipt, request: ChangeInvisibleTime
+) -> Answer:
     if renewed is None:
         return _not_out(request)
-    pop_ms, invisible_ms = renewed
-    header = _KEPT % (pop_ms, invisible_ms, given.revive_queue_id, context.opaque)
-    return _respond(context, header)
+    return pop_answers.kept(*renewed, given.revive_queue_id)

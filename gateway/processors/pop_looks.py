@@ -6,15 +6,10 @@ PollingInfoProcessor.java, RocketMQ 5.3.4.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import structlog
-
-from gateway.pop.lines import Waiter
 from gateway.pop.taking import MAX_BYTES, Wanted
 from gateway.processors import pop
 from gateway.processors.context import LATER, Answer, Context, Later, Refusal
-from gateway.processors.judging import judge_waiter
+from gateway.processors.long_poll import LongPoll
 from gateway.processors.needs import GET, SUB, UPDATE, on_cluster, on_popped
 from gateway.processors.registry import handles
 from gateway.processors.throttling import LimitedRead
@@ -28,13 +23,6 @@ from gateway.wire.commands.pop import (
     PopReply,
     PopRollback,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from gateway.node.served_topic import ServedTopic
-
-log = structlog.get_logger(__name__)
 
 _FOUND, _EMPTY = "FOUND", "NO_MESSAGE_IN_QUEUE"
 
@@ -72,7 +60,7 @@ async def peek_message(request: PeekMessage, context: Context) -> Answer:
         permit.size_bytes = sum(map(len, data))
     code = ResponseCode.SUCCESS if data else ResponseCode.PULL_NOT_FOUND
     reply = PopReply(pop_time=0, invisible_time=0, revive_qid=0, rest_num=rest)
-    return Answer(code, _FOUND if data else _EMPTY, reply, body=b"".join(data))
+    return Answer(code, _FOUND if data else _EMPTY, reply, records=data)
 
 
 @handles(Notification, on_popped(SUB))
@@ -92,59 +80,24 @@ async def notification(
         attempt=request.attempt_id,
         own_retries=pop.own_retries(context, group.name, request.topic),
     )
-    if context.node.pop.giving.is_there(wanted):
-        return NotificationReply(has_msg=True)
+
+    def look() -> NotificationReply | None:
+        is_there = context.node.pop.giving.is_there(wanted)
+        return NotificationReply(has_msg=True) if is_there else None
+
+    def over() -> NotificationReply:
+        return NotificationReply(has_msg=False)
+
+    if there := look():
+        return there
     timeout_ms = min(request.poll_time, pop.MAX_POLL_MS)
     if timeout_ms <= 0:
-        return NotificationReply(has_msg=False)
-    watch = _Watch(context, wanted)
-    if watch.begin(topic, timeout_ms):
+        return over()
+    poll = LongPoll(context, look, over, wanted.queue_id)
+    polling, key = context.node.pop.polling, (group.name, topic.name)
+    if poll.wait(polling, key, topic.partitions, timeout_ms):
         return LATER
     return NotificationReply(has_msg=False, polling_full=True)
-
-
-class _Watch:
-    """A notification that waits."""
-
-    __slots__ = ("_context", "_wanted")
-
-    def __init__(self, context: Context, wanted: Wanted) -> None:
-        self._context = context
-        self._wanted = wanted
-
-    def begin(self, topic: ServedTopic, timeout_ms: int) -> bool:
-        """Wait; False where too many do already."""
-        peer, wanted = self._context.peer, self._wanted
-        waiter = Waiter(
-            *(peer, wanted.queue_id, self._look, self._expire, self._judge),
-            watches_only=True,
-        )
-        lines = self._context.node.pop.lines
-        if peer.closed or not lines.add(wanted.group, topic, waiter, timeout_ms):
-            return False
-        peer.hold()
-        if self._context.node.guard is not None:
-            self._context.node.reauthorization.add(waiter)
-        return True
-
-    def _judge(self, waiter: Waiter) -> Awaitable[None] | None:
-        return judge_waiter(self._context, waiter)
-
-    def _look(self) -> bool:
-        try:
-            if not self._context.node.pop.giving.is_there(self._wanted):
-                return False
-        except Exception as error:  # noqa: BLE001 - turned into an answer
-            self._context.peer.unhold()
-            self._context.fail(error)
-            return True
-        self._context.peer.unhold()
-        self._context.answer(NotificationReply(has_msg=True))
-        return True
-
-    def _expire(self) -> None:
-        self._context.peer.unhold()
-        self._context.answer(NotificationReply(has_msg=False))
 
 
 @handles(PollingInfo, on_popped(SUB, GET))
@@ -152,7 +105,8 @@ async def polling_info(request: PollingInfo, context: Context) -> PollingInfoRep
     """Say how many pops of a group wait at a queue."""
     group = await pop.ensure_group(context, request.consumer_group)
     pop.check(context, request.topic, request.queue_id, group)
-    count = context.node.pop.lines.count(group.name, request.topic, request.queue_id)
+    key = group.name, request.topic
+    count = context.node.pop.polling.count(key, request.queue_id)
     return PollingInfoReply(polling_num=count)
 
 

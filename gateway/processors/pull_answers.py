@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from gateway.processors.context import Answer
 from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
 from gateway.wire.commands.pull import PullReply
-from gateway.wire.frame import PREFIX
+from gateway.wire.frame import begin_frame
 
 if TYPE_CHECKING:
     from gateway.node.served_topic import ServedTopic
-    from gateway.processors.context import Context
+    from gateway.wire.frame import Buffer
     from routing.api import Group
     from storage.api import Chunk, Partition
 
@@ -26,27 +26,31 @@ _FOUND = (
 )
 
 
+class Found(Answer, frozen=True):
+    """Messages for a pull; its header is a `PullReply`."""
+
+    def frame(self, opaque: int) -> tuple[Buffer, ...]:
+        """Make the frame from a template."""
+        reply = self.header
+        assert isinstance(reply, PullReply), "found() makes it"
+        header = _FOUND % (
+            reply.suggest_which_broker_id,
+            reply.group_sys_flag,
+            reply.next_begin_offset,
+            reply.max_offset,
+            reply.min_offset,
+            reply.topic_sys_flag,
+            opaque,
+        )
+        return begin_frame(header, sum(map(len, self.records))), *self.records
+
+
 def found(
-    context: Context,
-    topic: ServedTopic,
-    group: Group,
-    partition: Partition,
-    chunk: Chunk,
-) -> None:
-    """Answer with messages."""
-    header = _FOUND % (
-        group.broker_id,
-        group.group_sys_flag,
-        chunk.next_offset,
-        partition.end,
-        partition.first,
-        topic.setup.topic_sys_flag,
-        context.opaque,
-    )
-    context.node.traffic.pulled(topic.name, group.name, chunk.records)
-    size = len(header)
-    body_bytes = sum(map(len, chunk.data))
-    context.respond(PREFIX.pack(size + 4 + body_bytes, size) + header, *chunk.data)
+    topic: ServedTopic, group: Group, partition: Partition, chunk: Chunk
+) -> Answer:
+    """The answer with messages."""
+    reply = _reply(topic, group, partition, chunk.next_offset)
+    return Found(ResponseCode.SUCCESS, "FOUND", reply, records=chunk.data)
 
 
 def empty(
@@ -58,7 +62,13 @@ def empty(
     partition: Partition,
 ) -> Answer:
     """The answer without messages."""
-    header = PullReply(
+    return Answer(code, remark, _reply(topic, group, partition, next_offset))
+
+
+def _reply(
+    topic: ServedTopic, group: Group, partition: Partition, next_offset: int
+) -> PullReply:
+    return PullReply(
         suggest_which_broker_id=group.broker_id,
         next_begin_offset=next_offset,
         min_offset=partition.first,
@@ -66,4 +76,3 @@ def empty(
         topic_sys_flag=topic.setup.topic_sys_flag,
         group_sys_flag=group.group_sys_flag,
     )
-    return Answer(code, remark, header)

@@ -62,7 +62,7 @@ async def test_who_may_no_longer_is_refused_while_it_waits(
         receiving = asyncio.ensure_future(
             alice.stream("ReceiveMessage", receives("orders", wait_s=50))
         )
-        await until(lambda: len(app.node.pop.lines) == 1)
+        await until(lambda: len(app.node.pop.polling) == 1)
         await change(app.node.guard.administration)
         answers = await receiving
         # Of a pop and its call either may be judged first.
@@ -85,7 +85,7 @@ async def test_who_is_who_it_was_goes_on(tmp_path: Path):
         alice = sign(Thin(app.server.listeners[0].advertised, "alice"), ALICE)
         stream, _ = await alice.telemetry(consumer("orders"))
         receiving = asyncio.ensure_future(alice.receive("orders", wait_s=20))
-        await until(lambda: len(app.node.pop.lines) == 1)
+        await until(lambda: len(app.node.pop.polling) == 1)
         await app.node.guard.administration.update_user("nobody", enabled=False)
         await until(lambda: app.node.reauthorization._task is None)
         assert not stream.done()

@@ -150,7 +150,7 @@ async def test_one_connection_has_so_many_calls_at_a_time(server: str, tmp_path:
         waiting = [
             asyncio.create_task(client.receive("orders", wait_s=20)) for _ in range(2)
         ]
-        await until(lambda: app.node.pop.lines.count("readers", "orders", -1) == 2)
+        await until(lambda: app.node.pop.polling.count(("readers", "orders"), -1) == 2)
         # With its stream that makes three.
         late = asyncio.create_task(client.call("QueryRoute", ROUTE))
         other = Thin(app.server.listeners[0].advertised, "other")

@@ -72,7 +72,7 @@ async def test_a_handle_that_a_message_was_sent_with_harms_nobody(tmp_path: Path
 async def test_a_waiting_client_gets_a_message_as_it_comes(tmp_path: Path):
     async with consuming(tmp_path) as (app, client):
         waiting = asyncio.create_task(client.receive("orders", wait_s=20))
-        await until(lambda: app.node.pop.lines.count("readers", "orders", -1) == 1)
+        await until(lambda: app.node.pop.polling.count(("readers", "orders"), -1) == 1)
         await client.send("orders", b"late")
         (found,) = await waiting
         assert found.body == b"late"
@@ -125,14 +125,14 @@ async def test_a_topic_that_is_not_there_is_not_found(tmp_path: Path):
 @looped
 async def test_who_gives_up_waiting_takes_no_message(tmp_path: Path):
     async with consuming(tmp_path) as (app, client):
-        lines = app.node.pop.lines
+        polling = app.node.pop.polling
         call = client._method("ReceiveMessage")(
             receives("orders", wait_s=20), metadata=client.metadata
         )
-        await until(lambda: lines.count("readers", "orders", -1) == 1)
+        await until(lambda: polling.count(("readers", "orders"), -1) == 1)
         call.cancel()
         assert await call.code() == grpc.StatusCode.CANCELLED
-        await until(lambda: lines.count("readers", "orders", -1) == 0)
+        await until(lambda: polling.count(("readers", "orders"), -1) == 0)
         await client.send("orders", b"kept")
         (found,) = await client.receive("orders", wait_s=10)
         assert (found.body, found.system_properties.delivery_attempt) == (b"kept", 1)

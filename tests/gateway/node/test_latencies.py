@@ -5,9 +5,11 @@ import pytest
 from gateway.node import latencies
 from gateway.node.latencies import BOUNDS_S, Latencies
 from gateway.wire.codes import RequestCode
+from tests.gateway.pop.rig import rigged
 from tests.remoting import looped, pulling, running, sending, until, waiting
 
 SEND, PULL = int(RequestCode.SEND_MESSAGE_V2), int(RequestCode.PULL_MESSAGE)
+POP = int(RequestCode.POP_MESSAGE)
 
 
 @pytest.mark.parametrize(
@@ -57,3 +59,13 @@ async def test_of_many_requests_few_are_timed(tmp_path, monkeypatch):
             await client.ask(sending("orders"), b"x")
         counts = app.node.latencies.by_code()
         assert sum(sum(one.counts) for one in counts.values()) == 1
+
+
+@looped
+async def test_the_time_for_which_a_pop_waits_is_no_latency(tmp_path, monkeypatch):
+    monkeypatch.setattr("gateway.node.turns.SAMPLE_EVERY_S", 0.0)
+    async with rigged(tmp_path) as rig:
+        counts = rig.app.node.latencies.by_code
+        for poll_ms in (0, 50):
+            await rig.consumer.pop(poll_time=poll_ms)
+            assert sum(counts()[POP].counts) == 1

@@ -140,7 +140,7 @@ async def test_what_waits_is_refused_soon_after_its_sender_may_no_longer(
         await refused(asked)
         await ask(client, ROOT, sending("orders"), b"secret")
         assert not any(b"secret" in one.body for one in client.answers)
-        assert len(app.node.holds) == len(app.node.pop.lines) == 0
+        assert len(app.node.holds) == len(app.node.pop.polling) == 0
 
 
 @looped

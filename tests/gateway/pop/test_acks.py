@@ -302,7 +302,7 @@ async def test_the_last_ack_in_order_wakes_who_waits(tmp_path: Path):
         waiting = rig.consumer.client.send(
             rig.consumer.header(order=True, poll_time=60_000)
         )
-        await until(lambda: len(rig.pop.lines) == 1)
+        await until(lambda: len(rig.pop.polling) == 1)
         assert await other.ack(first, 0) == 0
         assert not waiting.done()
         assert await other.ack(first, 1) == 0
@@ -317,7 +317,7 @@ async def test_a_queue_that_is_free_again_wakes_who_waits(tmp_path: Path):
         waiting = rig.consumer.client.send(
             rig.consumer.header(order=True, poll_time=60_000)
         )
-        await until(lambda: len(rig.pop.lines) == 1)
+        await until(lambda: len(rig.pop.polling) == 1)
         rig.pass_time(INVISIBLE_MS - 1)
         assert not waiting.done()
         rig.pass_time(1)

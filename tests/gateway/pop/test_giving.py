@@ -152,7 +152,7 @@ async def test_a_queue_stops_at_its_limit_until_something_is_done(tmp_path: Path
         await rig.consumer.take(1, queue_id=-1)
         await Consumer(rig.consumer.client, "others").take(5)
         waiting = rig.consumer.client.send(rig.consumer.header(poll_time=60_000))
-        await until(lambda: len(rig.pop.lines) == 1)
+        await until(lambda: len(rig.pop.polling) == 1)
         async with another(rig) as other:
             assert await other.ack(first, 0) == 0
         assert popped(await waiting).offsets[0] == 10
@@ -169,7 +169,7 @@ async def test_room_in_a_retry_topic_wakes_who_waits_at_any_queue(tmp_path: Path
         waiting = rig.consumer.client.send(
             rig.consumer.header(queue_id=2, poll_time=60_000)
         )
-        await until(lambda: len(rig.pop.lines) == 1)
+        await until(lambda: len(rig.pop.polling) == 1)
         async with another(rig) as other:
             assert await other.ack(first, 0, retry=1) == 0
         assert popped(await waiting).offsets == [2]

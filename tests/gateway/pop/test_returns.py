@@ -37,7 +37,7 @@ DLQ = "%DLQ%readers"
 async def next_one(rig: Rig) -> Popped:
     """What is popped when the time of all that is in hand is over."""
     waiting = rig.consumer.client.send(rig.consumer.header(poll_time=60_000))
-    await until(lambda: len(rig.pop.lines) == 1)
+    await until(lambda: len(rig.pop.polling) == 1)
     rig.pass_time(INVISIBLE_MS + 100)
     return popped(await waiting)
 

@@ -69,7 +69,7 @@ async def no_farewell(pop) -> None:
     running, pop._running = pop._running, []
     for task in running:
         task.cancel()
-    pop.lines.release()
+    pop.polling.release_all()
     await pop.ledger.close()
 
 
@@ -146,7 +146,7 @@ async def test_the_order_of_a_queue_outlives_a_restart(tmp_path: Path):
         waiting = rig.consumer.client.send(
             rig.consumer.header(order=True, poll_time=60_000)
         )
-        await until(lambda: len(rig.pop.lines) == 1)
+        await until(lambda: len(rig.pop.polling) == 1)
         assert await rig.consumer.ack(found, 1) == ResponseCode.NO_MESSAGE
         rig.pass_time(INVISIBLE_MS - 1)
         assert not waiting.done()
@@ -232,7 +232,7 @@ async def test_a_pop_waits_while_another_reads_its_queue_from_the_disk(
         first = rig.consumer.client.send(header)
         await until(lambda: reads)
         second = other.client.send(header)
-        await until(lambda: len(rig.pop.lines) == 1)
+        await until(lambda: len(rig.pop.polling) == 1)
         assert len(reads) == 1
         go_on.set()
         seen = popped(await first).offsets + popped(await second).offsets

@@ -45,7 +45,7 @@ async def test_without_enable_nothing_is_handed_out_and_the_rest_goes_on(
         answer = await rig.consumer.client.ask(look)
         assert not answer.read(NotificationReply).has_msg
         waiting = rig.consumer.client.send(rig.consumer.header(poll_time=60_000))
-        await until(lambda: len(rig.pop.lines) == 1)
+        await until(lambda: len(rig.pop.polling) == 1)
         assert await rig.consumer.ack(found, 0) == 0
         rig.pass_time(INVISIBLE_MS + 100)
         await until(lambda: rig.app.node.topics.get(RETRY_V1) is not None)

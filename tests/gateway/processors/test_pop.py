@@ -150,7 +150,7 @@ async def test_a_pop_that_names_another_broker_is_sent_on_to_it(tmp_path: Path):
 async def test_a_topic_that_was_changed_ends_the_waiting(tmp_path: Path):
     async with rigged(tmp_path) as rig:
         waiting = rig.consumer.client.send(rig.consumer.header(poll_time=60_000))
-        await until(lambda: len(rig.pop.lines) == 1)
+        await until(lambda: len(rig.pop.polling) == 1)
         await rig.app.node.groups.put(Group(name=GROUP, consume_enable=False))
         async with connect(rig.app.server.listeners[0]) as other:
             await Consumer(other).send(1)
@@ -172,7 +172,7 @@ async def test_a_waiting_pop_gets_what_is_behind_much_that_it_passes_over(
             poll_time=60_000,
         )
         waiting = rig.consumer.client.send(header)
-        await until(lambda: len(rig.pop.lines) == 1)
+        await until(lambda: len(rig.pop.polling) == 1)
         # One send, so that it is woken once.
         passed_over = batch_of(*[b"x"] * (looks + 5), pairs={"price": "1"})
         wanted = batch_of(b"wanted", pairs={"price": "20"})
@@ -190,7 +190,7 @@ async def test_a_pop_that_fails_while_it_waits_is_answered_and_others_have_their
         node, client = rig.app.node, rig.consumer.client
         header = rig.consumer.header(poll_time=60_000, max_msg_nums=1)
         waiting = [client.send(header) for _ in range(2)]
-        await until(lambda: len(rig.pop.lines) == 2)
+        await until(lambda: len(rig.pop.polling) == 2)
         owner, name = node.pop.giving, "pop"
         if fails == "answering":
             owner, name = node.traffic, "pulled"
@@ -214,4 +214,4 @@ async def test_a_pop_that_fails_while_it_waits_is_answered_and_others_have_their
             await Consumer(other).send(1)
         codes = sorted([(await one).code for one in waiting])
         assert codes == [ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR]
-        assert len(rig.pop.lines) == 0
+        assert len(rig.pop.polling) == 0

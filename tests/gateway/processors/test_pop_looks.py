@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.pop import giving, lines
+from gateway.pop import giving, service
 from gateway.wire import message
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.pop import (
@@ -138,10 +138,10 @@ async def test_a_queue_that_is_blocked_has_nothing_in_order(tmp_path: Path):
 async def test_a_notification_waits_for_its_time_and_no_longer(
     tmp_path: Path, monkeypatch
 ):
-    monkeypatch.setattr(lines, "MAX_LINE", 1)
+    monkeypatch.setattr(service, "MAX_POLLING", 1)
     async with rigged(tmp_path) as rig, another(rig) as sender:
         first = rig.consumer.client.send(notifying(poll_time=60_000))
-        await until(lambda: len(rig.pop.lines) == 1)
+        await until(lambda: len(rig.pop.polling) == 1)
         full = await rig.consumer.client.ask(notifying(poll_time=60_000))
         assert full.read(NotificationReply) == NotificationReply(
             has_msg=False, polling_full=True
@@ -159,7 +159,7 @@ async def test_who_waits_is_counted(tmp_path: Path):
         header = rig.consumer.header
         for queue_id in (0, -1, -1):
             rig.consumer.client.send(header(queue_id=queue_id, poll_time=60_000))
-        await until(lambda: len(rig.pop.lines) == 3)
+        await until(lambda: len(rig.pop.polling) == 3)
         for queue_id, count in ((0, 1), (-1, 2), (-7, 2)):
             asked = PollingInfo(consumer_group=GROUP, topic=TOPIC, queue_id=queue_id)
             answer = await rig.consumer.client.ask(asked)

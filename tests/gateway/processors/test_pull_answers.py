@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
+
+from gateway.processors import pull_answers
+from gateway.processors.context import Answer
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.pull import PullReply
+from gateway.wire.frame import JSON, FrameReader
 from gateway.wire.header import to_fields
+from storage.api import Chunk
 from tests.remoting import looped, pulling, running, sending
 
 
@@ -31,3 +38,18 @@ async def test_a_pull_is_answered_with_where_to_go_on(tmp_path):
         moved = await client.ask(pulling("orders", 7))
         assert moved.code == ResponseCode.PULL_OFFSET_MOVED
         assert moved.fields == to_fields(reply)
+
+
+def test_a_template_says_what_the_answer_does():
+    topic = SimpleNamespace(setup=SimpleNamespace(topic_sys_flag=1))
+    group = SimpleNamespace(broker_id=2, group_sys_flag=3)
+    partition = SimpleNamespace(first=4, end=9)
+    data = [memoryview(b"one"), b"two"]
+    answer = pull_answers.found(topic, group, partition, Chunk(data, 2, 8))
+    made, general = answer.frame(42), b"".join(Answer.frame(answer, 42))
+    assert made[1:] == tuple(data), "messages go as they are"
+    ((kind, header, body),) = FrameReader(1 << 20).feed(b"".join(made))
+    ((_, other, other_body),) = FrameReader(1 << 20).feed(general)
+    assert body == other_body == b"onetwo"
+    assert json.loads(header) == json.loads(other)
+    assert kind == JSON

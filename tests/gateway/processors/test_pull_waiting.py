@@ -29,6 +29,8 @@ from tests.remoting import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gateway.processors.context import Answer
+
 
 async def fill(client, count: int, *, tag: str | None = None) -> None:
     pairs = {"TAGS": tag} if tag else {}
@@ -169,7 +171,7 @@ async def test_a_pull_without_time_does_not_wait(
         await fill(client, 1)
         waited = []
         add = app.node.holds.add
-        app.node.holds.add = lambda *given: waited.append(given[2]) or add(*given)
+        app.node.holds.add = lambda *given: waited.append(given[3]) or add(*given)
         header = waiting("orders", 1, suspend_timeout_millis=timeout_ms)
         assert (await client.ask(header)).code == ResponseCode.PULL_NOT_FOUND
         assert waited == ([timeout_ms] if waits else [])
@@ -319,11 +321,11 @@ async def test_an_answer_that_fails_is_one_and_others_that_wait_have_theirs(
         await until(lambda: len(app.node.holds) == 3)
         found, calls = pull_answers.found, []
 
-        def fails_once(*args) -> None:
+        def fails_once(*args) -> Answer:
             calls.append(args)
             if len(calls) == 1:
                 raise RuntimeError("an answer that cannot be made")
-            found(*args)
+            return found(*args)
 
         monkeypatch.setattr(pull_answers, "found", fails_once)
         await fill(client, 1)

@@ -190,8 +190,8 @@ async def test_a_node_that_neither_leads_nor_follows_hands_out_nothing(tmp_path:
         await until(lambda: len(slave.node.holds))
         slave.node.topics.follows = False
         slave.node.leadership.is_certain = lambda: False
-        for watcher in list(slave.node.holds._queues.values()):
-            watcher.grown()
+        for line in list(slave.node.holds._lines.values()):
+            slave.node.holds.wake(line.key)
         answer = await pull
         assert answer.code == ResponseCode.PULL_RETRY_IMMEDIATELY
         found = await client.ask(pulling("orders"))

@@ -275,8 +275,8 @@ async def test_what_a_waiting_pull_or_pop_gets_counts(tmp_path):
         await free(client, "group", "readers")
         await limit(client, "group", "readers", read_bytes_per_s=FOREVER)
         popped = client.send(popping(poll_time=30_000))
-        lines = app.node.pop.lines
-        await until(lambda: lines.count("readers", "orders", -1))
+        polling = app.node.pop.polling
+        await until(lambda: polling.count(("readers", "orders"), -1))
         await filled(client)
         assert (await popped).messages()
         (account,) = app.node.quotas._of("readers", "orders", cold=False)

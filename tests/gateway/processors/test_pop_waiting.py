@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from gateway.pop import lines as waiting_lines
+from gateway.pop import service
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.pop import Notification, NotificationReply
 from gateway.wire.commands.send import SendBatchMessage
@@ -26,9 +26,9 @@ async def test_a_message_wakes_who_waits_longest_and_nobody_else(tmp_path: Path)
         any_queue = client.send(header(queue_id=-1, **POLL))
         first = client.send(header(queue_id=0, **POLL))
         second = client.send(header(queue_id=1, **POLL))
-        await until(lambda: len(rig.pop.lines) == 3)
+        await until(lambda: len(rig.pop.polling) == 3)
         (connection, _) = rig.app.server.listeners[0].connections
-        assert rig.pop.lines.count(GROUP, TOPIC, -1) == 1
+        assert rig.pop.polling.count((GROUP, TOPIC), -1) == 1
         await sender.send(1)
         assert popped(await any_queue).offsets == [0]
         await sender.send(1)
@@ -36,7 +36,7 @@ async def test_a_message_wakes_who_waits_longest_and_nobody_else(tmp_path: Path)
         assert not second.done()
         await sender.send(1, queue_id=1)
         assert popped(await second).offsets == [0]
-        assert len(rig.pop.lines) == 0
+        assert len(rig.pop.polling) == 0
         assert connection.in_flight == 0
 
 
@@ -47,7 +47,7 @@ async def test_many_messages_wake_as_many_as_it_takes(tmp_path: Path):
             rig.consumer.client.send(rig.consumer.header(max_msg_nums=2, **POLL))
             for _ in range(5)
         ]
-        await until(lambda: len(rig.pop.lines) == 5)
+        await until(lambda: len(rig.pop.polling) == 5)
         plain = sending(TOPIC)
         fields = {name: getattr(plain, name) for name in plain.__struct_fields__}
         eight = SendBatchMessage(**{**fields, "batch": True})
@@ -56,7 +56,7 @@ async def test_many_messages_wake_as_many_as_it_takes(tmp_path: Path):
         async with asyncio.timeout(POLL_S / 2):
             offsets = [popped(await one).offsets for one in waiting[:4]]
         assert offsets == [[0, 1], [2, 3], [4, 5], [6, 7]]
-        assert len(rig.pop.lines) == 1
+        assert len(rig.pop.polling) == 1
         assert not waiting[4].done()
 
 
@@ -69,7 +69,7 @@ async def test_only_a_match_is_heard_of(tmp_path: Path):
         by_sql = other.client.send(
             other.header(exp="price > 9", exp_type="SQL92", **POLL)
         )
-        await until(lambda: len(rig.pop.lines) == 2)
+        await until(lambda: len(rig.pop.polling) == 2)
         await sender.send(3, pairs={"TAGS": "a", "price": "1"})
         assert not tagged.done()
         assert not by_sql.done()
@@ -82,16 +82,16 @@ async def test_only_a_match_is_heard_of(tmp_path: Path):
 
 @looped
 async def test_waiting_ends_in_time_and_when_too_many_wait(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(waiting_lines, "MAX_LINE", 1)
+    monkeypatch.setattr(service, "MAX_POLLING", 1)
     async with rigged(tmp_path) as rig:
         soon = rig.consumer.client.send(rig.consumer.header(poll_time=300))
-        await until(lambda: len(rig.pop.lines) == 1)
+        await until(lambda: len(rig.pop.polling) == 1)
         full = await rig.consumer.pop(**POLL)
         assert full.frame.code == ResponseCode.POLLING_FULL
         late = popped(await soon)
         assert late.frame.code == ResponseCode.POLLING_TIMEOUT
         assert late.reply.msg_offset_info == ""
-        assert len(rig.pop.lines) == 0
+        assert len(rig.pop.polling) == 0
 
 
 @looped
@@ -99,8 +99,8 @@ async def test_a_connection_that_ends_takes_its_pops_with_it(tmp_path: Path):
     async with rigged(tmp_path) as rig:
         async with another(rig) as gone:
             gone.client.send(gone.header(**POLL))
-            await until(lambda: len(rig.pop.lines) == 1)
-        await until(lambda: len(rig.pop.lines) == 0)
+            await until(lambda: len(rig.pop.polling) == 1)
+        await until(lambda: len(rig.pop.polling) == 0)
         await rig.consumer.send(1)
         await rig.consumer.take(1)
 
@@ -110,15 +110,15 @@ async def test_what_ends_group_topic_or_node_answers_who_waits(tmp_path: Path):
     async with rigged(tmp_path) as rig:
         header = rig.consumer.header
         waiting = rig.consumer.client.send(header(**POLL))
-        await until(lambda: len(rig.pop.lines) == 1)
+        await until(lambda: len(rig.pop.polling) == 1)
         await rig.app.node.topics.delete(TOPIC)
         assert (await waiting).code == ResponseCode.POLLING_TIMEOUT
         refused = await rig.consumer.client.ask(header(**POLL))
         assert refused.code == ResponseCode.TOPIC_NOT_EXIST
         await rig.app.node.topics.ensure_derived(TOPIC, 1)
         waiting = rig.consumer.client.send(header(**POLL))
-        await until(lambda: len(rig.pop.lines) == 1)
-        rig.pop.lines.close()
+        await until(lambda: len(rig.pop.polling) == 1)
+        rig.pop.polling.close()
         assert (await waiting).code == ResponseCode.POLLING_TIMEOUT
         late = await rig.consumer.client.ask(header(**POLL))
         assert late.code == ResponseCode.POLLING_FULL
@@ -130,7 +130,7 @@ async def test_new_queues_are_watched_by_who_comes_next(tmp_path: Path):
         await rig.consumer.pop(queue_id=-1)
         await rig.app.node.topics.ensure_derived(TOPIC, 3)
         waiting = rig.consumer.client.send(rig.consumer.header(queue_id=-1, **POLL))
-        await until(lambda: len(rig.pop.lines) == 1)
+        await until(lambda: len(rig.pop.polling) == 1)
         await sender.send(1, queue_id=2)
         assert popped(await waiting).messages[0].queue_id == 2
 
@@ -146,26 +146,9 @@ async def test_a_notification_takes_nothing(tmp_path: Path):
             born_time=0,
         )
         watching = rig.consumer.client.send(asked)
-        await until(lambda: len(rig.pop.lines) == 1)
+        await until(lambda: len(rig.pop.polling) == 1)
         waiting = rig.consumer.client.send(rig.consumer.header(max_msg_nums=1, **POLL))
-        await until(lambda: len(rig.pop.lines) == 2)
+        await until(lambda: len(rig.pop.polling) == 2)
         await sender.send(1)
         assert (await watching).read(NotificationReply).has_msg
         assert popped(await waiting).offsets == [0]
-
-
-@looped
-async def test_who_was_answered_does_not_hear_that_the_time_is_up(tmp_path: Path):
-    async with rigged(tmp_path) as rig:
-        waiting, expired = waiting_lines.Lines(10), []
-        topic = rig.app.node.topics.get(TOPIC)
-        assert waiting.count(GROUP, TOPIC, 0) == 0
-        for at, look in enumerate((lambda: True, lambda: False)):
-            waiter = waiting_lines.Waiter(at, 0, look, lambda at=at: expired.append(at))
-            assert waiting.add(GROUP, topic, waiter, 30)
-        assert waiting.count(GROUP, TOPIC, 0) == 2
-        waiting.wake(GROUP, TOPIC, 0)
-        assert len(waiting) == 1
-        await until(lambda: not waiting)
-        await asyncio.sleep(0.05)
-        assert expired == [1]
