@@ -49,6 +49,10 @@ class CreationsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     may come at once. A program that makes them by mistake is told within seconds."""
     groups_per_hour: Positive = 10_000
     """New groups, those by a first heartbeat, pull or pop included; likewise."""
+    at_once: Positive = 1024
+    """Topics, and groups, that are being created for one user or address at a time; of
+    more, clients are told that the broker is busy, and try again. Each takes 20 KiB
+    until it is there, and a disk may need minutes for 10,000."""
     topics: Positive = 100_000
     """Topics of everybody, those of retries and dead letters included: each costs
     memory on all nodes, and time at each start."""

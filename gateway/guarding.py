@@ -124,7 +124,7 @@ class SystemTopics:
         source: Source,  # noqa: ARG002
     ) -> Decision | None:
         """Deny, or have no opinion; superusers are not judged."""
-        kind, name = need.resource
+        kind, name = need.resource.kind, need.resource.name
         if kind is ResourceKind.GROUP:
             reserved = name.startswith(names.SYSTEM_GROUP_PREFIX) or names.is_inner(
                 name

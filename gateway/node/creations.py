@@ -12,13 +12,14 @@ Registrations go with their connections, so how many there are at a time is boun
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gateway.node.accounts import Bucket
 from gateway.wire import host_port
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from acl.api import Principal, Source
     from gateway.bounds import CreationsConfig
@@ -66,9 +67,36 @@ class Creations:
     def __init__(self, config: CreationsConfig, clock_s: Callable[[], float]) -> None:
         self._most = {TOPIC: config.topics, GROUP: config.groups}
         self._per_hour = {TOPIC: config.topics_per_hour, GROUP: config.groups_per_hour}
+        self._at_once = config.at_once
         self._clock_s = clock_s
+        self._under_way: Counter[tuple[str, str]] = Counter()
+        """How many are being created, by kind and maker."""
         self._buckets: dict[tuple[str, str], Bucket] = {}
         """How many each may make yet, by kind and maker."""
+
+    @contextmanager
+    def under_way(self, kind: str, maker: str) -> Iterator[None]:
+        """Count one that is being created within the block.
+
+        Args:
+            kind: `TOPIC` or `GROUP`.
+            maker: Who has it created.
+
+        Raises:
+            TooManyError: There are too many; raised on entry.
+        """
+        if self._under_way[kind, maker] >= self._at_once:
+            raise TooManyError(
+                f"{self._at_once} {kind} are being created for {maker:.128}; allowed: "
+                f"{self._at_once} at a time (creations.at_once); try again"
+            )
+        self._under_way[kind, maker] += 1
+        try:
+            yield
+        finally:
+            self._under_way[kind, maker] -= 1
+            if not self._under_way[kind, maker]:
+                del self._under_way[kind, maker]
 
     def take(self, kind: str, maker: str, there: int) -> None:
         """Somebody is about to make one.

@@ -39,10 +39,6 @@ if TYPE_CHECKING:
     from acl.api import Need
     from gateway.node.served_topic import ServedTopic
 
-_CREATING_S = 0.01
-"""What it takes to make a topic, most of it waiting for the disk: one in a tick."""
-
-
 _PUB = (PUB,)
 
 
@@ -152,7 +148,6 @@ async def _create(request: SendMessage, context: Context) -> None:
     name = request.topic
     if context.node.topics.get(name) is not None:
         return
-    await context.slices().pause(_CREATING_S)
     topic = await creating.auto_create(
         context, name, request.default_topic, request.default_topic_queue_nums
     )

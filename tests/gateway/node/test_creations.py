@@ -76,6 +76,25 @@ def test_how_many_there_are_is_bounded_for_all():
         counted.take(GROUP, "alice", 20)
 
 
+def test_so_many_are_created_for_one_maker_at_a_time():
+    counted, _ = made(at_once=2)
+    with counted.under_way(TOPIC, "alice"), counted.under_way(TOPIC, "alice"):
+        with (
+            pytest.raises(TooManyError) as refused,
+            counted.under_way(TOPIC, "alice"),
+        ):
+            pass
+        assert str(refused.value) == (
+            "2 topics are being created for alice; allowed: 2 at a time "
+            "(creations.at_once); try again"
+        )
+        with counted.under_way(GROUP, "alice"), counted.under_way(TOPIC, "bob"):
+            pass
+    with counted.under_way(TOPIC, "alice"):
+        pass
+    assert not counted._under_way
+
+
 def test_who_is_remembered_is_bounded():
     counted, _ = made(topics_per_hour=1)
     for number in range(creations.MOST_MAKERS + 1):

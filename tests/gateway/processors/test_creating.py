@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -106,6 +107,34 @@ async def test_new_groups_are_bounded_however_they_are_made(tmp_path: Path):
         assert app.node.groups.get("more") is None
         # What else the heartbeat says counts.
         assert app.node.clients.producer_groups() == ["p"]
+
+
+@looped
+async def test_so_many_are_created_at_a_time_and_others_are_told_to_try_again(
+    tmp_path: Path,
+):
+    few = CreationsConfig(at_once=2)
+    async with running(tmp_path, creations=few) as (_, client):
+        await client.ask(sending("orders"), b"x")
+        for header, kind, name in (
+            (sending("orders"), "topics", "topic"),
+            (creating("orders"), "topics", "topic"),
+            (pulling("orders"), "groups", "consumer_group"),
+        ):
+            wanted = [
+                msgspec.structs.replace(
+                    header, **{name: f"{type(header).__name__}-{number}"}
+                )
+                for number in range(6)
+            ]
+            answers = await asyncio.gather(*(client.send(one, b"x") for one in wanted))
+            assert [one.code == BUSY for one in answers] == [False] * 2 + [True] * 4
+            assert answers[-1].remark == (
+                f"2 {kind} are being created for 127.0.0.1; allowed: 2 at a time "
+                "(creations.at_once); try again"
+            )
+            for one in wanted:
+                assert (await client.ask(one, b"x")).code != BUSY
 
 
 @looped
