@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
@@ -46,7 +46,7 @@ class ResourceKind(StrEnum):
     GROUP = "Group"
 
 
-class Resource(NamedTuple):
+class Resource(Struct, frozen=True, gc=False):
     """One thing that a request touches."""
 
     kind: ResourceKind
@@ -124,7 +124,7 @@ class Credentials(Struct, gc=False):
         return self.signed + self.body
 
 
-class Principal(Struct, frozen=True, cache_hash=True):
+class Principal(Struct, frozen=True, cache_hash=True, gc=False):
     """Who sent a request. It travels to other nodes, so it holds no secret."""
 
     name: str
@@ -144,7 +144,7 @@ class Principal(Struct, frozen=True, cache_hash=True):
         return f"{self.hook}:{self.name}"
 
 
-class Refused(Struct, frozen=True):
+class Refused(Struct, frozen=True, gc=False):
     """An authenticator's answer: the credentials are its business, and are wrong.
 
     The client never learns which part of them was; the log does.
@@ -156,7 +156,7 @@ class Refused(Struct, frozen=True):
     """For the client: what to fix, and nothing that helps to guess."""
 
 
-class Decision(Struct, frozen=True):
+class Decision(Struct, frozen=True, gc=False):
     """Whether something is allowed, and why."""
 
     allowed: bool
@@ -303,7 +303,7 @@ class HookError(Exception):
     """A hook cannot be made of its options; the text says which, what is allowed."""
 
 
-class Verdict(Struct, frozen=True):
+class Verdict(Struct, frozen=True, gc=False):
     """What a guard answers for a whole request."""
 
     allowed: bool

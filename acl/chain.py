@@ -10,9 +10,10 @@ Invariants:
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import structlog
+from msgspec import Struct
 
 from acl.api import Decision, Principal, Refused, Source, Verdict
 from acl.explaining import NO_OPINION, explain
@@ -42,7 +43,9 @@ MAX_NAME = 255
 _FAILED = "access control has failed; the broker's log says why"
 
 
-class _Remembered(NamedTuple):
+class _Remembered(Struct, frozen=True, gc=False):
+    """Without references back, as all that it has: no work for garbage collections."""
+
     decision: Decision
     until_s: float
     verdict: Verdict
@@ -175,7 +178,7 @@ class Chain:
             return Verdict(allowed=True, principal=principal)
         verdict = None
         for need in needs:
-            key = principal, need, source.address, source.channel
+            key = principal, need, source.address, source.channel._value_
             known = self._remembered.get(key)
             if known is None or known.until_s <= self._clock():
                 try:
@@ -225,7 +228,7 @@ class Chain:
         is_old = generation != self._generation
         if is_old or decision.valid_s == 0 or len(need.resource.name) > MAX_NAME:
             return decided
-        key = principal, need, source.address, source.channel
+        key = principal, need, source.address, source.channel._value_
         self._remembered[key] = decided
         self._remembered.move_to_end(key)
         if len(self._remembered) > self._max:

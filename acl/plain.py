@@ -200,7 +200,7 @@ def _permission(account: Account, need: Need) -> tuple[int, str] | None:
     """What an account may do to a resource, and which line of the file says so."""
     if all(action not in _PERMISSION for action in need.actions):
         return None
-    kind, name = need.resource
+    kind, name = need.resource.kind, need.resource.name
     if kind is ResourceKind.TOPIC:
         named, otherwise, key = account.topics, account.default_topic, "topic"
     elif kind is ResourceKind.GROUP:

@@ -43,7 +43,7 @@ class _Entry(Struct, frozen=True):
     text: str
 
     def matches(self, need: Need, address: str) -> bool:
-        kind, name = need.resource
+        kind, name = need.resource.kind, need.resource.name
         if self.kind is not None:
             if kind != self.kind:
                 return False

@@ -1,6 +1,7 @@
 """The guard asks hooks in their order, remembers, forgets, and lets no failure in."""
 
 import asyncio
+import gc
 
 import pytest
 from structlog.testing import capture_logs
@@ -225,6 +226,10 @@ def test_memory_is_bounded_in_number_and_in_length():
     for number in range(50):
         settled(chain.permit(ALICE, (topic(f"t{number}", Action.PUB),), HERE, "r"))
     assert chain.remembered == 10
+    # A hundred thousand make no collection of garbage longer.
+    gc.collect()
+    assert not any(map(gc.is_tracked, chain._remembered))
+    assert not any(map(gc.is_tracked, chain._remembered.values()))
     # Those are the last ones.
     hook = chain._authorizers[0][1]
     for number in range(40, 50):
