@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gateway.cli.failures import MisusedError, reported
+from gateway.cli.failures import MisusedError, reported, told
+from ropeway.client import ClientConfig, ConnectionFailedError, ResponseError
+from ropeway.client.diagnosis import diagnose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -35,17 +37,27 @@ def ask(cluster: Target, work: Callable[[Admin], Coroutine[Any, Any, T]]) -> T:
         async with cluster.admin() as admin:
             return await work(admin)
 
-    return run(ask_all())
+    return run(cluster, ask_all())
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
+def run(cluster: Target, work: Coroutine[Any, Any, T]) -> T:
     """Run a client's work, and turn what goes wrong into one line."""
     with reported(), quiet_on_closed_pipe():
         try:
-            return asyncio.run(work)
+            return asyncio.run(_diagnosed(cluster, work))
         except ValueError as error:
             # What the client says of arguments that no broker would take.
             raise MisusedError(str(error)) from error
+
+
+async def _diagnosed(cluster: Target, work: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await work
+    except (ConnectionFailedError, ResponseError) as error:
+        found = await diagnose(error, cluster.config(ClientConfig))
+        if found is None:
+            raise
+        raise told(found) from error
 
 
 @contextmanager

@@ -126,7 +126,7 @@ def consume(
                     f"{timeout_s:g} s"
                 )
 
-    run(receive())
+    run(cluster, receive())
 
 
 async def _read_all(consumer: PullConsumer, topic: str, start: Start) -> None:

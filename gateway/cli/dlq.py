@@ -111,7 +111,7 @@ def replay(
                     step()
         return rows
 
-    rows = run(work())
+    rows = run(cluster, work())
     if as_json:
         print_rows(rows, as_json=True)
     else:

@@ -69,7 +69,7 @@ def drain(
 
     left: DrainState | None = None
     try:
-        left = run(work())
+        left = run(cluster, work())
     finally:
         # What has moved stays so, whatever came after it.
         rows = [row(one) for one in moved]

@@ -10,11 +10,14 @@ import click
 from gateway.config import ConfigError
 from gateway.errors import ServerError, WorkerError
 from ropeway.client import ConnectionFailedError, RemotingError
+from ropeway.client.diagnosis import Reason
 from routing.api import RouteError
 from storage.api import LogError, LogForeignError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from ropeway.client.diagnosis import Diagnosis
 
 
 class CannotError(click.ClickException):
@@ -31,6 +34,18 @@ class UnreachableError(click.ClickException):
     """Nobody answers, so it may or may not have been done: exit code 3."""
 
     exit_code = 3
+
+
+class RefusedError(click.ClickException):
+    """Who asks may not do it: exit code 6."""
+
+    exit_code = 6
+
+
+class TlsFailedError(click.ClickException):
+    """Client and server do not agree on TLS; nothing was done: exit code 7."""
+
+    exit_code = 7
 
 
 class ForeignError(click.ClickException):
@@ -60,6 +75,14 @@ def reported() -> Iterator[None]:
         raise CannotError(str(error)) from error
     except OSError as error:
         raise CannotError(_system(error)) from error
+
+
+def told(found: Diagnosis) -> click.ClickException:
+    """The error of a diagnosis: one line with what to do."""
+    line = f"{found.address}: {found.text}; {found.advice}"
+    if found.reason is Reason.NOT_ALLOWED:
+        return RefusedError(line)
+    return TlsFailedError(line) if found.is_of_access else UnreachableError(line)
 
 
 def _system(error: OSError) -> str:

@@ -42,7 +42,7 @@ def list_(cluster: Target, as_json: bool) -> None:
         async with cluster.admin() as admin:
             return await admin.groups()
 
-    print_rows([{"group": name} for name in run(names())], as_json=as_json)
+    print_rows([{"group": name} for name in run(cluster, names())], as_json=as_json)
 
 
 @group.command(epilog=example("ropeway group show kitchen"))
@@ -215,5 +215,5 @@ def delete(name: str, yes: bool, cluster: Target) -> None:
                 raise CannotError(f"there is no group {name}")
             await admin.delete_group(name)
 
-    run(remove())
+    run(cluster, remove())
     click.echo(f"group {name} deleted")

@@ -6,17 +6,25 @@ import base64
 import urllib.error
 import urllib.request
 from fnmatch import fnmatchcase
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gateway.cli.cluster_options import cluster_options, json_option, note
 from gateway.cli.examples import example
-from gateway.cli.failures import CannotError, MisusedError, UnreachableError
+from gateway.cli.failures import (
+    CannotError,
+    MisusedError,
+    RefusedError,
+    TlsFailedError,
+    UnreachableError,
+)
 from gateway.cli.output import print_json, print_rows
 from gateway.cli.target import NO_SECRET, find
 from gateway.http.metrics.catalog import COMMON
 from gateway.http.metrics.text import join, parse
+from ropeway.client.tls import tls_failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
     from gateway.cli.target import Found, Target
 
 _TIMEOUT_S = 15.0
+_REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 _DEFAULT_SITE = "http://127.0.0.1:8080"
 _LONG = ("*_bucket", "ropeway_queue_*")
 """Too many to be looked at unless they are asked for."""
@@ -109,9 +118,14 @@ def _read(site: str, cluster: Target, *, is_trusted: bool) -> str:
     except urllib.error.HTTPError as error:
         with error:
             text = f"{site} answers {error.code} {error.reason}"
+        if error.code in _REFUSED:
+            raise RefusedError(f"{text}: not allowed") from None
         raise CannotError(text) from None
     except OSError as error:
-        raise UnreachableError(f"nobody answers at {site}: {error}") from error
+        cause = getattr(error, "reason", error)
+        if why := tls_failure(cause):
+            raise TlsFailedError(f"{site}: {why}") from error
+        raise UnreachableError(f"nobody answers at {site}: {cause}") from error
 
 
 def _rows(page: str, names: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -122,7 +122,7 @@ def produce(
                 else:
                     _show(await producer.send_batch(messages, queue), as_json)
 
-    run(send())
+    run(cluster, send())
 
 
 async def _queue(

@@ -79,10 +79,12 @@ def rebalance(
                     except ConnectionFailedError:
                         raise
                     except RemotingError as error:
+                        if topic is not None:
+                            raise
                         refused.append(f"{name}: {error}")
 
     try:
-        run(work())
+        run(cluster, work())
     finally:
         # What has moved stays so, whatever came after it.
         _print(moved, as_json=as_json)

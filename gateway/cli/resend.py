@@ -80,7 +80,7 @@ def resend(
             "offset_msg_id": sent.offset_msg_id,
         }
 
-    print_facts(run(work()), as_json=as_json)
+    print_facts(run(cluster, work()), as_json=as_json)
 
 
 async def _hand(

@@ -196,7 +196,7 @@ def drain(node: str, cluster: Target, as_json: bool) -> None:
                     step()
         return done
 
-    moved = run(work())
+    moved = run(cluster, work())
     _print_moves(moved, as_json=as_json, drained=node)
 
 

@@ -73,7 +73,7 @@ def tail(
                     if left is not None:
                         left -= 1
 
-    run(follow())
+    run(cluster, follow())
 
 
 async def _begin(consumer: PullConsumer, topic: str, last: int) -> None:

@@ -60,7 +60,7 @@ def list_(topic: str | None, count: int, cluster: Target, as_json: bool) -> None
             "msg_id": one.msg_id,
             "recall_handle": one.recall_handle,
         }
-        for one in run(waiting())
+        for one in run(cluster, waiting())
     ]
     print_rows(rows, as_json=as_json)
 
@@ -82,4 +82,4 @@ def cancel(recall_handle: str, cluster: Target) -> None:
         async with cluster.producer(_GROUP) as producer:
             return await producer.recall(handle.topic, recall_handle)
 
-    click.echo(f"message {run(take_back())} of topic {handle.topic} cancelled")
+    click.echo(f"message {run(cluster, take_back())} of topic {handle.topic} cancelled")

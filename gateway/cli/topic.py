@@ -73,7 +73,7 @@ def create(
                 attributes=dict(pairs),
             )
 
-    run(make())
+    run(cluster, make())
     click.echo(f"topic {name} created")
 
 
@@ -98,7 +98,7 @@ def update(name: str, queues: int | None, perm: str | None, cluster: Target) -> 
                     order=config.order,
                 )
 
-    run(change())
+    run(cluster, change())
     click.echo(f"topic {name} updated")
 
 
@@ -166,5 +166,5 @@ def delete(name: str, yes: bool, cluster: Target) -> None:
                 raise CannotError(f"there is no topic {name}")
             await admin.delete_topic(name)
 
-    run(remove())
+    run(cluster, remove())
     click.echo(f"topic {name} deleted")

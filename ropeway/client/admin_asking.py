@@ -58,6 +58,11 @@ class AskingClient(Client):
             Instance(name_server, config or ClientConfig(), connections=connections)
         )
 
+    @property
+    def config(self) -> ClientConfig:
+        """How the client is set up."""
+        return self._instance.config
+
     async def start(self) -> None:
         """Start; servers are first asked when something is wanted.
 

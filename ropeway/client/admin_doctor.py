@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from ropeway.client import admin_nodes
+from ropeway.client.diagnosis import Reason, diagnose
 from ropeway.client.errors import RemotingError
 
 if TYPE_CHECKING:
@@ -42,14 +43,7 @@ async def examine(admin: Admin) -> list[Check]:
     try:
         found = await admin_nodes.nodes(admin)
     except RemotingError as error:
-        return [
-            Check(
-                "name-server",
-                "problem",
-                str(error),
-                "start a node, or say where one is: --name-server HOST:PORT",
-            )
-        ]
+        return [await _of_failure(admin, error)]
     checks = [Check("name-server", "ok", f"it knows {len(found)} nodes")]
     if not found:
         checks.append(Check("broker", "problem", "there is no broker", "start one"))
@@ -60,6 +54,23 @@ async def examine(admin: Admin) -> list[Check]:
     checks += _of_brokers_gone(found)
     checks += _of_versions(found)
     return checks
+
+
+_UNREACHED = (
+    "see whether its process runs, and whether the address that it advertises is "
+    "reached from here (--listen HOST:PORT=ADVERTISED_HOST:PORT)"
+)
+
+
+async def _of_failure(admin: Admin, error: RemotingError) -> Check:
+    found = await diagnose(error, admin.config)
+    if found is None:
+        advice = "start a node, or say where one is: --name-server HOST:PORT"
+        return Check("name-server", "problem", str(error), advice)
+    check = "name-server"
+    if found.is_of_access:
+        check = "access" if found.reason is Reason.NOT_ALLOWED else "tls"
+    return Check(check, "problem", f"{found.address}: {found.text}", found.advice)
 
 
 def of_node(node: Node) -> Iterator[Check]:
@@ -76,8 +87,7 @@ def of_node(node: Node) -> Iterator[Check]:
             "node",
             "problem",
             f"{name} at {node.address}: {node.trouble}",
-            "see whether its process runs, and whether the address that it advertises "
-            "is reached from here (--listen HOST:PORT=ADVERTISED_HOST:PORT)",
+            node.advice or _UNREACHED,
         )
         return
     yield Check("node", "ok", f"{name} answers within {node.round_trip_ms} ms")

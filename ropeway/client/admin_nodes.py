@@ -13,6 +13,7 @@ from gateway.wire import host_port
 from gateway.wire.codes import ResponseCode
 from gateway.wire.commands.broker_admin import GetBrokerConfig, GetBrokerRuntimeInfo
 from gateway.wire.commands.nodes import GetNodeStatus, NodeStatus, StepBack
+from ropeway.client.diagnosis import diagnose
 from ropeway.client.errors import AdminError, RemotingError, ResponseError
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Node(Struct, frozen=True, kw_only=True):
     status: NodeStatus | None = None
     """None where it does not say; then there is some `trouble`."""
     trouble: str = ""
+    advice: str = ""
+    """What to do about the trouble, where that is known."""
     clock_ms: int = 0
     """How far its clock is ahead of ours, give or take half of `round_trip_ms`."""
     round_trip_ms: int = 0
@@ -101,9 +104,9 @@ async def _asked(admin: Admin, node: Node) -> Node:
     except ResponseError as error:
         if error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
             return msgspec.structs.replace(node, trouble="is no node of Ropeway")
-        return msgspec.structs.replace(node, trouble=str(error))
+        return await _troubled(admin, node, error)
     except RemotingError as error:
-        return msgspec.structs.replace(node, trouble=str(error))
+        return await _troubled(admin, node, error)
     trip_ms = (time.monotonic() - began_s) * 1000
     middle_ms = asked_ns / 1_000_000 + trip_ms / 2
     return msgspec.structs.replace(
@@ -112,6 +115,14 @@ async def _asked(admin: Admin, node: Node) -> Node:
         clock_ms=round(status.time_ms - middle_ms),
         round_trip_ms=round(trip_ms),
     )
+
+
+async def _troubled(admin: Admin, node: Node, error: RemotingError) -> Node:
+    found = await diagnose(error, admin.config)
+    if found is None:
+        return msgspec.structs.replace(node, trouble=str(error))
+    advice = found.advice if found.is_of_access else ""
+    return msgspec.structs.replace(node, trouble=found.text, advice=advice)
 
 
 async def runtime(admin: Admin, address: str) -> dict[str, str]:

@@ -45,3 +45,10 @@ def _unusable(files: str, error: OSError) -> str:
         f"{files} cannot be used: {error.strerror or error}; allowed: PEM files, a key "
         "without a passphrase"
     )
+
+
+def tls_failure(error: object) -> str | None:
+    """Say why TLS failed; None where it was something else that failed."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"certificate not trusted: {error.verify_message}"
+    return f"TLS failed: {error.reason}" if isinstance(error, ssl.SSLError) else None

@@ -7,7 +7,10 @@ import pytest
 
 from gateway.cli.clients import run
 from gateway.cli.failures import CannotError, MisusedError
+from gateway.cli.target import Target
 from ropeway.client import RemotingError
+
+NODE = Target(name_server="127.0.0.1:1")
 
 
 async def failing(error: Exception) -> None:
@@ -15,14 +18,14 @@ async def failing(error: Exception) -> None:
 
 
 def test_what_the_work_returns_is_given_back():
-    assert run(asyncio.sleep(0, "done")) == "done"
+    assert run(NODE, asyncio.sleep(0, "done")) == "done"
 
 
 def test_bad_arguments_and_failed_requests_differ():
     with pytest.raises(MisusedError, match=r"^bad$"):
-        run(failing(ValueError("bad")))
+        run(NODE, failing(ValueError("bad")))
     with pytest.raises(CannotError, match=r"^gone$"):
-        run(failing(RemotingError("gone")))
+        run(NODE, failing(RemotingError("gone")))
 
 
 def test_a_closed_pipe_ends_the_command_as_it_does_others():
@@ -30,5 +33,5 @@ def test_a_closed_pipe_ends_the_command_as_it_does_others():
         return signal.getsignal(signal.SIGPIPE)
 
     before = signal.getsignal(signal.SIGPIPE)
-    assert run(handler()) == signal.SIG_DFL
+    assert run(NODE, handler()) == signal.SIG_DFL
     assert signal.getsignal(signal.SIGPIPE) == before

@@ -1,0 +1,214 @@
+"""Every client command signs in, on a node that wants TLS and checks rights."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from gateway.cli.main import main
+from tests.gateway.cli.secured import NOBODY, ROOT, WAYS, secured
+from tests.gateway.cli.test_main import ALL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.gateway.cli.secured import Secured
+
+WALK = {
+    "acl check": f"--principal {ROOT} --action PUB --resource topic:orders",
+    "broker drain": "broker-0 --dry-run",
+    "broker list": "",
+    "broker remove": "broker-9 --gone --yes",
+    "broker show": "broker-0 --settings",
+    "broker undrain": "broker-0",
+    "cluster show": "",
+    "consume": "orders --count 1",
+    "doctor": "",
+    "explain": "{msg_id} kitchen --topic orders",
+    "group create": "made-{way}",
+    "group delete": "gone-{way} --yes",
+    "group list": "",
+    "group members": "kitchen",
+    "group show": "kitchen",
+    "group update": "kitchen --retries 3",
+    "log status": "",
+    "message dlq list": "kitchen",
+    "message dlq replay": "kitchen --yes",
+    "message latest": "prices apple",
+    "message query": "orders order-7",
+    "message resend": "{msg_id} --topic orders --to-topic copies --yes",
+    "message search": "orders",
+    "message send": "orders x",
+    "message tail": "orders --count 1",
+    "message view": "{msg_id} --topic orders",
+    "metrics": "ropeway_connections",
+    "offset reset": "kitchen orders --to latest --yes",
+    "offset rewind": "kitchen orders --by 1h --yes",
+    "offset show": "kitchen orders",
+    "produce": "orders x",
+    "quota delete": "--topic orders",
+    "quota list": "",
+    "quota set": "--topic orders --send-bytes 1000000000",
+    "route create": "orders --broker broker-0 --queues 4",
+    "route delete": "orders --broker broker-0 --yes",
+    "route drain": "127.0.0.1:1",
+    "route expand": "wide-{way} --broker broker-0 --queues 9",
+    "route move": "broker-0 --to nobody",
+    "route rebalance": "orders --dry-run",
+    "route show": "orders",
+    "timer cancel": "{handle}",
+    "timer list": "",
+    "topic compaction": "prices --now",
+    "topic create": "made-{way}",
+    "topic delete": "gone-{way} --yes",
+    "topic expand": "long-{way} --queues 9",
+    "topic list": "",
+    "topic show": "orders",
+    "topic stats": "orders",
+    "topic update": "orders --perm 6",
+}
+"""A line for each; a new command without one fails."""
+
+REFUSED = {
+    "broker remove": "broker-9",
+    "route create": "orders",
+    "route delete": "orders",
+    "route drain": "127.0.0.1:1",
+    "route move": "embedded log",
+    "route rebalance": "embedded log",
+}
+"""What a node alone on an embedded log cannot do, and what the error names."""
+
+SPARK = {"pipeline archive", "pipeline load", "pipeline sql", "streams run"}
+"""Walked by `test_pipeline.py`: they take minutes."""
+
+
+def ropeway(node: Secured, who: str | None, way: str, line: str) -> Result:
+    environment = node.environment(who, way)
+    return CliRunner().invoke(main, line.split(), env=environment)
+
+
+def as_root(node: Secured, line: str) -> list[dict]:
+    done = ropeway(node, ROOT, "keys", line)
+    assert done.exit_code == 0, (line, done.output, done.exception)
+    return [json.loads(one) for one in done.stdout.splitlines() if one[:1] == "{"]
+
+
+class Prepared(NamedTuple):
+    """A node with all that the commands of `WALK` name."""
+
+    node: Secured
+    msg_id: str
+    handles: dict[str, str]
+
+    def run(self, who: str, way: str, command: str) -> Result:
+        """Run a command of `WALK` as somebody."""
+        line = WALK[command].format(
+            way=way, msg_id=self.msg_id, handle=self.handles[way]
+        )
+        return ropeway(self.node, who, way, f"{command} {line}")
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        secured(tmp_path_factory.mktemp("secured")) as made,
+    ):
+        patch.setenv("XDG_CONFIG_HOME", "/dev/null")
+        for way in WAYS:
+            for topic in ("gone", "wide", "long"):
+                as_root(made, f"topic create {topic}-{way}")
+            as_root(made, f"group create gone-{way}")
+        as_root(made, "group create kitchen")
+        as_root(made, "topic create orders --queues 2")
+        as_root(made, "topic create prices --attribute cleanup.policy=COMPACTION")
+        as_root(made, "produce prices 3 --key apple")
+        (sent,) = as_root(made, "produce orders one --key order-7 --json")
+        as_root(made, "consume orders --group kitchen --timeout 0.1")
+        late = "produce orders late --delay 3600 --json"
+        handles = {way: as_root(made, late)[0]["recall_handle"] for way in WAYS}
+        yield Prepared(made, sent["msg_id"], handles)
+
+
+TROUBLES = [
+    ({"ROPEWAY_TLS": "false"}, "TLS wanted", 7),
+    ({"ROPEWAY_TLS_SERVER_NAME": "mq.example"}, "wrong host", 7),
+    ({"ROPEWAY_TLS_CA": ""}, "certificate not trusted", 7),
+    ({"ROPEWAY_SECRET_KEY": "wrong"}, "not allowed", 6),
+    ({"ROPEWAY_NAME_SERVER": "127.0.0.1:1"}, "nobody listens", 3),
+]
+
+
+@pytest.mark.parametrize(("changes", "said", "code"), TROUBLES)
+def test_troubles_are_told_apart_in_one_line_with_what_to_do(
+    prepared, changes, said, code
+):
+    environment = {
+        **prepared.node.environment(ROOT),
+        "ROPEWAY_TLS": "true",
+        **changes,
+    }
+    for line in ("topic list", "produce orders x", "consume orders", "timer list"):
+        done = CliRunner().invoke(main, line.split(), env=environment)
+        assert done.exit_code == code, done.output
+        (printed,) = done.stderr.splitlines()
+        assert f": {said}" in printed
+        assert ";" in printed
+    done = CliRunner().invoke(main, ["doctor"], env=environment)
+    assert done.exit_code == 4
+    assert f": {said}" in done.stdout
+    assert "  -> " in done.stdout
+
+
+@pytest.mark.parametrize(("changes", "said", "code"), TROUBLES[:4])
+def test_the_page_is_reached_likewise(prepared, changes, said, code):
+    environment = {**prepared.node.environment(ROOT), **changes}
+    done = CliRunner().invoke(main, ["metrics"], env=environment)
+    if said == "wrong host" or changes.get("ROPEWAY_TLS"):
+        # HTTPS is said by the address, and looks for its host.
+        assert done.exit_code == (0 if said == "wrong host" else 7)
+        return
+    assert done.exit_code == code, done.output
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_every_command_that_is_a_client_is_walked():
+    clients = {
+        " ".join(path)
+        for path, command in ALL.items()
+        if not isinstance(command, click.Group)
+        and any(one.name == "name_server" for one in command.params)
+    }
+    assert clients - {"context add"} == WALK.keys() | SPARK
+
+
+EACH = pytest.mark.parametrize("command", WALK)
+EVERY = pytest.mark.parametrize(
+    "way", [WAYS[0], *(pytest.param(way, marks=pytest.mark.slow) for way in WAYS[1:])]
+)
+
+
+@EVERY
+@EACH
+def test_a_superuser_signs_in(prepared, command, way):
+    if (command, way) == ("metrics", "certificate"):
+        pytest.skip("the page knows nobody by a certificate")
+    done = prepared.run(ROOT, way, command)
+    assert done.exit_code == (1 if command in REFUSED else 0), done.output
+    assert REFUSED.get(command, "") in done.output
+    assert "not allowed" not in done.output
+
+
+@EVERY
+@EACH
+def test_a_user_without_rights_is_told_so_in_one_line(prepared, command, way):
+    done = prepared.run(NOBODY, way, command)
+    assert done.exit_code == (4 if command == "doctor" else 6), done.output
+    assert isinstance(done.exception, SystemExit)
+    assert "not allowed" in done.output
+    assert len(done.stderr.splitlines()) == 1
