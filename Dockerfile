@@ -27,7 +27,7 @@ RUN groupadd --gid 10876 ropeway \
 # pip goes on without what cannot be compiled; the imports make that an error here.
 RUN --mount=type=bind,from=builder,source=/wheels,target=/wheels \
     pip install --no-index --find-links /wheels "ropeway[acl,grpc,pulsar,tier,zookeeper]" \
-    && python -c "import gateway.wire._native, storage.compaction._native, storage.file._native, storage.file._reading, storage.tiered._native"
+    && python -c "import ropeway.gateway.wire._native, ropeway.storage.compaction._native, ropeway.storage.file._native, ropeway.storage.file._reading, ropeway.storage.tiered._native"
 # By number, so that a platform that refuses root can see that it is not.
 USER 10876:10876
 WORKDIR /data

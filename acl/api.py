@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
-from acl.administration import Administration
-from acl.auditing import Auditor
+from ropeway.acl.administration import Administration
+from ropeway.acl.audit_api import Auditor
 
 if TYPE_CHECKING:
     from ropeway.common.eager import Eventual

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from acl.api import Principal, Source
+    from ropeway.acl.api import Principal, Source
 
 MAX_TEXT = 200
 """Of what clients say, no more goes into a line."""

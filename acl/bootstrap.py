@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from acl.administration import Rule, Rules, RulesError, User
-from acl.api import HookError
+from ropeway.acl.administration import Rule, Rules, RulesError, User
+from ropeway.acl.api import HookError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from acl.administration import Administration
-    from acl.api import Setting
-    from acl.auditing import Auditor
-    from acl.plain_file import Account, PlainRules
+    from ropeway.acl.administration import Administration
+    from ropeway.acl.api import Setting
+    from ropeway.acl.audit_api import Auditor
+    from ropeway.acl.plain_file import Account, PlainRules
 
 log = structlog.get_logger(__name__)
 
@@ -115,7 +115,7 @@ async def migrate(path: str, administration: Administration, audit: Auditor) -> 
 
 def _read(path: str) -> PlainRules:
     # Only who migrates needs a reader of YAML.
-    from acl.plain_file import RuleFileError, read  # noqa: PLC0415
+    from ropeway.acl.plain_file import RuleFileError, read  # noqa: PLC0415
 
     try:
         return read(Path(path).expanduser())

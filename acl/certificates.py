@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
-from acl.api import Hook, HookError, Principal
+from ropeway.acl.api import Hook, HookError, Principal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from acl.api import Credentials, Setting, Source
+    from ropeway.acl.api import Credentials, Setting, Source
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 import structlog
 from msgspec import Struct
 
-from acl.api import Decision, Principal, Refused, Source, Verdict
-from acl.explaining import NO_OPINION, explain
+from ropeway.acl.api import Decision, Principal, Refused, Source, Verdict
+from ropeway.acl.explain import NO_OPINION, explain
 from ropeway.common.eager import own_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from acl.administration import Administration
-    from acl.api import (
+    from ropeway.acl.administration import Administration
+    from ropeway.acl.api import (
         Authenticator,
         Authorizer,
         Credentials,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         Hook,
         Need,
     )
-    from acl.auditing import Auditor
+    from ropeway.acl.audit_api import Auditor
 
 log = structlog.get_logger(__name__)
 

@@ -11,16 +11,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from acl.administration import Rule, Rules, RulesError, User
-from acl.api import VaultError
-from acl.policies import Policies, parse_resource
-from acl.records import RULES, USER, dump_rules, dump_user, load_rules, load_user
+from ropeway.acl.administration import Rule, Rules, RulesError, User
+from ropeway.acl.api import VaultError
+from ropeway.acl.policies import Policies, parse_resource
+from ropeway.acl.records import (
+    RULES,
+    USER,
+    dump_rules,
+    dump_user,
+    load_rules,
+    load_user,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from acl.api import RuleStore, Vault
-    from acl.records import Records
+    from ropeway.acl.api import RuleStore, Vault
+    from ropeway.acl.records import Records
 
 _NAME = re.compile(r"[A-Za-z0-9_.@%|+=-]{1,128}")
 _SUBJECT = re.compile(r"User:(.+)", re.IGNORECASE)

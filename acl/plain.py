@@ -15,13 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from acl import signature
-from acl.api import Action, Decision, Hook, HookError, Principal, Refused, ResourceKind
-from acl.plain_file import PUB, SUB, PlainRules, RuleFileError, read
+from ropeway.acl import signature
+from ropeway.acl.api import (
+    Action,
+    Decision,
+    Hook,
+    HookError,
+    Principal,
+    Refused,
+    ResourceKind,
+)
+from ropeway.acl.plain_file import PUB, SUB, PlainRules, RuleFileError, read
 
 if TYPE_CHECKING:
-    from acl.api import Credentials, Identity, Need, Setting, Source
-    from acl.plain_file import Account
+    from ropeway.acl.api import Credentials, Identity, Need, Setting, Source
+    from ropeway.acl.plain_file import Account
 
 log = structlog.get_logger(__name__)
 

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 import yaml
 
-from acl.addresses import AddressError, parse_plain
+from ropeway.acl.addresses import AddressError, parse_plain
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from acl.addresses import AddressError, parse_networks
-from acl.administration import RulesError
-from acl.api import Action, ResourceKind
+from ropeway.acl.addresses import AddressError, parse_networks
+from ropeway.acl.administration import RulesError
+from ropeway.acl.api import Action, ResourceKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from acl.administration import Rule, Rules
-    from acl.api import Need
+    from ropeway.acl.administration import Rule, Rules
+    from ropeway.acl.api import Need
 
 _ACTIONS = {one.lower(): one for one in Action}
 ALL = "All"

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
-from acl.administration import Rules, RulesError, User
-from acl.api import VaultError
-from acl.policies import Policies
+from ropeway.acl.administration import Rules, RulesError, User
+from ropeway.acl.api import VaultError
+from ropeway.acl.policies import Policies
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from acl.api import Vault
+    from ropeway.acl.api import Vault
 
 log = structlog.get_logger(__name__)
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from acl.api import Credentials
+    from ropeway.acl.api import Credentials
 
 _HASHES = {
     "": "sha1",

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from acl import records, signature
-from acl.api import (
+from ropeway.acl import records, signature
+from ropeway.acl.api import (
     Decision,
     Hook,
     HookError,
@@ -18,11 +18,11 @@ from acl.api import (
     StoreError,
     VaultError,
 )
-from acl.bootstrap import bootstrap
-from acl.management import Management
+from ropeway.acl.bootstrap import bootstrap
+from ropeway.acl.management import Management
 
 if TYPE_CHECKING:
-    from acl.api import Credentials, Identity, Need, Setting, Source
+    from ropeway.acl.api import Credentials, Identity, Need, Setting, Source
 
 _OPTIONS = {"superuser", "superuser_password_file", "migrate_from", "principals_of"}
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
-from acl.api import VaultError
+from ropeway.acl.api import VaultError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

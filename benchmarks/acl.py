@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING
 
 import jwt
 
-from acl.vault import new_key
 from benchmarks import counters, requests, tokens
-from gateway.wire.codes import RequestCode
-from gateway.wire.frame import encode_frame
-from gateway.wire.header import to_fields
+from ropeway.acl.vault import new_key
 from ropeway.client.credentials import Credentials, signed
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.frame import encode_frame
+from ropeway.gateway.wire.header import to_fields
 from tests.remoting import sending
 from tests.system.process import free_ports
 
@@ -102,7 +102,14 @@ def serving(
         + settings(kind, directory, admin_url)
     )
     server = subprocess.Popen(
-        [sys.executable, "-m", "gateway.cli.main", "serve", "--config", str(file)],
+        [
+            sys.executable,
+            "-m",
+            "ropeway.gateway.cli.main",
+            "serve",
+            "--config",
+            str(file),
+        ],
         env={**os.environ, "ROPEWAY_ACL_KEY": new_key()},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

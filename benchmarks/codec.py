@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-import gateway.wire.commands  # noqa: F401 - fills the registry
-from gateway.wire import batch, header, message, properties
-from gateway.wire.codes import RequestCode
-from gateway.wire.commands.pull import PullMessage
-from gateway.wire.commands.send import SendMessageV2, SendReply
-from gateway.wire.frame import (
+import ropeway.gateway.wire.commands  # noqa: F401 - fills the registry
+from ropeway.gateway.wire import batch, header, message, properties
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.commands.pull import PullMessage
+from ropeway.gateway.wire.commands.send import SendMessageV2, SendReply
+from ropeway.gateway.wire.frame import (
     ROCKETMQ,
     FrameReader,
     decode_envelope,

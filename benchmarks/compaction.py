@@ -23,13 +23,13 @@ from pathlib import Path
 
 import uvloop
 
-from gateway.node.message_keys import MessageKeys
-from gateway.node.node import now_ms
-from gateway.wire import message, properties
-from storage.api import Record
-from storage.compaction.log import CompactedLog
-from storage.compaction.settings import CompactionSettings
-from storage.file import FileLogSettings, open_log
+from ropeway.gateway.node.message_keys import MessageKeys
+from ropeway.gateway.node.node import now_ms
+from ropeway.gateway.wire import message, properties
+from ropeway.storage.api import Record
+from ropeway.storage.compaction.compaction_config import CompactionSettings
+from ropeway.storage.compaction.log import CompactedLog
+from ropeway.storage.file import FileLogSettings, open_log
 
 TOPIC = "table"
 A_TICK = 1000

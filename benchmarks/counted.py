@@ -49,9 +49,9 @@ def clear(path: Path, *, looks: bool) -> None:
 
 def counting(path: Path) -> None:
     """Have this process count from now on."""
-    from gateway.app import App  # noqa: PLC0415 - not for who only reads counts
-    from storage.pulsar.connection import Connection  # noqa: PLC0415
-    from storage.pulsar.rest import Rest  # noqa: PLC0415
+    from ropeway.gateway.app import App  # noqa: PLC0415 - not for who only reads counts
+    from ropeway.storage.pulsar.connection import Connection  # noqa: PLC0415
+    from ropeway.storage.pulsar.rest import Rest  # noqa: PLC0415
 
     with path.open("r+b") as file:
         fields = memoryview(mmap.mmap(file.fileno(), LAYOUT.size)).cast("q")

@@ -15,15 +15,15 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gateway.node import sql, subscriptions
-from gateway.wire import message, properties
-from storage.api import MAX_LOOKS, Filter
-from storage.file import FileLogSettings, open_log
+from ropeway.gateway.node import sql, subscriptions
+from ropeway.gateway.wire import message, properties
+from ropeway.storage.api import MAX_LOOKS, Filter
+from ropeway.storage.file import FileLogSettings, open_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from storage.api import Partition
+    from ropeway.storage.api import Partition
 
 ROUNDS = 25
 CALLS = 4000

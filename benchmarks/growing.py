@@ -9,11 +9,11 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks import load, requests
-from gateway.wire import bodies
-from gateway.wire.codes import RequestCode
-from gateway.wire.commands.offsets import UpdateConsumerOffset
-from gateway.wire.frame import encode_frame
-from gateway.wire.header import to_fields
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.commands.offsets import UpdateConsumerOffset
+from ropeway.gateway.wire.frame import encode_frame
+from ropeway.gateway.wire.header import to_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from benchmarks import http2, requests, servers, table
 from benchmarks.http2 import Connection, Exchange
 from benchmarks.servers import BROKER_JAVA, Server, running
-from gateway.grpc import protocol
-from gateway.grpc.protocol import (
+from ropeway.gateway.grpc import protocol
+from ropeway.gateway.grpc.protocol import (
     AckMessageEntry,
     AckMessageRequest,
     AckMessageResponse,
@@ -44,9 +44,9 @@ from gateway.grpc.protocol import (
     SystemProperties,
     TelemetryCommand,
 )
-from gateway.wire.commands.offsets import UpdateConsumerOffset
-from gateway.wire.frame import encode_frame
-from gateway.wire.header import row_of, to_fields
+from ropeway.gateway.wire.commands.offsets import UpdateConsumerOffset
+from ropeway.gateway.wire.frame import encode_frame
+from ropeway.gateway.wire.header import row_of, to_fields
 from tests.system.rocketmq_proxy import RocketMQWithProxy
 from tests.system.ropeway import Ropeway
 

@@ -39,7 +39,7 @@ from benchmarks import counters, requests
 from benchmarks.attacks import ALL, KNOWN, Attack
 from benchmarks.attacks.attack import ATTACKER, BYSTANDER, RULES, Target, run
 from benchmarks.attacks.brokers import send
-from gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.codes import ResponseCode
 from tests.system.process import free_ports
 
 if TYPE_CHECKING:
@@ -148,7 +148,14 @@ def serving(directory: Path) -> Iterator[Server]:
     log = directory / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "gateway.cli.main", "serve", "--config", str(file)],
+            [
+                sys.executable,
+                "-m",
+                "ropeway.gateway.cli.main",
+                "serve",
+                "--config",
+                str(file),
+            ],
             cwd=HERE.parent,
             stdout=output,
             stderr=subprocess.STDOUT,

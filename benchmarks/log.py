@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from storage.api import Record
-from storage.file import FileLogSettings, open_log
+from ropeway.storage.api import Record
+from ropeway.storage.file import FileLogSettings, open_log
 
 if TYPE_CHECKING:
-    from storage.api import LogError
-    from storage.file import FileLog
-    from storage.file.partition import FilePartition
+    from ropeway.storage.api import LogError
+    from ropeway.storage.file import FileLog
+    from ropeway.storage.file.partition import FilePartition
 
 SINGLES = 64
 BATCH = 100

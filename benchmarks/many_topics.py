@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks import counted, counters, requests, table
-from gateway.wire.codes import RequestCode
-from gateway.wire.frame import encode_frame
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.frame import encode_frame
 from tests import builds
 from tests.system.cluster import Cluster
 from tests.system.pulsar import Pulsar

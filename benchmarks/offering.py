@@ -16,12 +16,12 @@ from array import array
 from bisect import bisect_left
 from typing import NamedTuple
 
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage
-from gateway.wire.commands.send import SendMessageV2
-from gateway.wire.frame import encode_frame
-from gateway.wire.header import Header, row_of, to_fields
-from gateway.wire.properties import dump
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage
+from ropeway.gateway.wire.commands.send import SendMessageV2
+from ropeway.gateway.wire.frame import encode_frame
+from ropeway.gateway.wire.header import Header, row_of, to_fields
+from ropeway.gateway.wire.properties import dump
 
 TOPIC = "overload"
 QUEUES = 8

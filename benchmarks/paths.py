@@ -31,23 +31,28 @@ from benchmarks import http2, requests, table
 from benchmarks.grpc import GROUP as GRPC_GROUP
 from benchmarks.grpc import Consumer, connection, send, settle
 from benchmarks.processing import PROPERTIES
-from gateway.app import App
-from gateway.config import Config, ListenerConfig
-from gateway.grpc.opening import messaging
-from gateway.wire import properties, receipt
-from gateway.wire.batch import BatchEntry, encode_batch
-from gateway.wire.commands.offsets import UpdateConsumerOffset
-from gateway.wire.commands.pop import FROM_EARLIEST, AckMessage, PopMessage
-from gateway.wire.commands.send import SendBatchMessage, SendMessage, SendMessageV2
-from gateway.wire.frame import decode_fields, encode_frame
-from gateway.wire.header import Header, row_of, to_fields
+from ropeway.gateway.app import App
+from ropeway.gateway.config import Config, ListenerConfig
+from ropeway.gateway.grpc.setup import messaging
+from ropeway.gateway.wire import properties, receipt
+from ropeway.gateway.wire.batch import BatchEntry, encode_batch
+from ropeway.gateway.wire.commands.offsets import UpdateConsumerOffset
+from ropeway.gateway.wire.commands.pop import FROM_EARLIEST, AckMessage, PopMessage
+from ropeway.gateway.wire.commands.send import (
+    SendBatchMessage,
+    SendMessage,
+    SendMessageV2,
+)
+from ropeway.gateway.wire.frame import decode_fields, encode_frame
+from ropeway.gateway.wire.header import Header, row_of, to_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import CodeType, FrameType
 
 ROOT = Path(__file__).parents[1]
-OURS = tuple(f"{ROOT / name}/" for name in ("gateway", "routing", "acl", "storage"))
+PACKAGE = ROOT / "ropeway"
+OURS = tuple(f"{PACKAGE / name}/" for name in ("gateway", "routing", "acl", "storage"))
 TIMES = 5
 """How often each request is asked and noted, after the first, which warms up."""
 TOPIC, GROUP = "paths", "paths_group"
@@ -285,7 +290,7 @@ def main() -> None:
     if given.show:
         places = sorted(
             (
-                one.co_filename.removeprefix(f"{ROOT}/"),
+                one.co_filename.removeprefix(f"{PACKAGE}/"),
                 one.co_firstlineno,
                 one.co_qualname,
             )

@@ -20,21 +20,21 @@ from typing import TYPE_CHECKING
 import uvloop
 
 from benchmarks.processing import PROPERTIES, QUEUES, Sink, send, turn
-from gateway.app import App
-from gateway.config import Config, ListenerConfig
-from gateway.connection import Connection
-from gateway.listener import Outbox
-from gateway.node.turns import Turns
-from gateway.wire.batch import BatchEntry, encode_batch
-from gateway.wire.commands.pop import (
+from ropeway.gateway.app import App
+from ropeway.gateway.config import Config, ListenerConfig
+from ropeway.gateway.connection import Connection
+from ropeway.gateway.listener import Outbox
+from ropeway.gateway.node.fair_queueing import Turns
+from ropeway.gateway.wire.batch import BatchEntry, encode_batch
+from ropeway.gateway.wire.commands.pop import (
     AckMessage,
     ChangeInvisibleTime,
     PopMessage,
     PopReply,
 )
-from gateway.wire.commands.send import SendBatchMessage
-from gateway.wire.frame import PREFIX, Buffer, decode_envelope, encode_frame
-from gateway.wire.header import Header, from_fields, row_of, to_fields
+from ropeway.gateway.wire.commands.send import SendBatchMessage
+from ropeway.gateway.wire.frame import PREFIX, Buffer, decode_envelope, encode_frame
+from ropeway.gateway.wire.header import Header, from_fields, row_of, to_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

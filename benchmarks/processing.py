@@ -22,18 +22,22 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from gateway.app import App
-from gateway.config import Config, LimitsConfig, ListenerConfig
-from gateway.connection import Connection
-from gateway.listener import Outbox
-from gateway.node.turns import Turns
-from gateway.wire.batch import BatchEntry, encode_batch
-from gateway.wire.codes import RequestCode
-from gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage
-from gateway.wire.commands.send import SendBatchMessage, SendMessage, SendMessageV2
-from gateway.wire.frame import Buffer, encode_frame
-from gateway.wire.header import to_fields
-from gateway.wire.properties import dump
+from ropeway.gateway.app import App
+from ropeway.gateway.config import Config, LimitsConfig, ListenerConfig
+from ropeway.gateway.connection import Connection
+from ropeway.gateway.listener import Outbox
+from ropeway.gateway.node.fair_queueing import Turns
+from ropeway.gateway.wire.batch import BatchEntry, encode_batch
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage
+from ropeway.gateway.wire.commands.send import (
+    SendBatchMessage,
+    SendMessage,
+    SendMessageV2,
+)
+from ropeway.gateway.wire.frame import Buffer, encode_frame
+from ropeway.gateway.wire.header import to_fields
+from ropeway.gateway.wire.properties import dump
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

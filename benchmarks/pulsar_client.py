@@ -17,8 +17,8 @@ from typing import Any
 import pulsar as native
 import uvloop
 
-from storage.pulsar.client import PulsarClient
-from storage.pulsar.commands import Access
+from ropeway.storage.pulsar.client import PulsarClient
+from ropeway.storage.pulsar.commands import Access
 from tests.system.pulsar import Pulsar
 
 JAVA = ["-Xms256m", "-Xmx512m", "-XX:MaxDirectMemorySize=768m", "-XX:+UseG1GC"]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from benchmarks import counters, requests, servers
 from benchmarks.servers import Server
-from gateway.wire.codes import RequestCode
-from gateway.wire.frame import encode_frame
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.frame import encode_frame
 from tests import builds
 from tests.system.cluster import Cluster
 from tests.system.pulsar import Pulsar

@@ -5,20 +5,20 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
-from gateway.wire.codes import RESPONSE_FLAG, RequestCode
-from gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage
-from gateway.wire.frame import (
+from ropeway.gateway.wire.codes import RESPONSE_FLAG, RequestCode
+from ropeway.gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage
+from ropeway.gateway.wire.frame import (
     PREFIX,
     decode_envelope,
     decode_fields,
     encode_frame,
 )
-from gateway.wire.header import to_fields
+from ropeway.gateway.wire.header import to_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gateway.wire.frame import Envelope
+    from ropeway.gateway.wire.frame import Envelope
 
 ANSWER_S = 30.0
 LENGTH_MASK = 0xFFFFFF

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from gateway.cli.main import main as ropeway
+from ropeway.gateway.cli.main import main as ropeway
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from benchmarks import table
-from gateway.wire.batch import BatchEntry
 from ropeway.client import BulkReader, Message, Producer
 from ropeway.client.received import read_all
+from ropeway.gateway.wire.batch import BatchEntry
 from ropeway.spark.batch import BatchReader
 from ropeway.spark.clients import lent
 from ropeway.spark.options import read_options

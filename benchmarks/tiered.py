@@ -27,20 +27,20 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from storage.api import Record
-from storage.file import FileLogSettings, open_log
-from storage.tiered.log import open_log as open_tier
-from storage.tiered.objects import open_provider
-from storage.tiered.posix import PosixProvider
-from storage.tiered.settings import BLOCK_BYTES, TieredSettings
+from ropeway.storage.api import Record
+from ropeway.storage.file import FileLogSettings, open_log
+from ropeway.storage.tiered.log import open_log as open_tier
+from ropeway.storage.tiered.objects import open_provider
+from ropeway.storage.tiered.posix import PosixProvider
+from ropeway.storage.tiered.tier_config import BLOCK_BYTES, TieredSettings
 from tests.storage.tiered import s3
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from storage.api import Log, Partition
-    from storage.tiered.api import Provider
-    from storage.tiered.log import TieredLog
+    from ropeway.storage.api import Log, Partition
+    from ropeway.storage.tiered.api import Provider
+    from ropeway.storage.tiered.log import TieredLog
 
 TOPIC = "bench"
 PARTITIONS = 8

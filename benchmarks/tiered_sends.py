@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks import load, requests
 from benchmarks.servers import Server, ropeway, running
-from storage.tiered.metadata import Metadata
-from storage.tiered.status import status
+from ropeway.storage.tiered.metadata import Metadata
+from ropeway.storage.tiered.status import status
 from tests.system.ropeway import Ropeway
 
 if TYPE_CHECKING:

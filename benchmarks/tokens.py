@@ -20,17 +20,22 @@ import jwt
 import uvloop
 
 from benchmarks.processing import CONNECTIONS, QUEUES, ROUNDS, Sink, measure, send
-from gateway.app import App
-from gateway.config import AclConfig, Config, ListenerConfig
-from gateway.connection import Connection
-from gateway.listener import Outbox
-from gateway.node.turns import Turns
-from gateway.wire.frame import FrameReader, decode_envelope, decode_fields, encode_frame
+from ropeway.gateway.app import App
+from ropeway.gateway.config import AclConfig, Config, ListenerConfig
+from ropeway.gateway.connection import Connection
+from ropeway.gateway.listener import Outbox
+from ropeway.gateway.node.fair_queueing import Turns
+from ropeway.gateway.wire.frame import (
+    FrameReader,
+    decode_envelope,
+    decode_fields,
+    encode_frame,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from storage.api import Partition
+    from ropeway.storage.api import Partition
 
 FIRST_SEND_S = 60.0
 """Longer than a hook takes to ask for permissions, or to give up, on a busy machine."""

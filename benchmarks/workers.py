@@ -49,7 +49,14 @@ def serving(workers: int) -> Iterator[list[Worker]]:
     with tempfile.TemporaryDirectory(dir=builds.cache(), prefix="bench-") as data:
         process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "gateway.cli.main", "serve", "--data", data),
+                *(
+                    sys.executable,
+                    "-m",
+                    "ropeway.gateway.cli.main",
+                    "serve",
+                    "--data",
+                    data,
+                ),
                 *("--listen", "127.0.0.1:0", "--workers", str(workers)),
             ],
             stdout=subprocess.PIPE,

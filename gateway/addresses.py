@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 
-from gateway.config import ConfigError, ListenerConfig
+from ropeway.gateway.config import ConfigError, ListenerConfig
 
 _ELSEWHERE = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
 """Documentation addresses (RFC 5737, RFC 3849). Nothing is sent to them."""

@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 import structlog
 
-import gateway.processors.all  # noqa: F401 - registers every processor
-from gateway import backends, extras, secret_files
-from gateway.building import Builder, property_suffix
-from gateway.config import ConfigError
-from gateway.node import membership
-from gateway.node.leadership import NoLeaderError
-from gateway.node.message_keys import MessageKeys
-from gateway.node.native import Native
-from gateway.pipes import ALPN
-from gateway.server import Server
-from gateway.tls import Certificates
-from routing.api import Broker, NameTakenError, RouteError
-from storage.api import LogUnavailableError
+import ropeway.gateway.processors.all  # noqa: F401 - registers every processor
+from ropeway.gateway import backends, extras, secret_files
+from ropeway.gateway.composition import Builder, property_suffix
+from ropeway.gateway.config import ConfigError
+from ropeway.gateway.node import membership
+from ropeway.gateway.node.leadership import NoLeaderError
+from ropeway.gateway.node.message_keys import MessageKeys
+from ropeway.gateway.node.native import Native
+from ropeway.gateway.pipes import ALPN
+from ropeway.gateway.server import Server
+from ropeway.gateway.tls import Certificates
+from ropeway.routing.api import Broker, NameTakenError, RouteError
+from ropeway.storage.api import LogUnavailableError
 
 if TYPE_CHECKING:
-    from gateway.config import Config
-    from gateway.node.node import Node
-    from routing.api import RouteStore
+    from ropeway.gateway.config import Config
+    from ropeway.gateway.node.node import Node
+    from ropeway.routing.api import RouteStore
 
 log = structlog.get_logger(__name__)
 

@@ -13,43 +13,43 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import structlog
 
-from gateway import on_pulsar
-from gateway.config import ConfigError, read_named
-from gateway.embedded import (
+from ropeway.gateway import on_pulsar
+from ropeway.gateway.config import ConfigError, read_named
+from ropeway.gateway.embedded import (
     WINDOW_MS,
     WINDOWS_KEPT,
     compaction_settings,
     file_settings,
     tier_settings,
 )
-from gateway.extras import load_plugin, package
-from gateway.node import attributes, names
-from gateway.node.node import now_ms
-from gateway.node.patience import keep_doing
-from routing.api import NoRoutesError
-from routing.embedded import EmbeddedRoutes
-from storage import private
-from storage.api import LogError
-from storage.compaction.log import CompactedLog
-from storage.file import FileLog, open_log, open_offsets
-from storage.tiered.log import open_log as open_tier
-from storage.tiered.providers import open_provider
+from ropeway.gateway.extras import load_plugin, package
+from ropeway.gateway.node import attributes, names
+from ropeway.gateway.node.backoff import keep_doing
+from ropeway.gateway.node.node import now_ms
+from ropeway.routing.api import NoRoutesError
+from ropeway.routing.embedded import EmbeddedRoutes
+from ropeway.storage import private
+from ropeway.storage.api import LogError
+from ropeway.storage.compaction.log import CompactedLog
+from ropeway.storage.file import FileLog, open_log, open_offsets
+from ropeway.storage.tiered.log import open_log as open_tier
+from ropeway.storage.tiered.providers import open_provider
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AsyncExitStack
 
-    from gateway.config import Config, TierConfig
-    from gateway.node.held import SharedLog
-    from gateway.pulsar_config import PulsarConfig
-    from routing.api import OpenRoutes, RouteStore
-    from storage.api import Log, OpenLog
-    from storage.compacting import Compaction, Describer
-    from storage.compaction.log import Need
-    from storage.native import Converter
-    from storage.offsets import Offsets
-    from storage.state import Deposed, State
-    from storage.tiered.log import TieredLog
+    from ropeway.gateway.config import Config, TierConfig
+    from ropeway.gateway.node.shared_partitions import SharedLog
+    from ropeway.gateway.pulsar_config import PulsarConfig
+    from ropeway.routing.api import OpenRoutes, RouteStore
+    from ropeway.storage.api import Log, OpenLog
+    from ropeway.storage.compaction.log import Need
+    from ropeway.storage.compaction_api import Compaction, Describer
+    from ropeway.storage.native import Converter
+    from ropeway.storage.offsets import Offsets
+    from ropeway.storage.state import Deposed, State
+    from ropeway.storage.tiered.log import TieredLog
 
 log = structlog.get_logger(__name__)
 
@@ -163,7 +163,7 @@ async def _open_url(url: str, config: Config, *, make: bool) -> RouteStore:
 
 
 async def _open_zookeeper(url: str, config: Config, *, make: bool) -> RouteStore:
-    zookeeper = package("routing.zookeeper", "zookeeper")
+    zookeeper = package("ropeway.routing.zookeeper", "zookeeper")
     given = config.zookeeper
     tls = None
     if given.ca_certificate is not None:
@@ -337,7 +337,7 @@ async def _open_pulsar(
     describer: Describer,
     routes: RouteStore | None,
 ) -> Storage:
-    pulsar = package("storage.pulsar", "pulsar")
+    pulsar = package("ropeway.storage.pulsar", "pulsar")
     # Before Pulsar is asked what there is: what routes have by then must be there.
     owner = None if routes is None else await on_pulsar.owner(config, routes)
     message_log = await pulsar.open_log(

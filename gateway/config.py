@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from gateway.bounds import (
+from ropeway.gateway.pulsar_config import BalanceConfig, PulsarConfig
+from ropeway.gateway.request_limits import (
     CreationsConfig,
     Positive,
     RequestsConfig,
     UnauthenticatedConfig,
 )
-from gateway.pulsar_config import BalanceConfig, PulsarConfig
 
 Name = Annotated[str, msgspec.Meta(pattern=r"^[%|a-zA-Z0-9_-]{1,127}$")]
 """What can also be a topic's name: there are topics named like cluster and broker."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from msgspec import inspect
 
-from gateway.config import Config, ConfigError
+from ropeway.gateway.config import Config, ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,29 +18,29 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import structlog
 
-from acl.api import Channel, Source
-from gateway.node.calls import ClientAnswer
-from gateway.node.turns import HEARING_BYTE_S, HEARING_S, TURN_REQUESTS, Arrived
-from gateway.outgoing import Outgoing
-from gateway.processors.dispatch import dispatch, dispatch_send
-from gateway.processors.late import left_behind, refuse_sends
-from gateway.quotas import share_of
-from gateway.unauthenticated import Reader
-from gateway.wire import host_port, message
-from gateway.wire.codes import RESPONSE_FLAG, language_name
-from gateway.wire.errors import FrameError
-from gateway.wire.frame import JSON, decode_envelope
+from ropeway.acl.api import Channel, Source
+from ropeway.gateway.node.calls import ClientAnswer
+from ropeway.gateway.node.fair_queueing import TURN_REQUESTS, Arrived, hearing_s
+from ropeway.gateway.processors.dispatch import dispatch, dispatch_send
+from ropeway.gateway.processors.fast_failure import left_behind, refuse_sends
+from ropeway.gateway.quotas import share_of
+from ropeway.gateway.unauthenticated import Reader
+from ropeway.gateway.wire import host_port, message
+from ropeway.gateway.wire.codes import RESPONSE_FLAG, language_name
+from ropeway.gateway.wire.errors import FrameError
+from ropeway.gateway.wire.frame import JSON, decode_envelope
+from ropeway.gateway.write_buffer import Outgoing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from acl.api import Principal
-    from gateway.config import LimitsConfig
-    from gateway.listener import Listener, Outbox
-    from gateway.node.node import Node
-    from gateway.node.turns import Turns
-    from gateway.quotas import Share
-    from gateway.wire.frame import Buffer, RawFrame
+    from ropeway.acl.api import Principal
+    from ropeway.gateway.config import LimitsConfig
+    from ropeway.gateway.listener import Listener, Outbox
+    from ropeway.gateway.node.fair_queueing import Turns
+    from ropeway.gateway.node.node import Node
+    from ropeway.gateway.quotas import Share
+    from ropeway.gateway.wire.frame import Buffer, RawFrame
 
 log = structlog.get_logger(__name__)
 
@@ -158,7 +158,7 @@ class Connection(Outgoing, asyncio.Protocol):
             if self._waiting or self._paused or not turns.is_free():
                 began = time.monotonic()
                 self._keep(frames)
-                self._hearing_s += HEARING_S + len(data) * HEARING_BYTE_S
+                self._hearing_s += hearing_s(len(data))
                 self._hearing_s += time.monotonic() - began
                 return
             rest = iter(frames)

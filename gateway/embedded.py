@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.config import ConfigError
-from gateway.node import names
-from storage.compaction.settings import CompactionSettings
-from storage.file import FileLogSettings
-from storage.tiered import compression
-from storage.tiered.settings import TieredSettings
+from ropeway.gateway.config import ConfigError
+from ropeway.gateway.node import names
+from ropeway.storage.compaction.compaction_config import CompactionSettings
+from ropeway.storage.file import FileLogSettings
+from ropeway.storage.tiered import compression
+from ropeway.storage.tiered.tier_config import TieredSettings
 
 if TYPE_CHECKING:
-    from gateway.config import Config, TierConfig
+    from ropeway.gateway.config import Config, TierConfig
 
 WINDOW_MS = 86_400_000
 """A day: seldom, and well before what is kept for three."""

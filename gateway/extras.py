@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
-from gateway.config import ConfigError
+from ropeway.gateway.config import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.errors import ServerError
-from gateway.wire import host_port, message, message_id
+from ropeway.gateway.errors import ServerError
+from ropeway.gateway.wire import host_port, message, message_id
 
 if TYPE_CHECKING:
-    from gateway.config import ListenerConfig
-    from gateway.connection import Connection
-    from gateway.outgoing import Outgoing
-    from gateway.unauthenticated import Unauthenticated
+    from ropeway.gateway.config import ListenerConfig
+    from ropeway.gateway.connection import Connection
+    from ropeway.gateway.unauthenticated import Unauthenticated
+    from ropeway.gateway.write_buffer import Outgoing
 
 log = structlog.get_logger(__name__)
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import structlog
 
-from gateway.node.accounts import Bucket
+from ropeway.gateway.node.accounts import Bucket
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor, WrappedLogger

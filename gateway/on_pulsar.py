@@ -6,24 +6,24 @@ import re
 import secrets
 from typing import TYPE_CHECKING
 
-from gateway.config import ConfigError
-from gateway.extras import package
-from gateway.node import names, spaces
+from ropeway.gateway.config import ConfigError
+from ropeway.gateway.extras import package
+from ropeway.gateway.node import names, namespaces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from gateway.config import Config
-    from gateway.pulsar_config import OAuth2Config, PulsarConfig
-    from routing.api import RouteStore
-    from storage.pulsar.examining import Finding
-    from storage.pulsar.leftovers import Routed
-    from storage.pulsar.oauth2 import OAuth2Settings
-    from storage.pulsar.offload import Offloading
-    from storage.pulsar.owner import Owner
-    from storage.pulsar.settings import PulsarLogSettings
+    from ropeway.gateway.config import Config
+    from ropeway.gateway.pulsar_config import OAuth2Config, PulsarConfig
+    from ropeway.routing.api import RouteStore
+    from ropeway.storage.pulsar.diagnosis import Finding
+    from ropeway.storage.pulsar.leftovers import Routed
+    from ropeway.storage.pulsar.oauth2 import OAuth2Settings
+    from ropeway.storage.pulsar.offload import Offloading
+    from ropeway.storage.pulsar.owner import Owner
+    from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
 
 _ID = names.ACCESS_NAMESPACES, "cluster_id"
 """The setting of the route store that says which cluster this is."""
@@ -38,7 +38,7 @@ def settings(config: Config, given: PulsarConfig) -> PulsarLogSettings:
     Raises:
         ConfigError: There are none, or they cannot be used.
     """
-    tenant, namespace = spaces.own(config)
+    tenant, namespace = namespaces.own(config)
     for name, part in (("tenant", tenant), ("namespace", namespace)):
         if not _legal(part):
             raise ConfigError(
@@ -47,7 +47,7 @@ def settings(config: Config, given: PulsarConfig) -> PulsarLogSettings:
             )
     made: PulsarLogSettings
     try:
-        made = package("storage.pulsar", "pulsar").PulsarLogSettings(
+        made = package("ropeway.storage.pulsar", "pulsar").PulsarLogSettings(
             service_url=given.service_url,
             admin_url=given.admin_url,
             listener_name=given.listener_name,
@@ -73,7 +73,9 @@ def settings(config: Config, given: PulsarConfig) -> PulsarLogSettings:
 def _oauth2(given: OAuth2Config | None) -> OAuth2Settings | None:
     if given is None:
         return None
-    made: OAuth2Settings = package("storage.pulsar.oauth2", "pulsar").OAuth2Settings(
+    made: OAuth2Settings = package(
+        "ropeway.storage.pulsar.oauth2", "pulsar"
+    ).OAuth2Settings(
         issuer_url=given.issuer_url,
         credentials_file=str(given.credentials_file),
         audience=given.audience,
@@ -106,7 +108,7 @@ def known_owner(config: Config, routes: RouteStore) -> Owner | None:
 
 def _owner(config: Config, routes: RouteStore, cluster_id: str) -> Owner:
     assert config.pulsar is not None
-    made: Owner = package("storage.pulsar", "pulsar").Owner(
+    made: Owner = package("ropeway.storage.pulsar", "pulsar").Owner(
         cluster_id,
         config.cluster,
         frozenset(
@@ -119,7 +121,7 @@ def _owner(config: Config, routes: RouteStore, cluster_id: str) -> Owner:
 
 def expected(routes: RouteStore) -> list[Routed]:
     """What routes say that Pulsar has."""
-    module = package("storage.pulsar.leftovers", "pulsar")
+    module = package("ropeway.storage.pulsar.leftovers", "pulsar")
     topics: list[Routed] = []
     for topic in (*routes.topics.values(), *routes.deleted.values()):
         live: dict[int, frozenset[int]] = {}
@@ -150,7 +152,7 @@ async def examine(
         OSError: A certificate cannot be read.
     """
     assert config.pulsar is not None
-    module = package("storage.pulsar.examining", "pulsar")
+    module = package("ropeway.storage.pulsar.diagnosis", "pulsar")
     found: list[Finding] = await module.examine(
         settings(config, config.pulsar),
         owner,
@@ -169,7 +171,7 @@ def open_offloading(config: Config) -> AbstractAsyncContextManager[Offloading]:
     """
     if config.pulsar is None:
         raise ConfigError("no [pulsar] is given; an embedded log has [tier] instead")
-    module = package("storage.pulsar.offload", "pulsar")
+    module = package("ropeway.storage.pulsar.offload", "pulsar")
     found: AbstractAsyncContextManager[Offloading] = module.open_offloading(
         settings(config, config.pulsar)
     )

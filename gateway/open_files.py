@@ -10,7 +10,7 @@ import resource
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from gateway.config import Config
+    from ropeway.gateway.config import Config
 
 _MOST = 1 << 20
 """Linux's own upper limit (fs.nr_open); some containers say that theirs is infinite."""

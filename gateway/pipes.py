@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import msgspec
 import structlog
 
-from acl.api import Channel
-from gateway.arriving import Arriving
+from ropeway.acl.api import Channel
+from ropeway.gateway.partial_requests import Arriving
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from acl.api import Principal, Source
-    from gateway.budget import Budget
-    from gateway.listener import Listener
-    from gateway.quotas import Share
+    from ropeway.acl.api import Principal, Source
+    from ropeway.gateway.budget import Budget
+    from ropeway.gateway.listener import Listener
+    from ropeway.gateway.quotas import Share
 
 log = structlog.get_logger(__name__)
 

@@ -9,7 +9,7 @@ import signal
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gateway.open_files import raise_limit
+from ropeway.gateway.open_files import raise_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from gateway.bounds import Positive
+from ropeway.gateway.request_limits import Positive
 
 
 class OAuth2Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,14 +11,14 @@ import ipaddress
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Protocol
 
-from gateway.config import ConfigError
-from gateway.node.accounts import Account
+from ropeway.gateway.config import ConfigError
+from ropeway.gateway.node.accounts import Account
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from acl.api import Principal, Source
-    from gateway.config import QuotaConfig
+    from ropeway.acl.api import Principal, Source
+    from ropeway.gateway.config import QuotaConfig
 
 _EVERYBODY = "*"
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from acl.api import StoreError
-from gateway.node import names
-from routing.api import RouteError
+from ropeway.acl.api import StoreError
+from ropeway.gateway.node import names
+from ropeway.routing.api import RouteError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from routing.api import RouteStore
+    from ropeway.routing.api import RouteStore
 
 
 class RouteRules:

@@ -13,12 +13,12 @@ from urllib.parse import unquote, urlsplit
 
 import structlog
 
-from gateway.config import ConfigError
+from ropeway.gateway.config import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gateway.config import Config
+    from ropeway.gateway.config import Config
 
 log = structlog.get_logger(__name__)
 

@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from gateway.connection import Connection
-from gateway.errors import ServerError
-from gateway.listener import Listener, Outbox
-from gateway.open_files import room
-from gateway.pipes import ALPN, PREFACE
-from gateway.quotas import Quotas, Share
-from gateway.tls import HANDSHAKE, first_byte
-from gateway.unauthenticated import Unauthenticated
+from ropeway.gateway.connection import Connection
+from ropeway.gateway.errors import ServerError
+from ropeway.gateway.listener import Listener, Outbox
+from ropeway.gateway.open_files import room
+from ropeway.gateway.pipes import ALPN, PREFACE
+from ropeway.gateway.quotas import Quotas, Share
+from ropeway.gateway.tls import HANDSHAKE, first_byte
+from ropeway.gateway.unauthenticated import Unauthenticated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from gateway.config import LimitsConfig, ListenerConfig
-    from gateway.node.node import Node
-    from gateway.pipes import Accepting
-    from gateway.tls import Certificates
+    from ropeway.gateway.config import LimitsConfig, ListenerConfig
+    from ropeway.gateway.node.node import Node
+    from ropeway.gateway.pipes import Accepting
+    from ropeway.gateway.tls import Certificates
 
 log = structlog.get_logger(__name__)
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
-from gateway.backends import node_name, open_routes
-from gateway.errors import WorkerError
-from gateway.worker import Failed, Listening, Orders, dump_orders, load_report
-from routing.api import RouteError
-from storage.api import LogForeignError
+from ropeway.gateway.backends import node_name, open_routes
+from ropeway.gateway.errors import WorkerError
+from ropeway.gateway.worker import Failed, Listening, Orders, dump_orders, load_report
+from ropeway.routing.api import RouteError
+from ropeway.storage.api import LogForeignError
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -126,7 +126,7 @@ class _Keeper:
         self._incarnation = None
         paths = os.pathsep.join(path for path in sys.path if path)
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "gateway.worker_process"),
+            *(sys.executable, "-m", "ropeway.gateway.worker_process"),
             stdin=PIPE,
             stdout=PIPE,
             env={**os.environ, "PYTHONPATH": paths},

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from gateway.config import TlsConfig
+    from ropeway.gateway.config import TlsConfig
 
 log = structlog.get_logger(__name__)
 

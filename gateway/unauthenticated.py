@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
-from gateway.budget import Budget
-from gateway.open_files import room
-from gateway.wire.frame import FrameReader
+from ropeway.gateway.budget import Budget
+from ropeway.gateway.open_files import room
+from ropeway.gateway.wire.frame import FrameReader
 
 if TYPE_CHECKING:
-    from gateway.bounds import RequestsConfig, UnauthenticatedConfig
-    from gateway.config import Config
+    from ropeway.gateway.config import Config
+    from ropeway.gateway.request_limits import RequestsConfig, UnauthenticatedConfig
 
 log = structlog.get_logger(__name__)
 

@@ -16,16 +16,16 @@ from typing import Any
 import msgspec
 import structlog
 
-from gateway import logs, process
-from gateway.app import App
-from gateway.balance.opening import balancing
-from gateway.config import Config, ConfigError
-from gateway.errors import ServerError
-from gateway.grpc.opening import messaging
-from gateway.http.exporting import exporting
-from gateway.http.opening import site
-from routing.api import RouteError
-from storage.api import LogError, LogForeignError
+from ropeway.gateway import logs, process
+from ropeway.gateway.app import App
+from ropeway.gateway.balance.opening import balancing
+from ropeway.gateway.config import Config, ConfigError
+from ropeway.gateway.errors import ServerError
+from ropeway.gateway.grpc.setup import messaging
+from ropeway.gateway.http.exporter import exporting
+from ropeway.gateway.http.setup import site
+from ropeway.routing.api import RouteError
+from ropeway.storage.api import LogError, LogForeignError
 
 log = structlog.get_logger(__name__)
 

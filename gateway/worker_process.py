@@ -1,11 +1,11 @@
-"""`python -m gateway.worker_process`: what the supervisor starts for each worker."""
+"""What the supervisor starts for each worker, by `python -m`."""
 
 from __future__ import annotations
 
-from gateway.importing import quickly
+from ropeway.gateway.fast_imports import quickly
 
 with quickly():
-    from gateway.worker import main
+    from ropeway.gateway.worker import main
 
 if __name__ == "__main__":
     main()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
-from gateway.config import Config, ConfigError, HttpConfig, ListenerConfig
+from ropeway.gateway.config import Config, ConfigError, HttpConfig, ListenerConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

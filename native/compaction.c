@@ -1,6 +1,6 @@
 /* Compiled forms of what compaction does per record; storage/compaction/steps.py.
 
-   Rows are storage.compacting.ROW, entries storage.compaction.layout.ENTRY. */
+   Rows are storage.compaction_api.ROW, entries storage.compaction.layout.ENTRY. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

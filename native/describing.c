@@ -1,4 +1,4 @@
-/* What compaction needs to know of stored messages; gateway/wire/describing.py. */
+/* What compaction needs to know of stored messages; gateway/wire/compaction_rows.py. */
 
 #include "bytes.h"
 #include "describing.h"

@@ -1,4 +1,4 @@
-/* The compiled form of gateway/wire/describing.py. */
+/* The compiled form of gateway/wire/compaction_rows.py. */
 
 #ifndef ROPEWAY_DESCRIBING_H
 #define ROPEWAY_DESCRIBING_H

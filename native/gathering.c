@@ -1,4 +1,4 @@
-/* The compiled form of storage.file.gathering.gather; tests compare the two. Others run
+/* The compiled form of storage.file.log_scan.gather; tests compare the two. Others run
    while bytes are checked and copied. The layout is that of storage/file/FORMAT.md. */
 
 #include "gathering.h"

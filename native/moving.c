@@ -1,4 +1,4 @@
-/* The compiled forms of gateway.wire.moving, and of what the timer reads.
+/* The compiled forms of gateway.wire.record_rewrite, and of what the timer reads.
 
    Messages come from the log; those that are not whole are refused all the same. */
 
@@ -25,7 +25,7 @@ struct stored {
     int64_t queue_offset, store_ms;
 };
 
-/* -- gateway.wire.moving.parts_of ------------------------------------------------- */
+/* -- gateway.wire.record_rewrite.parts_of ------------------------------------------------- */
 
 static int parts_of(struct text data, struct stored *stored)
 {
@@ -92,7 +92,7 @@ static PyObject *of_each(PyObject *data, PyObject *make(const struct stored *),
     return all;
 }
 
-/* -- gateway.wire.moving.records_in ----------------------------------------------- */
+/* -- gateway.wire.record_rewrite.records_in ----------------------------------------------- */
 
 static PyObject *record_of(const struct stored *stored)
 {
@@ -108,7 +108,7 @@ PyObject *records_in(PyObject *module, PyObject *data)
     return of_each(data, record_of, &last);
 }
 
-/* -- gateway.node.timer.waiting.waiting_in ---------------------------------------- */
+/* -- gateway.node.timer.pending_timers.waiting_in ---------------------------------------- */
 
 #define MOST_DIGITS 18
 
@@ -202,7 +202,7 @@ PyObject *waiting_in(PyObject *module, PyObject *data)
     return found == NULL ? NULL : Py_BuildValue("Nn", found, last);
 }
 
-/* -- gateway.wire.moving.moved_all ------------------------------------------------ */
+/* -- gateway.wire.record_rewrite.moved_all ------------------------------------------------ */
 
 struct place {
     uint32_t magic, queue_id;
@@ -323,7 +323,7 @@ PyObject *moved_all(PyObject *module, PyObject *const *args, Py_ssize_t given)
     return records;
 }
 
-/* -- gateway.wire.moving.committed ------------------------------------------------ */
+/* -- gateway.wire.record_rewrite.committed ------------------------------------------------ */
 
 PyObject *committed(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {

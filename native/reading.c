@@ -38,7 +38,7 @@ static int append(PyObject *list, PyObject *item)
     return !failed;
 }
 
-/* -- storage.file.picking.pick ---------------------------------------------------- */
+/* -- storage.file.selection.pick ---------------------------------------------------- */
 
 /* Neighbours so far; `end` is 0 before there is one. */
 struct extent {
@@ -119,7 +119,7 @@ done:
     return result;
 }
 
-/* -- storage.file.picking.are_whole ----------------------------------------------- */
+/* -- storage.file.selection.are_whole ----------------------------------------------- */
 
 static PyObject *are_whole(PyObject *module, PyObject *args)
 {

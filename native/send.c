@@ -1,4 +1,4 @@
-/* The compiled form of gateway.wire.plain.read_send: headers as clients make them.
+/* The compiled form of gateway.wire.send_codec.read_send: headers as clients make them.
 
    It knows JSON without spaces, of ASCII, whose numbers are short and whose fields are
    those of a send and of a signature, once each. Anything else is None, and left to

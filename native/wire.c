@@ -82,7 +82,7 @@ static PyObject *cut(PyObject *module, PyObject *const *args, Py_ssize_t given)
     return Py_BuildValue("Nnn", frames, at, needed);
 }
 
-/* -- gateway.wire.plain.record_of ---------------------------------------------- */
+/* -- gateway.wire.send_codec.record_of ---------------------------------------------- */
 
 /* What the messages of one request have in common. */
 struct common {
@@ -221,7 +221,7 @@ static PyObject *record_of(PyObject *module, PyObject *const *args, Py_ssize_t g
                        text_of(args[BODY]), (struct text){text, (size_t)size});
 }
 
-/* -- gateway.wire.plain.plain_batch ----------------------------------------------- */
+/* -- gateway.wire.send_codec.plain_batch ----------------------------------------------- */
 
 #define ENTRY_BYTES 22
 
@@ -297,7 +297,7 @@ static PyObject *plain_batch(PyObject *module, PyObject *const *args, Py_ssize_t
     return records;
 }
 
-/* -- gateway.wire.plain.sent_frame ------------------------------------------------ */
+/* -- gateway.wire.send_codec.sent_frame ------------------------------------------------ */
 
 static char *put_number(char *at, long long value)
 {

@@ -1,7 +1,7 @@
 """A gateway to test against: a process of its own, on a free port, on its own log.
 
 With pytest, the fixtures `ropeway_gateway` and `ropeway_topic` are there as soon as
-Ropeway is installed; without, use `running_gateway`.
+Ropeway is installed (`ropeway.pytest_plugin`); without, use `running_gateway`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -85,7 +82,7 @@ class Gateway:
             GatewayStartError: It ended, or did not listen in time.
         """
         assert self._process is None, "the gateway runs already"
-        command = [sys.executable, "-m", "gateway.cli.main", "serve"]
+        command = [sys.executable, "-m", "ropeway.gateway.cli.main", "serve"]
         command += ["--data", str(self._data), "--listen", self.address]
         if "--config" not in self._options:
             self._settings.write_text(_SETTINGS, encoding="ascii")
@@ -171,16 +168,3 @@ def running_gateway(
         stack.callback(gateway.stop)
         gateway.start()
         yield gateway
-
-
-@pytest.fixture(scope="session")
-def ropeway_gateway() -> Iterator[Gateway]:
-    """A gateway that all tests of a session share; do not stop it."""
-    with running_gateway() as gateway:
-        yield gateway
-
-
-@pytest.fixture
-def ropeway_topic() -> str:
-    """A topic name that no other test has; sending to it creates it."""
-    return f"topic-{uuid.uuid4().hex[:12]}"

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
-from routing.api import RouteError, RouteStoreUnavailableError
+from ropeway.routing.api import RouteError, RouteStoreUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
-    from routing.api import Broker, Group, Topic
+    from ropeway.routing.api import Broker, Group, Topic
 
 SCHEMA_VERSION = 2
 """2: `changes` and `brokers` came."""

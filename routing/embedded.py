@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 import structlog
 
-from routing.api import Group, NameTakenError, Topic
-from routing.database import LOCKED_FOR_S, Database, Kind
-from routing.leases import Leases
+from ropeway.routing.api import Group, NameTakenError, Topic
+from ropeway.routing.database import LOCKED_FOR_S, Database, Kind
+from ropeway.routing.leases import Leases
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
     from pathlib import Path
 
-    from routing.api import Broker
+    from ropeway.routing.api import Broker
 
 POLL_S = 0.1
 """How long another process' change goes unseen. A look costs microseconds, but waking

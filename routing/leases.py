@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from routing.api import Broker
+from ropeway.routing.api import Broker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from routing.database import Database
+    from ropeway.routing.database import Database
 
 RENEW_MS = 1000
 """How often a process says that its brokers run."""

@@ -7,7 +7,7 @@ neither reads nor changes it, so a pull is answered with slices of what was stor
 Laws, held by tests/contracts/log.py for every backend:
 
 * Offsets are counted in records, start at 0 and have no gaps, but for those that
-  compaction leaves (`storage.compacting`). They never restart, also not when
+  compaction leaves (`storage.compaction_api`). They never restart, also not when
   retention deletes everything, unless the topic is deleted.
 * Appends to one partition keep the order of the calls. All records of one append
   become visible together, or none.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from storage.api import RecordParts
+    from ropeway.storage.api import RecordParts
 
 
 class NativeMessage(Struct, frozen=True, gc=False):
@@ -27,7 +27,7 @@ class NativeMessage(Struct, frozen=True, gc=False):
     """When it was made, as the application says; 0 where it does not."""
 
 
-class Place(Struct, frozen=True, gc=False):
+class NativePosition(Struct, frozen=True, gc=False):
     """Where a native message stands."""
 
     topic: str
@@ -42,7 +42,7 @@ class Place(Struct, frozen=True, gc=False):
 class Converter(Protocol):
     """Two ways between native messages and records; neither ever fails."""
 
-    def record(self, message: NativeMessage, place: Place) -> RecordParts:
+    def record(self, message: NativeMessage, place: NativePosition) -> RecordParts:
         """The record that a native message is for RocketMQ's clients."""
 
     def native(self, records: Sequence[bytes]) -> list[NativeMessage]:

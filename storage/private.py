@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from storage.directories import MODE, make_directory
+from ropeway.storage.directories import MODE, make_directory
 
 if TYPE_CHECKING:
     from pathlib import Path

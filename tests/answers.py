@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 
-from gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 
 KEPT = 20
 _answers: deque[tuple[float, int | str, int, str | None]] = deque(maxlen=KEPT)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gateway.config import AuditConfig
+from ropeway.gateway.config import AuditConfig
 
 if TYPE_CHECKING:
     from pathlib import Path

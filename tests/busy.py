@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gateway.node.turns import Turns
+    from ropeway.gateway.node.fair_queueing import Turns
 
 TURN_S = 0.002
 """Longer than the shortest time that a send may be told to wait."""

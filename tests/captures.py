@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gateway.wire.frame import FrameReader, RawFrame
+from ropeway.gateway.wire.frame import FrameReader, RawFrame
 
 VECTORS = Path(__file__).parent / "vectors"
 

@@ -6,9 +6,9 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from gateway.wire import message
-from gateway.wire.commands.pull import PullReply
-from gateway.wire.header import Header, from_fields
+from ropeway.gateway.wire import message
+from ropeway.gateway.wire.commands.pull import PullReply
+from ropeway.gateway.wire.header import Header, from_fields
 
 H = TypeVar("H", bound=Header)
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from acl.administration import Rule, Rules, User
-from acl.vault import new_key
-from gateway.config import AclConfig
-from gateway.wire.header import row_of, to_fields
+from ropeway.acl.administration import Rule, Rules, User
+from ropeway.acl.vault import new_key
 from ropeway.client.credentials import Credentials, signed
+from ropeway.gateway.config import AclConfig
+from ropeway.gateway.wire.header import row_of, to_fields
 from tests.remoting import running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from gateway.app import App
-    from gateway.wire.header import Header
+    from ropeway.gateway.app import App
+    from ropeway.gateway.wire.header import Header
     from tests.remoting import Frame, Remoting
 
 ROOT, ALICE, NOBODY = "root", "alice", "nobody"

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-import gateway.processors.all
-from gateway.processors.registry import PROCESSORS
-from gateway.processors.unsupported import REASONS
-from gateway.wire.codes import RequestCode
+import ropeway.gateway.processors.all
+from ropeway.gateway.processors.registry import PROCESSORS
+from ropeway.gateway.processors.unsupported import REASONS
+from ropeway.gateway.wire.codes import RequestCode
 from tests.system.subcommands import CODES, SUB_COMMANDS
 
-assert gateway.processors.all, "it fills PROCESSORS"
+assert ropeway.gateway.processors.all, "it fills PROCESSORS"
 
 CODES_HEAD = """\
 ## Request codes

@@ -14,27 +14,32 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import uvloop
 from msgspec import structs
 
-from gateway.app import App
-from gateway.bounds import UnauthenticatedConfig
-from gateway.config import Config, LimitsConfig, ListenerConfig, LogConfig
-from gateway.wire import batch, bodies, properties
-from gateway.wire.codes import ONE_WAY_FLAG, RESPONSE_FLAG, Language, RequestCode
-from gateway.wire.commands.pull import (
+from ropeway.gateway.app import App
+from ropeway.gateway.config import Config, LimitsConfig, ListenerConfig, LogConfig
+from ropeway.gateway.request_limits import UnauthenticatedConfig
+from ropeway.gateway.wire import batch, bodies, properties
+from ropeway.gateway.wire.codes import (
+    ONE_WAY_FLAG,
+    RESPONSE_FLAG,
+    Language,
+    RequestCode,
+)
+from ropeway.gateway.wire.commands.pull import (
     COMMIT_OFFSET_FLAG,
     SUBSCRIPTION_FLAG,
     SUSPEND_FLAG,
     PullMessage,
 )
-from gateway.wire.commands.send import SendMessage, SendMessageV2
-from gateway.wire.frame import (
+from ropeway.gateway.wire.commands.send import SendMessage, SendMessageV2
+from ropeway.gateway.wire.frame import (
     PREFIX,
     FrameReader,
     decode_envelope,
     decode_fields,
     encode_frame,
 )
-from gateway.wire.header import Header, row_of, to_fields
-from gateway.workers import split
+from ropeway.gateway.wire.header import Header, row_of, to_fields
+from ropeway.gateway.workers import split
 from tests import answers, rules
 from tests.frames import Frame
 
@@ -43,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
     from pathlib import Path
 
-    from gateway.listener import Listener
+    from ropeway.gateway.listener import Listener
 
 H = TypeVar("H", bound=Header)
 

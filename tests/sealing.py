@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from gateway.node.seal import new_session
-from gateway.wire.commands.forward import Forward
+from ropeway.gateway.node.node_auth import new_session
+from ropeway.gateway.wire.commands.forward import Forward
 
 _NUMBERS = itertools.count()
 

@@ -1,7 +1,7 @@
 """The table of clients and features."""
 
-from gateway.processors.unsupported import REASONS
-from gateway.wire.codes import RequestCode
+from ropeway.gateway.processors.unsupported import REASONS
+from ropeway.gateway.wire.codes import RequestCode
 from tests import listings
 from tests.compatibility import Table
 from tests.system.subcommands import SUB_COMMANDS

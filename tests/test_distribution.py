@@ -26,7 +26,7 @@ def test_tests_of_one_slow_server_are_together() -> None:
     assert group("tests/ropeway/spark/test_source.py::test_a[rocketmq]") == SPARK
     assert group("tests/system/test_slaves.py::test_a") == NODES_ON_PULSAR
     assert group("tests/system/test_moving.py::test_a") == NODES_ON_PULSAR
-    assert group("tests/routing/zookeeper/test_copy.py::test_a") == ZOOKEEPER
+    assert group("tests/routing/zookeeper/test_local_copy.py::test_a") == ZOOKEEPER
 
 
 def test_the_rest_goes_by_files() -> None:

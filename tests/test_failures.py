@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gateway.wire.commands.offsets import GetMaxOffset
+from ropeway.gateway.wire.commands.offsets import GetMaxOffset
 from tests import answers
 from tests.remoting import looped, running
 

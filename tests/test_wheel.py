@@ -14,10 +14,11 @@ from tests.test_laws import PACKAGES, ROOT, files, sources
 pytestmark = pytest.mark.slow
 
 
-def run(*command: object) -> str:
+def run(*command: object, cwd: Path | None = None) -> str:
     """What a command prints; where it fails, that is the message."""
     done = subprocess.run(
         list(map(str, command)),
+        cwd=cwd,
         check=False,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -40,9 +41,17 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
             target = folder / "source" / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, target)
+    for link in (ROOT / "ropeway").iterdir():
+        if link.is_symlink():
+            (folder / "source" / "ropeway" / link.name).symlink_to(link.readlink())
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
     run(*pip, "--wheel-dir", folder, folder / "source")
     return next(folder.glob("*.whl"))
+
+
+def installed(name: str) -> str:
+    """Where a file of the tree is in the wheel: all of it is one package."""
+    return name if name.startswith("ropeway/") else f"ropeway/{name}"
 
 
 def test_the_wheel_has_every_source_file_and_says_that_it_is_typed(wheel: Path) -> None:
@@ -52,18 +61,30 @@ def test_the_wheel_has_every_source_file_and_says_that_it_is_typed(wheel: Path) 
         if (ROOT / name / "__init__.py").exists()
     ]
     packed = set(zipfile.ZipFile(wheel).namelist())
-    assert {*sources(), *typed} - packed == set()
-    assert not [name for name in packed if name.startswith("tests/")]
+    assert {installed(name) for name in (*sources(), *typed)} - packed == set()
+    tops = {name.split("/")[0] for name in packed}
+    assert {name for name in tops if not name.endswith(".dist-info")} == {"ropeway"}
 
 
 def test_the_wheel_works_alone_and_all_it_needs_comes_as_wheels(
     wheel: Path, tmp_path: Path
 ) -> None:
-    venv.create(tmp_path, with_pip=True)
-    python = tmp_path / "bin" / "python"
+    venv.create(tmp_path / "env", with_pip=True)
+    python = tmp_path / "env" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", wheel)
-    installed = run(python, "-m", "pip", "list", "--format", "freeze")
-    assert "pytest" not in installed
-    help_text = run(tmp_path / "bin" / "ropeway", "--help")
+    listed = run(python, "-m", "pip", "list", "--format", "freeze")
+    assert "pytest" not in listed
+    help_text = run(tmp_path / "env" / "bin" / "ropeway", "--help")
     assert "serve" in help_text
     run(python, "-c", "import ropeway.client")
+    # The folders of the project that it is installed for are the project's own.
+    project = tmp_path / "project"
+    for name in ("acl", "gateway", "routing", "storage", "tests"):
+        (project / name).mkdir(parents=True)
+        (project / name / "__init__.py").write_text("raise AssertionError(__name__)")
+    shown = run(python, "-m", "ropeway.gateway.cli.main", "demo", cwd=project)
+    assert "received: 'hello from Ropeway'" in shown
+    asked = (
+        "import ropeway.testing as t\nwith t.running_gateway() as g: print(g.address)"
+    )
+    assert "127.0.0.1:" in run(python, "-c", asked, cwd=project)

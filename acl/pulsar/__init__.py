@@ -5,6 +5,6 @@ sign with it proves nothing that the token does not. `tokens` verifies, `permiss
 asks Pulsar what the token's role may do, `hook` joins the two.
 """
 
-from acl.pulsar.hook import open_hook
+from ropeway.acl.pulsar.hook import open_hook
 
 __all__ = ["open_hook"]

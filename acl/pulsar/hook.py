@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from acl.api import Hook, HookError
-from acl.pulsar.admin import Admin, AdminError
-from acl.pulsar.keys import read_key
-from acl.pulsar.options import read_options
-from acl.pulsar.permissions import PulsarPermissions
-from acl.pulsar.tokens import Tokens
+from ropeway.acl.api import Hook, HookError
+from ropeway.acl.pulsar.admin import Admin, AdminError
+from ropeway.acl.pulsar.keys import read_key
+from ropeway.acl.pulsar.options import read_options
+from ropeway.acl.pulsar.permissions import PulsarPermissions
+from ropeway.acl.pulsar.tokens import Tokens
 
 if TYPE_CHECKING:
-    from acl.api import Setting
-    from acl.pulsar.keys import Key
-    from acl.pulsar.options import Options
+    from ropeway.acl.api import Setting
+    from ropeway.acl.pulsar.keys import Key
+    from ropeway.acl.pulsar.options import Options
 
 log = structlog.get_logger(__name__)
 

@@ -20,12 +20,12 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from acl.api import HookError
+from ropeway.acl.api import HookError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from acl.pulsar.options import Options
+    from ropeway.acl.pulsar.options import Options
 
 SYMMETRIC = "HS256"
 _LEAST_SECRET_BYTES = 32

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from acl.api import HookError
+from ropeway.acl.api import HookError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

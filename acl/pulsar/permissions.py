@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from acl.api import Action, Decision, Resource, ResourceKind
-from acl.pulsar.admin import NOBODY, AdminError
-from acl.pulsar.places import place_of, space_of
+from ropeway.acl.api import Action, Decision, Resource, ResourceKind
+from ropeway.acl.pulsar.admin import NOBODY, AdminError
+from ropeway.acl.pulsar.pulsar_resources import place_of, space_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from acl.api import Need, Opinion, Principal, Source
-    from acl.pulsar.admin import Admin, Permissions
-    from acl.pulsar.options import Options
-    from acl.pulsar.places import Place
+    from ropeway.acl.api import Need, Opinion, Principal, Source
+    from ropeway.acl.pulsar.admin import Admin, Permissions
+    from ropeway.acl.pulsar.options import Options
+    from ropeway.acl.pulsar.pulsar_resources import PulsarResource
     from ropeway.common.eager import Eventual
 
 log = structlog.get_logger(__name__)
@@ -73,7 +73,7 @@ _BY_TOPIC = {
 class _Kept:
     """What is known of a namespace."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: PulsarResource) -> None:
         self.place = place
         self.permissions: Permissions = NOBODY
         self.said_at_s = float("-inf")
@@ -152,7 +152,7 @@ class PulsarPermissions:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
 
-    def _place(self, resource: Resource) -> Place | None:
+    def _place(self, resource: Resource) -> PulsarResource | None:
         """Where it is; None where it is in no namespace, or in all of them."""
         tenant, namespace = self._options.tenant, self._options.namespace
         if resource.name == _ALL:
@@ -164,7 +164,7 @@ class PulsarPermissions:
             return place_of("|".join(space) + "%", tenant, namespace)
         return None
 
-    def _find(self, place: Place) -> _Kept:
+    def _find(self, place: PulsarResource) -> _Kept:
         kept = self._kept.get(place.space)
         if kept is None:
             kept = self._kept[place.space] = _Kept(place)
@@ -187,7 +187,7 @@ class PulsarPermissions:
         )
 
     async def _ask_and_decide(
-        self, principal: Principal, need: Need, place: Place, kept: _Kept
+        self, principal: Principal, need: Need, place: PulsarResource, kept: _Kept
     ) -> Decision:
         await self._ask(kept)
         return self._decide(principal, need, place, kept)
@@ -224,7 +224,7 @@ class PulsarPermissions:
             kept.asking = None
 
     def _decide(
-        self, principal: Principal, need: Need, place: Place, kept: _Kept
+        self, principal: Principal, need: Need, place: PulsarResource, kept: _Kept
     ) -> Decision:
         left_s = kept.said_at_s + self._options.outage_s - self._clock()
         if left_s <= 0:
@@ -248,7 +248,7 @@ class PulsarPermissions:
 
 
 def _permitted(
-    permissions: Permissions, role: str, need: Need, place: Place
+    permissions: Permissions, role: str, need: Need, place: PulsarResource
 ) -> str | None:
     """Which rule lets a role do one of the actions; None where none does."""
     if role in permissions.admins:
@@ -276,7 +276,7 @@ def _words(held: frozenset[str]) -> str:
     return " and ".join(sorted(held & {PRODUCE, CONSUME}))
 
 
-def _may_subscribe(permissions: Permissions, role: str, place: Place) -> bool:
+def _may_subscribe(permissions: Permissions, role: str, place: PulsarResource) -> bool:
     """Whether the namespace leaves a group to a role, whatever else it may."""
     named = permissions.subscriptions.get(place.local)
     if named and role not in named:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import jwt
 import msgspec
 
-from acl.api import Principal, Refused
+from ropeway.acl.api import Principal, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from acl.api import Credentials, Source
-    from acl.pulsar.keys import Key
-    from acl.pulsar.options import Options
+    from ropeway.acl.api import Credentials, Source
+    from ropeway.acl.pulsar.keys import Key
+    from ropeway.acl.pulsar.options import Options
 
 MOST_TOKEN_BYTES = 8192
 """Tokens of Pulsar travel in HTTP headers, too, and Jetty takes so many in all."""

@@ -11,10 +11,10 @@ import hmac
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.wire.codes import ONE_WAY_FLAG, RequestCode
-from gateway.wire.frame import encode_frame
-from gateway.wire.header import Header, row_of, to_fields
 from ropeway.client.credentials import Credentials, signed
+from ropeway.gateway.wire.codes import ONE_WAY_FLAG, RequestCode
+from ropeway.gateway.wire.frame import encode_frame
+from ropeway.gateway.wire.header import Header, row_of, to_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

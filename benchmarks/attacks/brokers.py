@@ -7,16 +7,16 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.attacks.attack import BOTH, UNKNOWN, Attack, Target
-from gateway.wire import bodies
-from gateway.wire.codes import RequestCode
-from gateway.wire.frame import PREFIX, encode_frame
-from gateway.wire.properties import dump
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.frame import PREFIX, encode_frame
+from ropeway.gateway.wire.properties import dump
 from tests.remoting import sending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gateway.wire.commands.send import SendMessage
+    from ropeway.gateway.wire.commands.send import SendMessage
 
 _MIB = 1 << 20
 

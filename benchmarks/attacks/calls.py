@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.attacks.attack import BOTH, Attack, Target
 from benchmarks.http2 import fields, frame
-from gateway.grpc import protocol
-from gateway.grpc.protocol import (
+from ropeway.gateway.grpc import protocol
+from ropeway.gateway.grpc.protocol import (
     Message,
     MessageType,
     QueryRouteRequest,

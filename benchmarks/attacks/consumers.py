@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 from benchmarks import requests
 from benchmarks.attacks.attack import Attack, Target
 from benchmarks.attacks.brokers import many, send
-from gateway.wire import bodies
-from gateway.wire.codes import RequestCode
-from gateway.wire.commands.pop import PopMessage
-from gateway.wire.commands.pull import SUBSCRIPTION_FLAG, SUSPEND_FLAG
-from gateway.wire.properties import dump
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.commands.pop import PopMessage
+from ropeway.gateway.wire.commands.pull import SUBSCRIPTION_FLAG, SUSPEND_FLAG
+from ropeway.gateway.wire.properties import dump
 from tests.remoting import pulling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gateway.wire.commands.pull import PullMessage
-    from gateway.wire.commands.send import SendMessage
+    from ropeway.gateway.wire.commands.pull import PullMessage
+    from ropeway.gateway.wire.commands.send import SendMessage
 
 _BACKLOG = 100_000
 _IN_BATCH = 1000

@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gateway.wire import bodies
-from gateway.wire.commands.namesrv import GetRouteInfo
-from gateway.wire.commands.nodes import GetTopicPlaces, TopicPlaces
-from gateway.wire.frame import FrameReader, decode_envelope, decode_fields, encode_frame
-from gateway.wire.header import Header, row_of, to_fields
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
+from ropeway.gateway.wire.commands.nodes import GetTopicPlaces, TopicPlaces
+from ropeway.gateway.wire.frame import (
+    FrameReader,
+    decode_envelope,
+    decode_fields,
+    encode_frame,
+)
+from ropeway.gateway.wire.header import Header, row_of, to_fields
 from tests.frames import Frame
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from gateway.cli.main import main
+from ropeway.gateway.cli.main import main
 
 AHEAD = struct.Struct("<q")
 

@@ -17,9 +17,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from benchmarks.faults.calls import Caller, NotSentError, Router
-from gateway.wire import message_id
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.send import SendReply
+from ropeway.gateway.wire import message_id
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.send import SendReply
 from tests.remoting import pulling, sending
 
 if TYPE_CHECKING:

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from acl.api import Channel, Principal, Source
-from gateway.http.on_behalf import OnBehalf
-from gateway.node import names
-from gateway.wire import host_port
+from ropeway.acl.api import Channel, Principal, Source
 from ropeway.client import admin_loads, admin_nodes
 from ropeway.client.admin import Admin
 from ropeway.client.errors import RemotingError
+from ropeway.gateway.http.on_behalf import OnBehalf
+from ropeway.gateway.node import names
+from ropeway.gateway.wire import host_port
 
 if TYPE_CHECKING:
-    from gateway.app import App
-    from gateway.pulsar_config import BalanceConfig
     from ropeway.client.admin_loads import LoadMove
+    from ropeway.gateway.app import App
+    from ropeway.gateway.pulsar_config import BalanceConfig
 
 log = structlog.get_logger(__name__)
 

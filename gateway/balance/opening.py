@@ -6,13 +6,13 @@ import asyncio
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
-from gateway.config import ConfigError
-from gateway.node.patience import keep_doing
+from ropeway.gateway.config import ConfigError
+from ropeway.gateway.node.backoff import keep_doing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from gateway.app import App
+    from ropeway.gateway.app import App
 
 
 @asynccontextmanager
@@ -32,7 +32,7 @@ async def balancing(app: App) -> AsyncIterator[None]:
             'brokers on Pulsar alone; allowed here: "off"'
         )
     # Who balances nothing does not pay for the client: 0.05 s of CPU.
-    from gateway.balance.balancer import Balancer  # noqa: PLC0415
+    from ropeway.gateway.balance.balancer import Balancer  # noqa: PLC0415
 
     balancer = Balancer(app, config.balance)
     every_s = config.balance.every_ms / 1000

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.clients import ask
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.examples import example
-from gateway.cli.failures import CannotError
-from gateway.cli.output import print_json
-from storage import private
+from ropeway.gateway.cli.clients import ask
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import CannotError
+from ropeway.gateway.cli.output import print_json
+from ropeway.storage import private
 
 if TYPE_CHECKING:
-    from gateway.cli.target import Target
+    from ropeway.gateway.cli.target import Target
 
 _MISSING = "cryptography is not installed; it comes with: pip install ropeway[acl]"
 
@@ -96,7 +96,7 @@ def check(
 def key(out: Path | None) -> None:
     """Print a new key that encrypts secrets in the route store."""
     try:
-        from acl.vault import new_key  # noqa: PLC0415 - of the extra `acl`
+        from ropeway.acl.vault import new_key  # noqa: PLC0415 - of the extra `acl`
     except ImportError as error:
         raise CannotError(_MISSING) from error
     if out is None:

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.clients import ask
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.completion import broker_names
-from gateway.cli.drains import drain, remove, undrain
-from gateway.cli.examples import example
-from gateway.cli.output import print_facts, print_json, print_rows
-from gateway.cli.times import time_text
 from ropeway.client import RemotingError, admin_nodes
+from ropeway.gateway.cli.clients import ask
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.completion import broker_names
+from ropeway.gateway.cli.drains import drain, remove, undrain
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.output import print_facts, print_json, print_rows
+from ropeway.gateway.cli.times import time_text
 
 if TYPE_CHECKING:
-    from gateway.cli.target import Target
     from ropeway.client import Admin
     from ropeway.client.admin_nodes import Node
+    from ropeway.gateway.cli.target import Target
 
 
 @click.group(epilog=example("ropeway broker list"))

@@ -11,22 +11,22 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from gateway import backends, guarding, logs, on_pulsar, secret_files
-from gateway.config import ConfigError
-from gateway.config_file import load
-from gateway.tls import server_context
-from gateway.wire import host_port
 from ropeway.client.admin_doctor import Check
-from routing.api import RouteError
+from ropeway.gateway import access_control, backends, logs, on_pulsar, secret_files
+from ropeway.gateway.config import ConfigError
+from ropeway.gateway.config_file import load
+from ropeway.gateway.tls import server_context
+from ropeway.gateway.wire import host_port
+from ropeway.routing.api import RouteError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from gateway.config import Config
-    from gateway.pulsar_config import PulsarConfig
     from ropeway.client.admin_doctor import State
-    from routing.api import RouteStore
+    from ropeway.gateway.config import Config
+    from ropeway.gateway.pulsar_config import PulsarConfig
+    from ropeway.routing.api import RouteStore
 
 _TIMEOUT_S = 5.0
 _PULSAR_PORT = 6650
@@ -178,7 +178,7 @@ def _record(config: Config, mended: Mapping[str, str]) -> None:
     # The standard output is for what was found.
     logs.configure("warning", "text")
     with ExitStack() as stack:
-        audit = guarding.open_audit(config, stack)
+        audit = access_control.open_audit(config, stack)
         for topic, what in mended.items():
             resource = f"PulsarTopic:{topic}"
             audit.change("DOCTOR_FIX", None, None, resource, None, what)

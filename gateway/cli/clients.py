@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gateway.cli.failures import MisusedError, reported, told
 from ropeway.client import ClientConfig, ConnectionFailedError, ResponseError
 from ropeway.client.diagnosis import diagnose
+from ropeway.gateway.cli.failures import MisusedError, reported, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-    from gateway.cli.target import Target
     from ropeway.client import Admin
+    from ropeway.gateway.cli.target import Target
 
 T = TypeVar("T")
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.clients import ask
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.examples import example
-from gateway.cli.output import print_rows
 from ropeway.client import RemotingError, admin_nodes
+from ropeway.gateway.cli.clients import ask
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.output import print_rows
 
 if TYPE_CHECKING:
-    from gateway.cli.target import Target
     from ropeway.client import Admin
     from ropeway.client.admin_nodes import Node
+    from ropeway.gateway.cli.target import Target
 
 
 @click.group(epilog=example("ropeway cluster show"))

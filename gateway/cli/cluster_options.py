@@ -149,7 +149,7 @@ def cluster_options(function: F) -> F:
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
-        from gateway.cli.target import find, target  # noqa: PLC0415 - takes long
+        from ropeway.gateway.cli.target import find, target  # noqa: PLC0415 - takes long
 
         cluster = target(find(click.get_current_context()))
         return function(*args, cluster=cluster, **kwargs)
@@ -165,7 +165,7 @@ def json_option(function: F) -> F:
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
-        from gateway.cli.target import find  # noqa: PLC0415 - likewise
+        from ropeway.gateway.cli.target import find  # noqa: PLC0415 - likewise
 
         output = find(click.get_current_context())["output"]
         return function(*args, as_json=output.value == "json", **kwargs)

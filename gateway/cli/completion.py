@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import get_completion_class
 
-from gateway.cli.cluster_options import given
-from gateway.cli.examples import example
-from gateway.cli.failures import CannotError
-from gateway.cli.target import find, target
 from ropeway.client import Admin, RemotingError
+from ropeway.gateway.cli.cluster_options import given
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import CannotError
+from ropeway.gateway.cli.target import find, target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from gateway.cli.clients import run
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.examples import example
-from gateway.cli.failures import CannotError
-from gateway.cli.output import FORMAT_NAMES, print_message
-from gateway.cli.times import time_ms
 from ropeway.client import ConsumeFrom, PullConsumer
 from ropeway.client.subscription import parse
+from ropeway.gateway.cli.clients import run
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import CannotError
+from ropeway.gateway.cli.output import FORMAT_NAMES, print_message
+from ropeway.gateway.cli.times import time_ms
 
 if TYPE_CHECKING:
-    from gateway.cli.target import Target
+    from ropeway.gateway.cli.target import Target
 
 _OWN_GROUP = "ropeway-cli"
 """The group of readers that leave no trace: they never store an offset."""

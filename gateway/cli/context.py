@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from gateway.cli import context_file
-from gateway.cli.clients import confirm, yes_option
-from gateway.cli.cluster_options import SETTINGS, given, json_option, options
-from gateway.cli.context_file import Context
-from gateway.cli.examples import example
-from gateway.cli.failures import MisusedError
-from gateway.cli.output import print_json, print_rows
-from gateway.cli.target import choose, name_servers, secret_in, target
+from ropeway.gateway.cli import context_file
+from ropeway.gateway.cli.clients import confirm, yes_option
+from ropeway.gateway.cli.cluster_options import SETTINGS, given, json_option, options
+from ropeway.gateway.cli.context_file import Context
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import MisusedError
+from ropeway.gateway.cli.output import print_json, print_rows
+from ropeway.gateway.cli.target import choose, name_servers, secret_in, target
 
 _PATHS = ("secret_key_file", "token_file", "tls_ca", "tls_cert", "tls_key")
 _SECRETS = ("secret_key", "token")

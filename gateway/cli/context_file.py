@@ -15,7 +15,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from gateway.cli.failures import CannotError, MisusedError
+from ropeway.gateway.cli.failures import CannotError, MisusedError
 
 _MODE = 0o600
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from gateway import logs
-from gateway.app import App
-from gateway.cli.examples import example
-from gateway.cli.failures import CannotError, reported
-from gateway.config import Config, ListenerConfig
 from ropeway.client import ConsumeFrom, Message, Producer, PullConsumer
+from ropeway.gateway import logs
+from ropeway.gateway.app import App
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import CannotError, reported
+from ropeway.gateway.config import Config, ListenerConfig
 
 _TOPIC = "demo"
 _TIMEOUT_S = 30.0

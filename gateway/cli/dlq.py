@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.clients import ask, confirm, run, yes_option
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.completion import group_argument, topic_names
-from gateway.cli.examples import example
-from gateway.cli.output import print_rows, progress
-from gateway.cli.times import time_text
 from ropeway.client import Admin, admin_dlq
+from ropeway.gateway.cli.clients import ask, confirm, run, yes_option
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.completion import group_argument, topic_names
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.output import print_rows, progress
+from ropeway.gateway.cli.times import time_text
 
 if TYPE_CHECKING:
-    from gateway.cli.target import Target
     from ropeway.client.admin_dlq import DeadLetter
+    from ropeway.gateway.cli.target import Target
 
 _GROUP = "ropeway-cli"
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import structs
 
-from gateway.cli import checks
-from gateway.cli.clients import ask
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.examples import example
-from gateway.cli.failures import MisusedError, UnwellError
-from gateway.cli.output import print_rows
 from ropeway.client import admin_doctor
+from ropeway.gateway.cli import checks
+from ropeway.gateway.cli.clients import ask
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import MisusedError, UnwellError
+from ropeway.gateway.cli.output import print_rows
 
 if TYPE_CHECKING:
-    from gateway.cli.target import Target
     from ropeway.client.admin_doctor import Check
+    from ropeway.gateway.cli.target import Target
 
 
 @click.command(

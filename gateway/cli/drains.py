@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.clients import ask, confirm, run, yes_option
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.completion import broker_names
-from gateway.cli.examples import example
-from gateway.cli.failures import CannotError
-from gateway.cli.output import print_json, print_rows
-from gateway.cli.rebalance import row
 from ropeway.client import admin_drains
 from ropeway.client.admin_drains import Waiting
+from ropeway.gateway.cli.clients import ask, confirm, run, yes_option
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.completion import broker_names
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import CannotError
+from ropeway.gateway.cli.output import print_json, print_rows
+from ropeway.gateway.cli.rebalance import row
 
 if TYPE_CHECKING:
-    from gateway.cli.target import Target
-    from gateway.wire.commands.drains import DrainState
     from ropeway.client.admin_moves import Move
+    from ropeway.gateway.cli.target import Target
+    from ropeway.gateway.wire.commands.drains import DrainState
 
 broker_argument = click.argument("broker", shell_complete=broker_names)
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import structs
 
-from gateway.cli.clients import ask
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.completion import group_argument, topic_names
-from gateway.cli.examples import example
-from gateway.cli.output import message_row, print_json
 from ropeway.client import admin_explain
+from ropeway.gateway.cli.clients import ask
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.completion import group_argument, topic_names
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.output import message_row, print_json
 
 if TYPE_CHECKING:
-    from gateway.cli.target import Target
+    from ropeway.gateway.cli.target import Target
 
 
 @click.command(

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.config import ConfigError
-from gateway.errors import ServerError, WorkerError
 from ropeway.client import ConnectionFailedError, RemotingError
 from ropeway.client.diagnosis import Reason
-from routing.api import RouteError
-from storage.api import LogError, LogForeignError
+from ropeway.gateway.config import ConfigError
+from ropeway.gateway.errors import ServerError, WorkerError
+from ropeway.routing.api import RouteError
+from ropeway.storage.api import LogError, LogForeignError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from msgspec import structs
 
-from gateway.cli.clients import ask, confirm, run, yes_option
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.completion import group_names
-from gateway.cli.examples import example
-from gateway.cli.failures import CannotError, MisusedError
-from gateway.cli.output import print_json, print_rows
 from ropeway.client import Admin, admin_dlq, admin_groups
+from ropeway.gateway.cli.clients import ask, confirm, run, yes_option
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.completion import group_names
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import CannotError, MisusedError
+from ropeway.gateway.cli.output import print_json, print_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateway.cli.target import Target
-    from gateway.wire.bodies import GroupConfig
     from ropeway.client import QueueLag
+    from ropeway.gateway.cli.target import Target
+    from ropeway.gateway.wire.bodies import GroupConfig
 
 F = TypeVar("F", bound="Callable[..., Any]")
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from gateway.cli.clients import ask
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.examples import example
-from gateway.cli.failures import CannotError, reported
-from gateway.cli.output import print_json, print_rows
 from ropeway.client import admin_nodes
-from storage.compaction.verify import verify as verify_compacted
-from storage.file.verify import verify as verify_log
+from ropeway.gateway.cli.clients import ask
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import CannotError, reported
+from ropeway.gateway.cli.output import print_json, print_rows
+from ropeway.storage.compaction.verify import verify as verify_compacted
+from ropeway.storage.file.verify import verify as verify_log
 
 if TYPE_CHECKING:
-    from gateway.cli.target import Target
     from ropeway.client.admin_nodes import Node
+    from ropeway.gateway.cli.target import Target
 
 _LOG = "log"
 """The log's place within a node's data directory."""

@@ -6,9 +6,9 @@ from importlib import import_module
 
 import click
 
-from gateway import __version__
-from gateway.cli import cluster_options
-from gateway.cli.examples import example
+from ropeway.gateway import __version__
+from ropeway.gateway.cli import cluster_options
+from ropeway.gateway.cli.examples import example
 
 COMMANDS = {
     "serve": "Run a node until SIGTERM or Ctrl-C; a second one ends it at once.",
@@ -52,10 +52,10 @@ class Commands(click.Group):
         """Import the command of a name; None where there is none."""
         if cmd_name not in COMMANDS:
             return None
-        from gateway.importing import quickly  # noqa: PLC0415 - likewise
+        from ropeway.gateway.fast_imports import quickly  # noqa: PLC0415 - likewise
 
         with quickly():
-            module = import_module(f"gateway.cli.{cmd_name}")
+            module = import_module(f"ropeway.gateway.cli.{cmd_name}")
         command = getattr(module, cmd_name)
         assert isinstance(command, click.Command)
         _share(command)

@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.clients import ask
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.completion import topic_argument, topic_names
-from gateway.cli.dlq import dlq
-from gateway.cli.examples import example
-from gateway.cli.failures import CannotError
-from gateway.cli.output import FORMAT_NAMES, message_row, print_message
-from gateway.cli.produce import produce
-from gateway.cli.resend import resend
-from gateway.cli.tail import tail
-from gateway.cli.times import duration_ms, time_ms
 from ropeway.client import admin_messages
 from ropeway.client.admin import MAX_TIME_MS
 from ropeway.client.subscription import parse
+from ropeway.gateway.cli.clients import ask
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.completion import topic_argument, topic_names
+from ropeway.gateway.cli.dlq import dlq
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import CannotError
+from ropeway.gateway.cli.output import FORMAT_NAMES, message_row, print_message
+from ropeway.gateway.cli.produce import produce
+from ropeway.gateway.cli.resend import resend
+from ropeway.gateway.cli.tail import tail
+from ropeway.gateway.cli.times import duration_ms, time_ms
 
 if TYPE_CHECKING:
-    from gateway.cli.target import Target
     from ropeway.client import Admin, ReceivedMessage
+    from ropeway.gateway.cli.target import Target
 
 topic_option = click.option(
     "--topic", help="Its topic, where it is known.", shell_complete=topic_names

@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.cluster_options import cluster_options, json_option, note
-from gateway.cli.examples import example
-from gateway.cli.failures import (
+from ropeway.client.tls import tls_failure
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option, note
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import (
     CannotError,
     MisusedError,
     RefusedError,
     TlsFailedError,
     UnreachableError,
 )
-from gateway.cli.output import print_json, print_rows
-from gateway.cli.target import NO_SECRET, find
-from gateway.http.metrics.catalog import COMMON
-from gateway.http.metrics.text import join, parse
-from ropeway.client.tls import tls_failure
+from ropeway.gateway.cli.output import print_json, print_rows
+from ropeway.gateway.cli.target import NO_SECRET, find
+from ropeway.gateway.http.metrics.catalog import COMMON
+from ropeway.gateway.http.metrics.text import join, parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gateway.cli.target import Found, Target
+    from ropeway.gateway.cli.target import Found, Target
 
 _TIMEOUT_S = 15.0
 _REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)

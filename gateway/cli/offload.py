@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import asdict
 
-from gateway.cli.cluster_options import json_option
-from gateway.cli.examples import example
-from gateway.cli.failures import UnwellError, reported
-from gateway.cli.output import print_json, print_rows
-from gateway.config_file import load
-from gateway.on_pulsar import open_offloading
+from ropeway.gateway.cli.cluster_options import json_option
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import UnwellError, reported
+from ropeway.gateway.cli.output import print_json, print_rows
+from ropeway.gateway.config_file import load
+from ropeway.gateway.on_pulsar import open_offloading
 
 if TYPE_CHECKING:
-    from gateway.config import Config
-    from storage.pulsar.offload import PartitionOffload, Policy
+    from ropeway.gateway.config import Config
+    from ropeway.storage.pulsar.offload import PartitionOffload, Policy
 
 _FAILED = "ERROR"
 

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.clients import ask, confirm, yes_option
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.completion import group_argument, topic_argument, topic_names
-from gateway.cli.examples import example
-from gateway.cli.failures import CannotError, MisusedError
-from gateway.cli.output import print_rows
-from gateway.cli.times import duration_ms, time_ms, time_text
 from ropeway.client import admin_offsets
 from ropeway.client.admin_offsets import EARLIEST_MS, LATEST_MS
+from ropeway.gateway.cli.clients import ask, confirm, yes_option
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.completion import group_argument, topic_argument, topic_names
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import CannotError, MisusedError
+from ropeway.gateway.cli.output import print_rows
+from ropeway.gateway.cli.times import duration_ms, time_ms, time_text
 
 if TYPE_CHECKING:
-    from gateway.cli.target import Target
     from ropeway.client import Admin
     from ropeway.client.admin_offsets import Moved
+    from ropeway.gateway.cli.target import Target
 
 queue_option = click.option(
     "--queue",

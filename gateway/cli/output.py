@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from gateway.cli.failures import MisusedError
-from gateway.cli.times import time_text
+from ropeway.gateway.cli.failures import MisusedError
+from ropeway.gateway.cli.times import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

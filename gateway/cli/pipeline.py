@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.cluster_options import cluster_options
-from gateway.cli.examples import example
-from gateway.cli.failures import CannotError
-from gateway.cli.spark_jobs import (
+from ropeway.gateway.cli.cluster_options import cluster_options
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import CannotError
+from ropeway.gateway.cli.spark_jobs import (
     checkpoint_option,
     finish,
     master_option,
@@ -21,7 +21,7 @@ from gateway.cli.spark_jobs import (
 )
 
 if TYPE_CHECKING:
-    from gateway.cli.target import Target
+    from ropeway.gateway.cli.target import Target
 
 _ARCHIVE = (
     "ropeway pipeline archive orders ./lake/orders --checkpoint ./lake/orders.at --once"
@@ -211,19 +211,19 @@ def compact(
     TIER and TARGET are URLs. The files are those of compacted topics.
     """
     with session(f"compact-{topic}", master, settings) as spark:
-        from ropeway.spark import compacting
+        from ropeway.spark import compaction_job
         from ropeway.spark.segments import TierError
 
         try:
-            found = compacting.compact(
+            found = compaction_job.compact(
                 spark,
                 tier,
                 topic,
                 target,
-                tombstone_ms=int(tombstone_hours * compacting.HOUR_MS),
+                tombstone_ms=int(tombstone_hours * compaction_job.HOUR_MS),
                 keyless_ms=None
                 if keyless_hours is None
-                else int(keyless_hours * compacting.HOUR_MS),
+                else int(keyless_hours * compaction_job.HOUR_MS),
             )
         except TierError as error:
             raise CannotError(str(error)) from error

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.clients import run
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.examples import example
-from gateway.cli.failures import MisusedError
-from gateway.cli.output import print_json
-from gateway.cli.pairs import pairs
-from gateway.cli.times import time_ms
 from ropeway.client import Message, Producer
+from ropeway.gateway.cli.clients import run
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import MisusedError
+from ropeway.gateway.cli.output import print_json
+from ropeway.gateway.cli.pairs import pairs
+from ropeway.gateway.cli.times import time_ms
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from gateway.cli.target import Target
     from ropeway.client import MessageQueue, SendResult
+    from ropeway.gateway.cli.target import Target
 
 
 def _time(_: click.Context, __: click.Parameter, text: str | None) -> int | None:

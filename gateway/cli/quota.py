@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from gateway.cli.clients import ask
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.completion import group_names, topic_names
-from gateway.cli.examples import example
-from gateway.cli.failures import MisusedError
-from gateway.cli.output import print_rows
 from ropeway.client import admin_quotas
 from ropeway.client.admin_quotas import Quota
+from ropeway.gateway.cli.clients import ask
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.completion import group_names, topic_names
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import MisusedError
+from ropeway.gateway.cli.output import print_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateway.cli.target import Target
+    from ropeway.gateway.cli.target import Target
 
 _RATE = click.IntRange(0, 2**53)
 

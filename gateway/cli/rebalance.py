@@ -6,13 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.clients import ask, run
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.completion import topic_names
-from gateway.cli.examples import example
-from gateway.cli.failures import CannotError, MisusedError
-from gateway.cli.output import print_json, print_rows, progress
-from gateway.cli.topic_views import users_topics
 from ropeway.client import (
     Admin,
     ConnectionFailedError,
@@ -20,11 +13,18 @@ from ropeway.client import (
     admin_loads,
     admin_moves,
 )
+from ropeway.gateway.cli.clients import ask, run
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.completion import topic_names
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import CannotError, MisusedError
+from ropeway.gateway.cli.output import print_json, print_rows, progress
+from ropeway.gateway.cli.topic_views import users_topics
 
 if TYPE_CHECKING:
-    from gateway.cli.target import Target
     from ropeway.client.admin_loads import LoadMove
     from ropeway.client.admin_moves import Move
+    from ropeway.gateway.cli.target import Target
 
 
 @click.command(

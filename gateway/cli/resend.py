@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.clients import confirm, run, yes_option
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.completion import group_names, topic_names
-from gateway.cli.examples import example
-from gateway.cli.failures import MisusedError
-from gateway.cli.output import print_facts
 from ropeway.client import Admin, admin_messages
+from ropeway.gateway.cli.clients import confirm, run, yes_option
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.completion import group_names, topic_names
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import MisusedError
+from ropeway.gateway.cli.output import print_facts
 
 if TYPE_CHECKING:
-    from gateway.cli.target import Target
     from ropeway.client import ReceivedMessage
+    from ropeway.gateway.cli.target import Target
 
 _GROUP = "ropeway-cli"
 

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.clients import ask, confirm, run, yes_option
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.completion import broker_names, topic_argument, topic_names
-from gateway.cli.examples import example
-from gateway.cli.output import print_json, print_rows, progress
-from gateway.cli.rebalance import rebalance
 from ropeway.client import Admin, ResponseError, admin_nodes, admin_topics
+from ropeway.gateway.cli.clients import ask, confirm, run, yes_option
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.completion import broker_names, topic_argument, topic_names
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.output import print_json, print_rows, progress
+from ropeway.gateway.cli.rebalance import rebalance
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gateway.cli.target import Target
     from ropeway.client.admin_nodes import HandOver
+    from ropeway.gateway.cli.target import Target
 
 _MAX_QUEUES = 1024
 

@@ -11,24 +11,24 @@ import click
 import msgspec
 import structlog
 
-from gateway import addresses, logs
-from gateway.app import App
-from gateway.balance.opening import balancing
-from gateway.cli.examples import example
-from gateway.cli.failures import reported
-from gateway.config_file import load, parse_address, parse_listener
-from gateway.grpc.opening import messaging
-from gateway.http.exporting import exporting
-from gateway.http.opening import site
-from gateway.process import run, settled, stop_on_signal
-from gateway.supervisor import supervise
-from gateway.worker import Endpoint, Listening, Orders
-from gateway.workers import refuse_workers_data, sites, split
+from ropeway.gateway import addresses, logs
+from ropeway.gateway.app import App
+from ropeway.gateway.balance.opening import balancing
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import reported
+from ropeway.gateway.config_file import load, parse_address, parse_listener
+from ropeway.gateway.grpc.setup import messaging
+from ropeway.gateway.http.exporter import exporting
+from ropeway.gateway.http.setup import site
+from ropeway.gateway.process import run, settled, stop_on_signal
+from ropeway.gateway.supervisor import supervise
+from ropeway.gateway.worker import Endpoint, Listening, Orders
+from ropeway.gateway.workers import refuse_workers_data, sites, split
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gateway.config import Config
+    from ropeway.gateway.config import Config
 
 log = structlog.get_logger(__name__)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.failures import CannotError, MisusedError, reported
-from gateway.cli.pairs import pairs
+from ropeway.gateway.cli.failures import CannotError, MisusedError, reported
+from ropeway.gateway.cli.pairs import pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -105,7 +105,7 @@ def finish(wait: Callable[[int], bool], queries: Queries, *, is_watched: bool) -
         queries: Tells them as they are now.
         is_watched: Whether to print a line for each batch.
     """
-    from ropeway.streams.watching import Watch
+    from ropeway.streams.progress_report import Watch
 
     watch = Watch(click.echo)
     has_ended = False

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.cluster_options import cluster_options
-from gateway.cli.examples import example
-from gateway.cli.failures import MisusedError
-from gateway.cli.spark_jobs import (
+from ropeway.gateway.cli.cluster_options import cluster_options
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import MisusedError
+from ropeway.gateway.cli.spark_jobs import (
     checkpoint_option,
     finish,
     master_option,
@@ -23,7 +23,7 @@ from gateway.cli.spark_jobs import (
 )
 
 if TYPE_CHECKING:
-    from gateway.cli.target import Target
+    from ropeway.gateway.cli.target import Target
 
 _job_argument = click.argument(
     "job", type=click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.clients import run
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.completion import topic_argument
-from gateway.cli.examples import example
-from gateway.cli.output import FORMAT_NAMES, print_message
 from ropeway.client.admin_messages import READER_GROUP
 from ropeway.client.subscription import parse
+from ropeway.gateway.cli.clients import run
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.completion import topic_argument
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.output import FORMAT_NAMES, print_message
 
 if TYPE_CHECKING:
-    from gateway.cli.target import Target
     from ropeway.client import PullConsumer
+    from ropeway.gateway.cli.target import Target
 
 _POLL_S = 1.0
 

@@ -15,10 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 from msgspec import Struct
 
-from gateway.cli import context_file
-from gateway.cli.cluster_options import SETTINGS, given
-from gateway.cli.failures import MisusedError
-from gateway.wire import host_port
 from ropeway.client import (
     Admin,
     ClientConfig,
@@ -29,6 +25,10 @@ from ropeway.client import (
     PullConsumer,
 )
 from ropeway.client.tls import TlsFiles
+from ropeway.gateway.cli import context_file
+from ropeway.gateway.cli.cluster_options import SETTINGS, given
+from ropeway.gateway.cli.failures import MisusedError
+from ropeway.gateway.wire import host_port
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from gateway.cli.cluster_options import json_option
-from gateway.cli.examples import example
-from gateway.cli.failures import CannotError, MisusedError, reported
-from gateway.cli.offload import config_option, offload, show_offloads
-from gateway.cli.output import print_json, print_rows
-from gateway.config_file import load
-from storage.tiered import dispatcher, names
-from storage.tiered.metadata import NAME, Metadata
-from storage.tiered.providers import open_provider
-from storage.tiered.status import status as status_of
-from storage.tiered.verify import verify as verify_tier
+from ropeway.gateway.cli.cluster_options import json_option
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import CannotError, MisusedError, reported
+from ropeway.gateway.cli.offload import config_option, offload, show_offloads
+from ropeway.gateway.cli.output import print_json, print_rows
+from ropeway.gateway.config_file import load
+from ropeway.storage.tiered import dispatcher, object_names
+from ropeway.storage.tiered.metadata import NAME, Metadata
+from ropeway.storage.tiered.providers import open_provider
+from ropeway.storage.tiered.status import status as status_of
+from ropeway.storage.tiered.verify import verify as verify_tier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.tiered.verify import Verified
+    from ropeway.storage.tiered.verify import Verified
 
 _TIER = "tier"
 """The metadata's place within a node's data directory."""
@@ -135,7 +135,9 @@ def verify(directory: Path, url: str | None, topic: str | None, as_json: bool) -
 async def _verify(url: str, topic: str | None) -> Verified:
     provider = open_provider(url)
     try:
-        return await verify_tier(provider, names.topic_prefix(topic) if topic else "")
+        return await verify_tier(
+            provider, object_names.topic_prefix(topic) if topic else ""
+        )
     finally:
         await provider.close()
 

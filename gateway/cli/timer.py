@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.clients import run
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.examples import example
-from gateway.cli.failures import MisusedError
-from gateway.cli.output import print_rows
-from gateway.cli.times import time_text
-from gateway.wire import recall
-from gateway.wire.errors import MessageError
+from ropeway.gateway.cli.clients import run
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import MisusedError
+from ropeway.gateway.cli.output import print_rows
+from ropeway.gateway.cli.times import time_text
+from ropeway.gateway.wire import recall
+from ropeway.gateway.wire.errors import MessageError
 
 if TYPE_CHECKING:
-    from gateway.cli.target import Target
-    from gateway.wire.commands.timers import WaitingMessage
+    from ropeway.gateway.cli.target import Target
+    from ropeway.gateway.wire.commands.timers import WaitingMessage
 
 _GROUP = "ropeway-cli"
 

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli import topic_views
-from gateway.cli.clients import ask, confirm, run, yes_option
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.completion import topic_argument, topic_names
-from gateway.cli.examples import example
-from gateway.cli.failures import CannotError
-from gateway.cli.output import print_rows
 from ropeway.client import admin_topics
+from ropeway.gateway.cli import topic_views
+from ropeway.gateway.cli.clients import ask, confirm, run, yes_option
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.completion import topic_argument, topic_names
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.failures import CannotError
+from ropeway.gateway.cli.output import print_rows
 
 if TYPE_CHECKING:
-    from gateway.cli.target import Target
+    from ropeway.gateway.cli.target import Target
 
 queues_option = click.option(
     "--queues", type=click.IntRange(1, 1024), help="Queues on each broker."

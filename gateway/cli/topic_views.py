@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.clients import ask
-from gateway.cli.cluster_options import cluster_options, json_option
-from gateway.cli.completion import topic_names
-from gateway.cli.examples import example
-from gateway.cli.output import print_json, print_rows
-from gateway.cli.times import time_text
-from gateway.node.names import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
 from ropeway.client import admin_groups, admin_topics
+from ropeway.gateway.cli.clients import ask
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.completion import topic_names
+from ropeway.gateway.cli.examples import example
+from ropeway.gateway.cli.output import print_json, print_rows
+from ropeway.gateway.cli.times import time_text
+from ropeway.gateway.node.names import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
 
 if TYPE_CHECKING:
-    from gateway.cli.target import Target
     from ropeway.client import Admin
+    from ropeway.gateway.cli.target import Target
 
 name_argument = click.argument("name", shell_complete=topic_names)
 

@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from gateway.grpc.statuses import RefusedError, code_of
-from gateway.processors.context import Context
-from gateway.processors.dispatch import begin
-from gateway.quotas import share_of
-from gateway.wire import message
-from gateway.wire.codes import ROPEWAY_VERSION, Language, ResponseCode
-from gateway.wire.frame import PREFIX, decode_envelope
-from gateway.wire.header import Header, from_fields, row_of
+from ropeway.gateway.grpc.statuses import RefusedError, code_of
+from ropeway.gateway.processors.context import Context
+from ropeway.gateway.processors.dispatch import begin
+from ropeway.gateway.quotas import share_of
+from ropeway.gateway.wire import message
+from ropeway.gateway.wire.codes import ROPEWAY_VERSION, Language, ResponseCode
+from ropeway.gateway.wire.frame import PREFIX, decode_envelope
+from ropeway.gateway.wire.header import Header, from_fields, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from acl.api import Principal, Source
-    from gateway.listener import Listener
-    from gateway.node.node import Node
-    from gateway.processors.context import Answer
-    from gateway.quotas import Share
-    from gateway.wire.frame import Buffer
+    from ropeway.acl.api import Principal, Source
+    from ropeway.gateway.listener import Listener
+    from ropeway.gateway.node.node import Node
+    from ropeway.gateway.processors.context import Answer
+    from ropeway.gateway.quotas import Share
+    from ropeway.gateway.wire.frame import Buffer
 
 H = TypeVar("H", bound=Header)
 

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from acl.api import Credentials
-from gateway.grpc.caller import Caller
-from gateway.grpc.credentials import claim_of
-from gateway.grpc.protocol import Code
-from gateway.grpc.statuses import RefusedError
-from gateway.wire.codes import Language
+from ropeway.acl.api import Credentials
+from ropeway.gateway.grpc.caller import Caller
+from ropeway.gateway.grpc.credentials import claim_of
+from ropeway.gateway.grpc.protocol import Code
+from ropeway.gateway.grpc.statuses import RefusedError
+from ropeway.gateway.wire.codes import Language
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from acl.api import Need
-    from gateway.grpc.caller import Origin
-    from gateway.grpc.messaging import Messaging
-    from gateway.grpc.sessions import Session
-    from gateway.node.node import Node
-    from gateway.node.turns import Slices
+    from ropeway.acl.api import Need
+    from ropeway.gateway.grpc.caller import Origin
+    from ropeway.gateway.grpc.messaging_service import Messaging
+    from ropeway.gateway.grpc.sessions import Session
+    from ropeway.gateway.node.fair_queueing import Slices
+    from ropeway.gateway.node.node import Node
 
 F = TypeVar("F", bound="Callable[..., Any]")
 C = TypeVar("C", bound=Caller)

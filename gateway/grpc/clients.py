@@ -8,26 +8,26 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from gateway.grpc import checking, pushes, settings
-from gateway.grpc.calls import rpc
-from gateway.grpc.protocol import (
+from ropeway.gateway.grpc import pushes, settings, validation
+from ropeway.gateway.grpc.calls import rpc
+from ropeway.gateway.grpc.protocol import (
     ClientType,
     FilterType,
     HeartbeatResponse,
     NotifyClientTerminationResponse,
     TelemetryCommand,
 )
-from gateway.grpc.sessions import Session
-from gateway.grpc.statuses import OK
-from gateway.processors.needs import PUB, SUB, group_need, topic_needs
-from gateway.wire import bodies
-from gateway.wire.commands.clients import HeartBeat
+from ropeway.gateway.grpc.sessions import Session
+from ropeway.gateway.grpc.statuses import OK
+from ropeway.gateway.processors.needs import PUB, SUB, group_need, topic_needs
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.commands.clients import HeartBeat
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
-    from gateway.grpc.calls import Call
-    from gateway.grpc.protocol import (
+    from ropeway.gateway.grpc.calls import Call
+    from ropeway.gateway.grpc.protocol import (
         HeartbeatRequest,
         NotifyClientTerminationRequest,
         Settings,
@@ -86,13 +86,13 @@ async def _settle(wanted: Settings, call: Call, session: Session) -> None:
     settings.check(wanted)
     group = None
     if wanted.HasField("subscription"):
-        group = checking.group(wanted.subscription.group)
+        group = validation.group(wanted.subscription.group)
         await call.require(group_need(group, (SUB,)))
         settings.check_group(call.node, wanted, group)
         for entry in wanted.subscription.subscriptions:
-            checking.topic(entry.topic)
+            validation.topic(entry.topic)
     else:
-        topics = [checking.topic(topic) for topic in wanted.publishing.topics]
+        topics = [validation.topic(topic) for topic in wanted.publishing.topics]
         # A heartbeat would not ask for it: RocketMQ's proxy does for settings.
         await call.require(
             *(need for one in topics for need in topic_needs(call.node, one, (PUB,)))
@@ -118,7 +118,7 @@ async def _register(session: Session) -> None:
     else:
         # Producers have no groups here; as with RocketMQ's proxy, a topic is one.
         producers = [
-            bodies.ProducerData(group_name=checking.named(topic))
+            bodies.ProducerData(group_name=validation.named(topic))
             for topic in wanted.publishing.topics
         ]
         data = bodies.HeartbeatData(
@@ -131,11 +131,11 @@ def _consumer(wanted: Settings) -> bodies.ConsumerData:
     subscription = wanted.subscription
     pulls = wanted.client_type == ClientType.PULL_CONSUMER
     return bodies.ConsumerData(
-        group_name=checking.named(subscription.group),
+        group_name=validation.named(subscription.group),
         consume_type=_PULLS if pulls else _POPS,
         subscription_data_set=[
             bodies.SubscriptionData(
-                topic=checking.named(entry.topic),
+                topic=validation.named(entry.topic),
                 sub_string=entry.expression.expression or bodies.SUB_ALL,
                 expression_type=bodies.SQL92
                 if entry.expression.type == FilterType.SQL
@@ -159,7 +159,7 @@ async def notify_termination(
 ) -> NotifyClientTerminationResponse:
     """A client stops: one that its own principal has here."""
     if request.group.name:
-        await call.require(group_need(checking.group(request.group), (SUB,)))
+        await call.require(group_need(validation.group(request.group), (SUB,)))
     _end(call.session(), call)
     return NotifyClientTerminationResponse(status=OK)
 

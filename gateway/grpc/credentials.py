@@ -19,8 +19,8 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.grpc.protocol import Code
-from gateway.grpc.statuses import RefusedError
+from ropeway.gateway.grpc.protocol import Code
+from ropeway.gateway.grpc.statuses import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.grpc.framing import (
+from ropeway.gateway.grpc.framing import (
     ENCODINGS,
     IDENTITY,
     CallError,
@@ -25,25 +25,25 @@ from gateway.grpc.framing import (
     prefixed,
     timeout_s,
 )
-from gateway.grpc.messaging import (
+from ropeway.gateway.grpc.messaging_service import (
     METADATA_BYTES,
     Asked,
     Messaging,
     Method,
     TelemetryRefusedError,
 )
-from gateway.grpc.reading import Request
-from gateway.http2.errors import ErrorCode
-from gateway.http2.stream import Stream
+from ropeway.gateway.grpc.request_reader import Request
+from ropeway.gateway.http2.errors import ErrorCode
+from ropeway.gateway.http2.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from google.protobuf.message import Message
 
-    from gateway.grpc.framing import Compressed
-    from gateway.grpc.served import Client
-    from gateway.http2.headers import Fields
+    from ropeway.gateway.grpc.framing import Compressed
+    from ropeway.gateway.grpc.served import Client
+    from ropeway.gateway.http2.headers import Fields
 
 log = structlog.get_logger(__name__)
 

@@ -14,7 +14,7 @@ import zlib
 from enum import IntEnum
 from typing import NamedTuple
 
-from gateway.http2 import headers
+from ropeway.gateway.http2 import headers
 
 _PREFIX = struct.Struct(">BI")
 PREFIX_BYTES = _PREFIX.size

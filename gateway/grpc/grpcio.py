@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import grpc.aio
 
-from gateway.grpc import messaging, protocol
-from gateway.grpc.framing import CallError
-from gateway.grpc.messaging import Asked, TelemetryRefusedError
-from gateway.grpc.protocol import Code
-from gateway.grpc.reading import Request
-from gateway.grpc.statuses import status
-from gateway.pipes import Pipes
+from ropeway.gateway.grpc import messaging_service, protocol
+from ropeway.gateway.grpc.framing import CallError
+from ropeway.gateway.grpc.messaging_service import Asked, TelemetryRefusedError
+from ropeway.gateway.grpc.protocol import Code
+from ropeway.gateway.grpc.request_reader import Request
+from ropeway.gateway.grpc.statuses import status
+from ropeway.gateway.pipes import Pipes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from google.protobuf.message import Message
 
-    from gateway.grpc.messaging import Messaging, Method
-    from gateway.grpc.protocol import TelemetryCommand
-    from gateway.server import Server
+    from ropeway.gateway.grpc.messaging_service import Messaging, Method
+    from ropeway.gateway.grpc.protocol import TelemetryCommand
+    from ropeway.gateway.server import Server
 
 _PEER = "unix-abstract:"
 
@@ -62,9 +62,9 @@ class GrpcioServer:
                 ("grpc.max_send_message_length", -1),
                 # Of one connection. Clients wait with more, as HTTP/2 wants it.
                 ("grpc.max_concurrent_streams", limits.requests_in_flight),
-                ("grpc.max_metadata_size", messaging.METADATA_BYTES),
-                ("grpc.absolute_max_metadata_size", messaging.METADATA_BYTES),
-                ("grpc.keepalive_time_ms", int(messaging.KEEPALIVE_S * 1000)),
+                ("grpc.max_metadata_size", messaging_service.METADATA_BYTES),
+                ("grpc.absolute_max_metadata_size", messaging_service.METADATA_BYTES),
+                ("grpc.keepalive_time_ms", int(messaging_service.KEEPALIVE_S * 1000)),
                 # Clients' own are welcome: Java and Go send them each 30 s and less.
                 ("grpc.http2.min_ping_interval_without_data_ms", 1000),
                 ("grpc.keepalive_permit_without_calls", 1),
@@ -72,7 +72,7 @@ class GrpcioServer:
         )
         server.add_registered_method_handlers(
             protocol.SERVICE.full_name,
-            {one.name: self._handler(one) for one in messaging.methods()},
+            {one.name: self._handler(one) for one in messaging_service.methods()},
         )
         with tempfile.TemporaryDirectory(prefix="ropeway-") as folder:
             # Nobody else may enter the folder, so nobody else may connect.
@@ -85,7 +85,7 @@ class GrpcioServer:
                 yield
             finally:
                 self._service.end_sessions()
-                await server.stop(messaging.GRACE_S)
+                await server.stop(messaging_service.GRACE_S)
                 self._pipes.close()
 
     def _handler(self, method: Method) -> grpc.RpcMethodHandler[Any, Any]:

@@ -9,13 +9,13 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, TypeVar
 
-from gateway.grpc.protocol import Code
-from gateway.grpc.statuses import RefusedError
+from ropeway.gateway.grpc.protocol import Code
+from ropeway.gateway.grpc.statuses import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable
 
-    from gateway.grpc.calls import Call
+    from ropeway.gateway.grpc.calls import Call
 
 T = TypeVar("T")
 

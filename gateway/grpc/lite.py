@@ -11,17 +11,20 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from gateway.grpc import checking
-from gateway.grpc.calls import rpc
-from gateway.grpc.protocol import LiteSubscriptionAction, SyncLiteSubscriptionResponse
-from gateway.grpc.statuses import OK
-from gateway.wire import bodies
-from gateway.wire.commands import lite
-from gateway.wire.commands.lite import LiteSubscriptionCtl
+from ropeway.gateway.grpc import validation
+from ropeway.gateway.grpc.calls import rpc
+from ropeway.gateway.grpc.protocol import (
+    LiteSubscriptionAction,
+    SyncLiteSubscriptionResponse,
+)
+from ropeway.gateway.grpc.statuses import OK
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.commands import lite
+from ropeway.gateway.wire.commands.lite import LiteSubscriptionCtl
 
 if TYPE_CHECKING:
-    from gateway.grpc.calls import Call
-    from gateway.grpc.protocol import OffsetOption, SyncLiteSubscriptionRequest
+    from ropeway.gateway.grpc.calls import Call
+    from ropeway.gateway.grpc.protocol import OffsetOption, SyncLiteSubscriptionRequest
 
 _ACTIONS = {
     LiteSubscriptionAction.PARTIAL_ADD: lite.PARTIAL_ADD,
@@ -36,8 +39,8 @@ async def sync_lite_subscription(
     request: SyncLiteSubscriptionRequest, call: Call
 ) -> SyncLiteSubscriptionResponse:
     """Subscribe to lite topics, or end that."""
-    topic, group = checking.topic(request.topic), checking.group(request.group)
-    names = [checking.lite_topic(name) for name in request.lite_topic_set]
+    topic, group = validation.topic(request.topic), validation.group(request.group)
+    names = [validation.lite_topic(name) for name in request.lite_topic_set]
     wanted = lite.LiteSubscription(
         action=_ACTIONS.get(request.action, str(request.action)),
         client_id=call.client_id,

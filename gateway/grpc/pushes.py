@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.grpc import delivering
-from gateway.grpc.protocol import (
+from ropeway.gateway.grpc import message_encoder
+from ropeway.gateway.grpc.protocol import (
     Code,
     NotifyUnsubscribeLiteCommand,
     PrintThreadStackTraceCommand,
@@ -22,22 +22,26 @@ from gateway.grpc.protocol import (
     TelemetryCommand,
     VerifyMessageCommand,
 )
-from gateway.node.calls import ClientAnswer
-from gateway.wire import bodies, message
-from gateway.wire.codes import ONE_WAY_FLAG, RequestCode, ResponseCode
-from gateway.wire.commands.callbacks import GetConsumerRunningInfo
-from gateway.wire.commands.lite import NotifyUnsubscribeLite
-from gateway.wire.commands.transactions import CheckTransactionState
-from gateway.wire.frame import PREFIX, decode_envelope
-from gateway.wire.header import from_fields
+from ropeway.gateway.node.calls import ClientAnswer
+from ropeway.gateway.wire import bodies, message
+from ropeway.gateway.wire.codes import ONE_WAY_FLAG, RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.callbacks import GetConsumerRunningInfo
+from ropeway.gateway.wire.commands.lite import NotifyUnsubscribeLite
+from ropeway.gateway.wire.commands.transactions import CheckTransactionState
+from ropeway.gateway.wire.frame import PREFIX, decode_envelope
+from ropeway.gateway.wire.header import from_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateway.grpc.protocol import Status, ThreadStackTrace, VerifyMessageResult
-    from gateway.grpc.sessions import Session
-    from gateway.node.node import Node
-    from gateway.wire.frame import Envelope
+    from ropeway.gateway.grpc.protocol import (
+        Status,
+        ThreadStackTrace,
+        VerifyMessageResult,
+    )
+    from ropeway.gateway.grpc.sessions import Session
+    from ropeway.gateway.node.node import Node
+    from ropeway.gateway.wire.frame import Envelope
 
 _HEADER_BYTES = 0xFFFFFF
 _CONSUMED = {
@@ -88,7 +92,7 @@ def _recover(envelope: Envelope, body: bytes) -> TelemetryCommand | None:
     header = from_fields(CheckTransactionState, envelope.ext_fields)
     return TelemetryCommand(
         recover_orphaned_transaction_command=RecoverOrphanedTransactionCommand(
-            message=delivering.message_of(message.decode(body)),
+            message=message_encoder.message_of(message.decode(body)),
             transaction_id=header.offset_msg_id or "",
         )
     )
@@ -98,7 +102,7 @@ def _verify(envelope: Envelope, body: bytes) -> TelemetryCommand | None:
     return TelemetryCommand(
         verify_message_command=VerifyMessageCommand(
             nonce=str(envelope.opaque),
-            message=delivering.message_of(message.decode(body)),
+            message=message_encoder.message_of(message.decode(body)),
         )
     )
 

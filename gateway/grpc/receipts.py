@@ -9,27 +9,31 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.grpc import checking
-from gateway.grpc.calls import rpc
-from gateway.grpc.protocol import (
+from ropeway.gateway.grpc import validation
+from ropeway.gateway.grpc.calls import rpc
+from ropeway.gateway.grpc.protocol import (
     AckMessageResponse,
     AckMessageResultEntry,
     ChangeInvisibleDurationResponse,
     Code,
     ForwardMessageToDeadLetterQueueResponse,
 )
-from gateway.grpc.statuses import OK, RefusedError, status, together
-from gateway.processors.needs import SUB, popped_needs
-from gateway.wire import receipt
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.pop import AckMessage, ChangeInvisibleTime, InvisibleReply
-from gateway.wire.commands.send import ConsumerSendMsgBack
-from gateway.wire.errors import ReceiptError
+from ropeway.gateway.grpc.statuses import OK, RefusedError, status, together
+from ropeway.gateway.processors.needs import SUB, popped_needs
+from ropeway.gateway.wire import receipt
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.pop import (
+    AckMessage,
+    ChangeInvisibleTime,
+    InvisibleReply,
+)
+from ropeway.gateway.wire.commands.send import ConsumerSendMsgBack
+from ropeway.gateway.wire.errors import ReceiptError
 
 if TYPE_CHECKING:
-    from gateway.grpc.caller import Caller, Reply
-    from gateway.grpc.calls import Call
-    from gateway.grpc.protocol import (
+    from ropeway.gateway.grpc.caller import Caller, Reply
+    from ropeway.gateway.grpc.calls import Call
+    from ropeway.gateway.grpc.protocol import (
         AckMessageEntry,
         AckMessageRequest,
         ChangeInvisibleDurationRequest,
@@ -104,7 +108,7 @@ def _current(group: str, text: str, call: Call) -> str:
 @rpc("AckMessage")
 async def ack_message(request: AckMessageRequest, call: Call) -> AckMessageResponse:
     """Messages are done."""
-    topic, group = checking.topic(request.topic), checking.group(request.group)
+    topic, group = validation.topic(request.topic), validation.group(request.group)
     if not request.entries:
         raise RefusedError(Code.BAD_REQUEST, "no message to acknowledge")
     acks = [_ack(entry, topic, group, call) for entry in request.entries]
@@ -163,8 +167,8 @@ async def change_invisible_duration(
     request: ChangeInvisibleDurationRequest, call: Call
 ) -> ChangeInvisibleDurationResponse:
     """Keep a message for a time from now, or give it back after that."""
-    topic, group = checking.topic(request.topic), checking.group(request.group)
-    invisible_ms = checking.invisible_ms(request.invisible_duration, 0)
+    topic, group = validation.topic(request.topic), validation.group(request.group)
+    invisible_ms = validation.invisible_ms(request.invisible_duration, 0)
     handle(request.receipt_handle)
     current = handle(_current(group, request.receipt_handle, call))
     changed = await keep(
@@ -214,7 +218,7 @@ async def forward_to_dead_letters(
     request: ForwardMessageToDeadLetterQueueRequest, call: Call
 ) -> ForwardMessageToDeadLetterQueueResponse:
     """Nobody can handle a message: to the dead letters with it, and it is done."""
-    topic, group = checking.topic(request.topic), checking.group(request.group)
+    topic, group = validation.topic(request.topic), validation.group(request.group)
     handle(request.receipt_handle)
     current = handle(_current(group, request.receipt_handle, call))
     await bury(call.caller, call, current, topic, group, request.message_id)

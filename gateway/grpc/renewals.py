@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from gateway.grpc import receipts
-from gateway.grpc.statuses import RefusedError
-from gateway.node.owners import is_same
-from gateway.node.patience import keep_doing
+from ropeway.gateway.grpc import receipts
+from ropeway.gateway.grpc.statuses import RefusedError
+from ropeway.gateway.node.backoff import keep_doing
+from ropeway.gateway.node.client_owners import is_same
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from acl.api import Principal
-    from gateway.grpc.receipts import Handle
-    from gateway.grpc.sessions import Session
+    from ropeway.acl.api import Principal
+    from ropeway.gateway.grpc.receipts import Handle
+    from ropeway.gateway.grpc.sessions import Session
 
 log = structlog.get_logger(__name__)
 

@@ -4,7 +4,7 @@ Source: MessageConst.STRING_HASH_SET, RocketMQ 5.3.4, and those that have a fiel
 their own in the gRPC protocol.
 """
 
-from gateway.wire import properties
+from ropeway.gateway.wire import properties
 
 TRACE_CONTEXT = "TRACE_CONTEXT"
 BORN_TIMESTAMP = "BORN_TIMESTAMP"

@@ -11,9 +11,9 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
-from gateway.grpc import checking
-from gateway.grpc.calls import rpc
-from gateway.grpc.protocol import (
+from ropeway.gateway.grpc import validation
+from ropeway.gateway.grpc.calls import rpc
+from ropeway.gateway.grpc.protocol import (
     Address,
     AddressScheme,
     Assignment,
@@ -26,19 +26,19 @@ from gateway.grpc.protocol import (
     QueryAssignmentResponse,
     QueryRouteResponse,
 )
-from gateway.grpc.statuses import OK, RefusedError
-from gateway.lite import settings as lite_settings
-from gateway.node import message_types
-from gateway.processors.needs import SUB, group_need
-from gateway.wire import bodies, host_port
-from gateway.wire.commands.namesrv import GetRouteInfo
-from routing.api import PERM_READ, PERM_WRITE
+from ropeway.gateway.grpc.statuses import OK, RefusedError
+from ropeway.gateway.lite import lite_attributes as lite_settings
+from ropeway.gateway.node import message_types
+from ropeway.gateway.processors.needs import SUB, group_need
+from ropeway.gateway.wire import bodies, host_port
+from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
+from ropeway.routing.api import PERM_READ, PERM_WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gateway.grpc.calls import Call
-    from gateway.grpc.protocol import (
+    from ropeway.gateway.grpc.calls import Call
+    from ropeway.gateway.grpc.protocol import (
         QueryAssignmentRequest,
         QueryRouteRequest,
         Resource,
@@ -66,7 +66,7 @@ _TYPES = {
 @rpc("QueryRoute")
 async def query_route(request: QueryRouteRequest, call: Call) -> QueryRouteResponse:
     """Every queue of a topic."""
-    name = checking.topic(request.topic)
+    name = validation.topic(request.topic)
     route = await _route(name, call)
     topic = call.node.routes.topics.get(name)
     kind = message_types.type_of_topic(name, topic.attributes if topic else {})
@@ -131,7 +131,7 @@ async def query_assignment(
     request: QueryAssignmentRequest, call: Call
 ) -> QueryAssignmentResponse:
     """What a consumer is to ask for: of each broker any queue, or in order each one."""
-    name = checking.group(request.group)
+    name = validation.group(request.group)
     await call.require(group_need(name, (SUB,)))
     group = call.node.groups.get(name)
     in_order = (
@@ -140,7 +140,7 @@ async def query_assignment(
         # In order or not, they are handed out by lite topic.
         and not lite_settings.of_group(group.attributes).parent
     )
-    route = await _route(checking.topic(request.topic), call)
+    route = await _route(validation.topic(request.topic), call)
     brokers = {one.broker_name: one for one in route.broker_datas}
     assignments = [
         Assignment(message_queue=_assigned(request.topic, data, brokers, queue_id))

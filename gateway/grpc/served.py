@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from acl.api import Channel
-from gateway.grpc import messaging
-from gateway.grpc.exchanges import Exchange
-from gateway.http2.connection import Connection
-from gateway.http2.receiving import Limits
-from gateway.node.turns import HEARING_S
-from gateway.unauthenticated import Partial
+from ropeway.acl.api import Channel
+from ropeway.gateway.grpc import messaging_service
+from ropeway.gateway.grpc.exchanges import Exchange
+from ropeway.gateway.http2.connection import Connection
+from ropeway.gateway.http2.receiver import Limits
+from ropeway.gateway.node.fair_queueing import HEARING_S
+from ropeway.gateway.unauthenticated import Partial
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from acl.api import Principal
-    from gateway.grpc.messaging import Messaging
-    from gateway.pipes import Accepted
-    from gateway.server import Server
+    from ropeway.acl.api import Principal
+    from ropeway.gateway.grpc.messaging_service import Messaging
+    from ropeway.gateway.pipes import Accepted
+    from ropeway.gateway.server import Server
 
 _POLL_S = 0.01
 _CALL_S = 100e-6
@@ -166,15 +166,15 @@ class Clients:
         self._server = server
         self.turns = server.turns
         self.budget = service.budget
-        self.paths = {one.path: one for one in messaging.methods()}
+        self.paths = {one.path: one for one in messaging_service.methods()}
         self._numbers = itertools.count()
         self.open: dict[int, Client] = {}
         """Those that are connected."""
         self._limits = Limits(
             # Clients wait with more, as HTTP/2 wants it.
             streams=service.node.config.limits.requests_in_flight,
-            fields_bytes=messaging.METADATA_BYTES,
-            keepalive_s=messaging.KEEPALIVE_S,
+            fields_bytes=messaging_service.METADATA_BYTES,
+            keepalive_s=messaging_service.KEEPALIVE_S,
         )
 
     def accept(self, client: Accepted) -> Client:
@@ -202,7 +202,7 @@ class Clients:
     async def _end(self) -> None:
         """Let calls end that have begun, but not for long."""
         loop = asyncio.get_running_loop()
-        until_s = loop.time() + messaging.GRACE_S
+        until_s = loop.time() + messaging_service.GRACE_S
         for client in self.open.values():
             client.drain()
         while loop.time() < until_s and any(  # noqa: ASYNC110 - once, at shutdown

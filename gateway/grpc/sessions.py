@@ -11,18 +11,18 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from gateway.grpc import pushes
-from gateway.grpc.caller import Caller
-from gateway.grpc.checking import named
+from ropeway.gateway.grpc import pushes
+from ropeway.gateway.grpc.caller import Caller
+from ropeway.gateway.grpc.validation import named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from acl.api import Principal
-    from gateway.grpc.caller import Origin
-    from gateway.grpc.protocol import Settings, TelemetryCommand
-    from gateway.node.node import Node
-    from gateway.wire.frame import Buffer
+    from ropeway.acl.api import Principal
+    from ropeway.gateway.grpc.caller import Origin
+    from ropeway.gateway.grpc.protocol import Settings, TelemetryCommand
+    from ropeway.gateway.node.node import Node
+    from ropeway.gateway.wire.frame import Buffer
 
 _MAX_WAITING = 1024
 """Commands that a client has not taken; more are dropped, as a full socket would."""

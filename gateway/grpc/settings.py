@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gateway.grpc import checking
-from gateway.grpc.protocol import (
+from ropeway.gateway.grpc import validation
+from ropeway.gateway.grpc.protocol import (
     ClientType,
     Code,
     CustomizedBackoff,
@@ -17,17 +17,17 @@ from gateway.grpc.protocol import (
     ExponentialBackoff,
     Settings,
 )
-from gateway.grpc.statuses import RefusedError
-from gateway.lite import names as lite_names
-from gateway.lite import settings as lite
-from gateway.wire import properties as wire_properties
-from routing.api import Group
+from ropeway.gateway.grpc.statuses import RefusedError
+from ropeway.gateway.lite import lite_attributes as lite
+from ropeway.gateway.lite import names as lite_names
+from ropeway.gateway.wire import properties as wire_properties
+from ropeway.routing.api import Group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gateway.node.node import Node
-    from routing.api import RetryPolicy
+    from ropeway.gateway.node.node import Node
+    from ropeway.routing.api import RetryPolicy
 
 RECEIVE_BATCH = 32
 LONG_POLL_MS = 20_000
@@ -96,11 +96,11 @@ def check_group(node: Node, settings: Settings, group_name: str) -> None:
             "lite.bind.topic",
         )
     for entry in settings.subscription.subscriptions:
-        if checking.named(entry.topic) != parent:
+        if validation.named(entry.topic) != parent:
             raise RefusedError(
                 Code.ILLEGAL_TOPIC,
                 f"lite group {group_name} is expected to bind topic {parent}, but "
-                f"actual is {checking.named(entry.topic):.200}",
+                f"actual is {validation.named(entry.topic):.200}",
             )
 
 

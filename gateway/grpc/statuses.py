@@ -6,8 +6,8 @@ which knows fewer and says INTERNAL_SERVER_ERROR for all others.
 
 from __future__ import annotations
 
-from gateway.grpc.protocol import Code, Status
-from gateway.wire.codes import ResponseCode
+from ropeway.gateway.grpc.protocol import Code, Status
+from ropeway.gateway.wire.codes import ResponseCode
 
 _MAX_MESSAGE = 1000
 

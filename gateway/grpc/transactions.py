@@ -10,27 +10,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.grpc import checking
-from gateway.grpc.calls import rpc
-from gateway.grpc.protocol import (
+from ropeway.gateway.grpc import validation
+from ropeway.gateway.grpc.calls import rpc
+from ropeway.gateway.grpc.protocol import (
     Code,
     EndTransactionResponse,
     TransactionResolution,
     TransactionSource,
 )
-from gateway.grpc.statuses import OK, RefusedError
-from gateway.wire import message_id
-from gateway.wire.commands.transactions import (
+from ropeway.gateway.grpc.statuses import OK, RefusedError
+from ropeway.gateway.wire import message_id
+from ropeway.gateway.wire.commands.transactions import (
     COMMIT,
     NOT_DECIDED,
     ROLLBACK,
     EndTransaction,
 )
-from gateway.wire.errors import MessageError
+from ropeway.gateway.wire.errors import MessageError
 
 if TYPE_CHECKING:
-    from gateway.grpc.calls import Call
-    from gateway.grpc.protocol import EndTransactionRequest
+    from ropeway.gateway.grpc.calls import Call
+    from ropeway.gateway.grpc.protocol import EndTransactionRequest
 
 _ENDS = {
     TransactionResolution.COMMIT: COMMIT,
@@ -43,7 +43,7 @@ async def end_transaction(
     request: EndTransactionRequest, call: Call
 ) -> EndTransactionResponse:
     """Commit a half message, roll it back, or say that it is not known yet."""
-    topic = checking.topic(request.topic)
+    topic = validation.topic(request.topic)
     try:
         identity = message_id.parse_offset_msg_id(request.transaction_id).message_id
         offset = message_id.unpack(identity).offset

@@ -12,8 +12,8 @@ import math
 from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.http.params import RefusedError
-from gateway.wire import host_port
+from ropeway.gateway.http.params import RefusedError
+from ropeway.gateway.wire import host_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, cast
 import structlog
 from aiohttp import web
 
-from gateway.http.replies import reply
-from gateway.wire import host_port
+from ropeway.gateway.http.replies import reply
+from ropeway.gateway.wire import host_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateway.config import HttpConfig
-    from gateway.node.turns import Turns
+    from ropeway.gateway.config import HttpConfig
+    from ropeway.gateway.node.fair_queueing import Turns
 
 log = structlog.get_logger(__name__)
 

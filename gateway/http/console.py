@@ -12,22 +12,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
-from gateway.wire import admin_bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import (
-    GetConsumerConnectionList,
-    GetTopicStats,
-    QueryTopicConsumeByWho,
-)
-from gateway.wire.commands.broker_admin import (
-    GetAllProducerInfo,
-    GetBrokerRuntimeInfo,
-    QueryConsumeQueue,
-    ViewBrokerStatsData,
-)
-from gateway.wire.commands.offsets import Offset, SearchOffset
-from gateway.wire.commands.query import ViewMessage
-from gateway.wire.commands.send import ConsumerSendMsgBack
 from ropeway.client.admin import Admin
 from ropeway.client.errors import (
     ConnectionFailedError,
@@ -38,14 +22,30 @@ from ropeway.client.errors import (
 from ropeway.client.lags import read_spans
 from ropeway.client.received import read_answer
 from ropeway.client.routes import MASTER_ID
+from ropeway.gateway.wire import admin_bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import (
+    GetConsumerConnectionList,
+    GetTopicStats,
+    QueryTopicConsumeByWho,
+)
+from ropeway.gateway.wire.commands.broker_admin import (
+    GetAllProducerInfo,
+    GetBrokerRuntimeInfo,
+    QueryConsumeQueue,
+    ViewBrokerStatsData,
+)
+from ropeway.gateway.wire.commands.offsets import Offset, SearchOffset
+from ropeway.gateway.wire.commands.query import ViewMessage
+from ropeway.gateway.wire.commands.send import ConsumerSendMsgBack
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Iterable
 
-    from gateway.wire.header import Header
     from ropeway.client.connection import Response
     from ropeway.client.lags import QueueSpan
     from ropeway.client.message import MessageQueue, ReceivedMessage
+    from ropeway.gateway.wire.header import Header
 
 T = TypeVar("T")
 

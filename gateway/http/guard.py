@@ -13,13 +13,13 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
-from gateway.http.params import RefusedError
-from gateway.http.signing_in import PATH
+from ropeway.gateway.http.login import PATH
+from ropeway.gateway.http.params import RefusedError
 
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from gateway.config import HttpConfig
+    from ropeway.gateway.config import HttpConfig
 
 WRITE_HEADER = "X-Ropeway"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from gateway.node.leadership import NoLeaderError
-from routing.api import RouteError
+from ropeway.gateway.node.leadership import NoLeaderError
+from ropeway.routing.api import RouteError
 
 if TYPE_CHECKING:
-    from gateway.node.node import Node
+    from ropeway.gateway.node.node import Node
 
 PROBE_S = 2.0
 """How long a part has to answer; probes themselves wait for seconds."""

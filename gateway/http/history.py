@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from gateway.node.patience import keep_doing
 from ropeway.client.errors import RemotingError
+from ropeway.gateway.node.backoff import keep_doing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateway.http.console import Console
     from ropeway.client.lags import QueueLag
+    from ropeway.gateway.http.console import Console
 
 log = structlog.get_logger(__name__)
 

@@ -10,13 +10,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from gateway.http.console import Console
-from gateway.node.forwarder import Forwarder, ForwardingError
-from gateway.wire import host_port
-from gateway.wire.codes import Language, ResponseCode
-from gateway.wire.errors import FrameError
-from gateway.wire.frame import FrameReader, decode_envelope, encode_frame
-from gateway.wire.header import row_of, to_fields
 from ropeway.client.config import ClientConfig
 from ropeway.client.connection import Response
 from ropeway.client.connections import Connections
@@ -25,14 +18,21 @@ from ropeway.client.errors import (
     ConnectionFailedError,
     ResponseError,
 )
+from ropeway.gateway.http.console import Console
+from ropeway.gateway.node.forwarder import Forwarder, ForwardingError
+from ropeway.gateway.wire import host_port
+from ropeway.gateway.wire.codes import Language, ResponseCode
+from ropeway.gateway.wire.errors import FrameError
+from ropeway.gateway.wire.frame import FrameReader, decode_envelope, encode_frame
+from ropeway.gateway.wire.header import row_of, to_fields
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from acl.api import Principal, Source
-    from gateway.app import App
-    from gateway.wire.frame import Buffer
-    from gateway.wire.header import Header
+    from ropeway.acl.api import Principal, Source
+    from ropeway.gateway.app import App
+    from ropeway.gateway.wire.frame import Buffer
+    from ropeway.gateway.wire.header import Header
 
 _NEVER_S = 365 * 86400.0
 """The console asks for each route when it needs it."""

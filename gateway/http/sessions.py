@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aiohttp import web
 
-from acl import api
-from gateway.http.attempts import Attempts
-from gateway.http.params import RefusedError
-from gateway.node.owners import is_same
-from gateway.wire.codes import ROPEWAY_VERSION
-from gateway.wire.signing import signed_values
+from ropeway.acl import api
 from ropeway.client.credentials import Credentials, signed
+from ropeway.gateway.http.attempts import Attempts
+from ropeway.gateway.http.params import RefusedError
+from ropeway.gateway.node.client_owners import is_same
+from ropeway.gateway.wire.codes import ROPEWAY_VERSION
+from ropeway.gateway.wire.request_credentials import signed_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from acl.api import Guard, Principal, Source
-    from acl.auditing import Auditor
-    from gateway.http.on_behalf import OnBehalf
-    from gateway.http.state import State
+    from ropeway.acl.api import Guard, Principal, Source
+    from ropeway.acl.audit_api import Auditor
+    from ropeway.gateway.http.on_behalf import OnBehalf
+    from ropeway.gateway.http.state import State
 
 IDLE_S = 1800.0
 """A user who has not looked for so long signs in again."""

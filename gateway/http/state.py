@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aiohttp import web
 
-from gateway.processors import context
+from ropeway.gateway.processors import context
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gateway.app import App
-    from gateway.config import HttpConfig
-    from gateway.http.console import Console
-    from gateway.http.history import History
-    from gateway.http.on_behalf import OnBehalf
+    from ropeway.gateway.app import App
+    from ropeway.gateway.config import HttpConfig
+    from ropeway.gateway.http.console import Console
+    from ropeway.gateway.http.history import History
+    from ropeway.gateway.http.on_behalf import OnBehalf
 
 
 class State(NamedTuple):

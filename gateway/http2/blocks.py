@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gateway.http2.errors import ConnectionFault, ErrorCode
-from gateway.http2.frames import (
+from ropeway.gateway.http2.errors import ConnectionFault, ErrorCode
+from ropeway.gateway.http2.frames import (
     END_HEADERS,
     END_STREAM,
     PADDED,
@@ -14,7 +14,7 @@ from gateway.http2.frames import (
     bare,
     word_of,
 )
-from gateway.http2.headers import Fields, HeaderDecoder
+from ropeway.gateway.http2.headers import Fields, HeaderDecoder
 
 _MOST_BYTES = 128 * 1024
 _MOST_FRAMES = 64

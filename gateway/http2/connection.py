@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, cast
 
 import structlog
 
-from gateway.http2.errors import ConnectionFault, ErrorCode
-from gateway.http2.frames import (
+from ropeway.gateway.http2.errors import ConnectionFault, ErrorCode
+from ropeway.gateway.http2.frames import (
     PING,
     PING_BYTES,
     STREAM_BITS,
@@ -21,15 +21,15 @@ from gateway.http2.frames import (
     settings_frame,
     window_frame,
 )
-from gateway.http2.receiving import CONNECTION_WINDOW_BYTES, Receiver
-from gateway.http2.sending import FIRST_WINDOW_BYTES, Sender
-from gateway.http2.settings import HEADER_LIST, INITIAL_WINDOW, STREAMS
-from gateway.http2.stream import WINDOW_BYTES, Stream
+from ropeway.gateway.http2.receiver import CONNECTION_WINDOW_BYTES, Receiver
+from ropeway.gateway.http2.sender import FIRST_WINDOW_BYTES, Sender
+from ropeway.gateway.http2.settings import HEADER_LIST, INITIAL_WINDOW, STREAMS
+from ropeway.gateway.http2.stream import WINDOW_BYTES, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateway.http2.receiving import Limits
+    from ropeway.gateway.http2.receiver import Limits
 
 log = structlog.get_logger(__name__)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from gateway.http2.errors import ConnectionFault, ErrorCode
+from ropeway.gateway.http2.errors import ConnectionFault, ErrorCode
 
 _MOST = 1000
 _PER_S = 33.0

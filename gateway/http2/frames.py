@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 
-from gateway.http2.errors import ConnectionFault, ErrorCode
+from ropeway.gateway.http2.errors import ConnectionFault, ErrorCode
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 """What every client begins with (3.4)."""

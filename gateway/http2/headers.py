@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.http2.decoding import REGULAR, WRONG, Decoder, Field
+from ropeway.gateway.http2.hpack_decoder import REGULAR, WRONG, Decoder, Field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

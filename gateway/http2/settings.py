@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.http2.errors import ConnectionFault, ErrorCode
-from gateway.http2.frames import MAX_FRAME_BYTES, settings_of
-from gateway.http2.sending import MOST_WINDOW_BYTES
+from ropeway.gateway.http2.errors import ConnectionFault, ErrorCode
+from ropeway.gateway.http2.frames import MAX_FRAME_BYTES, settings_of
+from ropeway.gateway.http2.sender import MOST_WINDOW_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gateway.http2.sending import Sender
-    from gateway.http2.stream import Stream
+    from ropeway.gateway.http2.sender import Sender
+    from ropeway.gateway.http2.stream import Stream
 
 PUSH, STREAMS, INITIAL_WINDOW, FRAME, HEADER_LIST = 2, 3, 4, 5, 6
 _SETTING_BYTES = 6

@@ -6,8 +6,8 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gateway.http2.connection import Connection
-    from gateway.http2.headers import Fields
+    from ropeway.gateway.http2.connection import Connection
+    from ropeway.gateway.http2.headers import Fields
 
 WINDOW_BYTES = 1 << 20
 """DATA that a client may send on a stream before it was consumed."""

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from gateway.lite.store import Known
+from ropeway.gateway.lite.store import Known
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gateway.lite.store import Noted
+    from ropeway.gateway.lite.store import Noted
 
 
 class LiteTopic:

@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.lite import names
-from gateway.lite.catalogue import Catalogue
-from gateway.lite.store import Noted, Store
-from gateway.node.patience import UNFORESEEN_S
-from gateway.node.timer.thread import IndexLostError, IndexThread
-from gateway.wire import message
-from storage.api import LogError, NoSuchPartitionError
+from ropeway.gateway.lite import names
+from ropeway.gateway.lite.catalogue import Catalogue
+from ropeway.gateway.lite.store import Noted, Store
+from ropeway.gateway.node.backoff import UNFORESEEN_S
+from ropeway.gateway.node.timer.thread import IndexLostError, IndexThread
+from ropeway.gateway.wire import message
+from ropeway.storage.api import LogError, NoSuchPartitionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from gateway.node.served_topic import ServedTopic
-    from gateway.node.topics import Topics
-    from storage.api import Chunk, Log, Partition
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.topics import Topics
+    from ropeway.storage.api import Chunk, Log, Partition
 
 log = structlog.get_logger(__name__)
 

@@ -6,8 +6,8 @@ import re
 import zlib
 from typing import TYPE_CHECKING
 
-from gateway.node import names
-from gateway.wire import properties
+from ropeway.gateway.node import names
+from ropeway.gateway.wire import properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,33 +12,33 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.lite import names
-from gateway.lite.follower import Follower
-from gateway.lite.giving import Given, Giving
-from gateway.lite.progress import Progress
-from gateway.lite.resetting import Resetting
-from gateway.lite.subscribers import Subscribers
-from gateway.lite.upkeep import Upkeep
-from gateway.lite.views import Views
-from gateway.node.owners import is_same
-from gateway.node.patience import keep_doing
-from gateway.node.timer.thread import IndexLostError
-from gateway.pop.acks import Renewed
-from gateway.pop.order import OrderBook
+from ropeway.gateway.lite import names
+from ropeway.gateway.lite.dispatch import Given, Giving
+from ropeway.gateway.lite.follower import Follower
+from ropeway.gateway.lite.group_offsets import GroupOffsets
+from ropeway.gateway.lite.offset_reset import Resetting
+from ropeway.gateway.lite.subscribers import Subscribers
+from ropeway.gateway.lite.upkeep import Upkeep
+from ropeway.gateway.lite.views import Views
+from ropeway.gateway.node.backoff import keep_doing
+from ropeway.gateway.node.client_owners import is_same
+from ropeway.gateway.node.timer.thread import IndexLostError
+from ropeway.gateway.pop.acks import Renewed
+from ropeway.gateway.pop.order import OrderBook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine
     from pathlib import Path
 
-    from acl.api import Principal
-    from gateway.lite.resetting import Begin
-    from gateway.lite.settings import LiteGroup
-    from gateway.lite.subscribers import Subscriber
-    from gateway.node.served_topic import ServedTopic
-    from gateway.node.topics import Topics
-    from gateway.pop.order import Place
-    from storage.api import Log
-    from storage.offsets import Offsets
+    from ropeway.acl.api import Principal
+    from ropeway.gateway.lite.lite_attributes import LiteGroup
+    from ropeway.gateway.lite.offset_reset import Begin
+    from ropeway.gateway.lite.subscribers import Subscriber
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.topics import Topics
+    from ropeway.gateway.pop.order import Place
+    from ropeway.storage.api import Log
+    from ropeway.storage.offsets import Offsets
 
 log = structlog.get_logger(__name__)
 
@@ -81,7 +81,7 @@ class Lite:
         self._most = most
         self._most_waiting = most_waiting
         self._waiting = 0
-        self._progress = progress = Progress(offsets)
+        self._progress = progress = GroupOffsets(offsets)
         self._left_out = left_out
         self._clock = clock
         self.subscribers = Subscribers()

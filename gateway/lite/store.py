@@ -22,7 +22,7 @@ import struct
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.node.rocks import Rocks
+from ropeway.gateway.node.rocks import Rocks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from acl.api import Principal
+    from ropeway.acl.api import Principal
 
 
 class Subscriber:

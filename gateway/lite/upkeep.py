@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.lite import names, settings
-from gateway.lite.store import Store
-from gateway.node.timer.thread import IndexLostError
-from storage.api import LogError
+from ropeway.gateway.lite import lite_attributes, names
+from ropeway.gateway.lite.store import Store
+from ropeway.gateway.node.timer.thread import IndexLostError
+from ropeway.storage.api import LogError
 
 if TYPE_CHECKING:
-    from gateway.lite.follower import Follower, Parent
-    from gateway.lite.progress import Progress
-    from gateway.node.served_topic import ServedTopic
-    from gateway.node.topics import Topics
-    from gateway.pop.order import OrderBook
+    from ropeway.gateway.lite.follower import Follower, Parent
+    from ropeway.gateway.lite.group_offsets import GroupOffsets
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.topics import Topics
+    from ropeway.gateway.pop.order import OrderBook
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +35,11 @@ class Upkeep:
     """
 
     def __init__(
-        self, topics: Topics, follower: Follower, progress: Progress, book: OrderBook
+        self,
+        topics: Topics,
+        follower: Follower,
+        progress: GroupOffsets,
+        book: OrderBook,
     ) -> None:
         self._topics = topics
         self._follower = follower
@@ -57,7 +61,7 @@ class Upkeep:
                 )
 
     async def _expire(self, parent: Parent, topic: ServedTopic, now_ms: int) -> None:
-        after_ms = settings.expiry_ms(topic.setup.attributes)
+        after_ms = lite_attributes.expiry_ms(topic.setup.attributes)
         catalogue = parent.catalogue
         while after_ms is not None:
             lites = catalogue.take_unused(now_ms - after_ms, _PAGE)

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gateway.lite import names
-from gateway.lite.store import Store
+from ropeway.gateway.lite import names
+from ropeway.gateway.lite.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from gateway.lite.catalogue import LiteTopic
-    from gateway.lite.follower import Follower, Parent
-    from gateway.lite.progress import Progress
-    from gateway.lite.subscribers import Subscribers
-    from gateway.pop.order import OrderBook
+    from ropeway.gateway.lite.catalogue import LiteTopic
+    from ropeway.gateway.lite.follower import Follower, Parent
+    from ropeway.gateway.lite.group_offsets import GroupOffsets
+    from ropeway.gateway.lite.subscribers import Subscribers
+    from ropeway.gateway.pop.order import OrderBook
 
 _COUNT_AT_ONCE = 1000
 """Messages: pops wait for the index meanwhile."""
@@ -97,7 +97,7 @@ class Views:
         follower: Follower,
         subscribers: Subscribers,
         book: OrderBook,
-        progress: Progress,
+        progress: GroupOffsets,
     ) -> None:
         self._follower = follower
         self._subscribers = subscribers

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from gateway.config import QuotaConfig
+    from ropeway.gateway.config import QuotaConfig
 
 
 class Held(Protocol):

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.node.names import MOVED_SIGN, topic_of_progress
-from storage.api import LogError
+from ropeway.gateway.node.names import MOVED_SIGN, topic_of_progress
+from ropeway.storage.api import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from storage.offsets import Offsets
+    from ropeway.storage.offsets import Offsets
 
 _log = structlog.get_logger()
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.node import message_types
+from ropeway.gateway.node import message_types
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from storage.api import EntryFormat
+    from ropeway.storage.api import EntryFormat
 
 _WHOLE = re.compile(r"-?[0-9]{1,19}\Z").match
 

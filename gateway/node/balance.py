@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gateway.pulsar_config import BalanceConfig
     from ropeway.client.admin_loads import LoadMove
     from ropeway.client.admin_moves import Move
+    from ropeway.gateway.pulsar_config import BalanceConfig
 
 
 class Balance:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node import names
+from ropeway.gateway.node import names
 
 if TYPE_CHECKING:
-    from gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.served_topic import ServedTopic
 
 
 class ByPartition:

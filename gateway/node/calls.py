@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateway.node.link import Link
+    from ropeway.gateway.node.link import Link
 
 ANSWER_S = 10.0
 """How long a client may take, as with a real broker (Broker2Client.callClient)."""

@@ -10,19 +10,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.bounds import CreationsConfig
-from gateway.node import subscriptions
-from gateway.node.creations import Registrations, TooManyError, check_name, maker_of
-from gateway.node.owners import Owners
+from ropeway.gateway.node import subscriptions
+from ropeway.gateway.node.client_owners import Owners
+from ropeway.gateway.node.creations import (
+    Registrations,
+    TooManyError,
+    check_name,
+    maker_of,
+)
+from ropeway.gateway.request_limits import CreationsConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from acl.api import Principal
-    from gateway.bounds import RequestsConfig
-    from gateway.node.link import Link
-    from gateway.node.subscriptions import Subscription
-    from gateway.wire.bodies import ConsumerData
+    from ropeway.acl.api import Principal
+    from ropeway.gateway.node.link import Link
+    from ropeway.gateway.node.subscriptions import Subscription
+    from ropeway.gateway.request_limits import RequestsConfig
+    from ropeway.gateway.wire.bodies import ConsumerData
 
 EXPIRY_MS = 120_000
 """A member without a heartbeat for so long is gone; clients send one each 30 s."""

@@ -15,14 +15,14 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gateway.node.accounts import Bucket
-from gateway.wire import host_port
+from ropeway.gateway.node.accounts import Bucket
+from ropeway.gateway.wire import host_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from acl.api import Principal, Source
-    from gateway.bounds import CreationsConfig
+    from ropeway.acl.api import Principal, Source
+    from ropeway.gateway.request_limits import CreationsConfig
 
 _HOUR_S = 3600
 MOST_MAKERS = 10_000

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.node.served_topic import ServedTopic
-from gateway.node.timer import waiting
-from gateway.node.timer.waiting import ASKED
-from gateway.wire import properties
+from ropeway.gateway.node.served_topic import ServedTopic
+from ropeway.gateway.node.timer import pending_timers
+from ropeway.gateway.node.timer.pending_timers import ASKED
+from ropeway.gateway.wire import properties
 
 if TYPE_CHECKING:
-    from gateway.node.schedule import Schedule
-    from gateway.node.timer.timer import Timer
+    from ropeway.gateway.node.schedule import Schedule
+    from ropeway.gateway.node.timer.timer import Timer
 
 DELAYING = ASKED | {properties.DELAY}
 """Properties by which a producer asks for a delay."""
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+class Diverted(msgspec.Struct, frozen=True, gc=False):
     """Where a message is stored, and with which properties, in wire form."""
 
     topic: ServedTopic
@@ -46,7 +46,7 @@ class Delays:
         pairs: dict[str, str],
         text: str,
         now_ms: int,
-    ) -> Place:
+    ) -> Diverted:
         """Where a message goes first.
 
         Args:
@@ -64,15 +64,15 @@ class Delays:
             BadTimeError: The time is no number, or too far away.
         """
         if properties.DELAY in pairs:
-            place = Place(*self._schedule.divert(topic, queue_id, pairs, text))
+            place = Diverted(*self._schedule.divert(topic, queue_id, pairs, text))
             if place.topic is not topic:
                 return place
         due_ms = self.asked_ms(pairs, now_ms)
         if due_ms is None:
-            return Place(topic, queue_id, text)
-        text = waiting.message_text(due_ms, topic.name, queue_id, pairs, text)
-        return Place(self._timer.topic, 0, text, due_ms)
+            return Diverted(topic, queue_id, text)
+        text = pending_timers.message_text(due_ms, topic.name, queue_id, pairs, text)
+        return Diverted(self._timer.topic, 0, text, due_ms)
 
     def asked_ms(self, pairs: dict[str, str], now_ms: int) -> int | None:
         """When a message is to be delivered; see `waiting.asked_ms`."""
-        return waiting.asked_ms(pairs, now_ms, self._timer.max_delay_ms)
+        return pending_timers.asked_ms(pairs, now_ms, self._timer.max_delay_ms)

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 import structlog
 from msgspec.structs import replace
 
-from gateway.node import attributes
-from gateway.node.names import DELETIONS_NAMESPACE
-from routing.api import Deletion, RouteError, Topic
-from storage.api import LogError
+from ropeway.gateway.node import attributes
+from ropeway.gateway.node.names import DELETIONS_NAMESPACE
+from ropeway.routing.api import Deletion, RouteError, Topic
+from ropeway.storage.api import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from routing.api import RouteStore
-    from storage.api import Log
+    from ropeway.routing.api import RouteStore
+    from ropeway.storage.api import Log
 
 GENERATION = "generation"
 """The setting that is above each generation of a topic that is not kept any more."""

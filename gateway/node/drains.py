@@ -15,19 +15,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node import names
-from gateway.node.deletions import applied, is_pending, without
-from gateway.node.moves import MoveError, plan
-from gateway.node.moving_queues import REMOVED
-from gateway.node.placing import is_drained
-from gateway.wire.commands.drains import BrokerRemoved, DrainState, NextMove
+from ropeway.gateway.node import names
+from ropeway.gateway.node.deletions import applied, is_pending, without
+from ropeway.gateway.node.moves import MoveError, plan
+from ropeway.gateway.node.placement import is_drained
+from ropeway.gateway.node.queue_transfers import REMOVED
+from ropeway.gateway.wire.commands.drains import BrokerRemoved, DrainState, NextMove
 
 if TYPE_CHECKING:
-    from gateway.node.batches import Batches
-    from gateway.node.schedule import Schedule
-    from gateway.node.timer.timer import Timer
-    from gateway.node.transactions import Transactions
-    from routing.api import RouteStore, Topic
+    from ropeway.gateway.node.batches import Batches
+    from ropeway.gateway.node.schedule import Schedule
+    from ropeway.gateway.node.timer.timer import Timer
+    from ropeway.gateway.node.transactions import Transactions
+    from ropeway.routing.api import RouteStore, Topic
 
 DRAINING = "draining"
 """What the setting of a broker says that is being drained."""

@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import structlog
 
-from gateway.node.seal import new_session
-from gateway.node.transit import Transit
-from gateway.wire import host_port
-from gateway.wire.codes import RequestCode
-from gateway.wire.commands.forward import Forward
-from gateway.wire.errors import WireError
-from gateway.wire.frame import FrameReader, decode_envelope, encode_frame
-from gateway.wire.header import to_fields
+from ropeway.gateway.node.node_auth import new_session
+from ropeway.gateway.node.transit_time import Transit
+from ropeway.gateway.wire import host_port
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.commands.forward import Forward
+from ropeway.gateway.wire.errors import WireError
+from ropeway.gateway.wire.frame import FrameReader, decode_envelope, encode_frame
+from ropeway.gateway.wire.header import to_fields
 
 if TYPE_CHECKING:
     import ssl
 
-    from acl.api import Principal
-    from gateway.node.seal import Seal
-    from routing.api import Broker
+    from ropeway.acl.api import Principal
+    from ropeway.gateway.node.node_auth import Seal
+    from ropeway.routing.api import Broker
 
 log = structlog.get_logger(__name__)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node import names
-from routing.api import Group
+from ropeway.gateway.node import names
+from ropeway.routing.api import Group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gateway.config import Config
-    from routing.api import RouteStore
+    from ropeway.gateway.config import Config
+    from ropeway.routing.api import RouteStore
 
 
 class Groups:

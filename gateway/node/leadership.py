@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
-from routing.api import RouteError
+from ropeway.routing.api import RouteError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from routing.api import Broker, RouteStore
+    from ropeway.routing.api import Broker, RouteStore
 
 log = structlog.get_logger(__name__)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from acl.api import Source
-    from gateway.wire.frame import Buffer
+    from ropeway.acl.api import Source
+    from ropeway.gateway.wire.frame import Buffer
 
 
 class Link(Protocol):

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from storage.state import State
+    from ropeway.storage.state import State
 
 LOCK_MS = 60_000
 """How long a lock holds without being taken again, as rocketmq.broker.rebalance has

@@ -15,12 +15,12 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from storage.api import NoSuchPartitionError
+from ropeway.storage.api import NoSuchPartitionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from storage.api import Partition
+    from ropeway.storage.api import Partition
 
 Key = TypeVar("Key")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 if TYPE_CHECKING:
-    from routing.api import RouteStore
+    from ropeway.routing.api import RouteStore
 
 log = structlog.get_logger(__name__)
 

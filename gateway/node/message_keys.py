@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.wire import describing, properties
+from ropeway.gateway.wire import compaction_rows, properties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,8 +27,8 @@ class MissingKeyError(Exception):
 class MessageKeys:
     """Reads stored messages for compaction."""
 
-    key = staticmethod(describing.key_of)
-    rows = staticmethod(describing.describe)
+    key = staticmethod(compaction_rows.key_of)
+    rows = staticmethod(compaction_rows.describe)
 
 
 def check(pairs: Mapping[str, str]) -> None:

@@ -23,24 +23,24 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.node import attributes, message_types, names
-from gateway.node.deletions import is_pending
-from gateway.node.placing import is_drained
-from gateway.wire.commands.moves import HandedOver, QueueMoved
+from ropeway.gateway.node import attributes, message_types, names
+from ropeway.gateway.node.deletions import is_pending
+from ropeway.gateway.node.placement import is_drained
+from ropeway.gateway.wire.commands.moves import HandedOver, QueueMoved
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from gateway.node.arrivals import Arrivals
-    from gateway.node.batches import Batches
-    from gateway.node.held import SharedLog
-    from gateway.node.locks import QueueLocks
-    from gateway.node.timer.delivery import Delivery
-    from gateway.node.topics import Topics
-    from gateway.node.transactions import Transactions
-    from gateway.wire.commands.moves import DueMessages
-    from routing.api import RouteStore, Topic
-    from storage.offsets import Offsets
+    from ropeway.gateway.node.arrivals import Arrivals
+    from ropeway.gateway.node.batches import Batches
+    from ropeway.gateway.node.locks import QueueLocks
+    from ropeway.gateway.node.shared_partitions import SharedLog
+    from ropeway.gateway.node.timer.delivery import Delivery
+    from ropeway.gateway.node.topics import Topics
+    from ropeway.gateway.node.transactions import Transactions
+    from ropeway.gateway.wire.commands.moves import DueMessages
+    from ropeway.routing.api import RouteStore, Topic
+    from ropeway.storage.offsets import Offsets
 
     HandOver = Callable[[HandedOver], Awaitable[None]]
 

@@ -18,17 +18,17 @@ import zlib
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gateway.node import attributes
-from gateway.wire import host_port, message, message_id, properties
-from storage.api import Record
-from storage.native import NativeMessage
+from ropeway.gateway.node import attributes
+from ropeway.gateway.wire import host_port, message, message_id, properties
+from ropeway.storage.api import Record
+from ropeway.storage.native import NativeMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from routing.api import RouteStore
-    from storage.api import RecordParts
-    from storage.native import Place
+    from ropeway.routing.api import RouteStore
+    from ropeway.storage.api import RecordParts
+    from ropeway.storage.native import NativePosition
 
 FLAG = "ROCKETMQ_FLAG"
 COMPRESSION = "ROCKETMQ_COMPRESSION"
@@ -71,7 +71,7 @@ class Native:
         self._suffix = suffix
         self._store_host = store_host
 
-    def record(self, native: NativeMessage, place: Place) -> RecordParts:
+    def record(self, native: NativeMessage, place: NativePosition) -> RecordParts:
         """The record that a native message is for RocketMQ's clients."""
         pairs = _pairs(native, place.unique)
         born_host = _born_host(pairs.pop(properties.BORN_HOST, ""))
@@ -103,7 +103,7 @@ class Native:
             properties.key_words(pairs),
         )
 
-    def _queue_id(self, place: Place) -> int:
+    def _queue_id(self, place: NativePosition) -> int:
         setup = self._routes.topics.get(place.topic)
         numbers = setup.route.get(self._broker, []) if setup else []
         return numbers.index(place.number) if place.number in numbers else place.number

@@ -10,42 +10,42 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from acl.api import Guard
-    from acl.auditing import Auditor
-    from gateway.config import Config
-    from gateway.lite.service import Lite
-    from gateway.node.balance import Balance
-    from gateway.node.batches import Batches
-    from gateway.node.calls import Calls
-    from gateway.node.clients import Clients
-    from gateway.node.creations import Creations
-    from gateway.node.delays import Delays
-    from gateway.node.drains import Drains
-    from gateway.node.forwarder import Forwarder
-    from gateway.node.groups import Groups
-    from gateway.node.latencies import Latencies
-    from gateway.node.leadership import Leadership
-    from gateway.node.locks import QueueLocks
-    from gateway.node.long_polling import LongPolling
-    from gateway.node.moves import Moves
-    from gateway.node.pending_sends import PendingSends
-    from gateway.node.pulled import Pulled
-    from gateway.node.quotas import Quotas
-    from gateway.node.reauthorization import Reauthorization
-    from gateway.node.reply_to import ReplyAddresses
-    from gateway.node.resets import Resets
-    from gateway.node.schedule import Schedule
-    from gateway.node.timer.timer import Timer
-    from gateway.node.topics import Topics
-    from gateway.node.traffic import Traffic
-    from gateway.node.transactions import Transactions
-    from gateway.node.turns import Turns
-    from gateway.node.unique_keys import UniqueKeys
-    from gateway.pop.service import Pop
-    from routing.api import RouteStore
-    from storage.api import Log, Partition
-    from storage.compacting import Compaction
-    from storage.offsets import Offsets
+    from ropeway.acl.api import Guard
+    from ropeway.acl.audit_api import Auditor
+    from ropeway.gateway.config import Config
+    from ropeway.gateway.lite.service import Lite
+    from ropeway.gateway.node.balance import Balance
+    from ropeway.gateway.node.batches import Batches
+    from ropeway.gateway.node.calls import Calls
+    from ropeway.gateway.node.clients import Clients
+    from ropeway.gateway.node.creations import Creations
+    from ropeway.gateway.node.delays import Delays
+    from ropeway.gateway.node.drains import Drains
+    from ropeway.gateway.node.fair_queueing import Turns
+    from ropeway.gateway.node.forwarder import Forwarder
+    from ropeway.gateway.node.groups import Groups
+    from ropeway.gateway.node.latencies import Latencies
+    from ropeway.gateway.node.leadership import Leadership
+    from ropeway.gateway.node.locks import QueueLocks
+    from ropeway.gateway.node.long_polling import LongPolling
+    from ropeway.gateway.node.moves import Moves
+    from ropeway.gateway.node.pending_sends import PendingSends
+    from ropeway.gateway.node.pulled_offsets import Pulled
+    from ropeway.gateway.node.quotas import Quotas
+    from ropeway.gateway.node.reauthorization import Reauthorization
+    from ropeway.gateway.node.reply_to import ReplyAddresses
+    from ropeway.gateway.node.resets import Resets
+    from ropeway.gateway.node.schedule import Schedule
+    from ropeway.gateway.node.timer.timer import Timer
+    from ropeway.gateway.node.topics import Topics
+    from ropeway.gateway.node.traffic import Traffic
+    from ropeway.gateway.node.transactions import Transactions
+    from ropeway.gateway.node.unique_keys import UniqueKeys
+    from ropeway.gateway.pop.service import Pop
+    from ropeway.routing.api import RouteStore
+    from ropeway.storage.api import Log, Partition
+    from ropeway.storage.compaction_api import Compaction
+    from ropeway.storage.offsets import Offsets
 
 
 def now_ms() -> int:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from routing.api import RouteError
-from storage.api import LogError, LogUnavailableError
+from ropeway.routing.api import RouteError
+from ropeway.storage.api import LogError, LogUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import msgspec
 import structlog
 
-from gateway.config import QuotaConfig
-from gateway.node.accounts import Account
-from gateway.wire.commands.quotas import COLD_FORGET_S, COLD_WINDOW_S, Quota
-from gateway.wire.unreadable import UNREADABLE
+from ropeway.gateway.config import QuotaConfig
+from ropeway.gateway.node.accounts import Account
+from ropeway.gateway.wire.commands.quotas import COLD_FORGET_S, COLD_WINDOW_S, Quota
+from ropeway.gateway.wire.unreadable import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from routing.api import RouteStore
+    from ropeway.routing.api import RouteStore
 
 log = structlog.get_logger(__name__)
 

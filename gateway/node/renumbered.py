@@ -10,11 +10,11 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from gateway.wire.moving import all_parts
-from storage.wrapping import WrappedPartition
+from ropeway.gateway.wire.record_rewrite import all_parts
+from ropeway.storage.wrapper import WrappedPartition
 
 if TYPE_CHECKING:
-    from storage.api import Chunk, Filter, Partition
+    from ropeway.storage.api import Chunk, Filter, Partition
 
 _QUEUE = struct.Struct(">i")
 _QUEUE_AT = 12

@@ -21,7 +21,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from acl.api import Principal
+    from ropeway.acl.api import Principal
 
 VALID_MS = 24 * 3600 * 1000
 _END = "!"

@@ -17,14 +17,14 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from gateway.node import names
+from ropeway.gateway.node import names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from collections.abc import Set as AbstractSet
 
-    from gateway.node.link import Link
-    from storage.offsets import Offsets
+    from ropeway.gateway.node.link import Link
+    from ropeway.storage.offsets import Offsets
 
 TOLD_S = 5.0
 """How long a client that was told of a reset may take to drop what it is doing."""

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.node import names
+from ropeway.gateway.node import names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Protocol
 
-    from gateway.node.groups import Groups
+    from ropeway.gateway.node.groups import Groups
 
     class Progress(Protocol):
         """The offsets that groups have."""

@@ -23,7 +23,7 @@ from rocksdict import (
     WriteBatch,
 )
 
-from storage import private
+from ropeway.storage import private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.node import names
-from gateway.node.node import now_ms
-from gateway.node.patience import Patience
-from gateway.node.timer.waiting import ASKED
-from gateway.wire import moving, properties
+from ropeway.gateway.node import names
+from ropeway.gateway.node.backoff import Backoff
+from ropeway.gateway.node.node import now_ms
+from ropeway.gateway.node.timer.pending_timers import ASKED
+from ropeway.gateway.wire import properties, record_rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from gateway.node.served_topic import ServedTopic
-    from gateway.node.timer.delivery import Delivery, Due
-    from gateway.node.topics import Topics
-    from storage.api import Log, Partition
-    from storage.offsets import Offsets
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.timer.delivery import Delivery, Due
+    from ropeway.gateway.node.topics import Topics
+    from ropeway.storage.api import Log, Partition
+    from ropeway.storage.offsets import Offsets
 
 log = structlog.get_logger(__name__)
 
@@ -133,7 +133,7 @@ class Schedule:
                 delay_ms,
                 partition,
                 self._offsets,
-                Patience("delayed delivery waits", self._log),
+                Backoff("delayed delivery waits", self._log),
                 self._delivery,
             )
             self._waiting.append(reader)
@@ -157,7 +157,7 @@ class _LevelReader:
         delay_ms: int,
         partition: Partition,
         offsets: Offsets,
-        patience: Patience,
+        patience: Backoff,
         delivery: Delivery,
     ) -> None:
         self._patience = patience
@@ -194,7 +194,7 @@ class _LevelReader:
         due = []
         wait_ms = 0
         for piece in chunk.data:
-            for offset, store_ms, record in moving.records_in(piece):
+            for offset, store_ms, record in record_rewrite.records_in(piece):
                 wait_ms = store_ms + self._delay_ms - now_ms()
                 if wait_ms > 0:
                     break
@@ -231,7 +231,7 @@ class _LevelReader:
 
 
 def _due(record: bytes) -> Due:
-    pairs = properties.parse(moving.properties_of(record).decode())
+    pairs = properties.parse(record_rewrite.properties_of(record).decode())
     topic = pairs.get(properties.REAL_TOPIC, "")
     queue_id = int(pairs.get(properties.REAL_QUEUE_ID, "0"))
     return record, topic, queue_id, None

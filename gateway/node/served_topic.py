@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.node import attributes, message_types, names
-from gateway.wire import message, message_id
-from routing.api import PERM_READ, PERM_WRITE
+from ropeway.gateway.node import attributes, message_types, names
+from ropeway.gateway.wire import message, message_id
+from ropeway.routing.api import PERM_READ, PERM_WRITE
 
 if TYPE_CHECKING:
-    from routing.api import Topic
-    from storage.api import Partition
+    from ropeway.routing.api import Topic
+    from ropeway.storage.api import Partition
 
 
 class ServedTopic:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.bounds import RequestsConfig
-from gateway.node import sql
-from gateway.wire import bodies, message, properties
-from storage.api import MAX_LOOKS, Filter
+from ropeway.gateway.node import sql
+from ropeway.gateway.request_limits import RequestsConfig
+from ropeway.gateway.wire import bodies, message, properties
+from ropeway.storage.api import MAX_LOOKS, Filter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

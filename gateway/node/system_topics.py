@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node import names
-from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE
+from ropeway.gateway.node import names
+from ropeway.routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gateway.config import Config
+    from ropeway.gateway.config import Config
 
 
 def system_topics(config: Config, delay_levels: int) -> Iterator[tuple[str, int, int]]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node import attributes, names, placing
-from gateway.node.deletions import is_pending, renewed, taken
-from routing.api import RouteError
-from storage.api import MAX_PARTITIONS
+from ropeway.gateway.node import attributes, names, placement
+from ropeway.gateway.node.deletions import is_pending, renewed, taken
+from ropeway.routing.api import RouteError
+from ropeway.storage.api import MAX_PARTITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
-    from gateway.config import Config
-    from gateway.node.deletions import Deletions
-    from routing.api import RouteStore, Topic
-    from storage.api import Log
+    from ropeway.gateway.config import Config
+    from ropeway.gateway.node.deletions import Deletions
+    from ropeway.routing.api import RouteStore, Topic
+    from ropeway.storage.api import Log
 
 
 class TopicError(Exception):
@@ -86,7 +86,7 @@ class TopicChanges:
             await self._deletions.empty(name)
             kept = self._deletions.find(name)
         there = len(known.route.get(self._config.broker, ())) if known else 0
-        if placing.queues(setup) > there:
+        if placement.queues(setup) > there:
             self._refuse_if_drained(name)
         # Partitions that go round are each log's own, and so is this broker's log.
         if everywhere and known is None and self._log.numbering == "dense":
@@ -113,12 +113,12 @@ class TopicChanges:
                 theirs = route.pop(broker, [])
                 if (
                     numbers[: len(theirs)] != theirs
-                    or len(numbers) < placing.queues(setup)
-                    or not placing.used(route).isdisjoint(numbers)
+                    or len(numbers) < placement.queues(setup)
+                    or not placement.used(route).isdisjoint(numbers)
                     or not taken(old, generation).isdisjoint(numbers[len(theirs) :])
                 ):
                     raise ChangedMeanwhileError
-            setup = placing.with_counts_of(setup, old, self._config.broker)
+            setup = placement.with_counts_of(setup, old, self._config.broker)
             return renewed(setup, old, plan, generation)
 
         await self._routes.change_topic(name, change)
@@ -126,7 +126,7 @@ class TopicChanges:
     def _refuse_if_drained(self, name: str) -> None:
         broker, cluster = self._config.broker, self._config.cluster
         if (
-            placing.is_drained(self._routes, broker)
+            placement.is_drained(self._routes, broker)
             and not names.is_derived(name)
             and not names.stays_with_broker(name, cluster, broker)
             and not names.is_system_topic(name)
@@ -138,13 +138,13 @@ class TopicChanges:
 
     async def _plan(self, setup: Topic, generation: int) -> dict[str, list[int]]:
         """Partitions for all brokers that run: as many for each, and near ones."""
-        queues = placing.queues(setup)
+        queues = placement.queues(setup)
         running = {
             name: nodes
             for name, nodes in self._routes.brokers.items()
-            if not placing.is_drained(self._routes, name)
+            if not placement.is_drained(self._routes, name)
         }
-        brokers = placing.neighbours(
+        brokers = placement.neighbours(
             running,
             self._config.broker,
             self._config.cluster,
@@ -155,21 +155,21 @@ class TopicChanges:
         owners: dict[int, str] = {}
         if len(brokers) > 1:
             owners = await self._log.hosts(setup.name, numbers)
-        return placing.share_out(numbers, brokers, owners)
+        return placement.share_out(numbers, brokers, owners)
 
     def _assign(self, setup: Topic, known: Topic | None, generation: int) -> list[int]:
         """Partitions for queue ids: those that they have, then free ones."""
         route = known.route if known else {}
         ours = list(route.get(self._config.broker, ()))
-        missing = max(placing.queues(setup) - len(ours), 0)
-        used = placing.used(route) | taken(known, generation)
+        missing = max(placement.queues(setup) - len(ours), 0)
+        used = placement.used(route) | taken(known, generation)
         if missing > MAX_PARTITIONS - len(used):
             raise TopicError(
                 f"topic {setup.name} would have {len(used) + missing} queues on its "
                 f"brokers together; allowed: {MAX_PARTITIONS}"
             )
         start = self.assigned if self._log.numbering == "rotating" else 0
-        new = placing.free(used, start, missing)
+        new = placement.free(used, start, missing)
         if new:
             self.assigned = start + (new[-1] - start) % MAX_PARTITIONS + 1
         return ours + new

@@ -1,8 +1,7 @@
 """Topics as this node serves them: set-up, partitions, and what sends need at hand.
 
-The route store has the topics of all brokers. Here are those that this node's broker
-has queues of. A new topic's route may be written for all brokers at once; after that,
-only a broker itself changes its own part of it.
+The route store has the topics of all brokers; here are those that this node's broker
+has queues of. After a topic is made, only a broker changes its own part of the route.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from weakref import WeakValueDictionary
 import msgspec
 import structlog
 
-from gateway.node import attributes, names, placing
-from gateway.node.by_partition import ByPartition
-from gateway.node.deletions import (
+from ropeway.gateway.node import attributes, names, placement
+from ropeway.gateway.node.by_partition import ByPartition
+from ropeway.gateway.node.deletions import (
     FINISHED_S,
     Deletions,
     KeepForgotten,
@@ -26,13 +25,17 @@ from gateway.node.deletions import (
     outdated,
     without,
 )
-from gateway.node.moving_queues import MovingQueues
-from gateway.node.served_topic import ServedTopic
-from gateway.node.slicing import slices
-from gateway.node.system_topics import system_topics
-from gateway.node.topic_changes import ChangedMeanwhileError, TopicChanges, TopicError
-from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
-from storage.api import (
+from ropeway.gateway.node.queue_transfers import MovingQueues
+from ropeway.gateway.node.served_topic import ServedTopic
+from ropeway.gateway.node.system_topics import system_topics
+from ropeway.gateway.node.time_slices import slices
+from ropeway.gateway.node.topic_changes import (
+    ChangedMeanwhileError,
+    TopicChanges,
+    TopicError,
+)
+from ropeway.routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
+from ropeway.storage.api import (
     LogError,
     LogUnavailableError,
     LogUnfitError,
@@ -42,11 +45,11 @@ from storage.api import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from gateway.config import Config
-    from gateway.node.arrivals import Arrivals
-    from routing.api import RouteStore
-    from storage.api import Log, Partition
-    from storage.compacting import Compaction
+    from ropeway.gateway.config import Config
+    from ropeway.gateway.node.arrivals import Arrivals
+    from ropeway.routing.api import RouteStore
+    from ropeway.storage.api import Log, Partition
+    from ropeway.storage.compaction_api import Compaction
 
 _log = structlog.get_logger()
 
@@ -84,8 +87,8 @@ class Topics:
             config.broker, routes, log, keep_forgotten or keep_nothing, self.lock
         )
         self.moving = MovingQueues(config.broker, arrivals)
-        changes = (config, routes, log, self._deletions, self.moving.cleared)
-        self.changes = TopicChanges(*changes)
+        cleared = self.moving.cleared
+        self.changes = TopicChanges(config, routes, log, self._deletions, cleared)
         routes.watch_topics(self._refresh)
         self.get = self._served.get
         """The topic of a name, or None."""
@@ -253,7 +256,7 @@ class Topics:
         Raises:
             TopicError: A number of queues or the permission is out of range.
         """
-        if complaint := placing.complaint(setup):
+        if complaint := placement.complaint(setup):
             raise TopicError(complaint)
         return await self._change(setup.name, lambda _: setup, everywhere=everywhere)
 

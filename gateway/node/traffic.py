@@ -14,14 +14,14 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.node.patience import keep_doing
-from storage.api import LogError
+from ropeway.gateway.node.backoff import keep_doing
+from ropeway.storage.api import LogError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from gateway.node.served_topic import ServedTopic
-    from gateway.node.topics import Topics
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.topics import Topics
 
 Key = tuple[str, str]
 """What is counted, and of whom: TOPIC_PUT_NUMS and a topic's name."""

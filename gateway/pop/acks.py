@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.node.names import ORDER_SIGN
-from gateway.pop.handouts import Batch
-from gateway.pop.returns import original_topic
+from ropeway.gateway.node.names import ORDER_SIGN
+from ropeway.gateway.pop.in_flight import Batch
+from ropeway.gateway.pop.revive import original_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from gateway.node.long_polling import LongPolling
-    from gateway.node.resets import Resets
-    from gateway.pop.handouts import Handouts, PopQueue
-    from gateway.pop.ledger import Ledger
-    from gateway.pop.order import OrderBook, Page, Place
-    from gateway.wire.receipt import Receipt
-    from storage.offsets import Offsets
+    from ropeway.gateway.node.long_polling import LongPolling
+    from ropeway.gateway.node.resets import Resets
+    from ropeway.gateway.pop.in_flight import Handouts, PopQueue
+    from ropeway.gateway.pop.ledger import Ledger
+    from ropeway.gateway.pop.order import OrderBook, Page, Place
+    from ropeway.gateway.wire.receipt import Receipt
+    from ropeway.storage.offsets import Offsets
 
 
 class Renewed(NamedTuple):

@@ -16,23 +16,23 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import structlog
 
-from gateway.node import names, storing
-from gateway.node.timer.thread import IndexLostError, IndexThread
-from gateway.pop import store
-from gateway.pop.store import Store
-from gateway.wire import message
-from routing.api import RouteError
-from storage.api import LogError, LogUnavailableError
+from ropeway.gateway.node import names, record_builder
+from ropeway.gateway.node.timer.thread import IndexLostError, IndexThread
+from ropeway.gateway.pop import store
+from ropeway.gateway.pop.store import Store
+from ropeway.gateway.wire import message
+from ropeway.routing.api import RouteError
+from ropeway.storage.api import LogError, LogUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Sequence
     from pathlib import Path
     from typing import Concatenate
 
-    from gateway.node.served_topic import ServedTopic
-    from gateway.node.topics import Topics
-    from gateway.pop.store import Change, Place
-    from storage.api import Log, Partition, RecordParts
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.topics import Topics
+    from ropeway.gateway.pop.store import Change, Place
+    from ropeway.storage.api import Log, Partition, RecordParts
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -215,7 +215,9 @@ class Journal:
             if change is None or size > _BODY_BYTES:
                 at = offset + len(records)
                 dumped = store.dump(body)
-                records.append(storing.make_note(topic, at, now_ms, host, dumped))
+                records.append(
+                    record_builder.make_note(topic, at, now_ms, host, dumped)
+                )
                 body, size = [], 0
             if change is not None:
                 body.append(change)

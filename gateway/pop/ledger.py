@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.pop import store
-from gateway.pop.journal import Journal
-from gateway.pop.store import Store
-from storage.api import LogError
+from ropeway.gateway.pop import store
+from ropeway.gateway.pop.journal import Journal
+from ropeway.gateway.pop.store import Store
+from ropeway.storage.api import LogError
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from gateway.node.topics import Topics
-    from gateway.pop.handouts import Batch
-    from gateway.pop.store import Change, Entry, Place
-    from gateway.wire.receipt import Receipt
-    from storage.api import Log
+    from ropeway.gateway.node.topics import Topics
+    from ropeway.gateway.pop.in_flight import Batch
+    from ropeway.gateway.pop.store import Change, Entry, Place
+    from ropeway.gateway.wire.receipt import Receipt
+    from ropeway.storage.api import Log
 
 _RETRY_MS = 1000
 

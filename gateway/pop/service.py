@@ -13,36 +13,36 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.node.long_polling import LongPolling
-from gateway.node.names import ORDER_SIGN, POP_TOPIC
-from gateway.node.patience import UNFORESEEN_S, keep_doing
-from gateway.node.timer.thread import IndexLostError
-from gateway.pop.acks import Acks
-from gateway.pop.giving import Giving
-from gateway.pop.handouts import SLOT_MS, Handouts
-from gateway.pop.ledger import Ledger
-from gateway.pop.order import OrderBook
-from gateway.pop.returns import Returns
-from gateway.pop.upkeep import DUE_COUNT, Upkeep
-from gateway.wire import receipt
-from storage.api import LogError
+from ropeway.gateway.node.backoff import UNFORESEEN_S, keep_doing
+from ropeway.gateway.node.long_polling import LongPolling
+from ropeway.gateway.node.names import ORDER_SIGN, POP_TOPIC
+from ropeway.gateway.node.timer.thread import IndexLostError
+from ropeway.gateway.pop.acks import Acks
+from ropeway.gateway.pop.in_flight import SLOT_MS, Handouts
+from ropeway.gateway.pop.ledger import Ledger
+from ropeway.gateway.pop.order import OrderBook
+from ropeway.gateway.pop.pop_dispatch import Giving
+from ropeway.gateway.pop.revive import Returns
+from ropeway.gateway.pop.upkeep import DUE_COUNT, Upkeep
+from ropeway.gateway.wire import receipt
+from ropeway.storage.api import LogError
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable, Coroutine
     from pathlib import Path
 
-    from gateway.config import PopConfig
-    from gateway.node.groups import Groups
-    from gateway.node.pulled import Pulled
-    from gateway.node.resets import Resets
-    from gateway.node.served_topic import ServedTopic
-    from gateway.node.topics import Topics
-    from gateway.pop.handouts import PopQueue
-    from gateway.pop.order import Place
-    from gateway.pop.switches import Switches
-    from storage.api import Log
-    from storage.offsets import Offsets
+    from ropeway.gateway.config import PopConfig
+    from ropeway.gateway.node.groups import Groups
+    from ropeway.gateway.node.pulled_offsets import Pulled
+    from ropeway.gateway.node.resets import Resets
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.topics import Topics
+    from ropeway.gateway.pop.in_flight import PopQueue
+    from ropeway.gateway.pop.order import Place
+    from ropeway.gateway.pop.switches import Switches
+    from ropeway.storage.api import Log
+    from ropeway.storage.offsets import Offsets
 
 log = structlog.get_logger(__name__)
 

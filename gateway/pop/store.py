@@ -24,7 +24,7 @@ from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.node.rocks import Rocks
+from ropeway.gateway.node.rocks import Rocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

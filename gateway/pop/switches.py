@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from routing.api import RouteStore
+    from ropeway.routing.api import RouteStore
 
 NAMESPACE = "ROPEWAY_POP"
 """Of settings; their keys are `broker/name`."""

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.node.timer.thread import IndexLostError
-from gateway.pop.ledger import change_of
-from gateway.pop.returns import back_off_ms, original_topic
-from routing.api import RouteError
-from storage.api import LogError
+from ropeway.gateway.node.timer.thread import IndexLostError
+from ropeway.gateway.pop.ledger import change_of
+from ropeway.gateway.pop.revive import back_off_ms, original_topic
+from ropeway.routing.api import RouteError
+from ropeway.storage.api import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from gateway.node.long_polling import LongPolling
-    from gateway.pop.handouts import Batch, Handouts, PopQueue
-    from gateway.pop.ledger import Ledger
-    from gateway.pop.returns import Returns
-    from gateway.pop.store import Entry, Place
+    from ropeway.gateway.node.long_polling import LongPolling
+    from ropeway.gateway.pop.in_flight import Batch, Handouts, PopQueue
+    from ropeway.gateway.pop.ledger import Ledger
+    from ropeway.gateway.pop.revive import Returns
+    from ropeway.gateway.pop.store import Entry, Place
 
 log = structlog.get_logger(__name__)
 

@@ -8,28 +8,28 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
-from acl.administration import Rule, Rules
-from acl.api import Action, Channel, Need, Resource, ResourceKind, Source
-from gateway.processors.access_users import administration, changing
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import GET, UPDATE, on_cluster
-from gateway.processors.registry import handles
-from gateway.wire import bodies
-from gateway.wire.access_bodies import (
+from ropeway.acl.administration import Rule, Rules
+from ropeway.acl.api import Action, Channel, Need, Resource, ResourceKind, Source
+from ropeway.gateway.processors.access_users import administration, changing
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import GET, UPDATE, on_cluster
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.access_bodies import (
     AccessExplanation,
     AclInfo,
     PolicyEntryInfo,
     PolicyInfo,
 )
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.auth import (
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.auth import (
     CreateAcl,
     DeleteAcl,
     GetAcl,
     ListAcls,
     UpdateAcl,
 )
-from gateway.wire.commands.explain import ExplainAccess
+from ropeway.gateway.wire.commands.explain import ExplainAccess
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from acl.administration import RulesError, User
-from acl.api import StoreError
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import GET, UPDATE, on_cluster
-from gateway.processors.registry import handles
-from gateway.wire import bodies
-from gateway.wire.access_bodies import UserInfo
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.auth import (
+from ropeway.acl.administration import RulesError, User
+from ropeway.acl.api import StoreError
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import GET, UPDATE, on_cluster
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.access_bodies import UserInfo
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.auth import (
     CreateUser,
     DeleteUser,
     GetUser,
@@ -27,7 +27,7 @@ from gateway.wire.commands.auth import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from acl.administration import Administration
+    from ropeway.acl.administration import Administration
 
 _SUPER, _NORMAL = "Super", "Normal"
 _ENABLE, _DISABLE = "enable", "disable"

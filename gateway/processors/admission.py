@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from acl.api import Credentials
-from gateway.node import names
-from gateway.processors.context import Refusal, request_name
-from gateway.processors.needs import PUB, topic_need
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.frame import decode_fields
-from gateway.wire.signing import claims_in
-from gateway.wire.unreadable import UNREADABLE
+from ropeway.acl.api import Credentials
+from ropeway.gateway.node import names
+from ropeway.gateway.processors.context import Refusal, request_name
+from ropeway.gateway.processors.needs import PUB, topic_need
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.frame import decode_fields
+from ropeway.gateway.wire.request_credentials import claims_in
+from ropeway.gateway.wire.unreadable import UNREADABLE
 
 if TYPE_CHECKING:
-    from acl.api import Guard, Principal, Verdict
-    from gateway.node.clients import Member
-    from gateway.node.transactions.checks import Permitted
-    from gateway.processors.context import Context
-    from gateway.processors.needs import Needs
-    from gateway.wire.frame import Envelope
-    from gateway.wire.signing import Claims
+    from ropeway.acl.api import Guard, Principal, Verdict
+    from ropeway.gateway.node.clients import Member
+    from ropeway.gateway.node.transactions.checks import Permitted
+    from ropeway.gateway.processors.context import Context
+    from ropeway.gateway.processors.needs import Needs
+    from ropeway.gateway.wire.frame import Envelope
+    from ropeway.gateway.wire.request_credentials import Claims
 
 _NONE = Credentials()
 

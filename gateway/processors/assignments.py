@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from gateway.node import names
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import (
+from ropeway.gateway.node import names
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import (
     GET,
     SUB,
     UPDATE,
@@ -22,19 +22,19 @@ from gateway.processors.needs import (
     on_cluster,
     popped_needs,
 )
-from gateway.processors.registry import handles
-from gateway.wire import bodies
-from gateway.wire.bodies import Body, MessageQueue
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.group_admin import GetAllMessageRequestMode
-from gateway.wire.commands.pop import QueryAssignment, SetMessageRequestMode
-from routing.api import PERM_READ
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.bodies import Body, MessageQueue
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.group_admin import GetAllMessageRequestMode
+from ropeway.gateway.wire.commands.pop import QueryAssignment, SetMessageRequestMode
+from ropeway.routing.api import PERM_READ
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from acl.api import Need
-    from routing.api import Topic
+    from ropeway.acl.api import Need
+    from ropeway.routing.api import Topic
 
 NAMESPACE = names.REQUEST_MODES
 """Of settings; their keys are `topic@group`."""

@@ -9,18 +9,18 @@ from urllib.parse import quote
 
 import msgspec
 
-from gateway.node import names
-from gateway.node.delays import DELAYING
-from gateway.processors import lookup
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import KNOWN, PUB, on_topic, topic_need
-from gateway.processors.registry import handles
-from gateway.processors.send_batch import check_batch
-from gateway.processors.throttling import charge_send
-from gateway.wire import bodies, message, properties
-from gateway.wire.batch import cut, decode_batch
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.batches import (
+from ropeway.gateway.node import names
+from ropeway.gateway.node.delays import DELAYING
+from ropeway.gateway.processors import lookup
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import KNOWN, PUB, on_topic, topic_need
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.processors.send_batch import check_batch
+from ropeway.gateway.processors.throttling import charge_send
+from ropeway.gateway.wire import bodies, message, properties
+from ropeway.gateway.wire.batch import cut, decode_batch
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.batches import (
     CommitBatch,
     LastBatch,
     LastBatchReply,
@@ -28,7 +28,7 @@ from gateway.wire.commands.batches import (
     StagedBatch,
     StageReply,
 )
-from gateway.wire.unreadable import UNREADABLE, reason_of
+from ropeway.gateway.wire.unreadable import UNREADABLE, reason_of
 
 _ROOM_BYTES = 256
 """What a delivered message's properties may gain: the broker's own, and its mark."""

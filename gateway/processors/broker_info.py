@@ -10,14 +10,14 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from gateway import __version__
-from gateway.node.node import now_ms
-from gateway.node.traffic import BROKER_GET_NUMS, BROKER_PUT_NUMS
-from gateway.processors.context import Answer, Context
-from gateway.processors.needs import GET, UPDATE, on_cluster
-from gateway.processors.registry import handles
-from gateway.wire import admin_bodies, bodies
-from gateway.wire.commands.broker_admin import (
+from ropeway.gateway import __version__
+from ropeway.gateway.node.node import now_ms
+from ropeway.gateway.node.traffic import BROKER_GET_NUMS, BROKER_PUT_NUMS
+from ropeway.gateway.processors.context import Answer, Context
+from ropeway.gateway.processors.needs import GET, UPDATE, on_cluster
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import admin_bodies, bodies
+from ropeway.gateway.wire.commands.broker_admin import (
     BrokerConfigReply,
     CleanExpiredConsumeQueue,
     CleanUnusedTopic,
@@ -25,12 +25,12 @@ from gateway.wire.commands.broker_admin import (
     GetBrokerConfig,
     GetBrokerRuntimeInfo,
 )
-from gateway.wire.commands.namesrv_admin import GetNamesrvConfig
+from ropeway.gateway.wire.commands.namesrv_admin import GetNamesrvConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gateway.config import Config
+    from ropeway.gateway.config import Config
 
 _WAITING = {
     "ackThreadPoolQueueHeadWaitTimeMills": "0",

@@ -6,27 +6,27 @@ import itertools
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gateway.wire import admin_bodies
-from gateway.wire.bodies import encode
-from gateway.wire.codes import ONE_WAY_FLAG, Language, RequestCode
-from gateway.wire.commands.callbacks import (
+from ropeway.gateway.wire import admin_bodies
+from ropeway.gateway.wire.bodies import encode
+from ropeway.gateway.wire.codes import ONE_WAY_FLAG, Language, RequestCode
+from ropeway.gateway.wire.commands.callbacks import (
     NotifyConsumerIdsChanged,
     ResetClientOffset,
 )
-from gateway.wire.commands.lite import NotifyUnsubscribeLite
-from gateway.wire.frame import encode_frame
-from gateway.wire.header import row_of, to_fields
+from ropeway.gateway.wire.commands.lite import NotifyUnsubscribeLite
+from ropeway.gateway.wire.frame import encode_frame
+from ropeway.gateway.wire.header import row_of, to_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gateway.node.calls import Calls, ClientAnswer
-    from gateway.node.clients import Clients, ConsumerGroup, Member
-    from gateway.node.link import Link
-    from gateway.wire.bodies import Body, MessageQueue
-    from gateway.wire.commands.group_admin import ResetOffset
-    from gateway.wire.commands.transactions import CheckTransactionState
-    from gateway.wire.header import Header
+    from ropeway.gateway.node.calls import Calls, ClientAnswer
+    from ropeway.gateway.node.clients import Clients, ConsumerGroup, Member
+    from ropeway.gateway.node.link import Link
+    from ropeway.gateway.wire.bodies import Body, MessageQueue
+    from ropeway.gateway.wire.commands.group_admin import ResetOffset
+    from ropeway.gateway.wire.commands.transactions import CheckTransactionState
+    from ropeway.gateway.wire.header import Header
 
 _JAVA_5_2 = 453
 """MQVersion.V5_2_0: ControllableOffset came with it."""

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gateway.node import names
-from gateway.node.quotas import GROUP, Key
-from gateway.wire import bodies, recall
-from gateway.wire.access_bodies import AclInfo
-from gateway.wire.codes import RequestCode as Code
-from gateway.wire.commands.quotas import cold_lines
-from routing.api import Group, Topic
+from ropeway.gateway.node import names
+from ropeway.gateway.node.quotas import GROUP, Key
+from ropeway.gateway.wire import bodies, recall
+from ropeway.gateway.wire.access_bodies import AclInfo
+from ropeway.gateway.wire.codes import RequestCode as Code
+from ropeway.gateway.wire.commands.quotas import cold_lines
+from ropeway.routing.api import Group, Topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateway.node.node import Node
-    from gateway.processors.context import Context
+    from ropeway.gateway.node.node import Node
+    from ropeway.gateway.processors.context import Context
 
     Look = Callable[[Any, Context], dict[str, Any] | None]
     """The state of each thing that a request names, before it and after it; None where

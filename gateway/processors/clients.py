@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node import names, subscriptions
-from gateway.node.creations import TooManyError, check_name
-from gateway.node.placing import is_drained
-from gateway.processors import creating
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import (
+from ropeway.gateway.node import names, subscriptions
+from ropeway.gateway.node.creations import TooManyError, check_name
+from ropeway.gateway.node.placement import is_drained
+from ropeway.gateway.processors import auto_create
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import (
     GET,
     KNOWN,
     SUB,
@@ -23,10 +23,10 @@ from gateway.processors.needs import (
     on_group_if_given,
     topic_needs,
 )
-from gateway.processors.registry import handles
-from gateway.wire import bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.clients import (
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.clients import (
     CheckClientConfig,
     GetConsumerListByGroup,
     HeartBeat,
@@ -38,8 +38,8 @@ from gateway.wire.commands.clients import (
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
 
-    from acl.api import Need
-    from gateway.node.turns import Slices
+    from ropeway.acl.api import Need
+    from ropeway.gateway.node.fair_queueing import Slices
 
 _WHOLE_NEXT_TIME = Answer(
     fields={"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true"}
@@ -141,7 +141,7 @@ async def _register(
     consumer: bodies.ConsumerData, client_id: str, context: Context
 ) -> None:
     node = context.node
-    group = await creating.ensure_group(
+    group = await auto_create.ensure_group(
         context,
         consumer.group_name,
         names.group_complaint(consumer.group_name)
@@ -249,7 +249,7 @@ def lock_queues(
 async def _ensure_group_and_lock(
     asked: bodies.LockBatchBody, context: Context
 ) -> Answer:
-    await creating.ensure_group(
+    await auto_create.ensure_group(
         context,
         asked.consumer_group,
         f"subscription group not exist, {asked.consumer_group:.200}",

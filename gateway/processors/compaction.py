@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.processors import lookup
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import GET, SUB, UPDATE, on_topic
-from gateway.processors.registry import handles
-from gateway.wire import bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.compaction import (
+from ropeway.gateway.processors import lookup
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import GET, SUB, UPDATE, on_topic
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.compaction import (
     CompactTopic,
     GetLatest,
     QueueCompaction,
@@ -18,7 +18,7 @@ from gateway.wire.commands.compaction import (
 )
 
 if TYPE_CHECKING:
-    from gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.served_topic import ServedTopic
 
 
 @handles(GetLatest, on_topic(SUB, GET))

@@ -9,22 +9,27 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import GET, on_cluster, on_group, on_topic_if_given
-from gateway.processors.registry import handles
-from gateway.wire import admin_bodies, bodies, properties
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import (
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import (
+    GET,
+    on_cluster,
+    on_group,
+    on_topic_if_given,
+)
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import admin_bodies, bodies, properties
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import (
     GetConsumerConnectionList,
     GetProducerConnectionList,
 )
-from gateway.wire.commands.broker_admin import GetAllProducerInfo
-from gateway.wire.commands.group_admin import QuerySubscriptionByConsumer
+from ropeway.gateway.wire.commands.broker_admin import GetAllProducerInfo
+from ropeway.gateway.wire.commands.group_admin import QuerySubscriptionByConsumer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gateway.node.clients import ConsumerGroup, Member
+    from ropeway.gateway.node.clients import ConsumerGroup, Member
 
 
 @handles(GetConsumerConnectionList, on_group(GET))

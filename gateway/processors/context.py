@@ -11,29 +11,29 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import msgspec
 import structlog
 
-from acl.api import Principal, Source, Verdict
-from gateway.node import names
-from gateway.node.link import Link
-from gateway.node.node import Node
-from gateway.node.pending_sends import Destination
-from gateway.processors.errors import code_of
-from gateway.wire.codes import (
+from ropeway.acl.api import Principal, Source, Verdict
+from ropeway.gateway.node import names
+from ropeway.gateway.node.link import Link
+from ropeway.gateway.node.node import Node
+from ropeway.gateway.node.pending_sends import Destination
+from ropeway.gateway.processors.errors import code_of
+from ropeway.gateway.wire.codes import (
     ONE_WAY_FLAG,
     RESPONSE_FLAG,
     RequestCode,
     ResponseCode,
 )
-from gateway.wire.frame import Buffer, Envelope, encode_frame
-from gateway.wire.header import ROWS, Header, decode_request, to_fields
-from gateway.wire.signing import Claims
+from ropeway.gateway.wire.frame import Buffer, Envelope, encode_frame
+from ropeway.gateway.wire.header import ROWS, Header, decode_request, to_fields
+from ropeway.gateway.wire.request_credentials import Claims
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from acl.api import Need
-    from gateway.node.accounts import Held
-    from gateway.node.turns import Slices
-    from storage.api import Partition, RecordParts
+    from ropeway.acl.api import Need
+    from ropeway.gateway.node.accounts import Held
+    from ropeway.gateway.node.fair_queueing import Slices
+    from ropeway.storage.api import Partition, RecordParts
 
 log = structlog.get_logger(__name__)
 

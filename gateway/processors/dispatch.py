@@ -13,11 +13,12 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gateway.node.pending_sends import PendingSend
-from gateway.node.sql import NotCompiledError, compile_later
-from gateway.processors import stale
-from gateway.processors.admission import admit
-from gateway.processors.context import (
+from ropeway.common.eager import begin as begin_eagerly
+from ropeway.gateway.node.pending_sends import PendingSend
+from ropeway.gateway.node.sql import NotCompiledError, compile_later
+from ropeway.gateway.processors import stale
+from ropeway.gateway.processors.admission import admit
+from ropeway.gateway.processors.context import (
     LATER,
     Answer,
     Context,
@@ -25,10 +26,10 @@ from gateway.processors.context import (
     NotPreparedError,
     request_name,
 )
-from gateway.processors.judging import Interruptible, Refusable
-from gateway.processors.late import SENDS
-from gateway.processors.needs import NEEDS, NODES
-from gateway.processors.registry import (
+from ropeway.gateway.processors.fast_failure import SENDS
+from ropeway.gateway.processors.needs import NEEDS, NODES
+from ropeway.gateway.processors.reauthorize import Interruptible, Refusable
+from ropeway.gateway.processors.registry import (
     ANYWHERE,
     NAMING_BROKER,
     PROCESSORS,
@@ -36,22 +37,21 @@ from gateway.processors.registry import (
     Outcome,
     Result,
 )
-from gateway.processors.unsupported import REASONS
-from gateway.wire.codes import ONE_WAY_FLAG, RequestCode, ResponseCode
-from gateway.wire.commands.send import SendMessageV2
-from gateway.wire.header import Header
-from gateway.wire.plain import read_send
-from ropeway.common.eager import begin as begin_eagerly
-from storage.api import NotReadyError
+from ropeway.gateway.processors.unsupported import REASONS
+from ropeway.gateway.wire.codes import ONE_WAY_FLAG, RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.send import SendMessageV2
+from ropeway.gateway.wire.header import Header
+from ropeway.gateway.wire.send_codec import read_send
+from ropeway.storage.api import NotReadyError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from gateway.node.node import Node
-    from gateway.node.pending_sends import Destination
-    from gateway.processors.context import Peer
-    from gateway.wire.frame import Envelope
-    from routing.api import Broker
+    from ropeway.gateway.node.node import Node
+    from ropeway.gateway.node.pending_sends import Destination
+    from ropeway.gateway.processors.context import Peer
+    from ropeway.gateway.wire.frame import Envelope
+    from ropeway.routing.api import Broker
 
 _WITH_MESSAGES = frozenset(
     {

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node import drains
-from gateway.processors.context import Answer
-from gateway.processors.needs import GET, UPDATE, on_cluster
-from gateway.processors.registry import handles
-from gateway.wire import bodies
-from gateway.wire.commands.drains import DrainBroker, GetDrain, RemoveBroker
+from ropeway.gateway.node import drains
+from ropeway.gateway.processors.context import Answer
+from ropeway.gateway.processors.needs import GET, UPDATE, on_cluster
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.commands.drains import DrainBroker, GetDrain, RemoveBroker
 
 if TYPE_CHECKING:
-    from gateway.processors.context import Context
+    from ropeway.gateway.processors.context import Context
 
 
 @handles(DrainBroker, on_cluster(UPDATE))

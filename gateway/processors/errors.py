@@ -6,26 +6,26 @@ SYSTEM_ERROR, SYSTEM_BUSY and SERVICE_NOT_AVAILABLE, and give up after others.
 
 from __future__ import annotations
 
-from gateway.lite.service import SubscriptionQuotaError
-from gateway.node.attributes import BadAttributeError
-from gateway.node.batches import BatchError, ForeignBatchError
-from gateway.node.creations import TooLongError, TooManyError
-from gateway.node.forwarder import ForwardingError
-from gateway.node.leadership import HandOverError, NoLeaderError
-from gateway.node.message_keys import MissingKeyError
-from gateway.node.message_types import WrongTypeError
-from gateway.node.moves import MoveError
-from gateway.node.owners import TakenError
-from gateway.node.sql import CompilerBusyError
-from gateway.node.subscriptions import SubscriptionError
-from gateway.node.timer.thread import IndexLostError
-from gateway.node.timer.waiting import BadTimeError
-from gateway.node.topic_changes import TopicError
-from gateway.node.transactions import TransactionError
-from gateway.wire.codes import ResponseCode
-from gateway.wire.errors import HeaderError, MessageError, ReceiptError
-from routing.api import RouteError
-from storage.api import (
+from ropeway.gateway.lite.service import SubscriptionQuotaError
+from ropeway.gateway.node.attributes import BadAttributeError
+from ropeway.gateway.node.batches import BatchError, ForeignBatchError
+from ropeway.gateway.node.client_owners import TakenError
+from ropeway.gateway.node.creations import TooLongError, TooManyError
+from ropeway.gateway.node.forwarder import ForwardingError
+from ropeway.gateway.node.leadership import HandOverError, NoLeaderError
+from ropeway.gateway.node.message_keys import MissingKeyError
+from ropeway.gateway.node.message_types import WrongTypeError
+from ropeway.gateway.node.moves import MoveError
+from ropeway.gateway.node.sql import CompilerBusyError
+from ropeway.gateway.node.subscriptions import SubscriptionError
+from ropeway.gateway.node.timer.pending_timers import BadTimeError
+from ropeway.gateway.node.timer.thread import IndexLostError
+from ropeway.gateway.node.topic_changes import TopicError
+from ropeway.gateway.node.transactions import TransactionError
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.errors import HeaderError, MessageError, ReceiptError
+from ropeway.routing.api import RouteError
+from ropeway.storage.api import (
     LogBusyError,
     LogDamagedError,
     LogLimitError,

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
-from acl.api import Channel, Principal, Source
-from gateway.node.seal import Sealed, SealError
-from gateway.processors.context import LATER, Answer, Context, Later, Refusal
-from gateway.processors.dispatch import dispatch
-from gateway.processors.needs import SEALED
-from gateway.processors.registry import handles
-from gateway.wire import host_port, message
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.forward import Forward
-from gateway.wire.errors import FrameError
-from gateway.wire.frame import FrameReader, decode_envelope
+from ropeway.acl.api import Channel, Principal, Source
+from ropeway.gateway.node.node_auth import Sealed, SealError
+from ropeway.gateway.processors.context import LATER, Answer, Context, Later, Refusal
+from ropeway.gateway.processors.dispatch import dispatch
+from ropeway.gateway.processors.needs import SEALED
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import host_port, message
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.forward import Forward
+from ropeway.gateway.wire.errors import FrameError
+from ropeway.gateway.wire.frame import FrameReader, decode_envelope
 
 if TYPE_CHECKING:
-    from gateway.wire.frame import Buffer
+    from ropeway.gateway.wire.frame import Buffer
 
 log = structlog.get_logger(__name__)
 

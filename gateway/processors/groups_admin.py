@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node import attributes, names
-from gateway.processors import creating, retry_policies
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import (
+from ropeway.gateway.node import attributes, names
+from ropeway.gateway.processors import auto_create, retry_policies
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import (
     CREATE,
     DELETE,
     GET,
@@ -21,27 +21,27 @@ from gateway.processors.needs import (
     on_group,
     on_topic,
 )
-from gateway.processors.registry import handles
-from gateway.wire import admin_bodies, bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import (
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import admin_bodies, bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import (
     AllGroupConfigReply,
     CreateGroup,
     DeleteGroup,
     GetAllGroupConfig,
     QueryTopicConsumeByWho,
 )
-from gateway.wire.commands.group_admin import (
+from ropeway.gateway.wire.commands.group_admin import (
     CreateGroupList,
     GetGroupConfig,
     QueryTopicsByConsumer,
 )
-from routing.api import Group
+from ropeway.routing.api import Group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from acl.api import Need
+    from ropeway.acl.api import Need
 
 
 def _created(_: CreateGroup, context: Context) -> Iterator[Need]:
@@ -98,7 +98,7 @@ def _checked(config: bodies.GroupConfig, context: Context) -> Group:
 
 
 async def _put(group: Group, context: Context) -> None:
-    with creating.group(context, group.name):
+    with auto_create.group(context, group.name):
         await context.node.groups.put(group)
 
 

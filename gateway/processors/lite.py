@@ -8,18 +8,18 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from gateway.lite import names, settings
-from gateway.lite.resetting import Begin
-from gateway.pop.taking import MAX_BYTES
-from gateway.processors import pop
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.judging import Interruptible
-from gateway.processors.needs import SUB, Needs, on_popped, popped_needs
-from gateway.processors.registry import handles
-from gateway.processors.throttling import LimitedRead
-from gateway.wire import bodies, receipt
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.lite import (
+from ropeway.gateway.lite import lite_attributes, names
+from ropeway.gateway.lite.offset_reset import Begin
+from ropeway.gateway.pop.pop_receive import MAX_BYTES
+from ropeway.gateway.processors import pop
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import SUB, Needs, on_popped, popped_needs
+from ropeway.gateway.processors.reauthorize import Interruptible
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.processors.throttling import LimitedRead
+from ropeway.gateway.wire import bodies, receipt
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.lite import (
     COMPLETE_ADD,
     COMPLETE_REMOVE,
     PARTIAL_ADD,
@@ -35,13 +35,13 @@ from gateway.wire.commands.lite import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from acl.api import Need
-    from gateway.lite.resetting import Kind
-    from gateway.lite.service import Lite
-    from gateway.lite.settings import LiteGroup
-    from gateway.lite.subscribers import Subscriber
-    from gateway.node.served_topic import ServedTopic
-    from routing.api import Group
+    from ropeway.acl.api import Need
+    from ropeway.gateway.lite.lite_attributes import LiteGroup
+    from ropeway.gateway.lite.offset_reset import Kind
+    from ropeway.gateway.lite.service import Lite
+    from ropeway.gateway.lite.subscribers import Subscriber
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.routing.api import Group
 
 _ANY_QUEUE = -1
 _POLICIES = {1: Begin("first"), 2: Begin("end")}
@@ -134,7 +134,7 @@ def _places(
             f"the topic [{topic.name}] message type not match; allowed: topics with "
             "message.type=LITE",
         )
-    bound = settings.of_group(group.attributes)
+    bound = lite_attributes.of_group(group.attributes)
     if bound.parent != topic.name:
         raise Refusal(
             ResponseCode.INVALID_PARAMETER,

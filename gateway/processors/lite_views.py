@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from gateway.lite import names, settings
-from gateway.node import attributes
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import (
+from ropeway.gateway.lite import lite_attributes, names
+from ropeway.gateway.node import attributes
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import (
     GET,
     UPDATE,
     Needs,
@@ -23,11 +23,11 @@ from gateway.processors.needs import (
     on_topic,
     topic_needs,
 )
-from gateway.processors.registry import handles
-from gateway.wire import bodies, lite_bodies
-from gateway.wire.admin_bodies import QueueProgress, TopicOffset
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.lite_views import (
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import bodies, lite_bodies
+from ropeway.gateway.wire.admin_bodies import QueueProgress, TopicOffset
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.lite_views import (
     GetBrokerLiteInfo,
     GetLiteClientInfo,
     GetLiteGroupInfo,
@@ -39,10 +39,10 @@ from gateway.wire.commands.lite_views import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from acl.api import Need
-    from gateway.lite.views import Lag
-    from gateway.node.node import Node
-    from gateway.node.served_topic import ServedTopic
+    from ropeway.acl.api import Need
+    from ropeway.gateway.lite.views import Lag
+    from ropeway.gateway.node.node import Node
+    from ropeway.gateway.node.served_topic import ServedTopic
 
 _MOST_NAMES = 10_000
 """LiteManagerProcessor.MAX_RETURN_COUNT."""
@@ -77,7 +77,7 @@ def _groups(node: Node) -> dict[str, list[str]]:
     """The groups that consume lite topics, by parent."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for group in node.groups:
-        if parent := settings.of_group(group.attributes).parent:
+        if parent := lite_attributes.of_group(group.attributes).parent:
             found[parent].append(group.name)
     return {parent: sorted(groups) for parent, groups in sorted(found.items())}
 
@@ -161,7 +161,7 @@ def get_lite_client_info(request: GetLiteClientInfo, context: Context) -> Answer
 def _consumed_by(request: GetLiteGroupInfo, context: Context) -> Iterator[Need]:
     # Whoever may make groups binds one to any topic: what is told of that takes more.
     group = context.node.groups.get(request.group)
-    if group and (parent := settings.of_group(group.attributes).parent):
+    if group and (parent := lite_attributes.of_group(group.attributes).parent):
         yield from topic_needs(context.node, parent, (GET,))
 
 
@@ -268,7 +268,7 @@ def _parent_of(node: Node, name: str) -> str:
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
             f"Group [{name:.200}] not exist.",
         )
-    return settings.of_group(group.attributes).parent
+    return lite_attributes.of_group(group.attributes).parent
 
 
 def _consumed(node: Node, name: str) -> str:

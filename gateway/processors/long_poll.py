@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node.long_polling import ANY_QUEUE, Waiter
-from gateway.processors.context import Answer, Context, Later
-from gateway.processors.judging import judge_again
-from gateway.wire.header import Header
+from ropeway.gateway.node.long_polling import ANY_QUEUE, Waiter
+from ropeway.gateway.processors.context import Answer, Context, Later
+from ropeway.gateway.processors.reauthorize import judge_again
+from ropeway.gateway.wire.header import Header
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from gateway.node.long_polling import Key, LongPolling
-    from gateway.processors.registry import Result
     from ropeway.common.eager import Eventual
-    from storage.api import Partition
+    from ropeway.gateway.node.long_polling import Key, LongPolling
+    from ropeway.gateway.processors.registry import Result
+    from ropeway.storage.api import Partition
 
     Found = Header | Answer | Awaitable[Result]
     """What ends the wait: an answer, or what leads to one, or to another wait."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node import names
-from gateway.processors.context import Refusal
-from gateway.processors.needs import topic_needs
-from gateway.wire import message_id
-from gateway.wire.codes import ResponseCode
+from ropeway.gateway.node import names
+from ropeway.gateway.processors.context import Refusal
+from ropeway.gateway.processors.needs import topic_needs
+from ropeway.gateway.wire import message_id
+from ropeway.gateway.wire.codes import ResponseCode
 
 if TYPE_CHECKING:
-    from acl.api import Action
-    from gateway.node.node import Node
-    from gateway.node.served_topic import ServedTopic
-    from gateway.processors.context import Context
-    from storage.api import Partition
+    from ropeway.acl.api import Action
+    from ropeway.gateway.node.node import Node
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.processors.context import Context
+    from ropeway.storage.api import Partition
 
 
 def find_topic(node: Node, name: str) -> ServedTopic:

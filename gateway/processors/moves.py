@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node.forwarder import ForwardingError
-from gateway.node.moves import MoveError
-from gateway.processors.context import Answer, Context
-from gateway.processors.needs import NODES, UPDATE, on_cluster
-from gateway.processors.registry import handles
-from gateway.wire import bodies
-from gateway.wire.codes import RequestCode
-from gateway.wire.commands.moves import (
+from ropeway.gateway.node.forwarder import ForwardingError
+from ropeway.gateway.node.moves import MoveError
+from ropeway.gateway.processors.context import Answer, Context
+from ropeway.gateway.processors.needs import NODES, UPDATE, on_cluster
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.commands.moves import (
     DueMessages,
     HandedOver,
     MoveQueue,
@@ -20,7 +20,7 @@ from gateway.wire.commands.moves import (
 )
 
 if TYPE_CHECKING:
-    from gateway.node.node import Node
+    from ropeway.gateway.node.node import Node
 
 
 @handles(MoveQueue, on_cluster(UPDATE))

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.node import names
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import (
+from ropeway.gateway.node import names
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import (
     GET,
     LIST,
     PUB,
@@ -24,11 +24,11 @@ from gateway.processors.needs import (
     on_every_topic,
     on_topic,
 )
-from gateway.processors.registry import handles
-from gateway.processors.write_permission import perm_on
-from gateway.wire import admin_bodies, bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.namesrv import (
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.processors.write_permission import perm_on
+from ropeway.gateway.wire import admin_bodies, bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.namesrv import (
     DeleteKvConfig,
     DeleteTopicInNamesrv,
     GetAllTopicList,
@@ -38,18 +38,18 @@ from gateway.wire.commands.namesrv import (
     KvValue,
     PutKvConfig,
 )
-from gateway.wire.commands.namesrv_admin import (
+from ropeway.gateway.wire.commands.namesrv_admin import (
     GetKvList,
     GetSystemTopicListFromNamesrv,
     GetTopicsByCluster,
 )
-from routing.api import Topic
+from ropeway.routing.api import Topic
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from gateway.wire.header import Header
-    from routing.api import RouteStore
+    from ropeway.gateway.wire.header import Header
+    from ropeway.routing.api import RouteStore
 
 ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
 """Settings here say which queues an ordered topic has, for clients that ask."""

@@ -14,15 +14,15 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from acl.api import Action, Need, Resource, ResourceKind
-from gateway.node import names, retry_names
-from gateway.wire.properties import REMEMBERED_CHARACTERS
+from ropeway.acl.api import Action, Need, Resource, ResourceKind
+from ropeway.gateway.node import names, retry_names
+from ropeway.gateway.wire.properties import REMEMBERED_CHARACTERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gateway.node.node import Node
-    from gateway.processors.context import Context
+    from ropeway.gateway.node.node import Node
+    from ropeway.gateway.processors.context import Context
 
     Ask = Callable[[Any, Context], Iterator[Need]]
 

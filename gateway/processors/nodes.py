@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway import __version__
-from gateway.node import spaces
-from gateway.node.node import now_ms
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import GET, UPDATE, on_cluster, on_topic
-from gateway.processors.registry import handles
-from gateway.wire import bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.nodes import (
+from ropeway.gateway import __version__
+from ropeway.gateway.node import namespaces
+from ropeway.gateway.node.node import now_ms
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import GET, UPDATE, on_cluster, on_topic
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.nodes import (
     GetNodeStatus,
     GetTopicPlaces,
     NodeStatus,
@@ -26,8 +26,8 @@ from gateway.wire.commands.nodes import (
 )
 
 if TYPE_CHECKING:
-    from gateway.config import Config
-    from routing.api import RouteStore
+    from ropeway.gateway.config import Config
+    from ropeway.routing.api import RouteStore
 
 log = structlog.get_logger(__name__)
 
@@ -75,7 +75,7 @@ def _log_facts(config: Config) -> dict[str, str]:
         return {
             "service_url": config.pulsar.service_url,
             "admin_url": config.pulsar.admin_url,
-            "namespace": "/".join(spaces.own(config)),
+            "namespace": "/".join(namespaces.own(config)),
         }
     disk = shutil.disk_usage(config.data)
     return {

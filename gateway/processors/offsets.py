@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.processors import lookup
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import GET, SUB, UPDATE, on_group, on_topic
-from gateway.processors.registry import handles
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.offsets import (
+from ropeway.gateway.processors import lookup
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import GET, SUB, UPDATE, on_group, on_topic
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.offsets import (
     GetEarliestMsgStoreTime,
     GetMaxOffset,
     GetMinOffset,

@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.node import attributes, retry_names, subscriptions
-from gateway.node.served_topic import ServedTopic
-from gateway.pop.taking import MAX_BYTES, Taken, Wanted
-from gateway.processors import creating, pop_answers
-from gateway.processors.context import LATER, Answer, Context, Later, Refusal
-from gateway.processors.long_poll import LongPoll
-from gateway.processors.needs import SUB, on_popped
-from gateway.processors.registry import handles
-from gateway.processors.throttling import LimitedRead, pop_throttled
-from gateway.wire import receipt
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.pop import FROM_EARLIEST, PopMessage
-from routing.api import Group
+from ropeway.gateway.node import attributes, retry_names, subscriptions
+from ropeway.gateway.node.served_topic import ServedTopic
+from ropeway.gateway.pop.pop_receive import MAX_BYTES, Taken, Wanted
+from ropeway.gateway.processors import auto_create, pop_answers
+from ropeway.gateway.processors.context import LATER, Answer, Context, Later, Refusal
+from ropeway.gateway.processors.long_poll import LongPoll
+from ropeway.gateway.processors.needs import SUB, on_popped
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.processors.throttling import LimitedRead, pop_throttled
+from ropeway.gateway.wire import receipt
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.pop import FROM_EARLIEST, PopMessage
+from ropeway.routing.api import Group
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from gateway.bounds import RequestsConfig
-    from gateway.node.subscriptions import Subscription
+    from ropeway.gateway.node.subscriptions import Subscription
+    from ropeway.gateway.request_limits import RequestsConfig
 
 MAX_COUNT = 32
 MAX_POLL_MS = 120_000
@@ -62,7 +62,7 @@ async def _ensure_group_and_pop(
 async def ensure_group(context: Context, name: str) -> Group:
     """As `creating.ensure_group`, with the remark of RocketMQ's pulls and pops."""
     remark = f"subscription group [{name:.200}] does not exist"
-    return await creating.ensure_group(context, name, remark)
+    return await auto_create.ensure_group(context, name, remark)
 
 
 def check(context: Context, name: str, queue_id: int, group: Group) -> ServedTopic:

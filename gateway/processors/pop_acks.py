@@ -12,30 +12,30 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.lite import names as lite_names
-from gateway.processors import pop_answers
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import SUB, Needs, on_popped, popped_needs
-from gateway.processors.pop import check_invisible
-from gateway.processors.registry import handles
-from gateway.wire import receipt
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.pop import (
+from ropeway.gateway.lite import names as lite_names
+from ropeway.gateway.processors import pop_answers
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import SUB, Needs, on_popped, popped_needs
+from ropeway.gateway.processors.pop import check_invisible
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import receipt
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.pop import (
     AckMessage,
     BatchAckMessage,
     ChangeInvisibleTime,
 )
-from gateway.wire.errors import ReceiptError
-from gateway.wire.receipt import IN_ORDER, BatchAcks, Receipt
-from gateway.wire.unreadable import UNREADABLE, reason_of
+from ropeway.gateway.wire.errors import ReceiptError
+from ropeway.gateway.wire.receipt import IN_ORDER, BatchAcks, Receipt
+from ropeway.gateway.wire.unreadable import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
 
-    from acl.api import Need
-    from gateway.pop.acks import Renewed
-    from gateway.pop.order import Place
-    from gateway.wire.receipt import BatchAck
+    from ropeway.acl.api import Need
+    from ropeway.gateway.pop.acks import Renewed
+    from ropeway.gateway.pop.order import Place
+    from ropeway.gateway.wire.receipt import BatchAck
 
 _KINDS = {str(kind): kind for kind in (receipt.RETRY_V1, receipt.RETRY_V2)}
 _batch = msgspec.json.Decoder(BatchAcks, strict=False)

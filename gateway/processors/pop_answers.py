@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.processors.context import Answer
-from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
-from gateway.wire.commands.pop import InvisibleReply, PopReply
-from gateway.wire.frame import begin_frame
+from ropeway.gateway.processors.context import Answer
+from ropeway.gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
+from ropeway.gateway.wire.commands.pop import InvisibleReply, PopReply
+from ropeway.gateway.wire.frame import begin_frame
 
 if TYPE_CHECKING:
-    from gateway.pop.taking import Taken
-    from gateway.wire.frame import Buffer
+    from ropeway.gateway.pop.pop_receive import Taken
+    from ropeway.gateway.wire.frame import Buffer
 
 # Answers as `encode_frame` would make them, with room for what differs.
 _REST = (

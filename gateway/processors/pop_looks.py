@@ -6,15 +6,15 @@ PollingInfoProcessor.java, RocketMQ 5.3.4.
 
 from __future__ import annotations
 
-from gateway.pop.taking import MAX_BYTES, Wanted
-from gateway.processors import pop
-from gateway.processors.context import LATER, Answer, Context, Later, Refusal
-from gateway.processors.long_poll import LongPoll
-from gateway.processors.needs import GET, SUB, UPDATE, on_cluster, on_popped
-from gateway.processors.registry import handles
-from gateway.processors.throttling import LimitedRead
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.pop import (
+from ropeway.gateway.pop.pop_receive import MAX_BYTES, Wanted
+from ropeway.gateway.processors import pop
+from ropeway.gateway.processors.context import LATER, Answer, Context, Later, Refusal
+from ropeway.gateway.processors.long_poll import LongPoll
+from ropeway.gateway.processors.needs import GET, SUB, UPDATE, on_cluster, on_popped
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.processors.throttling import LimitedRead
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.pop import (
     Notification,
     NotificationReply,
     PeekMessage,

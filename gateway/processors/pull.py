@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.node.resets import Step
-from gateway.node.served_topic import ServedTopic
-from gateway.node.subscriptions import Subscription
-from gateway.processors import creating, pull_answers, reading
-from gateway.processors.context import (
+from ropeway.gateway.node.resets import Step
+from ropeway.gateway.node.served_topic import ServedTopic
+from ropeway.gateway.node.subscriptions import Subscription
+from ropeway.gateway.processors import auto_create, pull_answers, pull_checks
+from ropeway.gateway.processors.context import (
     LATER,
     Answer,
     Context,
@@ -25,24 +25,24 @@ from gateway.processors.context import (
     Later,
     Refusal,
 )
-from gateway.processors.long_poll import LongPoll
-from gateway.processors.needs import SUB, on_group, on_topic
-from gateway.processors.registry import handles
-from gateway.processors.throttling import LimitedRead, read_throttled
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.pull import (
+from ropeway.gateway.processors.long_poll import LongPoll
+from ropeway.gateway.processors.needs import SUB, on_group, on_topic
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.processors.throttling import LimitedRead, read_throttled
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.pull import (
     COMMIT_OFFSET_FLAG,
     SUSPEND_FLAG,
     LitePullMessage,
     PullMessage,
 )
-from routing.api import Group
-from storage.api import Partition
+from ropeway.routing.api import Group
+from ropeway.storage.api import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from storage.api import Chunk
+    from ropeway.storage.api import Chunk
 
     _Found = Answer | Coroutine[None, None, Answer]
 
@@ -71,8 +71,8 @@ def pull_message(
             ResponseCode.TOPIC_NOT_EXIST,
             f"topic[{request.topic}] not exist, apply first please!",
         )
-    reading.check(request, topic, group)
-    subscription = reading.subscription(request, context, group)
+    pull_checks.check(request, topic, group)
+    subscription = pull_checks.subscription(request, context, group)
     partition, offset = topic.partitions[request.queue_id], request.queue_offset
     pull = _Pull(context, request, topic, group, partition, subscription, offset)
     if node.resets.pending and (elsewhere := pull.elsewhere()):
@@ -89,7 +89,7 @@ async def _ensure_group_and_pull(
     request: PullMessage, context: Context
 ) -> Answer | Later:
     remark = f"subscription group [{request.consumer_group:.200}] does not exist"
-    await creating.ensure_group(context, request.consumer_group, remark)
+    await auto_create.ensure_group(context, request.consumer_group, remark)
     result = pull_message(request, context)
     return result if isinstance(result, (Answer, Later)) else await result
 
@@ -256,7 +256,7 @@ class _Pull(msgspec.Struct, gc=False):
         return self.context.as_slave and node.topics.follows
 
     def _is_outdated(self) -> bool:
-        return reading.is_outdated(
+        return pull_checks.is_outdated(
             self.request, self.context, self.topic, self.group, self.subscription
         )
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.processors.context import Answer
-from gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
-from gateway.wire.commands.pull import PullReply
-from gateway.wire.frame import begin_frame
+from ropeway.gateway.processors.context import Answer
+from ropeway.gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
+from ropeway.gateway.wire.commands.pull import PullReply
+from ropeway.gateway.wire.frame import begin_frame
 
 if TYPE_CHECKING:
-    from gateway.node.served_topic import ServedTopic
-    from gateway.wire.frame import Buffer
-    from routing.api import Group
-    from storage.api import Chunk, Partition
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.wire.frame import Buffer
+    from ropeway.routing.api import Group
+    from ropeway.storage.api import Chunk, Partition
 
 # A `PullReply` as `encode_frame` would make it, with room for what differs.
 _FOUND = (

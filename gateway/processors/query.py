@@ -5,13 +5,13 @@ Source: QueryMessageProcessor.java, RocketMQ 5.3.4.
 
 from __future__ import annotations
 
-from gateway.processors import lookup
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import GET, PUB, SUB, on_topic, on_topic_if_given
-from gateway.processors.registry import handles
-from gateway.wire import message, properties
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.query import (
+from ropeway.gateway.processors import lookup
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import GET, PUB, SUB, on_topic, on_topic_if_given
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import message, properties
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.query import (
     NoteResend,
     QueryMessage,
     QueryReply,

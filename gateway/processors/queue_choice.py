@@ -9,15 +9,15 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from gateway.lite import names as lite_names
-from gateway.node import message_types
-from gateway.processors.context import Context, Refusal
-from gateway.wire import properties
-from gateway.wire.codes import ResponseCode
+from ropeway.gateway.lite import names as lite_names
+from ropeway.gateway.node import message_types
+from ropeway.gateway.processors.context import Context, Refusal
+from ropeway.gateway.wire import properties
+from ropeway.gateway.wire.codes import ResponseCode
 
 if TYPE_CHECKING:
-    from gateway.node.served_topic import ServedTopic
-    from gateway.wire.commands.send import SendMessage
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.wire.commands.send import SendMessage
 
 
 def queue_of(request: SendMessage, context: Context, topic: ServedTopic) -> int:

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.processors import lookup
-from gateway.processors.connections import subscription_data
-from gateway.processors.context import Answer, Context
-from gateway.processors.needs import GET, on_group_if_given, on_topic
-from gateway.processors.registry import handles
-from gateway.wire import admin_bodies, bodies, message, properties
-from gateway.wire.commands.broker_admin import QueryConsumeQueue
+from ropeway.gateway.processors import lookup
+from ropeway.gateway.processors.connections import subscription_data
+from ropeway.gateway.processors.context import Answer, Context
+from ropeway.gateway.processors.needs import GET, on_group_if_given, on_topic
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import admin_bodies, bodies, message, properties
+from ropeway.gateway.wire.commands.broker_admin import QueryConsumeQueue
 
 if TYPE_CHECKING:
-    from storage.api import Partition
+    from ropeway.storage.api import Partition
 
 MAX_COUNT = 1024
 _MAX_BYTES = 4 * 1024 * 1024

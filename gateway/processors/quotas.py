@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.node import names
-from gateway.node.node import now_ms
-from gateway.node.quotas import ALLOWED, GROUP, TOPIC, Key
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import GET, UPDATE, on_cluster
-from gateway.processors.registry import handles
-from gateway.wire import bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.quotas import (
+from ropeway.gateway.node import names
+from ropeway.gateway.node.node import now_ms
+from ropeway.gateway.node.quotas import ALLOWED, GROUP, TOPIC, Key
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import GET, UPDATE, on_cluster
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.quotas import (
     COLD_FORGET_S,
     COLD_WINDOW_S,
     ColdDataFlow,

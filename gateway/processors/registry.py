@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gateway.processors.context import Answer, Context, Later
-from gateway.processors.needs import NEEDS
-from gateway.processors.recording import recorded
-from gateway.wire.header import Header, row_of
+from ropeway.gateway.processors.auditing import recorded
+from ropeway.gateway.processors.context import Answer, Context, Later
+from ropeway.gateway.processors.needs import NEEDS
+from ropeway.gateway.wire.header import Header, row_of
 
 if TYPE_CHECKING:
-    from gateway.processors.needs import Needs
+    from ropeway.gateway.processors.needs import Needs
 
 H = TypeVar("H", bound=Header)
 Result = Header | Answer | Later

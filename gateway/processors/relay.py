@@ -10,28 +10,28 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from gateway.node.calls import ClientAnswer, NoAnswerError
-from gateway.node.forwarder import ForwardingError
-from gateway.node.reply_to import ReplyTo
-from gateway.processors.callbacks import ask, request_frame
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import NODES
-from gateway.processors.registry import handles
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.forward import Relay
-from gateway.wire.errors import FrameError
-from gateway.wire.frame import (
+from ropeway.gateway.node.calls import ClientAnswer, NoAnswerError
+from ropeway.gateway.node.forwarder import ForwardingError
+from ropeway.gateway.node.reply_to import ReplyTo
+from ropeway.gateway.processors.callbacks import ask, request_frame
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import NODES
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.forward import Relay
+from ropeway.gateway.wire.errors import FrameError
+from ropeway.gateway.wire.frame import (
     FrameReader,
     decode_envelope,
     encode_frame,
 )
-from gateway.wire.header import to_fields
+from ropeway.gateway.wire.header import to_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gateway.node.link import Link
-    from gateway.wire.header import Header
+    from ropeway.gateway.node.link import Link
+    from ropeway.gateway.wire.header import Header
 
 _ASKED_AT_A_TIME = 32
 """Nodes that are asked together for a client: a cluster of most sizes at once, and no

@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.node import names, storing
-from gateway.node.calls import NoAnswerError
-from gateway.node.node import now_ms
-from gateway.node.reply_to import ReplyTo, ReplyToError
-from gateway.processors import creating
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import PUB, on_topic
-from gateway.processors.registry import handles
-from gateway.processors.relay import NotConnectedError, ask_producer
-from gateway.wire import message, properties
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.reply import (
+from ropeway.gateway.node import names, record_builder
+from ropeway.gateway.node.calls import NoAnswerError
+from ropeway.gateway.node.node import now_ms
+from ropeway.gateway.node.reply_to import ReplyTo, ReplyToError
+from ropeway.gateway.processors import auto_create
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import PUB, on_topic
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.processors.relay import NotConnectedError, ask_producer
+from ropeway.gateway.wire import message, properties
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.reply import (
     PushReplyMessage,
     SendReplyMessage,
     SendReplyMessageV2,
 )
-from gateway.wire.commands.send import SendMessage, SendReply
-from gateway.wire.errors import MessageError
-from storage.api import LogError
+from ropeway.gateway.wire.commands.send import SendMessage, SendReply
+from ropeway.gateway.wire.errors import MessageError
+from ropeway.storage.api import LogError
 
 if TYPE_CHECKING:
-    from gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.served_topic import ServedTopic
 
 log = structlog.get_logger(__name__)
 
@@ -98,7 +98,7 @@ async def _place(request: SendMessage, context: Context) -> tuple[ServedTopic, i
             ResponseCode.NO_PERMISSION,
             f"Sending message to topic[{request.topic}] is forbidden.",
         )
-    topic = await creating.auto_create(
+    topic = await auto_create.auto_create(
         context, request.topic, request.default_topic, request.default_topic_queue_nums
     )
     if topic is None:
@@ -175,7 +175,7 @@ async def _store(
         partition = topic.partitions[queue_id]
         await node.log.ready(topic.name, (partition.number,))
         store_ms = now_ms()
-        record = storing.make_record(
+        record = record_builder.make_record(
             topic,
             queue_id,
             partition.next_offset,

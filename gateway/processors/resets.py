@@ -8,19 +8,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.processors import callbacks, creating
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import GET, UPDATE, on_group, on_topic, on_topic_if_given
-from gateway.processors.registry import handles
-from gateway.wire import admin_bodies, bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.group_admin import CloneGroupOffset, ResetOffset
+from ropeway.gateway.processors import auto_create, callbacks
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import (
+    GET,
+    UPDATE,
+    on_group,
+    on_topic,
+    on_topic_if_given,
+)
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import admin_bodies, bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.group_admin import CloneGroupOffset, ResetOffset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gateway.node.node import Node
-    from gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.node import Node
+    from ropeway.gateway.node.served_topic import ServedTopic
 
 _NO_OFFSET = -1
 
@@ -120,7 +126,9 @@ async def clone_offsets(request: CloneGroupOffset, context: Context) -> Answer:
     """Have one group go on where another one is."""
     node = context.node
     source, target = request.src_group, request.dest_group
-    await creating.ensure_group(context, target, f"Group {target:.200} does not exist")
+    await auto_create.ensure_group(
+        context, target, f"Group {target:.200} does not exist"
+    )
     names = [request.topic] if request.topic else node.offsets.topics(source)
     connected = node.clients.consumer_group(source)
     for name in names:

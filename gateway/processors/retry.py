@@ -10,20 +10,20 @@ import asyncio
 import random
 from typing import TYPE_CHECKING
 
-from gateway.node import names, storing
-from gateway.processors import creating, lookup
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.errors import code_of
-from gateway.processors.needs import SUB, on_group
-from gateway.processors.registry import handles
-from gateway.wire import message, message_id, properties
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.send import ConsumerSendMsgBack, SendMessage
+from ropeway.gateway.node import names, record_builder
+from ropeway.gateway.processors import auto_create, lookup
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.errors import code_of
+from ropeway.gateway.processors.needs import SUB, on_group
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import message, message_id, properties
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.send import ConsumerSendMsgBack, SendMessage
 
 if TYPE_CHECKING:
-    from gateway.node.served_topic import ServedTopic
-    from routing.api import Group
-    from storage.api import LogError
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.routing.api import Group
+    from ropeway.storage.api import LogError
 
 _FIRST_RETRY_LEVEL = 3
 """The delay level of the first retry: 10 s by default; each next one is higher."""
@@ -100,7 +100,7 @@ async def _store(
         if not stored.cancelled():
             stored.set_result(error)
 
-    storing.store_again(
+    record_builder.store_again(
         topic, queue_id, original, pairs, original.reconsume_times + 1, done
     )
     if error := await stored:
@@ -122,7 +122,7 @@ async def dead_letters_if_exhausted(
 
 async def _group(context: Context, name: str) -> Group:
     remark = f"subscription group not exist, {name:.200}"
-    return await creating.ensure_group(context, name, remark)
+    return await auto_create.ensure_group(context, name, remark)
 
 
 async def _dead_letters(context: Context, group: str) -> ServedTopic:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gateway.processors.context import Refusal
-from gateway.wire import bodies
-from gateway.wire.codes import ResponseCode
-from routing.api import RetryPolicy
+from ropeway.gateway.processors.context import Refusal
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.routing.api import RetryPolicy
 
 _EXPONENTIAL = "EXPONENTIAL"
 _CUSTOMIZED = "CUSTOMIZED"

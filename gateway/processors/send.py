@@ -6,38 +6,42 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gateway.node import message_keys, message_types, names, storing
-from gateway.node.creations import TooLongError, TooManyError
-from gateway.node.delays import DELAYING
-from gateway.node.node import now_ms
-from gateway.node.owners import TakenError
-from gateway.processors import creating, retry, timed
-from gateway.processors.context import (
+from ropeway.gateway.node import message_keys, message_types, names, record_builder
+from ropeway.gateway.node.client_owners import TakenError
+from ropeway.gateway.node.creations import TooLongError, TooManyError
+from ropeway.gateway.node.delays import DELAYING
+from ropeway.gateway.node.node import now_ms
+from ropeway.gateway.processors import auto_create, retry, timed
+from ropeway.gateway.processors.context import (
     LATER,
     Context,
     Later,
     NotPreparedError,
     Refusal,
 )
-from gateway.processors.half import check_half, store_half
-from gateway.processors.needs import PUB, SUB, Needs, topic_need, topic_needs
-from gateway.processors.queue_choice import queue_of
-from gateway.processors.registry import handles
-from gateway.processors.send_batch import ended, no_batch, send_batch
-from gateway.processors.stored import stored
-from gateway.processors.throttling import charge_send, has_to_wait, wait_to_send
-from gateway.wire import properties
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.send import SendBatchMessage, SendMessage, SendMessageV2
-from gateway.wire.message import TRANSACTION_MASK
-from gateway.wire.plain import record_of
-from gateway.wire.properties import TRANSACTION_PREPARED
+from ropeway.gateway.processors.half_message import check_half, store_half
+from ropeway.gateway.processors.needs import PUB, SUB, Needs, topic_need, topic_needs
+from ropeway.gateway.processors.queue_choice import queue_of
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.processors.send_answer import stored
+from ropeway.gateway.processors.send_batch import ended, no_batch, send_batch
+from ropeway.gateway.processors.throttling import charge_send, has_to_wait, wait_to_send
+from ropeway.gateway.wire import properties
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.send import (
+    SendBatchMessage,
+    SendMessage,
+    SendMessageV2,
+)
+from ropeway.gateway.wire.message import TRANSACTION_MASK
+from ropeway.gateway.wire.properties import TRANSACTION_PREPARED
+from ropeway.gateway.wire.send_codec import record_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
 
-    from acl.api import Need
-    from gateway.node.served_topic import ServedTopic
+    from ropeway.acl.api import Need
+    from ropeway.gateway.node.served_topic import ServedTopic
 
 _PUB = (PUB,)
 
@@ -148,11 +152,11 @@ async def _create(request: SendMessage, context: Context) -> None:
     name = request.topic
     if context.node.topics.get(name) is not None:
         return
-    topic = await creating.auto_create(
+    topic = await auto_create.auto_create(
         context, name, request.default_topic, request.default_topic_queue_nums
     )
     if topic is None and name.startswith(names.RETRY_PREFIX):
-        with creating.topic(context, name):
+        with auto_create.topic(context, name):
             topic = await context.node.topics.ensure_derived(name, 1)
     if topic is None:
         raise Refusal(
@@ -246,7 +250,7 @@ def _store_special(
             handle = timed.recall_handle(node, topic, unique_key, place.due_ms)
         topic, queue_id, text = place.topic, place.queue_id, place.text
     partition = topic.partitions[queue_id]
-    record = storing.make_record(
+    record = record_builder.make_record(
         topic,
         queue_id,
         partition.next_offset,

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.node import message_keys, names, storing
-from gateway.node.node import now_ms
-from gateway.node.served_topic import ServedTopic
-from gateway.node.timer.waiting import ASKED
-from gateway.processors.context import (
+from ropeway.gateway.node import message_keys, names, record_builder
+from ropeway.gateway.node.node import now_ms
+from ropeway.gateway.node.served_topic import ServedTopic
+from ropeway.gateway.node.timer.pending_timers import ASKED
+from ropeway.gateway.processors.context import (
     Context,
     Made,
     NotPreparedError,
     Refusal,
 )
-from gateway.processors.late import BUSY
-from gateway.processors.stored import stored
-from gateway.wire import properties
-from gateway.wire.batch import (
+from ropeway.gateway.processors.fast_failure import BUSY
+from ropeway.gateway.processors.send_answer import stored
+from ropeway.gateway.wire import properties
+from ropeway.gateway.wire.batch import (
     SLICE_BYTES,
     SLICE_MESSAGES,
     count_up_to,
@@ -33,14 +33,14 @@ from gateway.wire.batch import (
     decode_batch,
     has_more_than,
 )
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.send import SendMessage
-from gateway.wire.plain import plain_batch
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.send import SendMessage
+from ropeway.gateway.wire.send_codec import plain_batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.api import RecordParts
+    from ropeway.storage.api import RecordParts
 
 _SLICE_S = 0.001
 _MADE_BYTES = 5
@@ -133,7 +133,7 @@ class _Batch(msgspec.Struct, frozen=True, gc=False):
             if pairs.get(properties.DELAY, "0") != "0" or not ASKED.isdisjoint(pairs):
                 raise no_batch("delay")
             records.append(
-                storing.make_record(
+                record_builder.make_record(
                     self.topic,
                     self.queue_id,
                     offset,

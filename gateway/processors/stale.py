@@ -10,11 +10,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from gateway.processors.late import SENDS
-from gateway.wire.codes import ResponseCode
+from ropeway.gateway.processors.fast_failure import SENDS
+from ropeway.gateway.wire.codes import ResponseCode
 
 if TYPE_CHECKING:
-    from gateway.processors.context import Context
+    from ropeway.gateway.processors.context import Context
 
 HELD_S = 3.0
 """How long nodes may have a send before the one that stores it begins: then its client

@@ -5,18 +5,18 @@ Source: AdminBrokerProcessor.viewBrokerStatsData, RocketMQ 5.5.0.
 
 from __future__ import annotations
 
-from gateway.node.node import now_ms
-from gateway.node.traffic import (
+from ropeway.gateway.node.node import now_ms
+from ropeway.gateway.node.traffic import (
     COUNTED,
     GROUP_GET_NUMS,
     TOPIC_PUT_NUMS,
 )
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import GET, on_cluster
-from gateway.processors.registry import handles
-from gateway.wire import admin_bodies, bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.broker_admin import ViewBrokerStatsData
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import GET, on_cluster
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import admin_bodies, bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.broker_admin import ViewBrokerStatsData
 
 
 @handles(ViewBrokerStatsData, on_cluster(GET))

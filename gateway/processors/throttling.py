@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.node.quotas import Permit
-from gateway.pop.taking import Taken
-from gateway.processors.judging import Interruptible
+from ropeway.gateway.node.quotas import Permit
+from ropeway.gateway.pop.pop_receive import Taken
+from ropeway.gateway.processors.reauthorize import Interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from gateway.pop.taking import Wanted
-    from gateway.processors.context import Context
-    from storage.api import Chunk
+    from ropeway.gateway.pop.pop_receive import Wanted
+    from ropeway.gateway.processors.context import Context
+    from ropeway.storage.api import Chunk
 
 FORWARDED_S = 2.0
 """So long a send waits at most that another node sent on: clients wait for 3 s."""

@@ -7,29 +7,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node import names, storing
-from gateway.node.node import now_ms
-from gateway.node.timer import waiting
-from gateway.processors import lookup
-from gateway.processors.context import LATER, Answer, Context, Later, Refusal
-from gateway.processors.errors import code_of
-from gateway.processors.needs import GET, PUB, on_topic
-from gateway.processors.registry import handles
-from gateway.wire import bodies, properties, recall
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.send import RecallMessage, RecallReply
-from gateway.wire.commands.timers import (
+from ropeway.gateway.node import names, record_builder
+from ropeway.gateway.node.node import now_ms
+from ropeway.gateway.node.timer import pending_timers
+from ropeway.gateway.processors import lookup
+from ropeway.gateway.processors.context import LATER, Answer, Context, Later, Refusal
+from ropeway.gateway.processors.errors import code_of
+from ropeway.gateway.processors.needs import GET, PUB, on_topic
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import bodies, properties, recall
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.send import RecallMessage, RecallReply
+from ropeway.gateway.wire.commands.timers import (
     MAX_PAGE,
     ListTimers,
     TimerPage,
     WaitingMessage,
 )
-from gateway.wire.errors import MessageError
+from ropeway.gateway.wire.errors import MessageError
 
 if TYPE_CHECKING:
-    from gateway.node.node import Node
-    from gateway.node.served_topic import ServedTopic
-    from storage.api import LogError
+    from ropeway.gateway.node.node import Node
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.storage.api import LogError
 
 _RECALL_BODY = b"0"
 _MAX_LOOKS = 10_000
@@ -60,8 +60,10 @@ def recall_message(request: RecallMessage, context: Context) -> Later:
     store_ms = now_ms()
     topic = node.timer.topic
     partition = topic.partitions[0]
-    text = waiting.recall_text(handle.deliver_ms, handle.topic, handle.unique_key)
-    record = storing.make_record(
+    text = pending_timers.recall_text(
+        handle.deliver_ms, handle.topic, handle.unique_key
+    )
+    record = record_builder.make_record(
         topic,
         0,
         partition.next_offset,

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node import attributes, message_types, names
-from gateway.processors import creating, lookup
-from gateway.processors.context import Answer, Context, Refusal
-from gateway.processors.needs import (
+from ropeway.gateway.node import attributes, message_types, names
+from ropeway.gateway.processors import auto_create, lookup
+from ropeway.gateway.processors.context import Answer, Context, Refusal
+from ropeway.gateway.processors.needs import (
     CREATE,
     DELETE,
     GET,
@@ -20,10 +20,10 @@ from gateway.processors.needs import (
     on_topic,
     topic_needs,
 )
-from gateway.processors.registry import handles
-from gateway.wire import admin_bodies, bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import (
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import admin_bodies, bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import (
     AllTopicConfigReply,
     CreateTopic,
     CreateTopicList,
@@ -32,14 +32,14 @@ from gateway.wire.commands.admin import (
     GetTopicConfig,
     GetTopicStats,
 )
-from gateway.wire.commands.broker_admin import GetSystemTopicListFromBroker
-from routing.api import Topic
+from ropeway.gateway.wire.commands.broker_admin import GetSystemTopicListFromBroker
+from ropeway.routing.api import Topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from acl.api import Need
-    from storage.api import Partition
+    from ropeway.acl.api import Need
+    from ropeway.storage.api import Partition
 
 _FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 
@@ -130,7 +130,7 @@ def _attributes(
 
 
 async def _put(topic: Topic, context: Context, *, everywhere: bool = False) -> None:
-    with creating.topic(context, topic.name):
+    with auto_create.topic(context, topic.name):
         await context.node.topics.put(topic, everywhere=everywhere)
 
 

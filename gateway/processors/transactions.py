@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node import names
-from gateway.node.node import now_ms
-from gateway.node.transactions import half as half_messages
-from gateway.node.transactions import not_found
-from gateway.node.transactions.ends import End
-from gateway.processors import lookup
-from gateway.processors.context import LATER, Answer, Context, Later, Refusal
-from gateway.processors.errors import code_of
-from gateway.processors.needs import (
+from ropeway.gateway.node import names
+from ropeway.gateway.node.node import now_ms
+from ropeway.gateway.node.transactions import half_message as half_messages
+from ropeway.gateway.node.transactions import not_found
+from ropeway.gateway.node.transactions.end_records import End
+from ropeway.gateway.processors import lookup
+from ropeway.gateway.processors.context import LATER, Answer, Context, Later, Refusal
+from ropeway.gateway.processors.errors import code_of
+from ropeway.gateway.processors.needs import (
     GET,
     PUB,
     UPDATE,
@@ -27,10 +27,10 @@ from gateway.processors.needs import (
     on_topic_if_given,
     topic_need,
 )
-from gateway.processors.registry import handles
-from gateway.wire import bodies, message_id
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.transactions import (
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import bodies, message_id
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.transactions import (
     COMMIT,
     NOT_DECIDED,
     ROLLBACK,
@@ -39,13 +39,13 @@ from gateway.wire.commands.transactions import (
     OpenHalf,
     ResumeCheckHalfMessage,
 )
-from gateway.wire.errors import MessageError
+from ropeway.gateway.wire.errors import MessageError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from gateway.node.transactions.half import Half
-    from storage.api import LogError
+    from ropeway.gateway.node.transactions.half_message import Half
+    from ropeway.storage.api import LogError
 
 _ENDS = {COMMIT: End.COMMITTED, ROLLBACK: End.ROLLED_BACK}
 _DONE = Answer()

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.processors.context import Answer, Context
-from gateway.processors.needs import GET, LIST, on_every_topic
-from gateway.processors.registry import handles
-from gateway.wire import bodies
-from gateway.wire.commands.namesrv_admin import (
+from ropeway.gateway.processors.context import Answer, Context
+from ropeway.gateway.processors.needs import GET, LIST, on_every_topic
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.commands.namesrv_admin import (
     GetHasUnitSubTopicList,
     GetHasUnitSubUnunitTopicList,
     GetUnitTopicList,

@@ -7,7 +7,7 @@ What is never decoded needs no header: most of these have none.
 
 from __future__ import annotations
 
-from gateway.wire.codes import RequestCode as Code
+from ropeway.gateway.wire.codes import RequestCode as Code
 
 _FAMILIES: dict[str, tuple[Code, ...]] = {
     "it is a broker's request to a client, not a client's to a broker": (

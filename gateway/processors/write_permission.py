@@ -12,21 +12,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node import names
-from gateway.node.placing import is_drained
-from gateway.processors.needs import UPDATE, on_cluster
-from gateway.processors.registry import handles
-from gateway.wire.commands.namesrv_admin import (
+from ropeway.gateway.node import names
+from ropeway.gateway.node.placement import is_drained
+from ropeway.gateway.processors.needs import UPDATE, on_cluster
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire.commands.namesrv_admin import (
     AddWritePerm,
     AddWritePermReply,
     WipeWritePerm,
     WipeWritePermReply,
 )
-from routing.api import PERM_WRITE
+from ropeway.routing.api import PERM_WRITE
 
 if TYPE_CHECKING:
-    from gateway.processors.context import Context
-    from routing.api import RouteStore
+    from ropeway.gateway.processors.context import Context
+    from ropeway.routing.api import RouteStore
 
 _WIPED = "wiped"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.wire.bodies import Body
+from ropeway.gateway.wire.bodies import Body
 
 
 class UserInfo(Body, frozen=True, omit_defaults=True):

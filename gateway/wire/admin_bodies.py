@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.wire.bodies import (
+from ropeway.gateway.wire.bodies import (
     Body,
     GroupConfig,
     MessageQueue,

@@ -16,8 +16,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.wire.errors import MessageError
-from gateway.wire.unreadable import UNREADABLE, reason_of
+from ropeway.gateway.wire.errors import MessageError
+from ropeway.gateway.wire.unreadable import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gateway.wire.errors import HeaderError
-from gateway.wire.frame import I64
-from gateway.wire.unreadable import UNREADABLE, reason_of
+from ropeway.gateway.wire.errors import HeaderError
+from ropeway.gateway.wire.frame import I64
+from ropeway.gateway.wire.unreadable import UNREADABLE, reason_of
 
 B = TypeVar("B", bound=msgspec.Struct)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _native: ModuleType | None
 try:
-    _native = importlib.import_module("gateway.wire._native")
+    _native = importlib.import_module("ropeway.gateway.wire._native")
 except ImportError:  # not built here
     _native = None
 

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 
-from gateway.wire import rocketmq_header
-from gateway.wire.codes import ROPEWAY_VERSION, Language
-from gateway.wire.compiled import may_be_compiled
-from gateway.wire.errors import FrameError, HeaderError
-from gateway.wire.unreadable import UNREADABLE, reason_of
+from ropeway.gateway.wire import rocketmq_header
+from ropeway.gateway.wire.codes import ROPEWAY_VERSION, Language
+from ropeway.gateway.wire.compiled import may_be_compiled
+from ropeway.gateway.wire.errors import FrameError, HeaderError
+from ropeway.gateway.wire.unreadable import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from gateway.wire.errors import HeaderError
-from gateway.wire.frame import decode_fields, field_text
-from gateway.wire.unreadable import UNREADABLE
+from ropeway.gateway.wire.errors import HeaderError
+from ropeway.gateway.wire.frame import decode_fields, field_text
+from ropeway.gateway.wire.unreadable import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

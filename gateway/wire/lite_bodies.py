@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import msgspec
 
-from gateway.wire.admin_bodies import (  # noqa: TC001 - read when bodies are decoded
+from ropeway.gateway.wire.admin_bodies import (  # noqa: TC001 - read when bodies are decoded
     QueueProgress,
     TopicOffset,
 )
-from gateway.wire.bodies import Body
+from ropeway.gateway.wire.bodies import Body
 
 
 class BrokerLiteInfo(Body, frozen=True, kw_only=True):

@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.wire.errors import MessageError
-from gateway.wire.unreadable import UNREADABLE, reason_of
+from ropeway.gateway.wire.errors import MessageError
+from ropeway.gateway.wire.unreadable import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gateway.wire.frame import Buffer
+    from ropeway.gateway.wire.frame import Buffer
 
 MAGIC_V1 = -626843481
 MAGIC_V2 = -626843477

@@ -18,7 +18,7 @@ from __future__ import annotations
 import ipaddress
 from typing import NamedTuple
 
-from gateway.wire.errors import MessageError
+from ropeway.gateway.wire.errors import MessageError
 
 _OFFSET_BITS = 52
 _PARTITION_BITS = 10

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gateway.wire.compiled import may_be_compiled
+from ropeway.gateway.wire.compiled import may_be_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

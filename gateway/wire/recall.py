@@ -14,7 +14,7 @@ import binascii
 
 import msgspec
 
-from gateway.wire.errors import MessageError
+from ropeway.gateway.wire.errors import MessageError
 
 _VERSION = "v1"
 _PARTS = 5

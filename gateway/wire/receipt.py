@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gateway.wire.errors import ReceiptError
-from gateway.wire.properties import REMEMBERED_CHARACTERS
+from ropeway.gateway.wire.errors import ReceiptError
+from ropeway.gateway.wire.properties import REMEMBERED_CHARACTERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,9 +15,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.wire.codes import RequestCode
-from gateway.wire.errors import FrameError
-from gateway.wire.unreadable import UNREADABLE, reason_of
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.errors import FrameError
+from ropeway.gateway.wire.unreadable import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,12 +8,9 @@ protocol, with Ropeway and with RocketMQ's own brokers from 4.9 on; but batches 
 Ropeway's alone.
 """
 
-from gateway.wire.commands.compaction import QueueCompaction, TopicCompaction
-from gateway.wire.commands.timers import WaitingMessage
 from ropeway.client.admin import Admin
 from ropeway.client.batch_producer import BatchProducer
 from ropeway.client.bulk import BulkReader, MessagesGoneError
-from ropeway.client.choosing import select_by_keys, select_by_sharding_key
 from ropeway.client.config import ClientConfig, ConsumerConfig, ProducerConfig
 from ropeway.client.consumer import PushConsumer
 from ropeway.client.credentials import Credentials
@@ -40,8 +37,11 @@ from ropeway.client.message import (
 from ropeway.client.offsets import OffsetFileError
 from ropeway.client.producer import Producer
 from ropeway.client.pull_consumer import PullConsumer
+from ropeway.client.queue_selector import select_by_keys, select_by_sharding_key
 from ropeway.client.subscription import Sql
 from ropeway.client.table import Table
+from ropeway.gateway.wire.commands.compaction import QueueCompaction, TopicCompaction
+from ropeway.gateway.wire.commands.timers import WaitingMessage
 
 __all__ = [
     "RETRY",

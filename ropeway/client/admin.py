@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.wire import bodies, host_port
-from gateway.wire.access_bodies import AccessExplanation
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import (
+from ropeway.client import compacted, queue_bounds
+from ropeway.client.admin_requests import AskingClient
+from ropeway.client.decompression import MAX_ANSWER_BYTES
+from ropeway.client.errors import BadResponseError
+from ropeway.client.lags import QueueLag, QueueSpan, read_lags
+from ropeway.client.received import read_answer
+from ropeway.client.routes import DEFAULT_TOPIC
+from ropeway.client.send_request import RETRY_PREFIX
+from ropeway.gateway.wire import bodies, host_port
+from ropeway.gateway.wire.access_bodies import AccessExplanation
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import (
     CreateTopic,
     DeleteGroup,
     DeleteTopic,
@@ -21,31 +29,23 @@ from gateway.wire.commands.admin import (
     GetConsumeStats,
     GetTopicConfig,
 )
-from gateway.wire.commands.clients import GetConsumerListByGroup
-from gateway.wire.commands.explain import ExplainAccess
-from gateway.wire.commands.namesrv import (
+from ropeway.gateway.wire.commands.clients import GetConsumerListByGroup
+from ropeway.gateway.wire.commands.explain import ExplainAccess
+from ropeway.gateway.wire.commands.namesrv import (
     DeleteTopicInNamesrv,
     GetAllTopicList,
 )
-from gateway.wire.commands.query import QueryMessage, ViewMessage
-from gateway.wire.commands.timers import MAX_PAGE, ListTimers, TimerPage
-from gateway.wire.errors import MessageError
-from gateway.wire.message_id import parse_offset_msg_id
-from ropeway.client import compacted, queue_bounds
-from ropeway.client.admin_asking import AskingClient
-from ropeway.client.errors import BadResponseError
-from ropeway.client.inflating import MAX_ANSWER_BYTES
-from ropeway.client.lags import QueueLag, QueueSpan, read_lags
-from ropeway.client.received import read_answer
-from ropeway.client.routes import DEFAULT_TOPIC
-from ropeway.client.sending import RETRY_PREFIX
+from ropeway.gateway.wire.commands.query import QueryMessage, ViewMessage
+from ropeway.gateway.wire.commands.timers import MAX_PAGE, ListTimers, TimerPage
+from ropeway.gateway.wire.errors import MessageError
+from ropeway.gateway.wire.message_id import parse_offset_msg_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gateway.wire.commands.compaction import TopicCompaction
-    from gateway.wire.commands.timers import WaitingMessage
     from ropeway.client.message import MessageQueue, ReceivedMessage
+    from ropeway.gateway.wire.commands.compaction import TopicCompaction
+    from ropeway.gateway.wire.commands.timers import WaitingMessage
 
 PERM_READ_WRITE = 6
 MAX_TIME_MS = (1 << 63) - 1

@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from gateway.wire import properties as names
-from gateway.wire.bodies import GroupConfig, encode
-from gateway.wire.commands.admin import CreateGroup
-from gateway.wire.commands.offsets import GetMinOffset, Offset, UpdateConsumerOffset
-from gateway.wire.message_id import parse_offset_msg_id, unpack
 from ropeway.client import admin_messages, admin_nodes, admin_offsets
 from ropeway.client.errors import AdminError, TopicNotFoundError
 from ropeway.client.message import (
     ReceivedMessage,
 )
-from ropeway.client.sending import RETRY_PREFIX
+from ropeway.client.send_request import RETRY_PREFIX
+from ropeway.gateway.wire import properties as names
+from ropeway.gateway.wire.bodies import GroupConfig, encode
+from ropeway.gateway.wire.commands.admin import CreateGroup
+from ropeway.gateway.wire.commands.offsets import (
+    GetMinOffset,
+    Offset,
+    UpdateConsumerOffset,
+)
+from ropeway.gateway.wire.message_id import parse_offset_msg_id, unpack
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from gateway.wire.commands.drains import (
+from ropeway.client import admin_moves, admin_nodes
+from ropeway.client.errors import RemotingError, ResponseError
+from ropeway.gateway.wire.commands.drains import (
     BrokerRemoved,
     DrainBroker,
     DrainState,
     GetDrain,
     RemoveBroker,
 )
-from gateway.wire.commands.moves import MoveQueue
-from ropeway.client import admin_moves, admin_nodes
-from ropeway.client.errors import RemotingError, ResponseError
+from ropeway.gateway.wire.commands.moves import MoveQueue
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

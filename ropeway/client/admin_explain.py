@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from gateway.wire import properties as names
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.transactions import FindHalf, OpenHalf
 from ropeway.client import admin_groups, admin_messages, admin_offsets, subscription
 from ropeway.client.admin_dlq import DLQ_PREFIX
 from ropeway.client.errors import AdminError, TopicNotFoundError
 from ropeway.client.message import ReceivedMessage
-from ropeway.client.sending import RETRY_PREFIX
+from ropeway.client.send_request import RETRY_PREFIX
+from ropeway.gateway.wire import properties as names
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.transactions import FindHalf, OpenHalf
 
 if TYPE_CHECKING:
-    from gateway.wire.bodies import SubscriptionData
     from ropeway.client.admin import Admin
     from ropeway.client.admin_groups import Membership
     from ropeway.client.lags import QueueLag
+    from ropeway.gateway.wire.bodies import SubscriptionData
 
 _SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 _TIMER_TOPIC = "rmq_sys_wheel_timer"

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from gateway.wire import admin_bodies, bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import (
+from ropeway.client.errors import AdminError, ResponseError
+from ropeway.client.lags import read_queues
+from ropeway.gateway.wire import admin_bodies, bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import (
     CreateGroup,
     GetConsumerConnectionList,
     QueryTopicConsumeByWho,
 )
-from gateway.wire.commands.callbacks import GetConsumerRunningInfo
-from gateway.wire.commands.group_admin import GetGroupConfig
-from ropeway.client.errors import AdminError, ResponseError
-from ropeway.client.lags import read_queues
+from ropeway.gateway.wire.commands.callbacks import GetConsumerRunningInfo
+from ropeway.gateway.wire.commands.group_admin import GetGroupConfig
 
 if TYPE_CHECKING:
     from ropeway.client.admin import Admin

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from gateway.wire import host_port
-from gateway.wire import properties as names
-from gateway.wire.bodies import SUB_ALL, TAG
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.callbacks import ConsumeMessageDirectly
-from gateway.wire.commands.offsets import GetMaxOffset, Offset, SearchOffset
-from gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage, PullReply
-from gateway.wire.commands.query import NoteResend
-from gateway.wire.errors import MessageError
-from gateway.wire.message_id import parse_offset_msg_id
+from ropeway.client.decompression import MAX_ANSWER_BYTES, MAX_BODY_BYTES
 from ropeway.client.errors import AdminError, ResponseError
-from ropeway.client.inflating import MAX_ANSWER_BYTES, MAX_BODY_BYTES
 from ropeway.client.message import Message
 from ropeway.client.received import read_answer
+from ropeway.gateway.wire import host_port
+from ropeway.gateway.wire import properties as names
+from ropeway.gateway.wire.bodies import SUB_ALL, TAG
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.callbacks import ConsumeMessageDirectly
+from ropeway.gateway.wire.commands.offsets import GetMaxOffset, Offset, SearchOffset
+from ropeway.gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage, PullReply
+from ropeway.gateway.wire.commands.query import NoteResend
+from ropeway.gateway.wire.errors import MessageError
+from ropeway.gateway.wire.message_id import parse_offset_msg_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from gateway.wire.commands.moves import MoveQueue, QueueMoved
 from ropeway.client import admin_nodes, admin_topics
 from ropeway.client.errors import AdminError
+from ropeway.gateway.wire.commands.moves import MoveQueue, QueueMoved
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Mapping, Sequence

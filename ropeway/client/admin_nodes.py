@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from gateway.wire import host_port
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.broker_admin import GetBrokerConfig, GetBrokerRuntimeInfo
-from gateway.wire.commands.nodes import GetNodeStatus, NodeStatus, StepBack
 from ropeway.client.diagnosis import diagnose
 from ropeway.client.errors import AdminError, RemotingError, ResponseError
+from ropeway.gateway.wire import host_port
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.broker_admin import (
+    GetBrokerConfig,
+    GetBrokerRuntimeInfo,
+)
+from ropeway.gateway.wire.commands.nodes import GetNodeStatus, NodeStatus, StepBack
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable

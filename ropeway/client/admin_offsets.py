@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import GetConsumeStats
-from gateway.wire.commands.group_admin import ResetOffset
-from gateway.wire.commands.offsets import Offset, QueryConsumerOffset
 from ropeway.client.errors import AdminError, BadResponseError
 from ropeway.client.lags import QueueLag, read_lags, read_offsets
 from ropeway.client.message import MessageQueue
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import GetConsumeStats
+from ropeway.gateway.wire.commands.group_admin import ResetOffset
+from ropeway.gateway.wire.commands.offsets import Offset, QueryConsumerOffset
 
 if TYPE_CHECKING:
     from ropeway.client.admin import Admin

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.wire.commands.quotas import (
+from ropeway.gateway.wire.commands.quotas import (
     DeleteQuota,
     ListQuotas,
     Quota,

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from gateway.wire import admin_bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import CreateTopic, DeleteTopic, GetTopicStats
-from gateway.wire.commands.broker_admin import ViewBrokerStatsData
-from gateway.wire.commands.nodes import GetTopicPlaces, TopicPlaces
 from ropeway.client.errors import AdminError, BadResponseError, TopicNotFoundError
 from ropeway.client.lags import QueueSpan, read_spans
 from ropeway.client.routes import DEFAULT_TOPIC
+from ropeway.gateway.wire import admin_bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import CreateTopic, DeleteTopic, GetTopicStats
+from ropeway.gateway.wire.commands.broker_admin import ViewBrokerStatsData
+from ropeway.gateway.wire.commands.nodes import GetTopicPlaces, TopicPlaces
 
 if TYPE_CHECKING:
-    from gateway.wire.bodies import TopicConfig
     from ropeway.client.admin import Admin
     from ropeway.client.routes import Route
+    from ropeway.gateway.wire.bodies import TopicConfig
 
 _PUT = "TOPIC_PUT_NUMS"
 

@@ -12,9 +12,16 @@ import asyncio
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from gateway.wire import bodies
-from gateway.wire.batch import BatchEntry, encode_batch
-from gateway.wire.commands.batches import (
+from ropeway.client import send_request
+from ropeway.client.base import Client
+from ropeway.client.config import ProducerConfig
+from ropeway.client.errors import RemotingError, TopicNotFoundError
+from ropeway.client.ids import UniqueKeys
+from ropeway.client.instance import Instance
+from ropeway.client.routes import MASTER_ID
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.batch import BatchEntry, encode_batch
+from ropeway.gateway.wire.commands.batches import (
     NO_BATCH,
     CommitBatch,
     LastBatch,
@@ -23,15 +30,8 @@ from gateway.wire.commands.batches import (
     StagedBatch,
     StageReply,
 )
-from gateway.wire.commands.namesrv import GetBrokerClusterInfo
-from gateway.wire.properties import dump
-from ropeway.client import sending
-from ropeway.client.base import Client
-from ropeway.client.config import ProducerConfig
-from ropeway.client.errors import RemotingError, TopicNotFoundError
-from ropeway.client.ids import UniqueKeys
-from ropeway.client.instance import Instance
-from ropeway.client.routes import MASTER_ID
+from ropeway.gateway.wire.commands.namesrv import GetBrokerClusterInfo
+from ropeway.gateway.wire.properties import dump
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -101,14 +101,14 @@ class BatchProducer(Client):
             RemotingError: They are not staged, as far as anybody knows; staging them
                 again is fine.
         """
-        sending.check_batch(messages, self._config.max_message_bytes)
+        send_request.check_batch(messages, self._config.max_message_bytes)
         return await self.stage_entries(
             queue,
             [
                 BatchEntry(
                     one.flag,
                     one.body,
-                    dump(sending.wire_properties(one, self._keys.make())),
+                    dump(send_request.wire_properties(one, self._keys.make())),
                 )
                 for one in messages
             ],

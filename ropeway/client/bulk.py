@@ -6,14 +6,14 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage, PullReply
 from ropeway.client.columns import Columns, read_columns
 from ropeway.client.config import ClientConfig
 from ropeway.client.errors import ConnectionFailedError, RemotingError
 from ropeway.client.instance import Instance
 from ropeway.client.queue_client import QueueClient
 from ropeway.client.subscription import parse
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage, PullReply
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping

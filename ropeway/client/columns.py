@@ -5,14 +5,14 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.wire import message as stored
-from gateway.wire.errors import MessageError
-from gateway.wire.message import head
+from ropeway.client.decompression import inflate
 from ropeway.client.errors import BadResponseError
-from ropeway.client.inflating import inflate
+from ropeway.gateway.wire import message as stored
+from ropeway.gateway.wire.errors import MessageError
+from ropeway.gateway.wire.message import head
 
 if TYPE_CHECKING:
-    from gateway.wire.frame import Buffer
+    from ropeway.gateway.wire.frame import Buffer
 
 _I16 = struct.Struct(">h")
 _SYS_FLAG = struct.Struct(">36xi")

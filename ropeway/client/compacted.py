@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.compaction import (
+from ropeway.client.decompression import MAX_ANSWER_BYTES
+from ropeway.client.received import read_answer
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.compaction import (
     CompactTopic,
     GetLatest,
     TopicCompaction,
 )
-from ropeway.client.inflating import MAX_ANSWER_BYTES
-from ropeway.client.received import read_answer
 
 if TYPE_CHECKING:
     from ropeway.client.instance import Instance

@@ -15,7 +15,7 @@ from ropeway.client.errors import RemotingError
 from ropeway.client.message import RETRY
 from ropeway.client.queue_reader import Held, QueueReader, Setup
 from ropeway.client.send_back import send_back
-from ropeway.client.sending import RETRY_PREFIX
+from ropeway.client.send_request import RETRY_PREFIX
 from ropeway.client.tasks import OwnedTasks
 
 if TYPE_CHECKING:

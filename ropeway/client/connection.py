@@ -7,23 +7,28 @@ import itertools
 import logging
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from gateway.wire import bodies, host_port
-from gateway.wire.codes import ONE_WAY_FLAG, RESPONSE_FLAG, Language, ResponseCode
-from gateway.wire.errors import FrameError, HeaderError
-from gateway.wire.frame import (
-    Buffer,
-    Envelope,
-    FrameReader,
-    decode_envelope,
-    encode_frame,
-)
-from gateway.wire.header import H, Header, from_fields, row_of, to_fields
 from ropeway.client.credentials import signed
 from ropeway.client.errors import (
     BadResponseError,
     ConnectionFailedError,
     RequestTimeoutError,
 )
+from ropeway.gateway.wire import bodies, host_port
+from ropeway.gateway.wire.codes import (
+    ONE_WAY_FLAG,
+    RESPONSE_FLAG,
+    Language,
+    ResponseCode,
+)
+from ropeway.gateway.wire.errors import FrameError, HeaderError
+from ropeway.gateway.wire.frame import (
+    Buffer,
+    Envelope,
+    FrameReader,
+    decode_envelope,
+    encode_frame,
+)
+from ropeway.gateway.wire.header import H, Header, from_fields, row_of, to_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

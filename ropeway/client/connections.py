@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from gateway.wire.codes import ResponseCode
 from ropeway.client.connection import Connection, Response, connect
 from ropeway.client.errors import (
     ClientClosedError,
@@ -13,15 +12,16 @@ from ropeway.client.errors import (
     RequestTimeoutError,
     ResponseError,
 )
+from ropeway.gateway.wire.codes import ResponseCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
     import msgspec
 
-    from gateway.wire.frame import Buffer
-    from gateway.wire.header import Header
     from ropeway.client.config import ClientConfig
+    from ropeway.gateway.wire.frame import Buffer
+    from ropeway.gateway.wire.header import Header
 
 _SUCCESS_ONLY = (ResponseCode.SUCCESS,)
 

@@ -16,7 +16,7 @@ from ropeway.client.message import ConsumeFrom
 from ropeway.client.offsets import BrokerOffsets, FileOffsets
 from ropeway.client.orderly import OrderlyReader
 from ropeway.client.queue_reader import Setup
-from ropeway.client.sending import RETRY_PREFIX
+from ropeway.client.send_request import RETRY_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from gateway.wire.frame import Buffer
+    from ropeway.gateway.wire.frame import Buffer
 
 
 class Credentials(Struct, frozen=True, kw_only=True):

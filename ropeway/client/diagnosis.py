@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from gateway.wire import host_port
-from gateway.wire.codes import ResponseCode
 from ropeway.client.errors import (
     ConnectionFailedError,
     RequestTimeoutError,
     ResponseError,
 )
+from ropeway.gateway.wire import host_port
+from ropeway.gateway.wire.codes import ResponseCode
 
 if TYPE_CHECKING:
     from ropeway.client.config import ClientConfig

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.codes import ResponseCode
 
 RETRYABLE_CODES = frozenset(
     {

@@ -6,14 +6,14 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from gateway.wire import bodies
-from gateway.wire.codes import RequestCode
-from gateway.wire.commands.clients import HeartBeat, UnregisterClient
 from ropeway.client.connections import Connections
 from ropeway.client.errors import ClientClosedError, RemotingError
 from ropeway.client.ids import client_id, new_instance
 from ropeway.client.routes import Routes
 from ropeway.client.tasks import OwnedTasks, wait_for
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.commands.clients import HeartBeat, UnregisterClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable

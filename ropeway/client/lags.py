@@ -6,8 +6,8 @@ import re
 
 import msgspec
 
-from gateway.wire import bodies
 from ropeway.client.message import MessageQueue
+from ropeway.gateway.wire import bodies
 
 
 class QueueSpan(msgspec.Struct, frozen=True):

@@ -10,10 +10,10 @@ import itertools
 import logging
 from typing import TYPE_CHECKING
 
-from gateway.wire import bodies
-from gateway.wire.commands.clients import LockBatchMq, UnlockBatchMq
 from ropeway.client.errors import RemotingError
 from ropeway.client.message import MessageQueue
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.commands.clients import LockBatchMq, UnlockBatchMq
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

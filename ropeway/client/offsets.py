@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.offsets import (
+from ropeway.client.errors import RemotingError
+from ropeway.client.message import MessageQueue
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.offsets import (
     Offset,
     QueryConsumerOffset,
     UpdateConsumerOffset,
 )
-from ropeway.client.errors import RemotingError
-from ropeway.client.message import MessageQueue
 
 if TYPE_CHECKING:
     from pathlib import Path

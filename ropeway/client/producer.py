@@ -5,13 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from gateway.wire import bodies, recall
-from gateway.wire import properties as names
-from gateway.wire.commands.send import RecallMessage, RecallReply
-from gateway.wire.errors import MessageError
-from ropeway.client import sending
+from ropeway.client import send_request
 from ropeway.client.base import Client
-from ropeway.client.choosing import QueueChoice
 from ropeway.client.config import ProducerConfig
 from ropeway.client.errors import (
     RemotingError,
@@ -20,15 +15,20 @@ from ropeway.client.errors import (
 )
 from ropeway.client.ids import UniqueKeys
 from ropeway.client.instance import Instance
+from ropeway.client.queue_selector import QueueChoice
+from ropeway.gateway.wire import bodies, recall
+from ropeway.gateway.wire import properties as names
+from ropeway.gateway.wire.commands.send import RecallMessage, RecallReply
+from ropeway.gateway.wire.errors import MessageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gateway.wire.batch import BatchEntry
-    from gateway.wire.frame import Buffer
-    from gateway.wire.header import Header
-    from ropeway.client.choosing import Selector
     from ropeway.client.message import Message, MessageQueue, SendResult
+    from ropeway.client.queue_selector import Selector
+    from ropeway.gateway.wire.batch import BatchEntry
+    from ropeway.gateway.wire.frame import Buffer
+    from ropeway.gateway.wire.header import Header
 
     MakeRequest = Callable[[MessageQueue], tuple[Header, Buffer]]
 
@@ -119,15 +119,15 @@ class Producer(Client):
             ValueError: The messages cannot go together.
             RemotingError: As for `send`.
         """
-        sending.check_batch(messages, self._config.max_message_bytes)
+        send_request.check_batch(messages, self._config.max_message_bytes)
         keys = [self._keys.make() for _ in messages]
         own = [
-            sending.wire_properties(message, key)
+            send_request.wire_properties(message, key)
             for message, key in zip(messages, keys, strict=True)
         ]
 
         def make(queue: MessageQueue) -> tuple[Header, Buffer]:
-            return sending.batch_request(
+            return send_request.batch_request(
                 self._group,
                 queue,
                 messages,
@@ -173,7 +173,7 @@ class Producer(Client):
         timeout_s: float,
     ) -> None:
         def make(queue: MessageQueue) -> tuple[Header, Buffer]:
-            return sending.entries_request(
+            return send_request.entries_request(
                 self._group,
                 queue,
                 entries,
@@ -268,12 +268,14 @@ class Producer(Client):
 
     def _single(self, message: Message) -> tuple[MakeRequest, list[str]]:
         config = self._config
-        sending.check(message, config.max_message_bytes)
-        properties = sending.wire_properties(message, self._keys.make())
-        body, sys_flag = sending.compressed(message.body, config.compress_above_bytes)
+        send_request.check(message, config.max_message_bytes)
+        properties = send_request.wire_properties(message, self._keys.make())
+        body, sys_flag = send_request.compressed(
+            message.body, config.compress_above_bytes
+        )
 
         def make(queue: MessageQueue) -> tuple[Header, Buffer]:
-            header = sending.single_request(
+            header = send_request.single_request(
                 self._group,
                 queue,
                 properties,
@@ -325,9 +327,9 @@ class Producer(Client):
             header,
             body,
             timeout_s=timeout_s,
-            expect=sending.STATUS_OF_CODE,
+            expect=send_request.STATUS_OF_CODE,
         )
-        return sending.results(response, queue, keys)
+        return send_request.results(response, queue, keys)
 
     async def _address(self, queue: MessageQueue) -> str:
         await self._instance.routes.get_or_borrow(

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.wire.commands.offsets import (
+from ropeway.client.message import ConsumeFrom
+from ropeway.gateway.wire.commands.offsets import (
     GetMaxOffset,
     GetMinOffset,
     Offset,
     SearchOffset,
 )
-from ropeway.client.message import ConsumeFrom
 
 if TYPE_CHECKING:
-    from gateway.wire.header import Header
     from ropeway.client.instance import Instance
     from ropeway.client.message import MessageQueue
+    from ropeway.gateway.wire.header import Header
 
 
 async def begin_offset(instance: Instance, queue: MessageQueue) -> int:

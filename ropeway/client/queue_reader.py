@@ -10,17 +10,17 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gateway.wire import bodies
 from ropeway.client import queue_bounds
-from ropeway.client.checking import check
 from ropeway.client.errors import RemotingError, TopicNotFoundError
 from ropeway.client.message import ConsumeFrom, MessageQueue
 from ropeway.client.process_queue import ProcessQueue
-from ropeway.client.pulling import Puller
+from ropeway.client.pull_request import Puller
 from ropeway.client.rebalance import Rebalancer
-from ropeway.client.sending import RETRY_PREFIX
+from ropeway.client.send_request import RETRY_PREFIX
 from ropeway.client.subscription import Subscription, parse
+from ropeway.client.subscription_check import check
 from ropeway.client.tasks import OwnedTasks, cancel
+from ropeway.gateway.wire import bodies
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Coroutine

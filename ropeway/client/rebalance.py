@@ -10,12 +10,12 @@ import logging
 import random
 from typing import TYPE_CHECKING, Protocol
 
-from gateway.wire import bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.clients import GetConsumerListByGroup
 from ropeway.client.allocation import allocate_averagely
 from ropeway.client.errors import RemotingError, TopicNotFoundError
 from ropeway.client.tasks import wait_for
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.clients import GetConsumerListByGroup
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from gateway.wire import message as stored
-from gateway.wire import properties as names
-from gateway.wire.errors import MessageError
-from gateway.wire.message_id import format_offset_msg_id
+from ropeway.client.decompression import MAX_BODY_BYTES, inflate
 from ropeway.client.errors import BadResponseError
-from ropeway.client.inflating import MAX_BODY_BYTES, inflate
 from ropeway.client.message import MessageQueue, ReceivedMessage
-from ropeway.client.sending import RETRY_PREFIX
+from ropeway.client.send_request import RETRY_PREFIX
+from ropeway.gateway.wire import message as stored
+from ropeway.gateway.wire import properties as names
+from ropeway.gateway.wire.errors import MessageError
+from ropeway.gateway.wire.message_id import format_offset_msg_id
 
 if TYPE_CHECKING:
-    from gateway.wire.frame import Buffer
+    from ropeway.gateway.wire.frame import Buffer
 
 _COMPRESSIONS = {0: "zlib", 1: "lz4", 2: "zstd", 3: "zlib"}
 """Source: CompressionType.findByValue, RocketMQ 5.3.4; 0 is from before 5.0."""

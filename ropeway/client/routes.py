@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from gateway.wire import bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.namesrv import GetRouteInfo
 from ropeway.client.errors import (
     ConnectionFailedError,
     RemotingError,
     TopicNotFoundError,
 )
 from ropeway.client.message import MessageQueue
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gateway.wire.header import Header
     from ropeway.client.connection import Response
     from ropeway.client.connections import Connections
+    from ropeway.gateway.wire.header import Header
 
 DEFAULT_TOPIC = "TBW102"
 """Its route is given to topics that sending shall create."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.wire import properties as names
-from gateway.wire.commands.send import ConsumerSendMsgBack
-from ropeway.client import sending
+from ropeway.client import send_request
 from ropeway.client.message import MessageQueue
+from ropeway.gateway.wire import properties as names
+from ropeway.gateway.wire.commands.send import ConsumerSendMsgBack
 
 if TYPE_CHECKING:
     from ropeway.client.instance import Instance
@@ -65,12 +65,12 @@ async def send_to_dead_letters(
     }
     properties.setdefault(names.ORIGIN_MESSAGE_ID, message.msg_id)
     properties.pop(names.TRANSACTION_PREPARED, None)
-    topic = f"{sending.RETRY_PREFIX}{group}"
+    topic = f"{send_request.RETRY_PREFIX}{group}"
     queue = MessageQueue(topic, message.queue.broker_name, 0)
-    header = sending.single_request(
+    header = send_request.single_request(
         _INNER_PRODUCER, queue, properties, flag=message.flag
     )
     address = instance.routes.master(queue.broker_name)
     await instance.connections.request(
-        address, header, message.body, expect=sending.STATUS_OF_CODE
+        address, header, message.body, expect=send_request.STATUS_OF_CODE
     )

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gateway.wire import bodies
-from gateway.wire.properties import tag_hash, tags_of
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.properties import tag_hash, tags_of
 
 
 class Sql(str):

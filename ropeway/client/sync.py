@@ -18,13 +18,13 @@ from ropeway.client.pull_consumer import PullConsumer
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 
-    from ropeway.client.choosing import Selector
     from ropeway.client.message import (
         Message,
         MessageQueue,
         ReceivedMessage,
         SendResult,
     )
+    from ropeway.client.queue_selector import Selector
 
 T = TypeVar("T")
 C = TypeVar("C", Producer, PushConsumer, PullConsumer)

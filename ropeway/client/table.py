@@ -12,13 +12,13 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self
 
-from gateway.wire import properties
 from ropeway.client import queue_bounds
 from ropeway.client.config import ConsumerConfig
 from ropeway.client.errors import RemotingError
-from ropeway.client.pulling import Puller
+from ropeway.client.pull_request import Puller
 from ropeway.client.subscription import parse
 from ropeway.client.tasks import OwnedTasks
+from ropeway.gateway.wire import properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, EqualTo, In
 
+from ropeway.spark.offset_options import all_queues, resolve
 from ropeway.spark.options import EARLIEST, LATEST, require_topics
-from ropeway.spark.places import all_queues, resolve
 from ropeway.spark.ranges import Driver, Ranges, read, split, tasks
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ IMPORTED = tuple(
         "pyspark.sql.worker.plan_data_source_read",
         "pyspark.sql.worker.write_into_data_source",
         "ropeway.spark.source",
-        "ropeway.streams.mapping",
+        "ropeway.streams.spark_plan",
     )
 )
 """What workers find ready."""

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from gateway.wire import message as stored
-from gateway.wire.errors import MessageError
 from ropeway.client.columns import decompressed
 from ropeway.client.errors import BadResponseError
+from ropeway.gateway.wire import message as stored
+from ropeway.gateway.wire.errors import MessageError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gateway.wire.frame import Buffer
+    from ropeway.gateway.wire.frame import Buffer
 
     Numbers = NDArray[np.int64]
 

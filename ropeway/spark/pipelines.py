@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sql
 
-from ropeway.spark.running import Running
+from ropeway.spark.query_runner import Running
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -22,7 +22,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from gateway.wire import properties as names
+from ropeway.gateway.wire import properties as names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

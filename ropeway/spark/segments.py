@@ -11,21 +11,21 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from gateway.wire.properties import tag_hash
 from ropeway.client import MessageQueue
-from storage.api import LogError
-from storage.tiered import listing, names
-from storage.tiered import segment as format_
-from storage.tiered.api import ObjectMissingError
-from storage.tiered.providers import open_provider
-from storage.tiered.segment import SegmentError
+from ropeway.gateway.wire.properties import tag_hash
+from ropeway.storage.api import LogError
+from ropeway.storage.tiered import listing, object_names
+from ropeway.storage.tiered import segment as format_
+from ropeway.storage.tiered.api import ObjectMissingError
+from ropeway.storage.tiered.providers import open_provider
+from ropeway.storage.tiered.segment import SegmentError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 
-    from storage.tiered.api import Provider
-    from storage.tiered.names import SegmentName
-    from storage.tiered.segment import Index
+    from ropeway.storage.tiered.api import Provider
+    from ropeway.storage.tiered.object_names import SegmentName
+    from ropeway.storage.tiered.segment import Index
 
 _SPAN_BYTES = 8 * 1024 * 1024
 """Blocks that stand together are fetched together, up to so many bytes."""
@@ -82,7 +82,7 @@ async def queues(provider: Provider, topic: str, broker_name: str) -> list[TierQ
         LogError: The provider cannot be asked.
         TierError: An object is not what was put.
     """
-    found = await listing.listed(provider, names.topic_prefix(topic))
+    found = await listing.listed(provider, object_names.topic_prefix(topic))
     made: dict[int, dict[int, list[SegmentName]]] = {}
     for name in found.whole:
         made.setdefault(name.number, {}).setdefault(name.identity, []).append(name)
@@ -199,7 +199,9 @@ async def read(
             attempts += 1
             if attempts == _ATTEMPTS:
                 raise
-            prefix = names.partition_prefix(name.topic, name.number, name.identity)
+            prefix = object_names.partition_prefix(
+                name.topic, name.number, name.identity
+            )
             segments = (await listing.listed(provider, prefix)).whole
     if begin < end and must_be_whole:
         where = segments[0] if segments else None

@@ -9,9 +9,9 @@ from pyspark.sql.datasource import DataSource
 from ropeway.spark.batch import BatchReader
 from ropeway.spark.options import read_options
 from ropeway.spark.rows import check_schema, default_schema
+from ropeway.spark.sink import BatchWriter, StreamWriter, check_columns
 from ropeway.spark.stream import StreamReader
 from ropeway.spark.tier import TierReader
-from ropeway.spark.writing import BatchWriter, StreamWriter, check_columns
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

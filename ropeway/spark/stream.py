@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from ropeway.client import RemotingError
-from ropeway.spark import places
+from ropeway.spark import offset_options
 from ropeway.spark.options import EARLIEST, LATEST, require_topics
 from ropeway.spark.ranges import Driver, Ranges, read, split, tasks
 
@@ -55,10 +55,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where a new query begins."""
 
         async def ask(reader: BulkReader) -> Offsets:
-            queues = await places.all_queues(reader, self._topics)
+            queues = await offset_options.all_queues(reader, self._topics)
             where = self._options.starting or LATEST
-            return places.dump(
-                await places.resolve(reader, queues, where, self._options.starting_ms)
+            return offset_options.dump(
+                await offset_options.resolve(
+                    reader, queues, where, self._options.starting_ms
+                )
             )
 
         return self._driver.ask(ask)  # type: ignore[no-any-return]
@@ -70,7 +72,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:  # noqa: N802
         """Where the next batch ends."""
-        begins = places.load(start)
+        begins = offset_options.load(start)
         ends = self._target or self._ends()
         # A queue that went away keeps its place, so that it goes on when it is back.
         ends = {**begins, **ends}
@@ -78,11 +80,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begins[queue] = self._begin(queue)
         if isinstance(limit, ReadMaxRows):
             ends = share(begins, ends, limit.max_rows)
-        return places.dump(ends)
+        return offset_options.dump(ends)
 
     def reportLatestOffset(self) -> Offsets:  # noqa: N802
         """Where queues end, for Spark's progress reports."""
-        return places.dump(self._ends())
+        return offset_options.dump(self._ends())
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """End the query with what is there now."""
@@ -90,10 +92,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[Ranges]:
         """The ranges of a batch, by tasks."""
-        begins = places.load(start)
+        begins = offset_options.load(start)
         ranges = (
             part
-            for queue, until in places.load(end).items()
+            for queue, until in offset_options.load(end).items()
             for part in split(
                 queue,
                 begins[queue] if queue in begins else self._begin(queue),
@@ -113,7 +115,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
 
         async def store(reader: BulkReader) -> None:
-            await reader.commit(places.load(end))
+            await reader.commit(offset_options.load(end))
 
         try:
             self._driver.ask(store)
@@ -127,14 +129,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _ends(self) -> dict[MessageQueue, int]:
         async def ask(reader: BulkReader) -> dict[MessageQueue, int]:
-            queues = await places.all_queues(reader, self._topics)
-            return await places.resolve(reader, queues, LATEST, None)
+            queues = await offset_options.all_queues(reader, self._topics)
+            return await offset_options.resolve(reader, queues, LATEST, None)
 
         return self._driver.ask(ask)  # type: ignore[no-any-return]
 
     def _begin(self, queue: MessageQueue) -> int:
         async def ask(reader: BulkReader) -> int:
-            return (await places.resolve(reader, [queue], EARLIEST, None))[queue]
+            return (await offset_options.resolve(reader, [queue], EARLIEST, None))[
+                queue
+            ]
 
         return self._driver.ask(ask)  # type: ignore[no-any-return]
 

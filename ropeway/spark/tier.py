@@ -15,8 +15,8 @@ from ropeway.client.sync import LoopThread
 from ropeway.spark import segments as tiered
 from ropeway.spark.batch import BatchReader
 from ropeway.spark.frames import read_frames
+from ropeway.spark.offset_options import load
 from ropeway.spark.options import COMMITTED, LATEST
-from ropeway.spark.places import load
 from ropeway.spark.rows import to_batch
 from ropeway.spark.segments import TierError
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from ropeway.client import MessageQueue
     from ropeway.spark.options import Offsets, Options
     from ropeway.spark.segments import TierQueue
-    from storage.tiered.api import Provider
-    from storage.tiered.names import SegmentName
+    from ropeway.storage.tiered.api import Provider
+    from ropeway.storage.tiered.object_names import SegmentName
 
 _TASK_OFFSETS = 500_000
 """What one task reads about, where `maxOffsetsPerTask` is not given."""

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 from ropeway.spark import register
 from ropeway.spark.options import read_options
-from ropeway.spark.running import Running
+from ropeway.spark.query_runner import Running
 from ropeway.spark.session import STATE
 from ropeway.streams import records
 from ropeway.streams.carried import TRACKED
 from ropeway.streams.checkpoint import Checkpoint
 from ropeway.streams.dead_letters import DeadLetters, LateLetters
-from ropeway.streams.mapping import MAPPING, Frame, Site, tick_ms
-from ropeway.streams.mirroring import Mirroring
+from ropeway.streams.mirror_job import Mirroring
 from ropeway.streams.nodes import Node, Operator, TopologyError
-from ropeway.streams.preparing import prepare
-from ropeway.streams.writing import WRITING
+from ropeway.streams.preflight import prepare
+from ropeway.streams.sinks import WRITING
+from ropeway.streams.spark_plan import MAPPING, Frame, Site, tick_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

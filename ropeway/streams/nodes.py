@@ -57,7 +57,7 @@ class Node:
     operator: Operator
     parents: tuple[Node, ...]
     arguments: dict[str, Any]
-    """What the operator was given; see `ropeway.streams.mapping`."""
+    """What the operator was given; see `ropeway.streams.spark_plan`."""
 
 
 class Graph:

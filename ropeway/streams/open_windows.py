@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ropeway.streams.folding import Folding
+from ropeway.streams.accumulator import Folding
 from ropeway.streams.windows import Session
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from ropeway.streams import bundles
+from ropeway.streams.accumulator import Folding
 from ropeway.streams.carried import is_carried, newest
 from ropeway.streams.failures import Failures
-from ropeway.streams.folding import Folding
 from ropeway.streams.records import dump_value, load
 
 if TYPE_CHECKING:

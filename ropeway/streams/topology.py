@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from ropeway.streams.mapping import onto
 from ropeway.streams.nodes import ENDS, QUERIES, SHUFFLES, Operator, TopologyError
+from ropeway.streams.spark_plan import onto
 from ropeway.streams.windows import Firing
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions as sql
 
+from ropeway.streams.accumulator import Folding
 from ropeway.streams.failures import Failures
-from ropeway.streams.folding import Folding
 from ropeway.streams.records import load, to_records
 from ropeway.streams.windows import Windowed
 

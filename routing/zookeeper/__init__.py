@@ -5,7 +5,7 @@ makes changes, `brokers` announces and watches nodes, `store` joins them. FORMAT
 draws what is stored.
 """
 
-from routing.zookeeper.settings import Tls, ZooKeeperSettings
-from routing.zookeeper.store import ZooKeeperRoutes, open_routes
+from ropeway.routing.zookeeper.store import ZooKeeperRoutes, open_routes
+from ropeway.routing.zookeeper.zookeeper_config import Tls, ZooKeeperSettings
 
 __all__ = ["Tls", "ZooKeeperRoutes", "ZooKeeperSettings", "open_routes"]

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 import structlog
 from kazoo.exceptions import NoNodeError
 
-from routing.zookeeper import codec
-from routing.zookeeper.codec import Announcement, DamagedError
+from ropeway.routing.zookeeper import codec
+from ropeway.routing.zookeeper.codec import Announcement, DamagedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from routing.api import Broker
-    from routing.zookeeper.layout import Layout
-    from routing.zookeeper.session import Session
+    from ropeway.routing.api import Broker
+    from ropeway.routing.zookeeper.layout import Layout
+    from ropeway.routing.zookeeper.session import Session
 
 _log = structlog.get_logger()
 

@@ -21,19 +21,19 @@ from kazoo.exceptions import (
     NoNodeError,
 )
 
-from routing.api import Group, RouteError, RouteStoreUnavailableError, Topic
-from routing.zookeeper import codec
-from routing.zookeeper.copy import Held
-from routing.zookeeper.layout import refusal
-from routing.zookeeper.session import LostError
+from ropeway.routing.api import Group, RouteError, RouteStoreUnavailableError, Topic
+from ropeway.routing.zookeeper import codec
+from ropeway.routing.zookeeper.layout import refusal
+from ropeway.routing.zookeeper.local_copy import Held
+from ropeway.routing.zookeeper.session import LostError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from routing.zookeeper.codec import Kind, Value
-    from routing.zookeeper.copy import RouteCopy
-    from routing.zookeeper.layout import Layout
-    from routing.zookeeper.session import Session
+    from ropeway.routing.zookeeper.codec import Kind, Value
+    from ropeway.routing.zookeeper.layout import Layout
+    from ropeway.routing.zookeeper.local_copy import RouteCopy
+    from ropeway.routing.zookeeper.session import Session
 
 KEPT_CHANGES = 512
 """Who is further behind reads everything again. With each notice the names of all are

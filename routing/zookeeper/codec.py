@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 import msgspec
 from msgspec import Struct
 
-from routing.api import Broker, Group, Topic
+from ropeway.routing.api import Broker, Group, Topic
 
 MOST_PARTITIONS = 1024
 

@@ -21,7 +21,10 @@ from kazoo.security import CREATOR_ALL_ACL
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from routing.zookeeper.settings import Place, ZooKeeperSettings
+    from ropeway.routing.zookeeper.zookeeper_config import (
+        ZooKeeperConfig,
+        ZooKeeperSettings,
+    )
 
 _READ_TIMEOUT = 2 / 3
 """kazoo gives a connection up after this part of what the session may be silent."""
@@ -96,7 +99,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # untyped
 
 
 def make_client(
-    place: Place,
+    place: ZooKeeperConfig,
     settings: ZooKeeperSettings,
     connected: Callable[[int, float, float], None],
 ) -> KazooClient:

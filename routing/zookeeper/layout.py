@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 
-from routing.api import NoRoutesError, RouteError
-from routing.zookeeper.codec import KINDS
+from ropeway.routing.api import NoRoutesError, RouteError
+from ropeway.routing.zookeeper.codec import KINDS
 
 if TYPE_CHECKING:
-    from routing.zookeeper.codec import Kind
-    from routing.zookeeper.session import Session
+    from ropeway.routing.zookeeper.codec import Kind
+    from ropeway.routing.zookeeper.session import Session
 
 VERSION = 1
 _MOST_NAMED = 3

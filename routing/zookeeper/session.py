@@ -34,8 +34,8 @@ from kazoo.exceptions import (
 )
 from kazoo.protocol.states import KazooState, KeeperState
 
-from routing.api import RouteStoreUnavailableError
-from routing.zookeeper.connection import make_client
+from ropeway.routing.api import RouteStoreUnavailableError
+from ropeway.routing.zookeeper.connection import make_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +43,10 @@ if TYPE_CHECKING:
     from kazoo.handlers.threading import AsyncResult
     from kazoo.protocol.states import ZnodeStat
 
-    from routing.zookeeper.settings import Place, ZooKeeperSettings
+    from ropeway.routing.zookeeper.zookeeper_config import (
+        ZooKeeperConfig,
+        ZooKeeperSettings,
+    )
 
 PROBES = 3
 """How often within the time that a session may be silent its servers are asked."""
@@ -74,7 +77,7 @@ class Session:
 
     def __init__(
         self,
-        place: Place,
+        place: ZooKeeperConfig,
         settings: ZooKeeperSettings,
         *,
         connected: Callable[[bool], None],

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Self
 import structlog
 from kazoo.exceptions import KazooException
 
-from routing.api import Group, RouteError, RouteStoreUnavailableError, Topic
-from routing.zookeeper import codec
-from routing.zookeeper.brokers import Brokers
-from routing.zookeeper.changes import Changes
-from routing.zookeeper.copy import RouteCopy
-from routing.zookeeper.layout import Layout, prepare, refusal
-from routing.zookeeper.names import Names
-from routing.zookeeper.session import LostError, Session
-from routing.zookeeper.settings import ZooKeeperSettings, parse_url
+from ropeway.routing.api import Group, RouteError, RouteStoreUnavailableError, Topic
+from ropeway.routing.zookeeper import codec
+from ropeway.routing.zookeeper.brokers import Brokers
+from ropeway.routing.zookeeper.changes import Changes
+from ropeway.routing.zookeeper.layout import Layout, prepare, refusal
+from ropeway.routing.zookeeper.local_copy import RouteCopy
+from ropeway.routing.zookeeper.node_names import Names
+from ropeway.routing.zookeeper.session import LostError, Session
+from ropeway.routing.zookeeper.zookeeper_config import ZooKeeperSettings, parse_url
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-    from routing.api import Broker
-    from routing.zookeeper.settings import Place
+    from ropeway.routing.api import Broker
+    from ropeway.routing.zookeeper.zookeeper_config import ZooKeeperConfig
 
 FIND_S = 1.0
 """Who asks for a topic that nobody knows waits no longer than this."""
@@ -61,7 +61,7 @@ class ZooKeeperRoutes:
     One task follows: it is woken by what happens and reads what has changed.
     """
 
-    def __init__(self, place: Place, settings: ZooKeeperSettings) -> None:
+    def __init__(self, place: ZooKeeperConfig, settings: ZooKeeperSettings) -> None:
         self._place = place
         self._wait_s = settings.wait_s
         self._session = Session(

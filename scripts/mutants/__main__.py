@@ -60,9 +60,9 @@ def copy_tree(target: Path) -> None:
         for one in (ROOT / package).rglob("*.so")
     ]
     for name in {*listed, *compiled}:
-        if name and (ROOT / name).is_file():
+        if name and ((ROOT / name).is_file() or (ROOT / name).is_symlink()):
             (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, target / name)
+            shutil.copy2(ROOT / name, target / name, follow_symlinks=False)
     (target / ".venv").symlink_to(ROOT / ".venv")
 
 

@@ -40,7 +40,7 @@ CORES = {
         ["gateway/wire"],
         ["tests/gateway/wire"],
         [
-            "tests/gateway/test_arriving.py",
+            "tests/gateway/test_partial_requests.py",
             "tests/gateway/test_connection.py",
             f"{PROCESSORS}/test_send.py",
             f"{PROCESSORS}/test_pull.py",
@@ -73,7 +73,7 @@ CORES = {
         ["acl"],
         ["tests/acl"],
         [
-            "tests/gateway/test_guarding.py",
+            "tests/gateway/test_access_control.py",
             f"{PROCESSORS}/test_access_rules.py",
             f"{PROCESSORS}/test_access_users.py",
             f"{PROCESSORS}/test_admission.py",
@@ -85,7 +85,7 @@ CORES = {
         ["tests/gateway/node/transactions"],
         [
             f"{PROCESSORS}/test_asked_producers.py",
-            f"{PROCESSORS}/test_half.py",
+            f"{PROCESSORS}/test_half_message.py",
             f"{PROCESSORS}/test_transactions.py",
             f"{PROCESSORS}/test_transactions_found.py",
             f"{PROCESSORS}/test_transactions_timed.py",
@@ -100,9 +100,9 @@ CORES = {
         ["gateway/processors"],
         [PROCESSORS],
         [
-            "tests/gateway/lite/test_resetting.py",
+            "tests/gateway/lite/test_offset_reset.py",
             "tests/gateway/pop/test_acks_used.py",
-            "tests/gateway/test_bounds.py",
+            "tests/gateway/test_request_limits.py",
             "tests/gateway/test_connection.py",
             "tests/gateway/test_server.py",
         ],

@@ -36,6 +36,8 @@ from scripts.mutants.results import LIVED
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+PACKAGE = "ropeway"
+"""The folder by whose links sources are imported, and so its part of their paths."""
 MOST_SECONDS = 20.0
 """Tests of one mutant are chosen until they took this together; by law the double."""
 BESIDE_SECONDS = 4.0
@@ -89,6 +91,7 @@ class Campaign:
     def __init__(self, plan: Plan, reach: Reach) -> None:
         self.plan = plan
         self.root = Path.cwd()
+        self.package = self.root / PACKAGE
         # A server that is started once has its folder beside.
         self.children = f"{plan.scratch}/c"
         self.core = CORES[plan.core]
@@ -211,14 +214,14 @@ class Campaign:
 
     def _lines(self) -> set[tuple[str, int]]:
         return {
-            (str(Path(path).relative_to(self.root)), line)
+            (str(Path(path).relative_to(self.package)), line)
             for path, line in self.reach.note()
         }
 
     # --- With one --------------------------------------------------------------
 
     def _file(self, path: str, source: bytes, chosen: list[Mutant]) -> None:
-        full = self.root / path
+        full = self.package / path
         functions = functions_of(str(full))
         at_import = {line for where, line in self.imported if where == str(full)}
         lines = lines_of(compile(source, path, "exec"))
@@ -245,7 +248,7 @@ class Campaign:
 
         def look() -> None:
             children.wait_less(WAIT_SECONDS)
-            full = str(self.root / mutant.path)
+            full = str(self.package / mutant.path)
             if not patch(full, source, mutant.apply(source), functions):
                 failed.append(NOT_PATCHED)
                 return
@@ -357,7 +360,7 @@ def main(arguments: list[str]) -> int:
     plan = Plan(**json.loads(Path(arguments[0]).read_text()))
     core = CORES[plan.core]
     root = Path.cwd()
-    reach = Reach(str(root / one) for one in core.files(root))
+    reach = Reach(str(root / PACKAGE / one) for one in core.files(root))
     shutil.rmtree(plan.scratch, ignore_errors=True)
     Path(plan.scratch).mkdir(parents=True)
     campaign = Campaign(plan, reach)

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from storage.api import LogError, LogUnavailableError
-from storage.compacting import CompactionStatus
-from storage.compaction import directory as directories
-from storage.compaction.pace import Pace, StoppedError
-from storage.compaction.round import Outcome, Round
-from storage.compaction.snapshot import Snapshot
-from storage.compaction.writer import Writer
+from ropeway.storage.api import LogError, LogUnavailableError
+from ropeway.storage.compaction import directory as directories
+from ropeway.storage.compaction.cleaner_pace import CleanerPace, StoppedError
+from ropeway.storage.compaction.round import Outcome, Round
+from ropeway.storage.compaction.snapshot import Snapshot
+from ropeway.storage.compaction.writer import Writer
+from ropeway.storage.compaction_api import CompactionStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import ThreadPoolExecutor
 
-    from storage.api import Log
-    from storage.compacting import Describer
-    from storage.compaction.disk import Disk
-    from storage.compaction.partition import CompactedPartition
-    from storage.compaction.settings import CompactionSettings
+    from ropeway.storage.api import Log
+    from ropeway.storage.compaction.compaction_config import CompactionSettings
+    from ropeway.storage.compaction.disk import Disk
+    from ropeway.storage.compaction.partition import CompactedPartition
+    from ropeway.storage.compaction_api import Describer
 
 _log = structlog.get_logger()
 
@@ -67,7 +67,7 @@ class Cleaner:
         self._threads = threads
         self._clock = clock
         self._need = need
-        self._pace = Pace(settings.share, settings.bytes_per_s)
+        self._pace = CleanerPace(settings.share, settings.bytes_per_s)
         self._states: dict[CompactedPartition, _State] = {}
         self._retired: set[CompactedPartition] = set()
         """Of topics that are not compacted any more."""

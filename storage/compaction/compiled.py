@@ -3,6 +3,6 @@
 The compiled ones are in `native/compaction.c`.
 """
 
-from storage.forms import Forms
+from ropeway.storage.forms import Forms
 
-may_be_compiled = Forms("storage.compaction._native")
+may_be_compiled = Forms("ropeway.storage.compaction._native")

@@ -10,17 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-from storage.api import LogDamagedError
-from storage.compaction import manifest as manifests
-from storage.compaction.file import DATA_SUFFIX, INDEX_SUFFIX, open_file
-from storage.compaction.manifest import Manifest
-from storage.compaction.snapshot import Snapshot
+from ropeway.storage.api import LogDamagedError
+from ropeway.storage.compaction import manifest as manifests
+from ropeway.storage.compaction.file import DATA_SUFFIX, INDEX_SUFFIX, open_file
+from ropeway.storage.compaction.manifest import Manifest
+from ropeway.storage.compaction.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from storage.compaction.disk import Disk
+    from ropeway.storage.compaction.disk import Disk
 
 
 def path_of(directory: Path, topic: str, number: int) -> Path:

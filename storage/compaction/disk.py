@@ -9,7 +9,7 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from storage import directories, private
+from ropeway.storage import directories, private
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
-from storage.api import LogDamagedError
-from storage.compaction import layout
-from storage.compaction.layout import ENTRY, GROUP_RECORDS, HEADER, Entry, Index
-from storage.compaction.offset_map import DIGEST_BYTES
+from ropeway.storage.api import LogDamagedError
+from ropeway.storage.compaction import layout
+from ropeway.storage.compaction.layout import ENTRY, GROUP_RECORDS, HEADER, Entry, Index
+from ropeway.storage.compaction.offset_map import DIGEST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

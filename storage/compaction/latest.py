@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.api import Found
-from storage.compaction.offset_map import digest
+from ropeway.storage.api import Found
+from ropeway.storage.compaction.offset_map import digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.api import Log
-    from storage.compacting import Describer
-    from storage.compaction.partition import CompactedPartition
+    from ropeway.storage.api import Log
+    from ropeway.storage.compaction.partition import CompactedPartition
+    from ropeway.storage.compaction_api import Describer
 
 _FIRST_COUNT = 16
 _MOST = 1 << 16

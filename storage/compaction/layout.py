@@ -24,7 +24,7 @@ from array import array
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
-from storage.api import LogDamagedError, LogError
+from ropeway.storage.api import LogDamagedError, LogError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,22 +11,22 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from storage import private
-from storage.api import Log, LogError, LogUnavailableError, NoSuchPartitionError
-from storage.compaction import directory as directories
-from storage.compaction.cleaner import Cleaner
-from storage.compaction.disk import Disk
-from storage.compaction.latest import latest
-from storage.compaction.partition import Clean, CompactedPartition
-from storage.wrapping import WrappedLog
+from ropeway.storage import private
+from ropeway.storage.api import Log, LogError, LogUnavailableError, NoSuchPartitionError
+from ropeway.storage.compaction import directory as directories
+from ropeway.storage.compaction.cleaner import Cleaner
+from ropeway.storage.compaction.disk import Disk
+from ropeway.storage.compaction.latest import latest
+from ropeway.storage.compaction.partition import Clean, CompactedPartition
+from ropeway.storage.wrapper import WrappedLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from storage.api import EntryFormat, Found, Partition
-    from storage.compacting import CompactionStatus, Describer
-    from storage.compaction.settings import CompactionSettings
+    from ropeway.storage.api import EntryFormat, Found, Partition
+    from ropeway.storage.compaction.compaction_config import CompactionSettings
+    from ropeway.storage.compaction_api import CompactionStatus, Describer
 
     Need = Callable[[str, int, int | None], None]
     """Tells the inner log from which offset on it has to keep a partition's records,
@@ -37,7 +37,7 @@ THREADS = 2
 
 
 class CompactedLog(WrappedLog[Log]):
-    """See `storage.api.Log` and `storage.compacting.Compaction`.
+    """See `storage.api.Log` and `storage.compaction_api.Compaction`.
 
     Args:
         inner: Has all topics, and the newer records of compacted ones.
@@ -95,7 +95,7 @@ class CompactedLog(WrappedLog[Log]):
         self.cleaner.start()
 
     def keep_last(self, topic: str, *, compacted: bool) -> None:
-        """Say whether a topic is compacted; see `storage.compacting`."""
+        """Say whether a topic is compacted; see `storage.compaction_api`."""
         if compacted == (topic in self._compacted):
             return
         if compacted:
@@ -145,18 +145,18 @@ class CompactedLog(WrappedLog[Log]):
         return partition
 
     async def compact(self, topic: str) -> list[CompactionStatus]:
-        """Compact all that the topic has by now; see `storage.compacting`."""
+        """Compact all that the topic has by now; see `storage.compaction_api`."""
         partitions = self._of(topic)
         for partition in partitions:
             await self.cleaner.compact(partition)
         return [self.cleaner.status(partition) for partition in partitions]
 
     async def status(self, topic: str) -> list[CompactionStatus]:
-        """How far compaction of each partition is; see `storage.compacting`."""
+        """How far compaction of each partition is; see `storage.compaction_api`."""
         return [self.cleaner.status(partition) for partition in self._of(topic)]
 
     async def latest(self, topic: str, key: str) -> Found | None:
-        """The newest record with a key; see `storage.compacting`."""
+        """The newest record with a key; see `storage.compaction_api`."""
         return await latest(self.inner, self._describer, self._of(topic), topic, key)
 
     def _of(self, topic: str) -> list[CompactedPartition]:

@@ -12,7 +12,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
-from storage.api import LogDamagedError, LogError
+from ropeway.storage.api import LogDamagedError, LogError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,12 +11,12 @@ from array import array
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from storage.compacting import ROW
-from storage.compaction import steps
+from ropeway.storage.compaction import steps
+from ropeway.storage.compaction_api import ROW
 
 if TYPE_CHECKING:
-    from storage.compaction.bits import Bits
-    from storage.compaction.steps import Buffer
+    from ropeway.storage.compaction.bits import Bits
+    from ropeway.storage.compaction.steps import Buffer
 
 DIGEST_BYTES = 16
 SLOT_BYTES = 24
@@ -66,7 +66,7 @@ class OffsetMap:
         """Set the offsets of the keys of some records; those without one stay.
 
         Args:
-            rows: Of the records; see `storage.compacting`.
+            rows: Of the records; see `storage.compaction_api`.
             first: The first one's offset.
             stays: Gets what has no key.
 

@@ -11,18 +11,18 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
-from storage.api import Chunk, Filter, LogDamagedError, LogUnavailableError
-from storage.compaction.accepting import accepted
-from storage.compaction.file import ColdError, fetch_hot
-from storage.wrapping import WrappedPartition
+from ropeway.storage.api import Chunk, Filter, LogDamagedError, LogUnavailableError
+from ropeway.storage.compaction.accepted_parts import accepted
+from ropeway.storage.compaction.file import ColdError, fetch_hot
+from ropeway.storage.wrapper import WrappedPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
 
-    from storage.api import Partition
-    from storage.compaction.snapshot import Snapshot
+    from ropeway.storage.api import Partition
+    from ropeway.storage.compaction.snapshot import Snapshot
 
 T = TypeVar("T")
 

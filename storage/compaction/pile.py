@@ -6,10 +6,10 @@ from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
-from storage.compaction.layout import ENTRY, GROUP_RECORDS, Index
+from ropeway.storage.compaction.layout import ENTRY, GROUP_RECORDS, Index
 
 if TYPE_CHECKING:
-    from storage.compaction.steps import Buffer
+    from ropeway.storage.compaction.steps import Buffer
 
 _GROUP_BYTES = GROUP_RECORDS * ENTRY.size
 _offset_and_place = Struct("<QI").unpack_from

@@ -15,25 +15,25 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.api import LogDamagedError
-from storage.compacting import ROW
-from storage.compaction import source, steps
-from storage.compaction.bits import Bits
-from storage.compaction.compiled import may_be_compiled
-from storage.compaction.layout import GROUP_RECORDS
-from storage.compaction.offset_map import OffsetMap
+from ropeway.storage.api import LogDamagedError
+from ropeway.storage.compaction import source, steps
+from ropeway.storage.compaction.bits import Bits
+from ropeway.storage.compaction.compiled import may_be_compiled
+from ropeway.storage.compaction.layout import GROUP_RECORDS
+from ropeway.storage.compaction.offset_map import OffsetMap
+from ropeway.storage.compaction_api import ROW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from concurrent.futures import ThreadPoolExecutor
 
-    from storage.api import Partition
-    from storage.compacting import Describer
-    from storage.compaction.file import CompactedFile
-    from storage.compaction.pace import Pace
-    from storage.compaction.settings import CompactionSettings
-    from storage.compaction.source import Read
-    from storage.compaction.writer import Writer
+    from ropeway.storage.api import Partition
+    from ropeway.storage.compaction.cleaner_pace import CleanerPace
+    from ropeway.storage.compaction.compaction_config import CompactionSettings
+    from ropeway.storage.compaction.file import CompactedFile
+    from ropeway.storage.compaction.source import Read
+    from ropeway.storage.compaction.writer import Writer
+    from ropeway.storage.compaction_api import Describer
 
 READ_COUNT = 128 if may_be_compiled.is_pure else 1024
 """Records that are looked at without making way for others: about a millisecond."""
@@ -77,7 +77,7 @@ class Round:
         now_ms: int,
         settings: CompactionSettings,
         describer: Describer,
-        pace: Pace,
+        pace: CleanerPace,
         writer: Writer,
         threads: ThreadPoolExecutor,
     ) -> None:

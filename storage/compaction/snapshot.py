@@ -9,13 +9,13 @@ import os
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from storage.compaction.file import CompactedFile, Slice
+from ropeway.storage.compaction.file import CompactedFile, Slice
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from storage.compaction.file import Fetch
-    from storage.compaction.layout import Entry
+    from ropeway.storage.compaction.file import Fetch
+    from ropeway.storage.compaction.layout import Entry
 
 
 class Snapshot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from storage.api import Partition
+    from ropeway.storage.api import Partition
 
 _READ_BYTES = 1 << 20
 

@@ -1,17 +1,17 @@
 """What a round does with each record, over many at once. No I/O.
 
-Rows describe records (`storage.compacting.ROW`). A map is three arrays of numbers, see
-`offset_map`. Bits say which offsets stay, from a base on that the first bit stands for.
+Rows describe records (`storage.compaction_api.ROW`). A map is three arrays of numbers,
+see `offset_map`. Bits say which offsets stay, from a base on, that of the first bit.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.compacting import KEYED, ROW, TOMBSTONE
-from storage.compaction.compiled import may_be_compiled
-from storage.compaction.layout import ENTRY
-from storage.forms import count_of
+from ropeway.storage.compaction.compiled import may_be_compiled
+from ropeway.storage.compaction.layout import ENTRY
+from ropeway.storage.compaction_api import KEYED, ROW, TOMBSTONE
+from ropeway.storage.forms import count_of
 
 if TYPE_CHECKING:
     from array import array

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from storage.api import LogError
-from storage.compaction import manifest as manifests
-from storage.compaction.file import open_file
-from storage.compaction.layout import GROUP_RECORDS
+from ropeway.storage.api import LogError
+from ropeway.storage.compaction import manifest as manifests
+from ropeway.storage.compaction.file import open_file
+from ropeway.storage.compaction.layout import GROUP_RECORDS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from storage.compaction.file import CompactedFile
-    from storage.compaction.manifest import Manifest
+    from ropeway.storage.compaction.file import CompactedFile
+    from ropeway.storage.compaction.manifest import Manifest
 
 _GROUPS_AT_ONCE = 64
 

@@ -10,17 +10,17 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
-from storage.compaction.file import DATA_SUFFIX, INDEX_SUFFIX, CompactedFile
-from storage.compaction.pile import Pile
+from ropeway.storage.compaction.file import DATA_SUFFIX, INDEX_SUFFIX, CompactedFile
+from ropeway.storage.compaction.pile import Pile
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
 
-    from storage.compaction.disk import Disk
-    from storage.compaction.layout import Index
-    from storage.compaction.pile import Waiting
-    from storage.compaction.steps import Buffer
+    from ropeway.storage.compaction.disk import Disk
+    from ropeway.storage.compaction.layout import Index
+    from ropeway.storage.compaction.pile import Waiting
+    from ropeway.storage.compaction.steps import Buffer
 
 _WRITE_BYTES = 1 << 20
 

@@ -4,9 +4,9 @@
 `reader` reads, `recovery` opens. FORMAT.md has every byte.
 """
 
-from storage.file.log import FileLog, open_log
-from storage.file.offsets import open_offsets
-from storage.file.settings import FileLogSettings
-from storage.file.verify import verify
+from ropeway.storage.file.file_config import FileLogSettings
+from ropeway.storage.file.log import FileLog, open_log
+from ropeway.storage.file.offsets import open_offsets
+from ropeway.storage.file.verify import verify
 
 __all__ = ["FileLog", "FileLogSettings", "open_log", "open_offsets", "verify"]

@@ -28,14 +28,14 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
-from storage.api import LogError
-from storage.file.compiled import writing_may_be_compiled
+from ropeway.storage.api import LogError
+from ropeway.storage.file.compiled import writing_may_be_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from storage.api import Done, RecordParts
-    from storage.file.partition import FilePartition
+    from ropeway.storage.api import Done, RecordParts
+    from ropeway.storage.file.partition import FilePartition
 
 MAGIC = b"RWYB"
 VERSION = 1

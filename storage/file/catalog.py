@@ -14,8 +14,8 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
-from storage.api import LogDamagedError, LogError, LogUnavailableError
-from storage.file.segment import write_file
+from ropeway.storage.api import LogDamagedError, LogError, LogUnavailableError
+from ropeway.storage.file.segment import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

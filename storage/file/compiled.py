@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import zlib
 
-from storage.forms import Forms
+from ropeway.storage.forms import Forms
 
-may_be_compiled = Forms("storage.file._reading")
+may_be_compiled = Forms("ropeway.storage.file._reading")
 """Give the compiled form of a function of reading, where there is one."""
 
-writing_may_be_compiled = Forms("storage.file._native")
+writing_may_be_compiled = Forms("ropeway.storage.file._native")
 """Likewise, of a function of writing."""
 
 crc32 = may_be_compiled(zlib.crc32)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from storage.directories import sync_directory
+from ropeway.storage.directories import sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from storage.file.segment import Segment
+    from ropeway.storage.file.segment import Segment
 
 
 class Expired(Struct, frozen=True):

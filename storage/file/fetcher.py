@@ -10,19 +10,19 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
-from storage.api import LogDamagedError, LogUnavailableError
-from storage.file.picking import are_whole, grouped
+from ropeway.storage.api import LogDamagedError, LogUnavailableError
+from ropeway.storage.file.selection import are_whole, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
     from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
 
-    from storage.api import LogError
-    from storage.file.files import OpenFiles
-    from storage.file.picking import Extent
-    from storage.file.segment import Segment
-    from storage.file.tail import Tail
+    from ropeway.storage.api import LogError
+    from ropeway.storage.file.files import OpenFiles
+    from ropeway.storage.file.segment import Segment
+    from ropeway.storage.file.selection import Extent
+    from ropeway.storage.file.tail import Tail
 
     Checker = Callable[[Segment], Awaitable[None]]
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from storage.api import LogDamagedError, LogUnavailableError
-from storage.file import block as blocks
-from storage.file.block import HEADER
-from storage.file.gathering import gather
-from storage.following import Run, Stretch
+from ropeway.storage.api import LogDamagedError, LogUnavailableError
+from ropeway.storage.file import block as blocks
+from ropeway.storage.file.block import HEADER
+from ropeway.storage.file.log_scan import gather
+from ropeway.storage.replication import Run, Stretch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from storage.file.segments import Segments
+    from ropeway.storage.file.segments import Segments
 
 
 def identity(log_id: int, ordinal: int) -> int:

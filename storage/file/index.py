@@ -30,8 +30,8 @@ from bisect import bisect_left
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.file.block import CHECKED_FROM, ENTRY, KEY_BYTES
-from storage.file.compiled import crc32
+from ropeway.storage.file.block import CHECKED_FROM, ENTRY, KEY_BYTES
+from ropeway.storage.file.compiled import crc32
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

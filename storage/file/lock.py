@@ -6,8 +6,8 @@ import fcntl
 import os
 from typing import TYPE_CHECKING
 
-from storage import private
-from storage.api import LogError, LogInUseError
+from ropeway.storage import private
+from ropeway.storage.api import LogError, LogInUseError
 
 if TYPE_CHECKING:
     from pathlib import Path

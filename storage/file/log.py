@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from storage.api import (
+from ropeway.storage.api import (
     MAX_PARTITIONS,
     LogBusyError,
     LogError,
@@ -20,29 +20,29 @@ from storage.api import (
     LogUnfitError,
     NoSuchPartitionError,
 )
-from storage.file import catalog as catalogs
-from storage.file import lock
-from storage.file.expiry import Expired, floors, outlived, unlink
-from storage.file.fetcher import Fetcher
-from storage.file.files import OpenFiles
-from storage.file.follower import Follower, identity
-from storage.file.partition import FilePartition
-from storage.file.query import Query
-from storage.file.reader import Reader
-from storage.file.recovery import Recovery, recheck, recover
-from storage.file.segments import Segments
-from storage.file.settings import FileLogSettings
-from storage.file.tail import Tail
-from storage.file.writer import Writer
+from ropeway.storage.file import catalog as catalogs
+from ropeway.storage.file import lock
+from ropeway.storage.file.expiry import Expired, floors, outlived, unlink
+from ropeway.storage.file.fetcher import Fetcher
+from ropeway.storage.file.file_config import FileLogSettings
+from ropeway.storage.file.files import OpenFiles
+from ropeway.storage.file.follower import Follower, identity
+from ropeway.storage.file.partition import FilePartition
+from ropeway.storage.file.query import Query
+from ropeway.storage.file.reader import Reader
+from ropeway.storage.file.recovery import Recovery, recheck, recover
+from ropeway.storage.file.segments import Segments
+from ropeway.storage.file.tail import Tail
+from ropeway.storage.file.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
-    from storage.api import EntryFormat, Found, Numbering
-    from storage.file.catalog import Catalog
-    from storage.file.segment import Segment
-    from storage.following import Stretch
+    from ropeway.storage.api import EntryFormat, Found, Numbering
+    from ropeway.storage.file.catalog import Catalog
+    from ropeway.storage.file.segment import Segment
+    from ropeway.storage.replication import Stretch
 
 READERS = 4
 """Threads that wait for disks on behalf of readers."""
@@ -262,13 +262,13 @@ class FileLog:
             )
 
     async def follow(self, position: int, max_bytes: int) -> Stretch:
-        """What was written from a position on; see `storage.following`."""
+        """What was written from a position on; see `storage.replication`."""
         self._refuse_when_closed()
         read = self._follower.submit(position, max_bytes)
         return await asyncio.get_running_loop().run_in_executor(self._readers, read)
 
     def identity(self, topic: str, number: int) -> int:
-        """A number that no other partition has; see `storage.following`."""
+        """A number that no other partition has; see `storage.replication`."""
         ordinal = self.partition(topic, number).ordinal
         return identity(self._catalog.log_id, ordinal)
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from storage import private
-from storage.api import LogError, LogUnavailableError
-from storage.offset_table import OffsetTable
+from ropeway.storage import private
+from ropeway.storage.api import LogError, LogUnavailableError
+from ropeway.storage.offset_table import OffsetTable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from storage.offset_table import Row
+    from ropeway.storage.offset_table import Row
 
 NAME = "offsets.db"
 VERSION = 1

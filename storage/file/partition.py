@@ -7,24 +7,24 @@ from struct import Struct
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from storage.api import (
+from ropeway.storage.api import (
     MAX_OFFSET,
     LogBusyError,
     LogLimitError,
     NoSuchPartitionError,
 )
-from storage.file.block import WAITING_KEY_BYTES, add_up
-from storage.file.settings import BLOCK_BYTES, MAX_RECORD_BYTES
+from ropeway.storage.file.block import WAITING_KEY_BYTES, add_up
+from ropeway.storage.file.file_config import BLOCK_BYTES, MAX_RECORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from storage.api import Chunk, Done, Filter, RecordParts
-    from storage.file.block import Run
-    from storage.file.index import Span
-    from storage.file.reader import Reader
-    from storage.file.segment import Segment
-    from storage.file.writer import Writer
+    from ropeway.storage.api import Chunk, Done, Filter, RecordParts
+    from ropeway.storage.file.block import Run
+    from ropeway.storage.file.index import Span
+    from ropeway.storage.file.reader import Reader
+    from ropeway.storage.file.segment import Segment
+    from ropeway.storage.file.writer import Writer
 
 LENGTH = Struct(">i")
 """How a stored message begins: its own size."""

@@ -9,20 +9,26 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
-from storage.api import Found
-from storage.file.block import ENTRY
-from storage.file.index import KEYS_A_RUN, ActiveIndex, SealedIndex, Span, places_in
-from storage.file.partition import key_seed
+from ropeway.storage.api import Found
+from ropeway.storage.file.block import ENTRY
+from ropeway.storage.file.index import (
+    KEYS_A_RUN,
+    ActiveIndex,
+    SealedIndex,
+    Span,
+    places_in,
+)
+from ropeway.storage.file.partition import key_seed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
     from concurrent.futures import ThreadPoolExecutor
 
-    from storage.file.fetcher import Checker
-    from storage.file.partition import FilePartition
-    from storage.file.reader import Reader
-    from storage.file.segment import Segment
-    from storage.file.segments import Segments
+    from ropeway.storage.file.fetcher import Checker
+    from ropeway.storage.file.partition import FilePartition
+    from ropeway.storage.file.reader import Reader
+    from ropeway.storage.file.segment import Segment
+    from ropeway.storage.file.segments import Segments
 
 
 _AT_ONCE = 128

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.api import MAX_LOOKED_BYTES, Chunk, Filter
-from storage.file import picking
-from storage.file.block import ENTRY
-from storage.file.fetcher import ColdError, UncheckedError
-from storage.file.index import ActiveIndex
-from storage.file.partition import LENGTH
-from storage.file.windows import WINDOW, Windows
+from ropeway.storage.api import MAX_LOOKED_BYTES, Chunk, Filter
+from ropeway.storage.file import selection
+from ropeway.storage.file.block import ENTRY
+from ropeway.storage.file.fetcher import ColdError, UncheckedError
+from ropeway.storage.file.index import ActiveIndex
+from ropeway.storage.file.partition import LENGTH
+from ropeway.storage.file.windows import WINDOW, Windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from storage.file.fetcher import Fetcher, Warm
-    from storage.file.index import Span
-    from storage.file.partition import FilePartition
-    from storage.file.segment import Segment
+    from ropeway.storage.file.fetcher import Fetcher, Warm
+    from ropeway.storage.file.index import Span
+    from ropeway.storage.file.partition import FilePartition
+    from ropeway.storage.file.segment import Segment
 
     Acceptor = Callable[[bytes | memoryview], bool]
     Located = tuple[int, Segment, Span]
@@ -146,7 +146,7 @@ class Reader:
             wanted = min(left, looks) if tags is None else looks
             try:
                 entries = self._entries(found, partition.ordinal, wanted, warm)
-                extents, sizes, after, looked, full = picking.pick(
+                extents, sizes, after, looked, full = selection.pick(
                     entries, found[0], left, max_bytes - used, tags, not records
                 )
                 pieces = self._fetcher.records(found[1], extents, sizes, warm)

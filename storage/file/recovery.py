@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from storage.api import LogDamagedError
-from storage.file import segment as files
-from storage.file.block import ENTRY
-from storage.file.index import ActiveIndex, SealedIndex
-from storage.file.scan import Damage, blocks, mapped, nonzero_end
-from storage.file.segment import Segment
-from storage.file.segments import write_index
+from ropeway.storage.api import LogDamagedError
+from ropeway.storage.file import segment as files
+from ropeway.storage.file.block import ENTRY
+from ropeway.storage.file.index import ActiveIndex, SealedIndex
+from ropeway.storage.file.scan import Damage, blocks, mapped, nonzero_end
+from ropeway.storage.file.segment import Segment
+from ropeway.storage.file.segments import write_index
 
 if TYPE_CHECKING:
     from pathlib import Path

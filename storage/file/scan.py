@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.file.block import Block, decode, intact_after
+from ropeway.storage.file.block import Block, decode, intact_after
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,17 +6,17 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from storage import private
-from storage.directories import sync_directory
-from storage.file.compiled import crc32
-from storage.file.index import HEADER as INDEX_HEADER
-from storage.file.index import ActiveIndex, SealedIndex, directory_bytes, load
+from ropeway.storage import private
+from ropeway.storage.directories import sync_directory
+from ropeway.storage.file.compiled import crc32
+from ropeway.storage.file.index import HEADER as INDEX_HEADER
+from ropeway.storage.file.index import ActiveIndex, SealedIndex, directory_bytes, load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from storage.file.index import Piece
+    from ropeway.storage.file.index import Piece
 
 SUFFIX = ".log"
 PIECE_BYTES = 1 << 18

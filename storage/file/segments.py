@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from storage.file import segment as files
-from storage.file.index import HEADER as INDEX_HEADER
-from storage.file.index import ActiveIndex, SealedIndex, load
+from ropeway.storage.file import segment as files
+from ropeway.storage.file.index import HEADER as INDEX_HEADER
+from ropeway.storage.file.index import ActiveIndex, SealedIndex, load
 
 if TYPE_CHECKING:
     import asyncio
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
     from pathlib import Path
 
-    from storage.file.files import OpenFiles
-    from storage.file.segment import Segment
+    from ropeway.storage.file.files import OpenFiles
+    from ropeway.storage.file.segment import Segment
 
 _log = structlog.get_logger()
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import ThreadPoolExecutor
 
-    from storage.file.catalog import Catalog
-    from storage.file.segment import Segment
+    from ropeway.storage.file.catalog import Catalog
+    from ropeway.storage.file.segment import Segment
 
 
 class Syncer:

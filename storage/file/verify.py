@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from storage.api import LogError
-from storage.file import catalog, lock
-from storage.file.block import ENTRY
-from storage.file.scan import Damage, blocks, mapped
-from storage.file.segment import Segment, bases, index_is_whole, load_index
+from ropeway.storage.api import LogError
+from ropeway.storage.file import catalog, lock
+from ropeway.storage.file.block import ENTRY
+from ropeway.storage.file.scan import Damage, blocks, mapped
+from ropeway.storage.file.segment import Segment, bases, index_is_whole, load_index
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.file.block import ENTRY
+from ropeway.storage.file.block import ENTRY
 
 if TYPE_CHECKING:
-    from storage.file.segment import Segment
+    from ropeway.storage.file.segment import Segment
 
 WINDOW = 200
 """Entries that are read where fewer are wanted: about a page."""

@@ -18,28 +18,28 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from storage.api import (
+from ropeway.storage.api import (
     LogBusyError,
     LogError,
     LogUnavailableError,
     OutcomeUnknownError,
 )
-from storage.file.block import ENTRY, HEADER, Encoded, Run, encode
-from storage.file.index import ActiveIndex
-from storage.file.pace import Pace
-from storage.file.segment import write_block
-from storage.file.syncer import Syncer
+from ropeway.storage.file.block import ENTRY, HEADER, Encoded, Run, encode
+from ropeway.storage.file.disk_latency import DiskLatency
+from ropeway.storage.file.index import ActiveIndex
+from ropeway.storage.file.segment import write_block
+from ropeway.storage.file.syncer import Syncer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import ThreadPoolExecutor
 
-    from storage.file.catalog import Catalog
-    from storage.file.partition import FilePartition
-    from storage.file.segment import Segment
-    from storage.file.segments import Segments
-    from storage.file.settings import FileLogSettings
-    from storage.file.tail import Tail
+    from ropeway.storage.file.catalog import Catalog
+    from ropeway.storage.file.file_config import FileLogSettings
+    from ropeway.storage.file.partition import FilePartition
+    from ropeway.storage.file.segment import Segment
+    from ropeway.storage.file.segments import Segments
+    from ropeway.storage.file.tail import Tail
 
 _log = structlog.get_logger()
 
@@ -91,7 +91,7 @@ class Writer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._scheduled = False
         self._busy = False
-        self._pace = Pace(settings.wait_ms, self._refuse_as_busy)
+        self._pace = DiskLatency(settings.wait_ms, self._refuse_as_busy)
         self._blocks: deque[list[Run]] = deque()
         self._closed = 0
         self._finished = 0

@@ -5,11 +5,11 @@
 FORMAT.md has every byte.
 """
 
-from storage.pulsar.log import PulsarLog, open_log
-from storage.pulsar.offsets import PulsarOffsets
-from storage.pulsar.owner import Owner
-from storage.pulsar.selftest import PulsarUnfitError
-from storage.pulsar.settings import PulsarLogSettings
+from ropeway.storage.pulsar.log import PulsarLog, open_log
+from ropeway.storage.pulsar.offsets import PulsarOffsets
+from ropeway.storage.pulsar.owner import Owner
+from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
+from ropeway.storage.pulsar.selftest import PulsarUnfitError
 
 __all__ = [
     "Owner",

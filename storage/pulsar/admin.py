@@ -9,17 +9,17 @@ from urllib.parse import quote
 
 import msgspec
 
-from storage.api import LogUnavailableError
-from storage.pulsar.names import parse_partition
-from storage.pulsar.rest import (
+from ropeway.storage.api import LogUnavailableError
+from ropeway.storage.pulsar.rest import (
     AdminRefusedError,
     NotPermittedError,
     Rest,
     TopicMetadata,
 )
+from ropeway.storage.pulsar.topic_names import parse_partition
 
 if TYPE_CHECKING:
-    from storage.pulsar.names import PulsarName
+    from ropeway.storage.pulsar.topic_names import PulsarName
 
 SHOWN_S = (0.1,) * 10 + (1.0,) * 29
 """When to look again for what was changed: brokers answer from caches for a moment, and

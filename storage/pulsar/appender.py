@@ -15,26 +15,26 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from storage.api import (
+from ropeway.storage.api import (
     LogBusyError,
     LogError,
     LogLimitError,
     LogUnavailableError,
     OutcomeUnknownError,
 )
-from storage.pulsar.pack import KEY_BYTES, RECORD_BYTES, encode
-from storage.pulsar.terms import LAST_OFFSET, after
+from ropeway.storage.pulsar.pack import KEY_BYTES, RECORD_BYTES, encode
+from ropeway.storage.pulsar.terms import LAST_OFFSET, after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from storage.api import Done, RecordParts
-    from storage.pulsar.entry import Position
-    from storage.pulsar.errors import PulsarError
-    from storage.pulsar.pack import Append
-    from storage.pulsar.producer import Producer
-    from storage.pulsar.settings import PulsarLogSettings
-    from storage.pulsar.way_in import WayIn
+    from ropeway.storage.api import Done, RecordParts
+    from ropeway.storage.pulsar.append_path import WayIn
+    from ropeway.storage.pulsar.entry import Position
+    from ropeway.storage.pulsar.errors import PulsarError
+    from ropeway.storage.pulsar.pack import Append
+    from ropeway.storage.pulsar.producer import Producer
+    from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
 
 MESSAGE_OVERHEAD_BYTES = 16 * 1024
 """What a message's metadata and a pack's header may take of the brokers' maximum."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Protocol
 
-from storage.pulsar.errors import PulsarUnavailableError
+from ropeway.storage.pulsar.errors import PulsarUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

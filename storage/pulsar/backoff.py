@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator
 
-from storage.pulsar.errors import RETRYABLE, PulsarError
+from ropeway.storage.pulsar.errors import RETRYABLE, PulsarError
 
 FIRST_DELAY_S = 0.05
 LARGEST_DELAY_S = 2.0

@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from storage.api import MAX_PARTITIONS, LogError, LogLimitError, LogUnavailableError
-from storage.pulsar.names import Names, parse_partition
+from ropeway.storage.api import (
+    MAX_PARTITIONS,
+    LogError,
+    LogLimitError,
+    LogUnavailableError,
+)
+from ropeway.storage.pulsar.topic_names import Names, parse_partition
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from storage.pulsar.admin import Admin
-    from storage.pulsar.names import PulsarName
-    from storage.pulsar.settings import PulsarLogSettings
+    from ropeway.storage.pulsar.admin import Admin
+    from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
+    from ropeway.storage.pulsar.topic_names import PulsarName
 
 LOOK_AGAIN_S = (0.0, 0.2, 1.0, 3.0)
 """When to ask whether a topic is gone: Pulsar deletes its partitions first."""

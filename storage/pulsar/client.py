@@ -7,15 +7,19 @@ import ssl
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from storage.pulsar.authentication import Authentication, Unauthenticated
-from storage.pulsar.commands import Access, Lookup, LookupAnswer, LookupType
-from storage.pulsar.connection import Connection
-from storage.pulsar.entry import Entry, Position
-from storage.pulsar.errors import PulsarError, PulsarUnavailableError, server_error
-from storage.pulsar.producer import Producer
-from storage.pulsar.reader import Reader
-from storage.pulsar.service_url import Address, ServiceUrl
-from storage.pulsar.settings import KEEP_ALIVE_MS
+from ropeway.storage.pulsar.authentication import Authentication, Unauthenticated
+from ropeway.storage.pulsar.commands import Access, Lookup, LookupAnswer, LookupType
+from ropeway.storage.pulsar.connection import Connection
+from ropeway.storage.pulsar.entry import Entry, Position
+from ropeway.storage.pulsar.errors import (
+    PulsarError,
+    PulsarUnavailableError,
+    server_error,
+)
+from ropeway.storage.pulsar.producer import Producer
+from ropeway.storage.pulsar.pulsar_log_config import KEEP_ALIVE_MS
+from ropeway.storage.pulsar.reader import Reader
+from ropeway.storage.pulsar.service_url import Address, ServiceUrl
 
 REDIRECTS = 20
 """How often a look-up is sent on, as in Pulsar's own clients (maxLookupRedirects)."""

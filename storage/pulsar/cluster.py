@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.pulsar.admin import Admin
-from storage.pulsar.authentication import (
+from ropeway.storage.pulsar.admin import Admin
+from ropeway.storage.pulsar.authentication import (
     Authentication,
     Basic,
     Token,
     Unauthenticated,
 )
-from storage.pulsar.client import PulsarClient
-from storage.pulsar.oauth2 import OAuth2
-from storage.pulsar.tls import TlsFiles
+from ropeway.storage.pulsar.client import PulsarClient
+from ropeway.storage.pulsar.oauth2 import OAuth2
+from ropeway.storage.pulsar.tls import TlsFiles
 
 if TYPE_CHECKING:
-    from storage.pulsar.settings import PulsarLogSettings
+    from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
 
 
 class Cluster(NamedTuple):

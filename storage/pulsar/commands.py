@@ -9,8 +9,8 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Annotated, TypeVar
 
-from storage.pulsar.errors import WireError
-from storage.pulsar.protobuf import (
+from ropeway.storage.pulsar.errors import WireError
+from ropeway.storage.pulsar.protobuf import (
     LENGTH,
     VARINT,
     Message,

@@ -14,25 +14,25 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from storage.api import (
+from ropeway.storage.api import (
     Filter,
     Found,
     LogError,
     LogUnavailableError,
     NoSuchPartitionError,
 )
-from storage.compacting import ROW, CompactionStatus
+from ropeway.storage.compaction_api import ROW, CompactionStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from storage.api import EntryFormat
-    from storage.compacting import Describer
-    from storage.pulsar.admin import Admin
-    from storage.pulsar.names import Names
-    from storage.pulsar.ownership import Ownership
-    from storage.pulsar.partition import PulsarPartition
-    from storage.pulsar.reading import Readers
+    from ropeway.storage.api import EntryFormat
+    from ropeway.storage.compaction_api import Describer
+    from ropeway.storage.pulsar.admin import Admin
+    from ropeway.storage.pulsar.ownership import Ownership
+    from ropeway.storage.pulsar.partition import PulsarPartition
+    from ropeway.storage.pulsar.read_ahead import Readers
+    from ropeway.storage.pulsar.topic_names import Names
 
 LOOK_EVERY_S = 60.0
 _POLL_S = 0.2
@@ -53,7 +53,7 @@ class _Progress:
 
 
 class PulsarCompaction:
-    """See `storage.compacting.Compaction`.
+    """See `storage.compaction_api.Compaction`.
 
     Args:
         admin: Asks Pulsar to compact.
@@ -97,7 +97,7 @@ class PulsarCompaction:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def keep_last(self, topic: str, *, compacted: bool) -> None:
-        """Say whether a topic is compacted; see `storage.compacting`."""
+        """Say whether a topic is compacted; see `storage.compaction_api`."""
         topic = self._canonical(topic)
         if compacted == (topic in self.topics):
             return

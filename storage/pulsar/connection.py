@@ -7,8 +7,8 @@ from typing import Any, Protocol, TypeVar, cast
 
 import structlog
 
-from storage.pulsar.authentication import Authentication
-from storage.pulsar.commands import (
+from ropeway.storage.pulsar.authentication import Authentication
+from ropeway.storage.pulsar.commands import (
     PROTOCOL_VERSION,
     AuthChallenge,
     AuthData,
@@ -30,14 +30,14 @@ from storage.pulsar.commands import (
     Success,
     TopicMigrated,
 )
-from storage.pulsar.errors import (
+from ropeway.storage.pulsar.errors import (
     NotAllowedError,
     PulsarError,
     PulsarUnavailableError,
     WireError,
     server_error,
 )
-from storage.pulsar.frames import (
+from ropeway.storage.pulsar.frames import (
     DEFAULT_MESSAGE_BYTES,
     PADDING_BYTES,
     Buffer,
@@ -45,7 +45,7 @@ from storage.pulsar.frames import (
     command_frame,
     decode_frame,
 )
-from storage.pulsar.protobuf import Message
+from ropeway.storage.pulsar.protobuf import Message
 
 CLIENT_VERSION = "Ropeway"
 UNANSWERED_PINGS = 2

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Annotated, NamedTuple
 
-from storage.pulsar.commands import KeyValue
-from storage.pulsar.compression import decompress
-from storage.pulsar.errors import EntryError, WireError
-from storage.pulsar.frames import SIZE, decode_rest
-from storage.pulsar.protobuf import Message
+from ropeway.storage.pulsar.commands import KeyValue
+from ropeway.storage.pulsar.compression import decompress
+from ropeway.storage.pulsar.errors import EntryError, WireError
+from ropeway.storage.pulsar.frames import SIZE, decode_rest
+from ropeway.storage.pulsar.protobuf import Message
 
 _SHORT_BYTES = 64 * 1024
 """So much is inflated on the loop: a few hundred microseconds."""

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import google_crc32c
 
-from storage.pulsar.commands import decode_command, encode_command
-from storage.pulsar.errors import WireError
-from storage.pulsar.protobuf import Message
+from ropeway.storage.pulsar.commands import decode_command, encode_command
+from ropeway.storage.pulsar.errors import WireError
+from ropeway.storage.pulsar.protobuf import Message
 
 CHECKSUM_MAGIC = 0x0E01
 BROKER_METADATA_MAGIC = 0x0E02

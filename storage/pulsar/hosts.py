@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from storage.pulsar.errors import PulsarError
+from ropeway.storage.pulsar.errors import PulsarError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from storage.pulsar.client import PulsarClient
-    from storage.pulsar.names import PulsarName
+    from ropeway.storage.pulsar.client import PulsarClient
+    from ropeway.storage.pulsar.topic_names import PulsarName
 
 AT_ONCE = 32
 """Look-ups on their way: a topic has up to 1,024 partitions."""

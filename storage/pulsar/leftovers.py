@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from storage.pulsar.names import PulsarName, parse_partition
+from ropeway.storage.pulsar.topic_names import PulsarName, parse_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from storage.pulsar.admin import Admin
-    from storage.pulsar.names import Names
+    from ropeway.storage.pulsar.admin import Admin
+    from ropeway.storage.pulsar.topic_names import Names
 
 
 class Routed(Struct, frozen=True):

@@ -8,37 +8,37 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from storage.api import LogUnavailableError, LogUnfitError, NoSuchPartitionError
-from storage.pulsar import query as queries
-from storage.pulsar import selftest
-from storage.pulsar.catalog import Catalog
-from storage.pulsar.cluster import open_cluster
-from storage.pulsar.compaction import PulsarCompaction
-from storage.pulsar.elsewhere import Elsewhere
-from storage.pulsar.ends import Ends
-from storage.pulsar.finding import Finder
-from storage.pulsar.hosts import hosts as find_hosts
-from storage.pulsar.owner import take
-from storage.pulsar.ownership import Ownership
-from storage.pulsar.partition import PulsarPartition
-from storage.pulsar.reading import Readers
-from storage.pulsar.releasing import release
-from storage.pulsar.state import PulsarState, open_state, state_topic
-from storage.pulsar.tail import Tail
-from storage.pulsar.times import Times
-from storage.pulsar.upkeep import Upkeep, refresh_first
-from storage.pulsar.way_in import drain, let_go
+from ropeway.storage.api import LogUnavailableError, LogUnfitError, NoSuchPartitionError
+from ropeway.storage.pulsar import query as queries
+from ropeway.storage.pulsar import selftest
+from ropeway.storage.pulsar.append_path import drain, let_go
+from ropeway.storage.pulsar.catalog import Catalog
+from ropeway.storage.pulsar.cluster import open_cluster
+from ropeway.storage.pulsar.compaction import PulsarCompaction
+from ropeway.storage.pulsar.end_offsets import Ends
+from ropeway.storage.pulsar.hosts import hosts as find_hosts
+from ropeway.storage.pulsar.other_brokers import Elsewhere
+from ropeway.storage.pulsar.owner import take
+from ropeway.storage.pulsar.ownership import Ownership
+from ropeway.storage.pulsar.pack_search import Finder
+from ropeway.storage.pulsar.partition import PulsarPartition
+from ropeway.storage.pulsar.read_ahead import Readers
+from ropeway.storage.pulsar.release import release
+from ropeway.storage.pulsar.state import PulsarState, open_state, state_topic
+from ropeway.storage.pulsar.tail import Tail
+from ropeway.storage.pulsar.times import Times
+from ropeway.storage.pulsar.upkeep import Upkeep, refresh_first
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from storage.api import EntryFormat, Found, Numbering
-    from storage.native import Converter
-    from storage.offsets import Furthest
-    from storage.pulsar.cluster import Cluster
-    from storage.pulsar.owner import Owner
-    from storage.pulsar.settings import PulsarLogSettings
-    from storage.state import Deposed
+    from ropeway.storage.api import EntryFormat, Found, Numbering
+    from ropeway.storage.native import Converter
+    from ropeway.storage.offsets import Furthest
+    from ropeway.storage.pulsar.cluster import Cluster
+    from ropeway.storage.pulsar.owner import Owner
+    from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
+    from ropeway.storage.state import Deposed
 
 LostOwnership = Callable[[str, int], None]
 """Called with topic and number when another node has taken a partition over."""

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.api import Record
-from storage.native import NativeMessage, Place
-from storage.pulsar.commands import KeyValue
-from storage.pulsar.entry import properties_of
-from storage.pulsar.errors import EntryError, WireError
-from storage.pulsar.frames import SIZE
-from storage.pulsar.pack import encode
-from storage.pulsar.protobuf import LENGTH, VARINT, key, varint
+from ropeway.storage.api import Record
+from ropeway.storage.native import NativeMessage, NativePosition
+from ropeway.storage.pulsar.commands import KeyValue
+from ropeway.storage.pulsar.entry import properties_of
+from ropeway.storage.pulsar.errors import EntryError, WireError
+from ropeway.storage.pulsar.frames import SIZE
+from ropeway.storage.pulsar.pack import encode
+from ropeway.storage.pulsar.protobuf import LENGTH, VARINT, key, varint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.native import Converter
-    from storage.pulsar.entry import BatchedMetadata, Entry, Metadata
-    from storage.pulsar.frames import Buffer
+    from ropeway.storage.native import Converter
+    from ropeway.storage.pulsar.entry import BatchedMetadata, Entry, Metadata
+    from ropeway.storage.pulsar.frames import Buffer
 
 SETTINGS = (
     "set brokerEntryMetadataInterceptors=org.apache.pulsar.common.intercept."
@@ -91,7 +91,9 @@ def to_pack(converter: Converter, topic: str, number: int, entry: Entry) -> byte
         if message is None
         else converter.record(
             message,
-            Place(topic, number, base + step, stored_ms, f"{unique}{step:08X}"),
+            NativePosition(
+                topic, number, base + step, stored_ms, f"{unique}{step:08X}"
+            ),
         )
         for step, message in enumerate(messages)
     ]

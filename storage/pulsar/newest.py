@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from storage.pulsar.client import PulsarClient
-    from storage.pulsar.entry import Entry, Position
-    from storage.pulsar.errors import PulsarError
-    from storage.pulsar.partition import PulsarPartition
-    from storage.pulsar.reader import Reader
+    from ropeway.storage.pulsar.client import PulsarClient
+    from ropeway.storage.pulsar.entry import Entry, Position
+    from ropeway.storage.pulsar.errors import PulsarError
+    from ropeway.storage.pulsar.partition import PulsarPartition
+    from ropeway.storage.pulsar.reader import Reader
 
 PERMITS = 1000
 """Messages that may be on their way here; asked for by halves."""

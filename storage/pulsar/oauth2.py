@@ -17,8 +17,8 @@ import msgspec
 import structlog
 from msgspec import Meta, Struct
 
-from storage.pulsar.authentication import secret
-from storage.pulsar.errors import PulsarUnavailableError
+from ropeway.storage.pulsar.authentication import secret
+from ropeway.storage.pulsar.errors import PulsarUnavailableError
 
 if TYPE_CHECKING:
     import ssl

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from storage.api import LogError
-from storage.pulsar.cluster import open_admin
-from storage.pulsar.names import Names, parse_partition
+from ropeway.storage.api import LogError
+from ropeway.storage.pulsar.cluster import open_admin
+from ropeway.storage.pulsar.topic_names import Names, parse_partition
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from storage.pulsar.admin import Admin
-    from storage.pulsar.settings import PulsarLogSettings
+    from ropeway.storage.pulsar.admin import Admin
+    from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
 
 NOT_SET = -1
 """Pulsar's word for a threshold that nobody has set: it offloads nothing by itself."""

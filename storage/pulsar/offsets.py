@@ -11,11 +11,11 @@ from urllib.parse import quote, unquote
 
 import structlog
 
-from storage.api import LogUnavailableError
-from storage.offset_table import OffsetTable
+from ropeway.storage.api import LogUnavailableError
+from ropeway.storage.offset_table import OffsetTable
 
 if TYPE_CHECKING:
-    from storage.state import State
+    from ropeway.storage.state import State
 
 PREFIX = "offset/"
 

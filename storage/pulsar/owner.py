@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from msgspec import Struct, structs
 
-from storage.api import LogForeignError, LogUnavailableError
-from storage.pulsar import selftest
-from storage.pulsar.admin import SHOWN_S
-from storage.pulsar.names import CLAIM, PulsarName
-from storage.pulsar.rest import NotPermittedError
-from storage.pulsar.selftest import PUBLIC, PulsarUnfitError
+from ropeway.storage.api import LogForeignError, LogUnavailableError
+from ropeway.storage.pulsar import selftest
+from ropeway.storage.pulsar.admin import SHOWN_S
+from ropeway.storage.pulsar.rest import NotPermittedError
+from ropeway.storage.pulsar.selftest import PUBLIC, PulsarUnfitError
+from ropeway.storage.pulsar.topic_names import CLAIM, PulsarName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from storage.pulsar.admin import Admin
-    from storage.pulsar.catalog import Catalog
-    from storage.pulsar.rest import TopicMetadata
+    from ropeway.storage.pulsar.admin import Admin
+    from ropeway.storage.pulsar.catalog import Catalog
+    from ropeway.storage.pulsar.rest import TopicMetadata
 
 PREFIX = "ropeway.cluster."
 EMPTY = "empty"

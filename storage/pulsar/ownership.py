@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from storage.api import LogError, LogUnavailableError, NoSuchPartitionError
-from storage.pulsar.appender import Appender, Traffic
-from storage.pulsar.errors import FencedError, PulsarError, TopicNotFoundError
-from storage.pulsar.following import Follower, open_followed
-from storage.pulsar.opening import ContestedError, open_partition
-from storage.pulsar.probing import unavailable
-from storage.pulsar.shared import open_shared
+from ropeway.storage.api import LogError, LogUnavailableError, NoSuchPartitionError
+from ropeway.storage.pulsar.appender import Appender, Traffic
+from ropeway.storage.pulsar.entry_reader import unavailable
+from ropeway.storage.pulsar.errors import FencedError, PulsarError, TopicNotFoundError
+from ropeway.storage.pulsar.follower import Follower, open_followed
+from ropeway.storage.pulsar.open_partition import ContestedError, open_partition
+from ropeway.storage.pulsar.shared import open_shared
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable
 
-    from storage.pulsar.admin import Admin
-    from storage.pulsar.client import PulsarClient
-    from storage.pulsar.ends import Ends
-    from storage.pulsar.following import Followed
-    from storage.pulsar.opening import Opened
-    from storage.pulsar.partition import PulsarPartition
-    from storage.pulsar.reading import Readers
-    from storage.pulsar.settings import PulsarLogSettings
-    from storage.pulsar.shared import OpenedShared
-    from storage.pulsar.way_in import WayIn
+    from ropeway.storage.pulsar.admin import Admin
+    from ropeway.storage.pulsar.append_path import WayIn
+    from ropeway.storage.pulsar.client import PulsarClient
+    from ropeway.storage.pulsar.end_offsets import Ends
+    from ropeway.storage.pulsar.follower import Followed
+    from ropeway.storage.pulsar.open_partition import Opened
+    from ropeway.storage.pulsar.partition import PulsarPartition
+    from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
+    from ropeway.storage.pulsar.read_ahead import Readers
+    from ropeway.storage.pulsar.shared import OpenedShared
 
 OPENING_AT_ONCE = 32
 """Partitions that are opened side by side; a broker serves many gateways."""

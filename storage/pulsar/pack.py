@@ -33,7 +33,7 @@ from zlib import crc32
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.api import Done, Filter, RecordParts
+    from ropeway.storage.api import Done, Filter, RecordParts
 
     Append = tuple[Sequence[RecordParts], int, Done | None, int]
     """Records, store time, callback, bytes: as they came to `Partition.append`."""

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from storage.api import LogUnavailableError, NoSuchPartitionError, NotReadyError
-from storage.pulsar.gathering import Gathering
-from storage.pulsar.pack import peel
-from storage.pulsar.positions import Positions
-from storage.pulsar.tail import Cached
+from ropeway.storage.api import LogUnavailableError, NoSuchPartitionError, NotReadyError
+from ropeway.storage.pulsar.pack import peel
+from ropeway.storage.pulsar.positions import Positions
+from ropeway.storage.pulsar.read_result import Gathering
+from ropeway.storage.pulsar.tail import Cached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from storage.api import Chunk, Done, Filter, RecordParts
-    from storage.native import Converter
-    from storage.pulsar.appender import Flight
-    from storage.pulsar.entry import Position
-    from storage.pulsar.names import PulsarName
-    from storage.pulsar.reading import Readers
-    from storage.pulsar.tail import Tail
-    from storage.pulsar.times import Times
-    from storage.pulsar.way_in import WayIn
+    from ropeway.storage.api import Chunk, Done, Filter, RecordParts
+    from ropeway.storage.native import Converter
+    from ropeway.storage.pulsar.append_path import WayIn
+    from ropeway.storage.pulsar.appender import Flight
+    from ropeway.storage.pulsar.entry import Position
+    from ropeway.storage.pulsar.read_ahead import Readers
+    from ropeway.storage.pulsar.tail import Tail
+    from ropeway.storage.pulsar.times import Times
+    from ropeway.storage.pulsar.topic_names import PulsarName
 
 
 class PulsarPartition:

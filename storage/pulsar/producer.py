@@ -10,15 +10,15 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from storage.pulsar.backoff import Reopener
-from storage.pulsar.commands import (
+from ropeway.storage.pulsar.backoff import Reopener
+from ropeway.storage.pulsar.commands import (
     Access,
     OpenProducer,
     ProducerSuccess,
     SendReceipt,
 )
-from storage.pulsar.entry import Position
-from storage.pulsar.errors import (
+from ropeway.storage.pulsar.entry import Position
+from ropeway.storage.pulsar.errors import (
     RETRYABLE,
     FencedError,
     PulsarError,
@@ -26,18 +26,18 @@ from storage.pulsar.errors import (
     TopicNotFoundError,
     WireError,
 )
-from storage.pulsar.frames import Buffer
-from storage.pulsar.sending import (
+from ropeway.storage.pulsar.frames import Buffer
+from ropeway.storage.pulsar.send_entry import (
     Done,
     Pending,
-    Place,
+    ProducerSlot,
     entry_metadata,
     metadata_head,
     size_of,
 )
 
 if TYPE_CHECKING:
-    from storage.pulsar.client import PulsarClient
+    from ropeway.storage.pulsar.client import PulsarClient
 
 LET_IN_AND_OUT = 3
 """A broker that closes a producer so often stores nothing: a lost connection, or a
@@ -79,7 +79,7 @@ class Producer:
         """How often it was open and lost its place since an entry was stored."""
         self._sent = self._stored = 0
         """How many entries `send` took, and how many of them are acknowledged."""
-        self._place: Place | None = None
+        self._place: ProducerSlot | None = None
         self._error: PulsarError | None = None
         """Why nothing is sent any more."""
         self._watchers: list[asyncio.Future[None]] = []
@@ -222,7 +222,7 @@ class Producer:
     async def _open_once(self) -> None:
         timeout_s = self._client.request_timeout_s
         connection = await self._client.broker_of(self._topic)
-        place = Place(connection, self._receipt, self._left)
+        place = ProducerSlot(connection, self._receipt, self._left)
         try:
             answer = await connection.request(
                 self._opening(place), ProducerSuccess, timeout_s
@@ -245,7 +245,7 @@ class Producer:
             place.write(one)
         self._changed()
 
-    def _opening(self, place: Place) -> Callable[[int], OpenProducer]:
+    def _opening(self, place: ProducerSlot) -> Callable[[int], OpenProducer]:
         return lambda request_id: OpenProducer(
             self._topic,
             place.producer_id,
@@ -279,7 +279,7 @@ class Producer:
             f"{self._topic} has sequence id {sequence_id} of another {self._name}"
         )
 
-    async def _probe(self, place: Place) -> bool:
+    async def _probe(self, place: ProducerSlot) -> bool:
         try:
             answer = await place.connection.request(
                 self._opening(place), ProducerSuccess, self._client.request_timeout_s
@@ -295,7 +295,7 @@ class Producer:
             raise
         return self._place is place
 
-    def _receipt(self, place: Place, receipt: SendReceipt) -> None:
+    def _receipt(self, place: ProducerSlot, receipt: SendReceipt) -> None:
         head = self._pending[0] if self._pending else None
         if head is None or receipt.sequence_id < head.sequence_id:
             return
@@ -326,7 +326,7 @@ class Producer:
         else:
             head.done(Position(where.ledger, where.entry), None)
 
-    def _left(self, place: Place, error: PulsarError) -> None:
+    def _left(self, place: ProducerSlot, error: PulsarError) -> None:
         """Open again elsewhere, or end: `place` does not take entries any more."""
         if self._place is place:
             self._place = None

@@ -20,7 +20,7 @@ from typing import Any, Self, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from storage.pulsar.errors import WireError
+from ropeway.storage.pulsar.errors import WireError
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 VARINT_BYTES = 10

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.api import Found
-from storage.pulsar.pack import hash_key
+from ropeway.storage.api import Found
+from ropeway.storage.pulsar.pack import hash_key
 
 if TYPE_CHECKING:
-    from storage.pulsar.partition import PulsarPartition
-    from storage.pulsar.reading import Readers
-    from storage.pulsar.times import Times
+    from ropeway.storage.pulsar.partition import PulsarPartition
+    from ropeway.storage.pulsar.read_ahead import Readers
+    from ropeway.storage.pulsar.times import Times
 
 WINDOW = 4096
 """Records that are read forward at a time, going back from the newest."""

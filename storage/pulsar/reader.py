@@ -11,19 +11,19 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
-from storage.pulsar.backoff import Reopener
-from storage.pulsar.commands import LastMessageId, MessageId
-from storage.pulsar.entry import Entry, Position
-from storage.pulsar.errors import (
+from ropeway.storage.pulsar.backoff import Reopener
+from ropeway.storage.pulsar.commands import LastMessageId, MessageId
+from ropeway.storage.pulsar.entry import Entry, Position
+from ropeway.storage.pulsar.errors import (
     RETRYABLE,
     PulsarError,
     PulsarUnavailableError,
     WireError,
 )
-from storage.pulsar.receiving import Seat
+from ropeway.storage.pulsar.subscription import Seat
 
 if TYPE_CHECKING:
-    from storage.pulsar.client import PulsarClient
+    from ropeway.storage.pulsar.client import PulsarClient
 
 LARGEST = (1 << 63) - 1
 ENDS = {

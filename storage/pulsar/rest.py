@@ -12,15 +12,15 @@ import msgspec
 from msgspec import Struct
 from yarl import URL
 
-from storage.api import LogUnavailableError
-from storage.pulsar.authentication import Unauthenticated, headers
-from storage.pulsar.errors import PulsarUnavailableError
+from ropeway.storage.api import LogUnavailableError
+from ropeway.storage.pulsar.authentication import Unauthenticated, headers
+from ropeway.storage.pulsar.errors import PulsarUnavailableError
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from storage.pulsar.authentication import Authentication
+    from ropeway.storage.pulsar.authentication import Authentication
 
 TIMEOUT_S = 30.0
 """As Pulsar's own admin client waits for (60 s), halved: a create is retried."""

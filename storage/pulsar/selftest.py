@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
-from storage.api import LogUnfitError
-from storage.pulsar.admin import SHOWN_S
-from storage.pulsar.native import SETTINGS
-from storage.pulsar.rest import NotPermittedError
-from storage.pulsar.settings import MIB
+from ropeway.storage.api import LogUnfitError
+from ropeway.storage.pulsar.admin import SHOWN_S
+from ropeway.storage.pulsar.native import SETTINGS
+from ropeway.storage.pulsar.pulsar_log_config import MIB
+from ropeway.storage.pulsar.rest import NotPermittedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from storage.pulsar.admin import Admin
+    from ropeway.storage.pulsar.admin import Admin
 
 OLDEST_VERSION = (3, 0)
 """The first long-term release with `ExclusiveWithFencing`."""

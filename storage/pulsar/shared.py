@@ -14,29 +14,29 @@ from uuid import uuid4
 
 import structlog
 
-from storage.api import LogBusyError, LogLimitError, LogUnavailableError
-from storage.pulsar.awaited import Awaited
-from storage.pulsar.commands import Access
-from storage.pulsar.ending import ends
-from storage.pulsar.errors import EntryError, PulsarError
-from storage.pulsar.native import base_offset, outgoing, to_pack
-from storage.pulsar.newest import Newest
-from storage.pulsar.pack import peel
-from storage.pulsar.probing import unavailable
-from storage.pulsar.selftest import check_indexes
+from ropeway.storage.api import LogBusyError, LogLimitError, LogUnavailableError
+from ropeway.storage.pulsar.commands import Access
+from ropeway.storage.pulsar.end_search import ends
+from ropeway.storage.pulsar.entry_reader import unavailable
+from ropeway.storage.pulsar.errors import EntryError, PulsarError
+from ropeway.storage.pulsar.native import base_offset, outgoing, to_pack
+from ropeway.storage.pulsar.newest import Newest
+from ropeway.storage.pulsar.pack import peel
+from ropeway.storage.pulsar.pending_appends import Awaited
+from ropeway.storage.pulsar.selftest import check_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from storage.api import Done, RecordParts
-    from storage.native import Converter
-    from storage.pulsar.admin import Admin
-    from storage.pulsar.appender import Traffic
-    from storage.pulsar.client import PulsarClient
-    from storage.pulsar.entry import Entry, Position
-    from storage.pulsar.partition import PulsarPartition
-    from storage.pulsar.producer import Producer
-    from storage.pulsar.settings import PulsarLogSettings
+    from ropeway.storage.api import Done, RecordParts
+    from ropeway.storage.native import Converter
+    from ropeway.storage.pulsar.admin import Admin
+    from ropeway.storage.pulsar.appender import Traffic
+    from ropeway.storage.pulsar.client import PulsarClient
+    from ropeway.storage.pulsar.entry import Entry, Position
+    from ropeway.storage.pulsar.partition import PulsarPartition
+    from ropeway.storage.pulsar.producer import Producer
+    from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
 
 _log = structlog.get_logger()
 

@@ -14,20 +14,20 @@ from urllib.parse import quote
 
 import structlog
 
-from storage.api import LogUnavailableError
-from storage.pulsar.errors import FencedError, PulsarError
-from storage.pulsar.names import PARTITION
-from storage.pulsar.state_compaction import Compaction, now_ms
-from storage.pulsar.state_entry import LEADER, MAX_FACT_BYTES, TERM
-from storage.pulsar.state_replica import Replica
-from storage.pulsar.state_term import Term
+from ropeway.storage.api import LogUnavailableError
+from ropeway.storage.pulsar.errors import FencedError, PulsarError
+from ropeway.storage.pulsar.state_compaction import Compaction, now_ms
+from ropeway.storage.pulsar.state_entry import LEADER, MAX_FACT_BYTES, TERM
+from ropeway.storage.pulsar.state_replica import Replica
+from ropeway.storage.pulsar.state_term import Term
+from ropeway.storage.pulsar.topic_names import PARTITION
 
 if TYPE_CHECKING:
-    from storage.pulsar.admin import Admin
-    from storage.pulsar.client import PulsarClient
-    from storage.pulsar.entry import Entry
-    from storage.pulsar.state_entry import Change, Leader
-    from storage.state import Changed, Deposed
+    from ropeway.storage.pulsar.admin import Admin
+    from ropeway.storage.pulsar.client import PulsarClient
+    from ropeway.storage.pulsar.entry import Entry
+    from ropeway.storage.pulsar.state_entry import Change, Leader
+    from ropeway.storage.state import Changed, Deposed
 
 PREFIX = "__ropeway_state-"
 RESERVED = "/"

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from storage.api import LogError
+from ropeway.storage.api import LogError
 
 if TYPE_CHECKING:
-    from storage.pulsar.admin import Admin
-    from storage.pulsar.state_replica import Facts
-    from storage.pulsar.state_term import Term
+    from ropeway.storage.pulsar.admin import Admin
+    from ropeway.storage.pulsar.state_replica import Facts
+    from ropeway.storage.pulsar.state_term import Term
 
 MARKS_KEPT_MS = 7 * 24 * 3600 * 1000
 """A follower that has heard nothing for so long may miss that a key was deleted."""

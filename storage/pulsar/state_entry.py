@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from storage.pulsar.errors import EntryError, WireError
-from storage.pulsar.frames import SIZE
-from storage.pulsar.protobuf import LENGTH, VARINT, key, varint
+from ropeway.storage.pulsar.errors import EntryError, WireError
+from ropeway.storage.pulsar.frames import SIZE
+from ropeway.storage.pulsar.protobuf import LENGTH, VARINT, key, varint
 
 if TYPE_CHECKING:
-    from storage.pulsar.entry import Entry
+    from ropeway.storage.pulsar.entry import Entry
 
 PROPERTY = "ropeway-state"
 VERSION = "1"

@@ -12,15 +12,25 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from storage.pulsar.backoff import delays
-from storage.pulsar.errors import EntryError, PulsarError, PulsarUnavailableError
-from storage.pulsar.state_entry import LEADER, Changes, Leader, decode, decode_leader
+from ropeway.storage.pulsar.backoff import delays
+from ropeway.storage.pulsar.errors import (
+    EntryError,
+    PulsarError,
+    PulsarUnavailableError,
+)
+from ropeway.storage.pulsar.state_entry import (
+    LEADER,
+    Changes,
+    Leader,
+    decode,
+    decode_leader,
+)
 
 if TYPE_CHECKING:
-    from storage.pulsar.client import PulsarClient
-    from storage.pulsar.entry import Entry, Position
-    from storage.pulsar.reader import Reader
-    from storage.state import Changed
+    from ropeway.storage.pulsar.client import PulsarClient
+    from ropeway.storage.pulsar.entry import Entry, Position
+    from ropeway.storage.pulsar.reader import Reader
+    from ropeway.storage.state import Changed
 
 AHEAD = 50_000
 """Messages that Pulsar may send before they are looked at; some MB."""

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from storage.pulsar.errors import PulsarError, PulsarUnavailableError
-from storage.pulsar.state_compaction import now_ms
-from storage.pulsar.state_entry import (
+from ropeway.storage.pulsar.errors import PulsarError, PulsarUnavailableError
+from ropeway.storage.pulsar.state_compaction import now_ms
+from ropeway.storage.pulsar.state_entry import (
     LEADER,
     PROPERTY,
     TERM,
@@ -41,9 +41,9 @@ from storage.pulsar.state_entry import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from storage.pulsar.client import PulsarClient
-    from storage.pulsar.entry import Entry, Position
-    from storage.pulsar.producer import Producer
+    from ropeway.storage.pulsar.client import PulsarClient
+    from ropeway.storage.pulsar.entry import Entry, Position
+    from ropeway.storage.pulsar.producer import Producer
 
 KEYS_AT_ONCE = 1000
 """What is encoded in a millisecond or two, in which nothing else runs."""

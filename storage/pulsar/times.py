@@ -6,9 +6,9 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from storage.pulsar.finding import Finder
-    from storage.pulsar.partition import PulsarPartition
-    from storage.pulsar.reading import Readers
+    from ropeway.storage.pulsar.pack_search import Finder
+    from ropeway.storage.pulsar.partition import PulsarPartition
+    from ropeway.storage.pulsar.read_ahead import Readers
 
 
 class Times:

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from storage.api import LogError
-from storage.pulsar.ending import ends
-from storage.pulsar.entry import Position
-from storage.pulsar.probing import scan
+from ropeway.storage.api import LogError
+from ropeway.storage.pulsar.end_search import ends
+from ropeway.storage.pulsar.entry import Position
+from ropeway.storage.pulsar.entry_reader import scan
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from storage.pulsar.admin import Admin
-    from storage.pulsar.appender import Traffic
-    from storage.pulsar.client import PulsarClient
-    from storage.pulsar.partition import PulsarPartition
-    from storage.pulsar.reading import Readers
-    from storage.pulsar.settings import PulsarLogSettings
+    from ropeway.storage.pulsar.admin import Admin
+    from ropeway.storage.pulsar.appender import Traffic
+    from ropeway.storage.pulsar.client import PulsarClient
+    from ropeway.storage.pulsar.partition import PulsarPartition
+    from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
+    from ropeway.storage.pulsar.read_ahead import Readers
 
 NOTHING = -1
 """The oldest ledger of a topic in which there is no entry at all."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
-from storage.api import LogError, LogUnavailableError
+from ropeway.storage.api import LogError, LogUnavailableError
 
 
 class ProviderError(LogUnavailableError):

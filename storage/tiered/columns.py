@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from array import array
 
-from storage.following import ENTRY, KEY_BYTES
-from storage.forms import count_of
-from storage.tiered.compiled import may_be_compiled
+from ropeway.storage.forms import count_of
+from ropeway.storage.replication import ENTRY, KEY_BYTES
+from ropeway.storage.tiered.compiled import may_be_compiled
 
 _WORDS = ENTRY.size // 4
 _SIZE, _TAG, _TIME = 1, 2, 3
@@ -25,7 +25,7 @@ def columns_of(
     """Store times, sizes and tag hashes; the smallest and the largest store time.
 
     Args:
-        entries: `storage.following.ENTRY` of each record; at least one.
+        entries: `storage.replication.ENTRY` of each record; at least one.
 
     Raises:
         ValueError: There is none, or one is not whole.

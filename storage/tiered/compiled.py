@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import zlib
 
-from storage.forms import Forms
+from ropeway.storage.forms import Forms
 
-may_be_compiled = Forms("storage.tiered._native")
+may_be_compiled = Forms("ropeway.storage.tiered._native")
 """Give the compiled form of a function, where there is one."""
 
 crc32 = may_be_compiled(zlib.crc32)

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from storage.api import LogDamagedError, LogError
-from storage.following import ENTRY
-from storage.tiered.pending import Pending
-from storage.tiered.settings import MAX_RECORDS, SCAN_BYTES
+from ropeway.storage.api import LogDamagedError, LogError
+from ropeway.storage.replication import ENTRY
+from ropeway.storage.tiered.pending_segment import Pending
+from ropeway.storage.tiered.tier_config import MAX_RECORDS, SCAN_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from storage.following import Followed, Run, Stretch
-    from storage.tiered.pace import Pace
-    from storage.tiered.settings import TieredSettings
-    from storage.tiered.shelf import Shelf
+    from ropeway.storage.replication import Followed, Run, Stretch
+    from ropeway.storage.tiered.background_pace import BackgroundPace
+    from ropeway.storage.tiered.tier_config import TieredSettings
+    from ropeway.storage.tiered.tier_index import Shelf
 
 POSITION, PAUSED, BACKFILL, FAILURE = "position", "paused", "backfill", "failure"
 URL = "url"
@@ -49,7 +49,7 @@ class Dispatcher:
         settings: TieredSettings,
         wants: Callable[[str], bool],
         clock_s: Callable[[], float],
-        pace: Pace,
+        pace: BackgroundPace,
     ) -> None:
         self._log = log
         self._shelf = shelf

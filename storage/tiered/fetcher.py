@@ -12,20 +12,20 @@ from collections import OrderedDict
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from storage.api import LogDamagedError, LogUnavailableError
-from storage.tiered import segment as segments
-from storage.tiered.api import ObjectMissingError, ProviderError
-from storage.tiered.segment import SegmentError
-from storage.tiered.settings import BLOCK_BYTES
+from ropeway.storage.api import LogDamagedError, LogUnavailableError
+from ropeway.storage.tiered import segment as segments
+from ropeway.storage.tiered.api import ObjectMissingError, ProviderError
+from ropeway.storage.tiered.segment import SegmentError
+from ropeway.storage.tiered.tier_config import BLOCK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from storage.tiered.api import Provider
-    from storage.tiered.flat import Segment
-    from storage.tiered.names import Part, SegmentName
-    from storage.tiered.segment import Index
-    from storage.tiered.settings import TieredSettings
+    from ropeway.storage.tiered.api import Provider
+    from ropeway.storage.tiered.object_names import Part, SegmentName
+    from ropeway.storage.tiered.segment import Index
+    from ropeway.storage.tiered.tier_config import TieredSettings
+    from ropeway.storage.tiered.tier_partition import Segment
 
 ATTEMPTS = 3
 """How often a reader's request is tried; what was not there then is an error."""

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from storage.tiered import names
-from storage.tiered import segment as segments
-from storage.tiered.flat import Segment, chosen
-from storage.tiered.names import SegmentName
+from ropeway.storage.tiered import object_names
+from ropeway.storage.tiered import segment as segments
+from ropeway.storage.tiered.object_names import SegmentName
+from ropeway.storage.tiered.tier_partition import Segment, chosen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from storage.tiered.api import Provider
-    from storage.tiered.segment import Index
+    from ropeway.storage.tiered.api import Provider
+    from ropeway.storage.tiered.segment import Index
 
 
 class Listing(Struct):
@@ -45,7 +45,7 @@ async def listed(provider: Provider, prefix: str = "") -> Listing:
     found = Listing()
     parts: dict[SegmentName, set[str]] = {}
     async for name, size in provider.names(prefix):
-        parsed = names.parse(name)
+        parsed = object_names.parse(name)
         if parsed is None:
             found.foreign.append(name)
             continue

@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
-from storage.api import Log, LogDamagedError, LogError, NoSuchPartitionError
-from storage.following import Followed
-from storage.tiered import retiring
-from storage.tiered.dispatcher import POSITION, URL, Dispatcher
-from storage.tiered.fetcher import Fetcher
-from storage.tiered.loop_share import LoopShare
-from storage.tiered.merging import mergeable, merged
-from storage.tiered.metadata import Metadata
-from storage.tiered.pace import Pace
-from storage.tiered.partition import TieredPartition
-from storage.tiered.query import query
-from storage.tiered.reader import Reader
-from storage.tiered.rebuilding import rebuild
-from storage.tiered.settings import TieredSettings
-from storage.tiered.shelf import Shelf
-from storage.tiered.steady import SteadyTime
-from storage.tiered.throttle import Throttle
-from storage.wrapping import WrappedLog
+from ropeway.storage.api import Log, LogDamagedError, LogError, NoSuchPartitionError
+from ropeway.storage.replication import Followed
+from ropeway.storage.tiered import tier_retention
+from ropeway.storage.tiered.background_pace import BackgroundPace
+from ropeway.storage.tiered.dispatcher import POSITION, URL, Dispatcher
+from ropeway.storage.tiered.fetcher import Fetcher
+from ropeway.storage.tiered.loop_share import LoopShare
+from ropeway.storage.tiered.metadata import Metadata
+from ropeway.storage.tiered.metadata_rebuild import rebuild
+from ropeway.storage.tiered.partition import TieredPartition
+from ropeway.storage.tiered.query import query
+from ropeway.storage.tiered.reader import Reader
+from ropeway.storage.tiered.segment_merge import mergeable, merged
+from ropeway.storage.tiered.steady import SteadyTime
+from ropeway.storage.tiered.throttle import Throttle
+from ropeway.storage.tiered.tier_config import TieredSettings
+from ropeway.storage.tiered.tier_index import Shelf
+from ropeway.storage.wrapper import WrappedLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from storage.api import Found
-    from storage.tiered.api import Provider
-    from storage.tiered.flat import Flat, Segment
+    from ropeway.storage.api import Found
+    from ropeway.storage.tiered.api import Provider
+    from ropeway.storage.tiered.tier_partition import Flat, Segment
 
 SEEN_MS = "seen_ms"
 """Of the metadata's words: what time it was last."""
@@ -99,7 +99,7 @@ async def open_log(
     except LogError:
         metadata.close()
         raise
-    dispatcher = Dispatcher(inner, shelf, settings, wants, clock_s, Pace())
+    dispatcher = Dispatcher(inner, shelf, settings, wants, clock_s, BackgroundPace())
     return TieredLog(inner, shelf, dispatcher, settings, reserve_ms, steady)
 
 
@@ -142,7 +142,7 @@ class TieredLog(WrappedLog[Tierable]):
         self._reserve_ms = reserve_ms
         self._fetcher = Fetcher(shelf.provider, settings, self._is_there)
         self._reader = Reader(self._fetcher, LoopShare(lambda: inner.written_to))
-        self._merging = Pace()
+        self._merging = BackgroundPace()
         self._steady = steady
         self._partitions: dict[str, dict[int, TieredPartition]] = {}
         self._working: asyncio.Task[None] | None = None
@@ -230,7 +230,7 @@ class TieredLog(WrappedLog[Tierable]):
         Raises:
             ProviderError: Objects could not be deleted; that is tried again.
         """
-        old = retiring.outlived(
+        old = tier_retention.outlived(
             self.shelf.flats.values(),
             now_ms,
             self._settings.retention_ms,

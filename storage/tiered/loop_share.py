@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from storage.api import Chunk
+    from ropeway.storage.api import Chunk
 
 SHARE = 0.2
 """Of the loop's time, while others have work."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.tiered.api import ObjectMissingError
+from ropeway.storage.tiered.api import ObjectMissingError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

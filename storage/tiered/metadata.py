@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from storage import private
-from storage.api import LogError, LogUnavailableError
-from storage.tiered.flat import Segment
-from storage.tiered.names import SegmentName
+from ropeway.storage import private
+from ropeway.storage.api import LogError, LogUnavailableError
+from ropeway.storage.tiered.object_names import SegmentName
+from ropeway.storage.tiered.tier_partition import Segment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ import obstore
 from obstore.exceptions import BaseError, NotFoundError
 from obstore.store import from_url
 
-from storage.tiered.api import ObjectMissingError, ProviderError
+from ropeway.storage.tiered.api import ObjectMissingError, ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from storage.api import LogError
-from storage.tiered.fetcher import GoneError
-from storage.wrapping import WrappedPartition
+from ropeway.storage.api import LogError
+from ropeway.storage.tiered.fetcher import GoneError
+from ropeway.storage.wrapper import WrappedPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from storage.api import Chunk, Filter, Partition
-    from storage.tiered.flat import Flat
-    from storage.tiered.reader import Reader
-    from storage.tiered.settings import ReadLevel
+    from ropeway.storage.api import Chunk, Filter, Partition
+    from ropeway.storage.tiered.reader import Reader
+    from ropeway.storage.tiered.tier_config import ReadLevel
+    from ropeway.storage.tiered.tier_partition import Flat
 
 _log = structlog.get_logger()
 

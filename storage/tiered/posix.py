@@ -12,9 +12,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from storage import private
-from storage.directories import make_directory, sync_directory
-from storage.tiered.api import ObjectMissingError, ProviderError
+from ropeway.storage import private
+from ropeway.storage.directories import make_directory, sync_directory
+from ropeway.storage.tiered.api import ObjectMissingError, ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence

@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
-from storage.api import LogUnfitError
+from ropeway.storage.api import LogUnfitError
 
 if TYPE_CHECKING:
-    from storage.tiered.api import Provider
+    from ropeway.storage.tiered.api import Provider
 
 GROUP = "ropeway.tier"
 

@@ -6,16 +6,16 @@ import asyncio
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from storage.api import Found
-from storage.tiered.fetcher import GoneError, MissingError
-from storage.tiered.segment import records_with
+from ropeway.storage.api import Found
+from ropeway.storage.tiered.fetcher import GoneError, MissingError
+from ropeway.storage.tiered.segment import records_with
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.tiered.fetcher import Fetcher
-    from storage.tiered.flat import Flat, Segment
-    from storage.tiered.reader import Reader
+    from ropeway.storage.tiered.fetcher import Fetcher
+    from ropeway.storage.tiered.reader import Reader
+    from ropeway.storage.tiered.tier_partition import Flat, Segment
 
 _RUNS_AT_ONCE = 256
 """Runs of keys that are searched without a pause where none has the key: a millisecond.

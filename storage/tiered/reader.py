@@ -10,14 +10,14 @@ from bisect import bisect_left, bisect_right
 from functools import partial
 from typing import TYPE_CHECKING
 
-from storage.api import MAX_LOOKED_BYTES, Chunk, Filter
-from storage.tiered.fetcher import GoneError, MissingError
+from ropeway.storage.api import MAX_LOOKED_BYTES, Chunk, Filter
+from ropeway.storage.tiered.fetcher import GoneError, MissingError
 
 if TYPE_CHECKING:
-    from storage.tiered.fetcher import Block, Fetcher
-    from storage.tiered.flat import Flat, Segment
-    from storage.tiered.loop_share import LoopShare
-    from storage.tiered.segment import Index
+    from ropeway.storage.tiered.fetcher import Block, Fetcher
+    from ropeway.storage.tiered.loop_share import LoopShare
+    from ropeway.storage.tiered.segment import Index
+    from ropeway.storage.tiered.tier_partition import Flat, Segment
 
 _ALL = Filter()
 

@@ -43,8 +43,8 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.tiered.compiled import crc32
-from storage.tiered.compression import decompress
+from ropeway.storage.tiered.compiled import crc32
+from ropeway.storage.tiered.compression import decompress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from storage.tiered.dispatcher import BACKFILL, FAILURE, PAUSED, POSITION, URL
+from ropeway.storage.tiered.dispatcher import BACKFILL, FAILURE, PAUSED, POSITION, URL
 
 if TYPE_CHECKING:
-    from storage.tiered.metadata import Metadata
+    from ropeway.storage.tiered.metadata import Metadata
 
 
 class QueueStatus(Struct, frozen=True):

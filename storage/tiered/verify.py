@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from storage.api import LogError
-from storage.tiered import segment as segments
-from storage.tiered.listing import index_of, listed
-from storage.tiered.segment import SegmentError
+from ropeway.storage.api import LogError
+from ropeway.storage.tiered import segment as segments
+from ropeway.storage.tiered.listing import index_of, listed
+from ropeway.storage.tiered.segment import SegmentError
 
 if TYPE_CHECKING:
-    from storage.tiered.api import Provider
-    from storage.tiered.names import SegmentName
+    from ropeway.storage.tiered.api import Provider
+    from ropeway.storage.tiered.object_names import SegmentName
 
 
 class Verified(Struct):

@@ -4,7 +4,7 @@ import base64
 import hmac
 from types import MappingProxyType
 
-from acl.api import (
+from ropeway.acl.api import (
     Action,
     Channel,
     Credentials,
@@ -14,8 +14,8 @@ from acl.api import (
     Setting,
     Source,
 )
-from acl.audit import Audit
-from acl.vault import FernetVault, new_key
+from ropeway.acl.audit import Audit
+from ropeway.acl.vault import FernetVault, new_key
 
 HERE = Source("192.0.2.7", Channel.REMOTING)
 SECRET = "12345678"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from acl.addresses import AddressError, parse_networks, parse_plain
+from ropeway.acl.addresses import AddressError, parse_networks, parse_plain
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from acl.api import Channel, Principal, Source
-from acl.audit import ATTEMPTS, MAX_TEXT, Audit, shown
+from ropeway.acl.api import Channel, Principal, Source
+from ropeway.acl.audit import ATTEMPTS, MAX_TEXT, Audit, shown
 
 
 class Clock:

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from acl.administration import Rule, User
-from acl.api import Action, HookError
-from acl.users import open_hook
+from ropeway.acl.administration import Rule, User
+from ropeway.acl.api import Action, HookError
+from ropeway.acl.users import open_hook
 from tests.acl.hooks import HERE, RULES, SECRET, group, setting, signing, topic
 
 PUB, SUB, GET = Action.PUB, Action.SUB, Action.GET

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from acl.api import Channel, Credentials, HookError, Principal, Setting, Source
-from acl.certificates import Certificates, Options, open_hook
+from ropeway.acl.api import Channel, Credentials, HookError, Principal, Setting, Source
+from ropeway.acl.certificates import Certificates, Options, open_hook
 from tests.acl.hooks import setting
 from tests.gateway.test_tls import issue
 

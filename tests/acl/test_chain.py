@@ -6,9 +6,17 @@ import gc
 import pytest
 from structlog.testing import capture_logs
 
-from acl.api import Action, Credentials, Decision, Hook, Principal, Refused, Verdict
-from acl.audit import Audit
-from acl.chain import MAX_NAME, Chain
+from ropeway.acl.api import (
+    Action,
+    Credentials,
+    Decision,
+    Hook,
+    Principal,
+    Refused,
+    Verdict,
+)
+from ropeway.acl.audit import Audit
+from ropeway.acl.chain import MAX_NAME, Chain
 from ropeway.common.eager import begin
 from tests.acl.hooks import HERE, topic
 

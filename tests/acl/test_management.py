@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from acl.administration import Rule, Rules, RulesError, User
-from acl.management import Management
-from acl.records import Records
-from acl.vault import FernetVault, new_key
+from ropeway.acl.administration import Rule, Rules, RulesError, User
+from ropeway.acl.management import Management
+from ropeway.acl.records import Records
+from ropeway.acl.vault import FernetVault, new_key
 from tests.acl.hooks import MemoryStore
 
 
@@ -105,7 +105,7 @@ def test_what_is_damaged_is_said_and_can_be_deleted():
 
 
 def test_rules_of_both_kinds_count_for_the_limit(monkeypatch):
-    monkeypatch.setattr("acl.management._MAX_RULES", 4)
+    monkeypatch.setattr("ropeway.acl.management._MAX_RULES", 4)
     bench = Bench()
     rules = bench.management
     bench.do(rules.create_user(User("a", "p")))

@@ -6,9 +6,17 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-import acl.plain
-from acl.api import Action, Channel, Credentials, HookError, Principal, Refused, Source
-from acl.plain import open_hook
+import ropeway.acl.plain
+from ropeway.acl.api import (
+    Action,
+    Channel,
+    Credentials,
+    HookError,
+    Principal,
+    Refused,
+    Source,
+)
+from ropeway.acl.plain import open_hook
 from tests.acl.hooks import HERE, RULES, SECRET, cluster, group, setting, signing, topic
 from tests.remoting import until
 
@@ -194,7 +202,7 @@ def test_a_file_is_followed_at_its_pace(tmp_path, monkeypatch):
         await asyncio.sleep(0.05)
         assert isinstance(plain.authenticate(old, HERE), Principal)
         following.cancel()
-        monkeypatch.setattr("acl.plain._LOOK_EVERY_S", 0.001)
+        monkeypatch.setattr("ropeway.acl.plain._LOOK_EVERY_S", 0.001)
         following = asyncio.ensure_future(plain.follow())
         for secret in (SECRET, "a-third-secret"):
             count = len(changes)
@@ -213,9 +221,9 @@ def test_a_file_is_followed_at_its_pace(tmp_path, monkeypatch):
 
 
 def test_a_file_is_followed_after_a_fault_that_nobody_foresaw(tmp_path, monkeypatch):
-    monkeypatch.setattr("acl.plain._LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr("ropeway.acl.plain._LOOK_EVERY_S", 0.001)
     faults = iter([ValueError("a fault of this test")])
-    look = acl.plain._look
+    look = ropeway.acl.plain._look
 
     def failing(path):
         for one in faults:
@@ -223,7 +231,7 @@ def test_a_file_is_followed_after_a_fault_that_nobody_foresaw(tmp_path, monkeypa
         return look(path)
 
     async def check(plain, path, changes):
-        monkeypatch.setattr("acl.plain._look", failing)
+        monkeypatch.setattr("ropeway.acl.plain._look", failing)
         with capture_logs() as logs:
             following = asyncio.ensure_future(plain.follow())
             path.write_text(RULES.replace(SECRET, "new-secret"))

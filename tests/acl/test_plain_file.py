@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from acl.plain_file import MAX_BYTES, MAX_DEPTH, PUB, SUB, RuleFileError, parse, read
+from ropeway.acl.plain_file import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    PUB,
+    SUB,
+    RuleFileError,
+    parse,
+    read,
+)
 from tests.acl.hooks import RULES
 
 

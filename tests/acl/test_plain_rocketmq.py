@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from acl.plain_file import PUB, SUB, RuleFileError, parse
+from ropeway.acl.plain_file import PUB, SUB, RuleFileError, parse
 from tests import builds
 from tests.acl.test_plain_file import account
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from acl.administration import Rule, Rules, RulesError
-from acl.api import Action, Need, Resource, ResourceKind
-from acl.policies import Policies, action_name, parse_resource
+from ropeway.acl.administration import Rule, Rules, RulesError
+from ropeway.acl.api import Action, Need, Resource, ResourceKind
+from ropeway.acl.policies import Policies, action_name, parse_resource
 from tests.acl.hooks import cluster, group, topic
 
 PUB, SUB, GET = Action.PUB, Action.SUB, Action.GET

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from acl.administration import Rule, Rules, User
-from acl.records import Records, dump_rules, dump_user
-from acl.vault import FernetVault, new_key
+from ropeway.acl.administration import Rule, Rules, User
+from ropeway.acl.records import Records, dump_rules, dump_user
+from ropeway.acl.vault import FernetVault, new_key
 
 VAULT = FernetVault([new_key()])
 ALICE = User("alice", "hush", super=True, enabled=False)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acl.api import Credentials
-from acl.signature import is_right
+from ropeway.acl.api import Credentials
+from ropeway.acl.signature import is_right
 from tests.acl.hooks import SECRET, signing
 
 KEY = SECRET.encode()

@@ -4,9 +4,16 @@ import asyncio
 
 import pytest
 
-from acl.administration import Rule, Rules, User
-from acl.api import Action, Credentials, HookError, Principal, Refused, StoreError
-from acl.users import open_hook
+from ropeway.acl.administration import Rule, Rules, User
+from ropeway.acl.api import (
+    Action,
+    Credentials,
+    HookError,
+    Principal,
+    Refused,
+    StoreError,
+)
+from ropeway.acl.users import open_hook
 from tests.acl.hooks import HERE, MemoryStore, cluster, group, setting, signing, topic
 
 PUB, SUB, GET = Action.PUB, Action.SUB, Action.GET

@@ -2,8 +2,8 @@
 
 import pytest
 
-from acl.api import VaultError
-from acl.vault import FernetVault, NoVault, new_key
+from ropeway.acl.api import VaultError
+from ropeway.acl.vault import FernetVault, NoVault, new_key
 
 
 def test_a_secret_comes_back_and_looks_different_each_time():

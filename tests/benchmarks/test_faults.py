@@ -12,8 +12,8 @@ from benchmarks.faults.__main__ import drawn
 from benchmarks.faults.kinds import KINDS
 from benchmarks.faults.ledger import Ledger, longest
 from benchmarks.faults.proxy import Proxy
-from gateway.wire import message_id
-from gateway.wire.commands.send import SendReply
+from ropeway.gateway.wire import message_id
+from ropeway.gateway.wire.commands.send import SendReply
 from tests.remoting import looped, until
 from tests.system.process import free_ports
 

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.wire.commands.admin import GetConsumerConnectionList, GetConsumeStats
+from ropeway.gateway.wire.commands.admin import (
+    GetConsumerConnectionList,
+    GetConsumeStats,
+)
 from tests.remoting import Frame, Remoting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateway.wire.header import Header
+    from ropeway.gateway.wire.header import Header
     from tests.clients.fixtures import Server
 
 

@@ -57,7 +57,7 @@ numbers = itertools.count()
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Rules: one account by ACL 1.0, and one with the same rules by ACL 2.0."""
-    from acl.vault import new_key
+    from ropeway.acl.vault import new_key
 
     made = tmp_path_factory.mktemp("rules")
     (made / "key").write_text(new_key())

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.wire.commands.offsets import QueryConsumerOffset
+from ropeway.gateway.wire.commands.offsets import QueryConsumerOffset
 from tests.clients.asking import lag, until
 from tests.clients.fixtures import Agents, Server
 from tests.clients.harness import WAIT_SECONDS, AgentError, Session, bodies, numbered

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.wire import bodies as wire_bodies
-from gateway.wire.commands.admin import CreateGroup, CreateTopic
-from gateway.wire.commands.namesrv import GetRouteInfo
-from gateway.wire.commands.offsets import UpdateConsumerOffset
+from ropeway.gateway.wire import bodies as wire_bodies
+from ropeway.gateway.wire.commands.admin import CreateGroup, CreateTopic
+from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
+from ropeway.gateway.wire.commands.offsets import UpdateConsumerOffset
 from tests.clients.asking import ask, lag
 from tests.clients.grpc_clients import CLIENTS, JAVA_GRPC
 from tests.clients.harness import WAIT_SECONDS, Event, Session, bodies, numbered

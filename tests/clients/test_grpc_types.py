@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.wire.bodies import CustomizedRetry, RetryPolicy
-from gateway.wire.commands.namesrv import GetRouteInfo
+from ropeway.gateway.wire.bodies import CustomizedRetry, RetryPolicy
+from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
 from tests.clients.asking import ask
 from tests.clients.grpc_clients import JAVA_GRPC, NODE_GRPC, PYTHON_GRPC
 from tests.clients.harness import Session, bodies

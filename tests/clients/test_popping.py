@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.processors.assignments import RequestMode
-from gateway.wire import bodies as wire_bodies
-from gateway.wire.commands.admin import CreateGroup
-from gateway.wire.commands.pop import SetMessageRequestMode
+from ropeway.gateway.processors.assignments import RequestMode
+from ropeway.gateway.wire import bodies as wire_bodies
+from ropeway.gateway.wire.commands.admin import CreateGroup
+from ropeway.gateway.wire.commands.pop import SetMessageRequestMode
 from tests.clients.asking import ask, lag
 from tests.clients.harness import WAIT_SECONDS, Session, bodies, numbered
 from tests.clients.programs import JAVA_5, Client, each

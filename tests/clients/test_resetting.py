@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 import msgspec
 import pytest
 
-from gateway.wire import admin_bodies
-from gateway.wire.commands.admin import GetConsumerConnectionList
-from gateway.wire.commands.callbacks import (
+from ropeway.gateway.wire import admin_bodies
+from ropeway.gateway.wire.commands.admin import GetConsumerConnectionList
+from ropeway.gateway.wire.commands.callbacks import (
     ConsumeMessageDirectly,
     GetConsumerRunningInfo,
 )
-from gateway.wire.commands.group_admin import GetConsumerStatus, ResetOffset
+from ropeway.gateway.wire.commands.group_admin import GetConsumerStatus, ResetOffset
 from tests.clients.asking import ask, lag, until
 from tests.clients.fixtures import Server
 from tests.clients.harness import Event, Session, bodies, numbered

@@ -37,7 +37,7 @@ class Workers:
         self._process = ServerProcess(
             "ropeway",
             [
-                *(sys.executable, "-m", "gateway.cli.main", "serve"),
+                *(sys.executable, "-m", "ropeway.gateway.cli.main", "serve"),
                 *("--workers", "3", "--listen", "127.0.0.1:0"),
                 *("--data", str(self.data), "--ready-file", str(self._ready)),
             ],
@@ -68,7 +68,7 @@ class Workers:
         """What a `ropeway` command prints."""
         return subprocess.run(
             [
-                *(sys.executable, "-m", "gateway.cli.main", *words),
+                *(sys.executable, "-m", "ropeway.gateway.cli.main", *words),
                 *("--name-server", address, "--json"),
             ],
             env={**os.environ, "PYTHONPATH": str(ROOT)},

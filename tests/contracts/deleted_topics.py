@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from routing.api import Deletion, Topic
+from ropeway.routing.api import Deletion, Topic
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from routing.api import RouteStore
+    from ropeway.routing.api import RouteStore
 
     Opener = Callable[[], Awaitable[RouteStore]]
 

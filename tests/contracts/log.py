@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import (
+from ropeway.storage.api import (
     MAX_LOOKED_BYTES,
     Filter,
     LogError,
@@ -22,7 +22,7 @@ from storage.api import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from storage.api import Chunk, Log, Partition
+    from ropeway.storage.api import Chunk, Log, Partition
 
 TOPIC = "orders"
 

@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from storage.offsets import Offsets
+    from ropeway.storage.offsets import Offsets
 
 
 class OffsetsContract:

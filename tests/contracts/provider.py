@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.tiered.api import ObjectMissingError
+from ropeway.storage.tiered.api import ObjectMissingError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from storage.tiered.api import Provider
+    from ropeway.storage.tiered.api import Provider
 
     Opener = Callable[[], Provider]
 

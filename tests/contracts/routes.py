@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from routing.api import Broker, Group, Topic
+from ropeway.routing.api import Broker, Group, Topic
 from tests.contracts.deleted_topics import DeletedTopicsContract
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from routing.api import RouteStore
+    from ropeway.routing.api import RouteStore
 
     Opener = Callable[[], Awaitable[RouteStore]]
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import LogUnavailableError
+from ropeway.storage.api import LogUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from storage.state import State
+    from ropeway.storage.state import State
 
 OpenState = Callable[..., Awaitable["State"]]
 """Called with the node's name, and if wanted with what it does when deposed."""

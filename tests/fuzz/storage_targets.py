@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 from zlib import crc32
 
-from storage.compacting import KEYED, ROW, TOMBSTONE
-from storage.compaction.layout import ENTRY as COMPACTED
-from storage.file import block
-from storage.file.block import ENTRY
+from ropeway.storage.compaction.layout import ENTRY as COMPACTED
+from ropeway.storage.compaction_api import KEYED, ROW, TOMBSTONE
+from ropeway.storage.file import block
+from ropeway.storage.file.block import ENTRY
 from tests.fuzz.twins import Form, Target
 
 _HEAD = struct.Struct("<BBHI")
@@ -272,7 +272,7 @@ TIER_ENTRIES = [one[len(HEAD) :] for one in PICKED]
 KEY_COLUMN = struct.pack("<9Q", *(hash_of << 32 | 9 for hash_of in range(9)))
 
 TARGETS = {
-    "storage.compaction._native": {
+    "ropeway.storage.compaction._native": {
         "lay_out": Target(
             lay_out_compacted,
             [
@@ -291,17 +291,17 @@ TARGETS = {
             staying, [_HEAD.pack(taken, 0, 9, 0) + ENTRIES for taken in (0, 2, 7)]
         ),
     },
-    "storage.file._native": {
+    "ropeway.storage.file._native": {
         "add_up": Target(add_up, [HEAD + RECORDS, HEAD]),
         "lay_out": Target(lay_out_block, [HEAD + RECORDS, HEAD + RECORDS * 3, HEAD]),
     },
-    "storage.file._reading": {
+    "ropeway.storage.file._reading": {
         "are_whole": Target(are_whole, [HEAD + RECORDS, HEAD + RECORDS * 2]),
         "crc32": Target(checksum, [HEAD + RECORDS, HEAD + bytes(1000)]),
         "gather": Target(gather, [HEAD + one for one in BLOCKS]),
         "pick": Target(pick, PICKED),
     },
-    "storage.tiered._native": {
+    "ropeway.storage.tiered._native": {
         "columns_of": Target(columns_of, TIER_ENTRIES),
         "crc32": Target(checksum, [HEAD + RECORDS, HEAD + bytes(1000)]),
         "cuts_of": Target(cuts_of, [HEAD + struct.pack("<5I", 1, 400, 90, 0, 1 << 31)]),

@@ -2,4 +2,7 @@
 
 from tests.fuzz import storage_targets, wire_targets
 
-TARGETS = {"gateway.wire._native": wire_targets.TARGETS, **storage_targets.TARGETS}
+TARGETS = {
+    "ropeway.gateway.wire._native": wire_targets.TARGETS,
+    **storage_targets.TARGETS,
+}

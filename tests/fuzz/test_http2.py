@@ -10,8 +10,8 @@ import random
 
 import pytest
 
-from gateway.http2.errors import ErrorCode
-from gateway.http2.frames import (
+from ropeway.gateway.http2.errors import ErrorCode
+from ropeway.gateway.http2.frames import (
     CONTINUATION,
     DATA,
     GOAWAY,
@@ -26,7 +26,7 @@ from gateway.http2.frames import (
     settings_frame,
     window_frame,
 )
-from gateway.http2.headers import encode
+from ropeway.gateway.http2.headers import encode
 from tests.chance import fixed_and_fresh
 from tests.fuzz.mutate import mutate
 from tests.gateway.http2.raw import REQUEST, Echoing

@@ -103,14 +103,14 @@ ROUNDS_FOR_A_FAULT = 20_000
 """Enough for one that is there; it ends at once where it is found."""
 PLANTED = [
     pytest.param(
-        "storage.compaction._native",
+        "ropeway.storage.compaction._native",
         "if (size > (size_t)(end - record))",
         "if (size > (size_t)(end - record) + 8)",
         "heap-buffer-overflow",
         id="reading beyond the end",
     ),
     pytest.param(
-        "storage.tiered._native",
+        "ropeway.storage.tiered._native",
         "*sizes = PyBytes_FromStringAndSize(NULL, count * 4);",
         # A byte object has a byte more than its length, for a zero.
         "*sizes = PyBytes_FromStringAndSize(NULL, count * 4 - 2);",
@@ -118,7 +118,7 @@ PLANTED = [
         id="writing a byte beyond the end",
     ),
     pytest.param(
-        "storage.compaction._native",
+        "ropeway.storage.compaction._native",
         "due_ms = store_ms < INT64_MAX - keyless_ms ?",
         "due_ms = 1 ?",
         "signed integer overflow",

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.processors import pop, pull
-from gateway.wire.codes import RESPONSE_FLAG
-from gateway.wire.commands.namesrv import GetAllTopicList
-from gateway.wire.frame import JSON, ROCKETMQ
+from ropeway.gateway.processors import pop, pull
+from ropeway.gateway.wire.codes import RESPONSE_FLAG
+from ropeway.gateway.wire.commands.namesrv import GetAllTopicList
+from ropeway.gateway.wire.frame import JSON, ROCKETMQ
 from tests.captures import Capture, load_all
 from tests.chance import fixed_and_fresh
 from tests.fuzz.mutate import NUMBERS, mutate

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-import gateway.wire.commands  # noqa: F401 - fills the registry
-from gateway.wire import batch, bodies, header, message, message_id, properties
-from gateway.wire.codes import RequestCode
-from gateway.wire.errors import FrameError, HeaderError, MessageError
-from gateway.wire.frame import (
+import ropeway.gateway.wire.commands  # noqa: F401 - fills the registry
+from ropeway.gateway.wire import batch, bodies, header, message, message_id, properties
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.errors import FrameError, HeaderError, MessageError
+from ropeway.gateway.wire.frame import (
     FrameReader,
     RawFrame,
     decode_envelope,

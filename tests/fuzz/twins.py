@@ -13,10 +13,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gateway.wire import compiled as wire
-from storage.compaction import compiled as compaction
-from storage.file import compiled as file
-from storage.tiered import compiled as tiered
+from ropeway.gateway.wire import compiled as wire
+from ropeway.storage.compaction import compiled as compaction
+from ropeway.storage.file import compiled as file
+from ropeway.storage.tiered import compiled as tiered
 from tests.fuzz.mutate import mutate
 
 if TYPE_CHECKING:
@@ -26,25 +26,25 @@ Form = Callable[..., Any]
 
 ROOT = Path(__file__).parents[2]
 TABLES: dict[str, dict[str, tuple[Form, Form | None]]] = {
-    "gateway.wire._native": wire.TWINS,
-    "storage.compaction._native": compaction.may_be_compiled.twins,
-    "storage.file._native": file.writing_may_be_compiled.twins,
-    "storage.file._reading": file.may_be_compiled.twins,
-    "storage.tiered._native": tiered.may_be_compiled.twins,
+    "ropeway.gateway.wire._native": wire.TWINS,
+    "ropeway.storage.compaction._native": compaction.may_be_compiled.twins,
+    "ropeway.storage.file._native": file.writing_may_be_compiled.twins,
+    "ropeway.storage.file._reading": file.may_be_compiled.twins,
+    "ropeway.storage.tiered._native": tiered.may_be_compiled.twins,
 }
 """By compiled module and function: Python's form and the compiled one."""
 
 DECLARING = (
-    "gateway.node.timer.waiting",
-    "gateway.wire.describing",
-    "gateway.wire.frame",
-    "gateway.wire.moving",
-    "gateway.wire.plain",
-    "storage.compaction.steps",
-    "storage.file.block",
-    "storage.file.gathering",
-    "storage.file.picking",
-    "storage.tiered.columns",
+    "ropeway.gateway.node.timer.pending_timers",
+    "ropeway.gateway.wire.compaction_rows",
+    "ropeway.gateway.wire.frame",
+    "ropeway.gateway.wire.record_rewrite",
+    "ropeway.gateway.wire.send_codec",
+    "ropeway.storage.compaction.steps",
+    "ropeway.storage.file.block",
+    "ropeway.storage.file.log_scan",
+    "ropeway.storage.file.selection",
+    "ropeway.storage.tiered.columns",
 )
 """Modules that put their functions into the tables when they are imported."""
 for _name in DECLARING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from gateway.wire import batch, frame, message, moving, properties
-from gateway.wire.commands.send import SendMessageV2
+from ropeway.gateway.wire import batch, frame, message, properties, record_rewrite
+from ropeway.gateway.wire.commands.send import SendMessageV2
 from tests.fuzz.twins import Form, Target
 
 HOST = b"\x7f\0\0\1\0\0\x26\x94"
@@ -101,7 +101,7 @@ def record_of(form: Form, data: bytes) -> Any:
 
 
 def moved_all(form: Form, data: bytes) -> Any:
-    records = [record for _, _, record in moving.records_in(data)]
+    records = [record for _, _, record in record_rewrite.records_in(data)]
     return [
         form([(one, other) for one in records], *PLACE, timed) for other, timed in MOVES
     ]

@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from acl.api import Decision, Hook, Principal
-from gateway.processors.needs import KNOWN
-from gateway.processors.registry import handles
-from gateway.wire.frame import I32
-from gateway.wire.header import Header, request
-from routing.api import NoRoutesError
-from routing.embedded import EmbeddedRoutes
-from storage.file import FileLog, FileLogSettings
-from storage.file import open_log as open_files
+from ropeway.acl.api import Decision, Hook, Principal
+from ropeway.gateway.processors.needs import KNOWN
+from ropeway.gateway.processors.registry import handles
+from ropeway.gateway.wire.frame import I32
+from ropeway.gateway.wire.header import Header, request
+from ropeway.routing.api import NoRoutesError
+from ropeway.routing.embedded import EmbeddedRoutes
+from ropeway.storage.file import FileLog, FileLogSettings
+from ropeway.storage.file import open_log as open_files
 
 if TYPE_CHECKING:
-    from acl.api import Credentials, Need, Setting, Source
-    from gateway.processors.context import Context
+    from ropeway.acl.api import Credentials, Need, Setting, Source
+    from ropeway.gateway.processors.context import Context
 
 
 async def open_log(url: str) -> FileLog:

@@ -4,9 +4,9 @@ import socket
 
 import pytest
 
-from gateway import addresses
-from gateway.addresses import is_everywhere, outgoing
-from gateway.config import ConfigError, ListenerConfig
+from ropeway.gateway import addresses
+from ropeway.gateway.addresses import is_everywhere, outgoing
+from ropeway.gateway.config import ConfigError, ListenerConfig
 
 
 @pytest.mark.parametrize(

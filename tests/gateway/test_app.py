@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.app import App
-from gateway.wire import bodies
-from gateway.wire.codes import RequestCode
-from gateway.wire.commands.offsets import QueryConsumerOffset
-from storage.api import LogInUseError
+from ropeway.gateway.app import App
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.commands.offsets import QueryConsumerOffset
+from ropeway.storage.api import LogInUseError
 from tests.remoting import (
     committing,
     config,

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gateway import backends
-from gateway.config import (
+from ropeway.gateway import backends
+from ropeway.gateway.config import (
     Config,
     ConfigError,
     ListenerConfig,
     TierConfig,
     ZooKeeperConfig,
 )
-from gateway.node.message_keys import MessageKeys
-from gateway.pulsar_config import PulsarConfig
-from routing.api import Topic
-from routing.embedded import EmbeddedRoutes
-from storage.api import LogUnfitError
-from storage.compaction.log import CompactedLog
-from storage.file import FileLog
-from storage.tiered.log import TieredLog
+from ropeway.gateway.node.message_keys import MessageKeys
+from ropeway.gateway.pulsar_config import PulsarConfig
+from ropeway.routing.api import Topic
+from ropeway.routing.embedded import EmbeddedRoutes
+from ropeway.storage.api import LogUnfitError
+from ropeway.storage.compaction.log import CompactedLog
+from ropeway.storage.file import FileLog
+from ropeway.storage.tiered.log import TieredLog
 from tests.remoting import config, looped
 from tests.storage.tiered.tiers import fill
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.budget import Budget
+from ropeway.gateway.budget import Budget
 
 
 class Client:

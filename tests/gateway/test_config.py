@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from acl.pulsar.options import Options
-from gateway.config import Config, TierConfig
-from gateway.config_file import is_struct, load, read
-from gateway.pulsar_config import OAuth2Config, PulsarConfig
+from ropeway.acl.pulsar.options import Options
+from ropeway.gateway.config import Config, TierConfig
+from ropeway.gateway.config_file import is_struct, load, read
+from ropeway.gateway.pulsar_config import OAuth2Config, PulsarConfig
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "ropeway.toml"
 GUIDE = Path(__file__).parents[2] / "docs" / "configuration.md"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config import Config, ConfigError, ListenerConfig, TlsConfig
-from gateway.config_file import load, parse_address, parse_listener, read
+from ropeway.gateway.config import Config, ConfigError, ListenerConfig, TlsConfig
+from ropeway.gateway.config_file import load, parse_address, parse_listener, read
 
 
 def test_nothing_given_is_the_defaults():

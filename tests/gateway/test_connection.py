@@ -9,14 +9,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.config import LimitsConfig
-from gateway.processors import dispatch
-from gateway.wire.codes import ONE_WAY_FLAG, RESPONSE_FLAG, RequestCode, ResponseCode
-from gateway.wire.commands.namesrv import GetAllTopicList
-from gateway.wire.commands.offsets import UpdateConsumerOffset
-from gateway.wire.commands.send import SendReply
-from gateway.wire.frame import encode_frame
-from gateway.wire.header import to_fields
+from ropeway.gateway.config import LimitsConfig
+from ropeway.gateway.processors import dispatch
+from ropeway.gateway.wire.codes import (
+    ONE_WAY_FLAG,
+    RESPONSE_FLAG,
+    RequestCode,
+    ResponseCode,
+)
+from ropeway.gateway.wire.commands.namesrv import GetAllTopicList
+from ropeway.gateway.wire.commands.offsets import UpdateConsumerOffset
+from ropeway.gateway.wire.commands.send import SendReply
+from ropeway.gateway.wire.frame import encode_frame
+from ropeway.gateway.wire.header import to_fields
 from tests.remoting import (
     beat,
     connect,

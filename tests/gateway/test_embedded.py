@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.config import CompactionConfig, Config, ConfigError, LogConfig, TierConfig
-from gateway.embedded import compaction_settings, file_settings, tier_settings
-from gateway.node import names
+from ropeway.gateway.config import (
+    CompactionConfig,
+    Config,
+    ConfigError,
+    LogConfig,
+    TierConfig,
+)
+from ropeway.gateway.embedded import compaction_settings, file_settings, tier_settings
+from ropeway.gateway.node import names
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from gateway.config import ConfigError
-from gateway.extras import needing, package
+from ropeway.gateway.config import ConfigError
+from ropeway.gateway.extras import needing, package
 
 
 def test_a_module_of_an_extra_is_imported():

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.config import Config, ListenerConfig
-from gateway.errors import ServerError
-from gateway.listener import Listener, Outbox
-from gateway.unauthenticated import Unauthenticated
+from ropeway.gateway.config import Config, ListenerConfig
+from ropeway.gateway.errors import ServerError
+from ropeway.gateway.listener import Listener, Outbox
+from ropeway.gateway.unauthenticated import Unauthenticated
 from tests.remoting import looped
 
 if TYPE_CHECKING:

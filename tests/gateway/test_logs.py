@@ -9,7 +9,7 @@ import pytest
 
 PROGRAM = """
 import logging, pathlib, structlog
-from gateway import logs
+from ropeway.gateway import logs
 logs.configure({level!r}, {form!r})
 log = structlog.get_logger()
 log.debug("not wanted")
@@ -25,7 +25,7 @@ logging.getLogger("asyncio").warning("slow %s", "callback")
 HOSTILE = "x\r\ntime=2026 level=info event=forged \x1b[2J\x9b2J\u202e\u2028\x00\ud800"
 QUOTING = """
 import logging, structlog
-from gateway import logs
+from ropeway.gateway import logs
 logs.configure("info", {form!r})
 hostile = {hostile!r}
 log = structlog.get_logger()
@@ -39,7 +39,7 @@ except ValueError as error:
 """
 REPEATING = """
 import logging, structlog, time
-from gateway import logs
+from ropeway.gateway import logs
 logs.configure("info", "json")
 time.monotonic = lambda: 1.0
 log = structlog.get_logger()

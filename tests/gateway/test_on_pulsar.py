@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway import on_pulsar
-from gateway.config import Config, ConfigError
-from gateway.pulsar_config import PulsarConfig
-from routing.api import Topic
-from routing.embedded import EmbeddedRoutes
+from ropeway.gateway import on_pulsar
+from ropeway.gateway.config import Config, ConfigError
+from ropeway.gateway.pulsar_config import PulsarConfig
+from ropeway.routing.api import Topic
+from ropeway.routing.embedded import EmbeddedRoutes
 from tests.remoting import looped
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import resource
 
 import pytest
 
-from gateway import open_files
-from gateway.config import Config, HttpConfig, LimitsConfig
-from gateway.open_files import Room, room
+from ropeway.gateway import open_files
+from ropeway.gateway.config import Config, HttpConfig, LimitsConfig
+from ropeway.gateway.open_files import Room, room
 
 INFINITE = resource.RLIM_INFINITY
 

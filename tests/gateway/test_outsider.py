@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.send import SendReply
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.send import SendReply
 from ropeway.testing import GatewayStartError, running_gateway
 from tests.remoting import connect, looped, pulling, sending
 
@@ -127,7 +127,7 @@ def test_what_a_package_lacks_is_said_at_the_start(packages: Path, settings: Pat
 def test_what_nothing_brings_is_a_complaint(tmp_path: Path, settings, complaint):
     path = tmp_path / "ropeway.toml"
     path.write_text(settings)
-    command = [sys.executable, "-m", "gateway.cli.main", "serve"]
+    command = [sys.executable, "-m", "ropeway.gateway.cli.main", "serve"]
     command += ["--data", str(tmp_path / "data"), "--config", str(path)]
     ended = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert ended.returncode == 2

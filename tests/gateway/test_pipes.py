@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from structlog.testing import capture_logs
 
-from acl.api import Channel, Source
-from gateway.budget import Budget
-from gateway.config import Config, QuotaConfig
-from gateway.pipes import Pipes
-from gateway.quotas import Quotas, Share
-from gateway.unauthenticated import Unauthenticated
-from tests.gateway.test_arriving import DATA, PREFACE, frame, request
+from ropeway.acl.api import Channel, Source
+from ropeway.gateway.budget import Budget
+from ropeway.gateway.config import Config, QuotaConfig
+from ropeway.gateway.pipes import Pipes
+from ropeway.gateway.quotas import Quotas, Share
+from ropeway.gateway.unauthenticated import Unauthenticated
+from tests.gateway.test_partial_requests import DATA, PREFACE, frame, request
 from tests.remoting import TIMEOUT_S, looped, until
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from gateway import process
+from ropeway.gateway import process
 
 
 @pytest.fixture(autouse=True)

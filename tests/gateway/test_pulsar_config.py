@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway import on_pulsar
-from gateway.config import ConfigError
-from gateway.config_file import read
+from ropeway.gateway import on_pulsar
+from ropeway.gateway.config import ConfigError
+from ropeway.gateway.config_file import read
 
 SECURE = 'service_url = "pulsar+ssl://h"\nadmin_url = "https://h"\n'
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.app import App
-from gateway.config import AclConfig, ConfigError, LimitsConfig, QuotaConfig
-from gateway.quotas import ClientAccount, Quotas, Share
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.namesrv import GetAllTopicList
+from ropeway.gateway.app import App
+from ropeway.gateway.config import AclConfig, ConfigError, LimitsConfig, QuotaConfig
+from ropeway.gateway.quotas import ClientAccount, Quotas, Share
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.namesrv import GetAllTopicList
 from tests.acl.pulsar.issuing import SECRET, token
 from tests.remoting import config, connect, looped, pulling, sending, until
 from tests.system.process import free_ports

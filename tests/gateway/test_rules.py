@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from acl.api import StoreError
-from gateway.rules import RouteRules
-from routing.embedded import EmbeddedRoutes
+from ropeway.acl.api import StoreError
+from ropeway.gateway.rules import RouteRules
+from ropeway.routing.embedded import EmbeddedRoutes
 
 
 def test_each_hook_has_its_own_and_is_told_of_them_alone(tmp_path):

@@ -8,9 +8,9 @@ import base64
 
 import pytest
 
-from gateway import secret_files
-from gateway.app import App
-from gateway.config import (
+from ropeway.gateway import secret_files
+from ropeway.gateway.app import App
+from ropeway.gateway.config import (
     AclConfig,
     Config,
     ConfigError,
@@ -18,7 +18,7 @@ from gateway.config import (
     TlsConfig,
     ZooKeeperConfig,
 )
-from gateway.pulsar_config import OAuth2Config, PulsarConfig
+from ropeway.gateway.pulsar_config import OAuth2Config, PulsarConfig
 from tests.acl.hooks import RULES
 
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.app import App
-from gateway.config import LimitsConfig, ListenerConfig
-from gateway.errors import ServerError
-from gateway.processors import dispatch
-from gateway.processors.context import Answer
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.namesrv import GetAllTopicList
-from gateway.wire.commands.send import SendReply
-from gateway.wire.message_id import parse_offset_msg_id
+from ropeway.gateway.app import App
+from ropeway.gateway.config import LimitsConfig, ListenerConfig
+from ropeway.gateway.errors import ServerError
+from ropeway.gateway.processors import dispatch
+from ropeway.gateway.processors.context import Answer
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.namesrv import GetAllTopicList
+from ropeway.gateway.wire.commands.send import SendReply
+from ropeway.gateway.wire.message_id import parse_offset_msg_id
 from tests.remoting import (
     config,
     connect,
@@ -136,7 +136,7 @@ async def test_the_silent_are_closed_and_the_busy_are_not(tmp_path: Path):
 async def test_a_shortage_of_files_stops_accepting_only_while_it_lasts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("gateway.server._ACCEPT_PAUSE_S", 0.01)
+    monkeypatch.setattr("ropeway.gateway.server._ACCEPT_PAUSE_S", 0.01)
     async with running(tmp_path) as (app, client):
         faults = [
             OSError(errno.EMFILE, "Too many open files"),
@@ -157,7 +157,7 @@ async def test_a_shortage_of_files_stops_accepting_only_while_it_lasts(
                     raise faults.pop(0)
                 return await accept(sock)
 
-        monkeypatch.setattr("gateway.server.asyncio.get_running_loop", Short)
+        monkeypatch.setattr("ropeway.gateway.server.asyncio.get_running_loop", Short)
         listener = app.server.listeners[0]
         task = asyncio.Task(app.server._accept(listener), loop=loop)
         await until(lambda: not faults)

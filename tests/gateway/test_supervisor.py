@@ -18,12 +18,12 @@ import psutil
 import pytest
 from structlog.testing import capture_logs
 
-from gateway import supervisor, workers
-from gateway.config import ListenerConfig
-from gateway.errors import WorkerError
-from gateway.supervisor import supervise
-from gateway.worker import Listening, Orders
 from ropeway.client import Admin, Message, Producer
+from ropeway.gateway import supervisor, workers
+from ropeway.gateway.config import ListenerConfig
+from ropeway.gateway.errors import WorkerError
+from ropeway.gateway.supervisor import supervise
+from ropeway.gateway.worker import Listening, Orders
 from tests.remoting import config, looped, until
 from tests.ropeway.client.scenario import (
     CONSUMER,
@@ -47,7 +47,7 @@ def workers_left() -> list[psutil.Process]:
     return [
         child
         for child in psutil.Process().children()
-        if "gateway.worker_process" in child.cmdline()
+        if "ropeway.gateway.worker_process" in child.cmdline()
     ]
 
 
@@ -223,7 +223,14 @@ def serving(tmp_path) -> Iterator[tuple[subprocess.Popen[str], list[psutil.Proce
     """`ropeway serve --workers 2` and its workers."""
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "gateway.cli.main", "serve", "--workers", "2"),
+            *(
+                sys.executable,
+                "-m",
+                "ropeway.gateway.cli.main",
+                "serve",
+                "--workers",
+                "2",
+            ),
             *("--data", str(tmp_path / "data"), "--listen", "127.0.0.1:0"),
             *("--ready-file", str(tmp_path / "ready")),
         ],

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.protobuf.message import DecodeError
 
-from gateway.config import HttpConfig
-from gateway.grpc.protocol import Resource, message_class
-from gateway.http2.decoding import Decoder
-from gateway.processors.admission import credentials_of
-from gateway.wire import batch, bodies, message, recall
-from gateway.wire.codes import RequestCode as Code
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.send import SendMessageV2
-from gateway.wire.errors import FrameError, HeaderError, MessageError
-from gateway.wire.frame import (
+from ropeway.gateway.config import HttpConfig
+from ropeway.gateway.grpc.protocol import Resource, message_class
+from ropeway.gateway.http2.hpack_decoder import Decoder
+from ropeway.gateway.processors.admission import credentials_of
+from ropeway.gateway.wire import batch, bodies, message, recall
+from ropeway.gateway.wire.codes import RequestCode as Code
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.send import SendMessageV2
+from ropeway.gateway.wire.errors import FrameError, HeaderError, MessageError
+from ropeway.gateway.wire.frame import (
     JSON,
     PREFIX,
     ROCKETMQ,
@@ -31,9 +31,9 @@ from gateway.wire.frame import (
     decode_fields,
     encode_frame,
 )
-from gateway.wire.header import ROWS, decode_request, to_fields
-from gateway.wire.rocketmq_header import Fixed
-from gateway.wire.rocketmq_header import encode as encode_rocketmq
+from ropeway.gateway.wire.header import ROWS, decode_request, to_fields
+from ropeway.gateway.wire.rocketmq_header import Fixed
+from ropeway.gateway.wire.rocketmq_header import encode as encode_rocketmq
 from tests.fuzz.twins import TABLES
 from tests.fuzz.wire_targets import COMMON
 from tests.gateway.http.signed import guarded_site, sign_in
@@ -115,7 +115,7 @@ def test_no_json_header_brings_one(half: bytes):
 @pytest.mark.parametrize("half", IN_JSON)
 def test_no_field_of_a_json_header_brings_one(half: bytes, changes: dict[str, str]):
     header = with_mark(of_fields(**changes), half)
-    for form in TABLES["gateway.wire._native"]["read_send"]:
+    for form in TABLES["ropeway.gateway.wire._native"]["read_send"]:
         # It is left to the general path.
         assert form is None or form(header, SendMessageV2) is None
     if half in ESCAPES.values():
@@ -164,7 +164,7 @@ def test_no_properties_of_a_batch_bring_one(half: bytes):
     damaged = entries.replace(MARK.encode(), half.ljust(len(MARK), b"x"))
     with pytest.raises(MessageError, match=r"batch entry 0: byte .* allowed: UTF-8"):
         batch.decode_batch(damaged)
-    for form in TABLES["gateway.wire._native"]["plain_batch"]:
+    for form in TABLES["ropeway.gateway.wire._native"]["plain_batch"]:
         if form is not None:
             made = form(message.MAGIC_V1, b"\1t", *COMMON, 1 << 40, entries)
             assert made is not None

@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from msgspec import structs
 
-from gateway.app import App
-from gateway.config import ConfigError, LimitsConfig, TlsConfig
-from gateway.tls import Certificates, node_context
-from gateway.wire.commands.namesrv import GetAllTopicList
+from ropeway.gateway.app import App
+from ropeway.gateway.config import ConfigError, LimitsConfig, TlsConfig
+from ropeway.gateway.tls import Certificates, node_context
+from ropeway.gateway.wire.commands.namesrv import GetAllTopicList
 from tests.remoting import config, connect, looped, pulling, sending, until
 
 if TYPE_CHECKING:

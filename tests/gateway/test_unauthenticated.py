@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.bounds import RequestsConfig, UnauthenticatedConfig
-from gateway.config import Config
-from gateway.unauthenticated import Reader, Unauthenticated
-from gateway.wire.codes import ResponseCode
-from gateway.wire.errors import FrameError
-from gateway.wire.frame import PREFIX, encode_frame
+from ropeway.gateway.config import Config
+from ropeway.gateway.request_limits import RequestsConfig, UnauthenticatedConfig
+from ropeway.gateway.unauthenticated import Reader, Unauthenticated
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.errors import FrameError
+from ropeway.gateway.wire.frame import PREFIX, encode_frame
 from tests.guarded import ALICE, allow, ask, guarded
 from tests.remoting import connect, looped, pulling, running, sending, until
 

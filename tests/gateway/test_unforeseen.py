@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
-from gateway import backends, embedded
-from gateway.config import TierConfig
-from gateway.lite import follower
-from gateway.lite.follower import Follower
-from gateway.lite.service import Lite
-from gateway.node import patience
-from gateway.node.batches.service import Batches
-from gateway.node.schedule import _LevelReader
-from gateway.node.timer.timer import Timer
-from gateway.node.transactions.service import Transactions
-from gateway.pop import service
-from gateway.pop.ledger import Ledger
-from gateway.pop.service import Pop
-from routing.embedded import EmbeddedRoutes
-from storage.compaction import cleaner
-from storage.compaction.cleaner import Cleaner
-from storage.file import FileLog
-from storage.tiered.dispatcher import Dispatcher
-from storage.tiered.log import TieredLog
-from storage.tiered.settings import TieredSettings
+from ropeway.gateway import backends, embedded
+from ropeway.gateway.config import TierConfig
+from ropeway.gateway.lite import follower
+from ropeway.gateway.lite.follower import Follower
+from ropeway.gateway.lite.service import Lite
+from ropeway.gateway.node import backoff
+from ropeway.gateway.node.batches.service import Batches
+from ropeway.gateway.node.schedule import _LevelReader
+from ropeway.gateway.node.timer.timer import Timer
+from ropeway.gateway.node.transactions.service import Transactions
+from ropeway.gateway.pop import service
+from ropeway.gateway.pop.ledger import Ledger
+from ropeway.gateway.pop.service import Pop
+from ropeway.routing.embedded import EmbeddedRoutes
+from ropeway.storage.compaction import cleaner
+from ropeway.storage.compaction.cleaner import Cleaner
+from ropeway.storage.file import FileLog
+from ropeway.storage.tiered.dispatcher import Dispatcher
+from ropeway.storage.tiered.log import TieredLog
+from ropeway.storage.tiered.tier_config import TieredSettings
 from tests.remoting import looped, running, until
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ STEPS = [
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for long before another try."""
-    for module in (follower, patience, service):
+    for module in (follower, backoff, service):
         monkeypatch.setattr(module, "UNFORESEEN_S", PAUSE_S)
     monkeypatch.setattr(backends, "_EXPIRE_EVERY_S", PAUSE_S)
     often = partial(TieredSettings, expire_every_ms=10)

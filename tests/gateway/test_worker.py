@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.config import Config, ListenerConfig, TlsConfig
-from gateway.worker import (
+from ropeway.gateway.config import Config, ListenerConfig, TlsConfig
+from ropeway.gateway.worker import (
     Endpoint,
     Failed,
     Listening,
@@ -21,7 +21,7 @@ from gateway.worker import (
     load_orders,
     load_report,
 )
-from routing.database import Database
+from ropeway.routing.database import Database
 from tests.remoting import config
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def test_reports_come_over_whole(report):
 @pytest.fixture
 def worker() -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(
-        [sys.executable, "-m", "gateway.worker_process"],
+        [sys.executable, "-m", "ropeway.gateway.worker_process"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

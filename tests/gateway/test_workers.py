@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.config import (
+from ropeway.gateway.config import (
     Config,
     ConfigError,
     HttpConfig,
     ListenerConfig,
     LogConfig,
 )
-from gateway.workers import broker_name, refuse_workers_data, sites, split
+from ropeway.gateway.workers import broker_name, refuse_workers_data, sites, split
 
 
 def test_each_worker_has_a_name_a_directory_and_ports_of_its_own(tmp_path):

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import CreateTopic
-from gateway.wire.commands.offsets import QueryConsumerOffset, UpdateConsumerOffset
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import CreateTopic
+from ropeway.gateway.wire.commands.offsets import (
+    QueryConsumerOffset,
+    UpdateConsumerOffset,
+)
 from tests.gateway.pop.rig import Consumer
 from tests.machines.places import OnSmallDisk, needs_mount
 from tests.remoting import Frame, Remoting, looped, pulling, sending
@@ -145,7 +148,7 @@ def test_data_that_cannot_be_written_are_one_line(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     script = 'mount -t tmpfs -o ro,mode=0700 tmpfs "$1" && shift && exec "$@"'
-    serve = ["-m", "gateway.cli.main", "serve", "--listen", "127.0.0.1:0"]
+    serve = ["-m", "ropeway.gateway.cli.main", "serve", "--listen", "127.0.0.1:0"]
     done = subprocess.run(
         [
             *["unshare", "--mount", "sh", "-c", script, "sh", str(data)],

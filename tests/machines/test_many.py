@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks import load, requests
-from gateway.wire import properties
+from ropeway.gateway.wire import properties
 from tests.remoting import Remoting, beat, looped, pulling, sending, waiting
 from tests.system.ropeway import Ropeway
 

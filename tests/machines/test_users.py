@@ -29,7 +29,7 @@ def reaches_python() -> bool:
     if os.getuid() != 0:
         return False
     tried = subprocess.run(
-        as_nobody(sys.executable, "-c", "import gateway"),
+        as_nobody(sys.executable, "-c", "import ropeway.gateway"),
         cwd=ROOT,
         check=False,
         capture_output=True,
@@ -45,7 +45,7 @@ def test_a_user_without_rights_sends_and_receives() -> None:
     with tempfile.TemporaryDirectory() as home:
         os.chown(home, NOBODY, NOBODY)
         done = subprocess.run(
-            as_nobody(sys.executable, "-m", "gateway.cli.main", "demo"),
+            as_nobody(sys.executable, "-m", "ropeway.gateway.cli.main", "demo"),
             cwd=home,
             env={"PYTHONPATH": str(ROOT), "TMPDIR": home, "PATH": os.environ["PATH"]},
             check=False,

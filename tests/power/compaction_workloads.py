@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from storage.file import FileLogSettings
+from ropeway.storage.file import FileLogSettings
 from tests.contracts.log import TOPIC
 from tests.power.recorded import mark
 from tests.storage.compaction.logs import (
@@ -23,7 +23,7 @@ from tests.storage.compaction.logs import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from storage.compaction.log import CompactedLog
+    from ropeway.storage.compaction.log import CompactedLog
 
 SYNC = FileLogSettings(
     segment_bytes=1 << 16, flush="sync", tail_bytes=0, retention_bytes=1

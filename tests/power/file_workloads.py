@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.node import rocks
-from gateway.pop.store import Store, key_of, value_of
 from ropeway.client import MessageQueue
 from ropeway.client.offsets import FileOffsets
-from routing.api import Topic
-from routing.embedded import EmbeddedRoutes
-from storage.directories import make_directory
-from storage.file import open_offsets
+from ropeway.gateway.node import rocks
+from ropeway.gateway.pop.store import Store, key_of, value_of
+from ropeway.routing.api import Topic
+from ropeway.routing.embedded import EmbeddedRoutes
+from ropeway.storage.directories import make_directory
+from ropeway.storage.file import open_offsets
 from tests.power.recorded import mark
 
 if TYPE_CHECKING:

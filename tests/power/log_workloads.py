@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from storage.api import NoSuchPartitionError
-from storage.file import FileLog, FileLogSettings, open_log
-from storage.file.segments import Segments
+from ropeway.storage.api import NoSuchPartitionError
+from ropeway.storage.file import FileLog, FileLogSettings, open_log
+from ropeway.storage.file.segments import Segments
 from tests.contracts.log import TOPIC, begin, read_all, record
 from tests.power.recorded import kill, mark
 from tests.storage.file.damage import flip, places

@@ -27,9 +27,9 @@ TIMEOUT_S = 60
 KILLED = 9
 """What a workload ends with that stands for a process that was killed."""
 HELPERS = {
-    "storage.directories.sync_directory",
-    "storage.compaction.disk.Disk.sync",
-    "storage.compaction.disk.Disk.sync_directory",
+    "ropeway.storage.directories.sync_directory",
+    "ropeway.storage.compaction.disk.Disk.sync",
+    "ropeway.storage.compaction.disk.Disk.sync_directory",
 }
 """Sync for others: these are the sites."""
 

@@ -90,6 +90,7 @@ def _sites(package: Path) -> Iterator[str]:
         text = path.read_text()
         if "sync(" in text or "sync_directory(" in text:
             module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            module = f"ropeway.{module.removeprefix('ropeway.')}"
             yield from _syncing(ast.parse(text), module)
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from storage.file import FileLogSettings
-from storage.tiered.posix import PosixProvider
+from ropeway.storage.file import FileLogSettings
+from ropeway.storage.tiered.posix import PosixProvider
 from tests.contracts.log import TOPIC, begin, read_all, record
 from tests.power.recorded import mark
 from tests.storage.tiered.tiers import QUICK, tiered
@@ -19,7 +19,7 @@ from tests.storage.tiered.tiers import QUICK, tiered
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from storage.tiered.log import TieredLog
+    from ropeway.storage.tiered.log import TieredLog
 
 SYNC = FileLogSettings(
     segment_bytes=1 << 16, flush="sync", tail_bytes=0, retention_bytes=1

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from routing.api import RouteError, RouteStoreUnavailableError
-from routing.database import SCHEMA_VERSION
-from routing.embedded import EmbeddedRoutes
+from ropeway.routing.api import RouteError, RouteStoreUnavailableError
+from ropeway.routing.database import SCHEMA_VERSION
+from ropeway.routing.embedded import EmbeddedRoutes
 from tests.contracts.routes import ORDERS, TIMEOUT_S, put_topic, until
 from tests.routing.test_embedded import sharing
 
@@ -81,8 +81,8 @@ def test_a_file_that_is_locked_delays_changes_and_then_refuses_them(tmp_path: Pa
 CREATING = """
 import asyncio, sys
 from pathlib import Path
-from routing.api import Topic
-from routing.embedded import EmbeddedRoutes
+from ropeway.routing.api import Topic
+from ropeway.routing.embedded import EmbeddedRoutes
 
 async def main(path, me, count):
     routes = EmbeddedRoutes(path)

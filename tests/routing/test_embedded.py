@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
-from routing import database, embedded
-from routing.api import Group, RouteStoreUnavailableError, Topic
-from routing.embedded import EmbeddedRoutes
+from ropeway.routing import database, embedded
+from ropeway.routing.api import Group, RouteStoreUnavailableError, Topic
+from ropeway.routing.embedded import EmbeddedRoutes
 from tests.contracts.routes import (
     BROKER,
     ORDERS,

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.api import Broker, NameTakenError, RouteError
-from routing.embedded import EmbeddedRoutes
-from routing.leases import LEASE_MS, RENEW_MS
+from ropeway.routing.api import Broker, NameTakenError, RouteError
+from ropeway.routing.embedded import EmbeddedRoutes
+from ropeway.routing.leases import LEASE_MS, RENEW_MS
 from tests.contracts.routes import until
 from tests.routing.test_embedded import sharing
 

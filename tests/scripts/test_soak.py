@@ -22,7 +22,7 @@ def leak():
         time.sleep(0.25)
 threading.Thread(target=leak, daemon=True).start()
 del sys.argv[1:3]
-runpy.run_module("gateway.cli.main", run_name="__main__", alter_sys=True)
+runpy.run_module("ropeway.gateway.cli.main", run_name="__main__", alter_sys=True)
 """
 """A gateway that keeps 8 MiB and four open files more each second."""
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from storage import directories
+from ropeway.storage import directories
 
 
 def test_what_is_missing_above_is_made_likewise(tmp_path: Path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from storage.forms import Forms
+from ropeway.storage.forms import Forms
 
 
 def floor(_value: float) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.offset_table import OffsetTable
+from ropeway.storage.offset_table import OffsetTable
 
 
 def table() -> OffsetTable:

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from storage import private
+from ropeway.storage import private
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.serve import _settings, serve
-from gateway.config import Config
-from gateway.config_file import load
+from ropeway.gateway.cli.serve import _settings, serve
+from ropeway.gateway.config import Config
+from ropeway.gateway.config_file import load
 from tests import builds
 
 ROOT = Path(__file__).parents[2]

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.wire import bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.namesrv import GetRouteInfo
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
 from tests.clients.harness import WAIT_SECONDS
 from tests.remoting import Frame, Remoting, connect, pulling, sending
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gateway.wire.header import Header
+    from ropeway.gateway.wire.header import Header
     from tests.clients.harness import Call, Event, Session
     from tests.system.cluster import Cluster
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gateway.grpc.protocol import (
+from ropeway.gateway.grpc.protocol import (
     ClientType,
     Duration,
     Encoding,
@@ -16,7 +16,7 @@ from tests.gateway.grpc.thin import message, sends
 from tests.system.grpc_side import Seen, Side, code, codes, note, seen
 
 if TYPE_CHECKING:
-    from gateway.grpc.protocol import Message
+    from ropeway.gateway.grpc.protocol import Message
     from tests.system.grpc_scenarios import Scenario
     from tests.system.grpc_side import Consumer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from gateway.grpc.protocol import (
+from ropeway.gateway.grpc.protocol import (
     AckMessageEntry,
     AckMessageRequest,
     ChangeInvisibleDurationRequest,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import grpc.aio
 
-from gateway.grpc.protocol import (
+from ropeway.gateway.grpc.protocol import (
     ClientType,
     EndTransactionRequest,
     FilterExpression,
@@ -29,12 +29,12 @@ from gateway.grpc.protocol import (
     TransactionResolution,
     TransactionSource,
 )
-from gateway.wire import bodies
+from ropeway.gateway.wire import bodies
 from tests.gateway.grpc.thin import consumer, message, producer, sends
 from tests.system.grpc_side import WAIT_S, Seen, Side, code, note, seen
 
 if TYPE_CHECKING:
-    from gateway.grpc.protocol import Message, MessageQueue
+    from ropeway.gateway.grpc.protocol import Message, MessageQueue
 
 Scenario = Callable[[Side], Awaitable[Seen]]
 

@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 from google.protobuf.json_format import MessageToDict
 
-from gateway.grpc.protocol import (
+from ropeway.gateway.grpc.protocol import (
     AckMessageEntry,
     AckMessageRequest,
     ChangeInvisibleDurationRequest,
@@ -21,15 +21,15 @@ from gateway.grpc.protocol import (
     Message,
     Resource,
 )
-from gateway.wire import bodies
-from gateway.wire.commands.admin import CreateGroup, CreateTopic
-from gateway.wire.commands.offsets import GetMaxOffset, UpdateConsumerOffset
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.commands.admin import CreateGroup, CreateTopic
+from ropeway.gateway.wire.commands.offsets import GetMaxOffset, UpdateConsumerOffset
 from tests.gateway.grpc.thin import Thin, consumer, receives
 from tests.remoting import Frame, Remoting
 from tests.system.process import route_code
 
 if TYPE_CHECKING:
-    from gateway.wire.header import Header
+    from ropeway.gateway.wire.header import Header
 
 BROKER = "broker-0"
 WAIT_S = 90

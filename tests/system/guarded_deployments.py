@@ -16,10 +16,15 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from acl.vault import new_key
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import CreateGroup, CreateTopic
-from gateway.wire.commands.auth import CreateAcl, CreateUser, DeleteAcl, UpdateUser
+from ropeway.acl.vault import new_key
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import CreateGroup, CreateTopic
+from ropeway.gateway.wire.commands.auth import (
+    CreateAcl,
+    CreateUser,
+    DeleteAcl,
+    UpdateUser,
+)
 from tests import guarded
 from tests.acl.pulsar.issuing import SECRET, token
 from tests.guarded import ALICE, NOBODY, PASSWORD, ROOT
@@ -34,7 +39,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from gateway.wire.header import Header
+    from ropeway.gateway.wire.header import Header
     from tests.remoting import Frame, Remoting
     from tests.system.zookeeper import ZooKeeper
 

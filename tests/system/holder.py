@@ -10,8 +10,8 @@ import os
 import sys
 import time
 
-from routing.api import Broker
-from routing.zookeeper import ZooKeeperSettings, open_routes
+from ropeway.routing.api import Broker
+from ropeway.routing.zookeeper import ZooKeeperSettings, open_routes
 
 
 async def main(url: str, name: str, session_s: float) -> None:

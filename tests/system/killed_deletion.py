@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from gateway.cli.main import main
-from gateway.node import deletions
+from ropeway.gateway.cli.main import main
+from ropeway.gateway.node import deletions
 
 STEPS = {
     "decided": (deletions.Deletions, "finish"),

@@ -154,7 +154,7 @@ class Job:
         (folder / "job.py").write_text(JOB)
         (folder / "scratch").mkdir()
         self._command = [
-            *(sys.executable, "-m", "gateway.cli.main", "streams", "run"),
+            *(sys.executable, "-m", "ropeway.gateway.cli.main", "streams", "run"),
             *(str(folder / "job.py"), "--checkpoint", str(self._checkpoint)),
             *("--master", "local[2,8]", "--name-server", name_server),
             *("--option", "startingOffsets=earliest"),

@@ -5,9 +5,9 @@ import signal
 import sys
 from typing import Any, NamedTuple
 
-from gateway.cli.main import main
-from gateway.node import moves
-from gateway.node.arrivals import Arrivals
+from ropeway.gateway.cli.main import main
+from ropeway.gateway.node import moves
+from ropeway.gateway.node.arrivals import Arrivals
 
 
 class Step(NamedTuple):

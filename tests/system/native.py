@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pulsar as native
 
-from gateway.pulsar_config import PulsarConfig
-from gateway.wire.commands.admin import CreateTopic
+from ropeway.gateway.pulsar_config import PulsarConfig
+from ropeway.gateway.wire.commands.admin import CreateTopic
 from tests.remoting import pulling, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gateway.app import App
-    from gateway.wire.message import Message
+    from ropeway.gateway.app import App
+    from ropeway.gateway.wire.message import Message
     from tests.remoting import Frame, Remoting
     from tests.system.pulsar import Pulsar
 

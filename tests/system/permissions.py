@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.codes import RequestCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

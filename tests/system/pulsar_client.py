@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import uvloop
 
-from storage.pulsar.client import PulsarClient
-from storage.pulsar.errors import PulsarError, PulsarUnavailableError
+from ropeway.storage.pulsar.client import PulsarClient
+from ropeway.storage.pulsar.errors import PulsarError, PulsarUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
 
-    from storage.pulsar.entry import Entry, Position
-    from storage.pulsar.producer import Producer
+    from ropeway.storage.pulsar.entry import Entry, Position
+    from ropeway.storage.pulsar.producer import Producer
     from tests.system.pulsar import Pulsar
 
 TIMEOUT_S = 60

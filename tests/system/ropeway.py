@@ -111,7 +111,7 @@ class Ropeway:
         self._process = ServerProcess(
             "ropeway",
             [
-                *[*self._python, "-m", "gateway.cli.main", "serve"],
+                *[*self._python, "-m", "ropeway.gateway.cli.main", "serve"],
                 *["--listen", f"{self.name_server}={self._machine}:{self._port}"],
                 *["--data", str(self._directory / "data")],
                 *["--ready-file", str(ready)],

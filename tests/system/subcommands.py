@@ -8,7 +8,7 @@ the consumer of the group `readers`, which goes on, has done them all. LT may ha
 topics, but has none.
 """
 
-from gateway.wire.codes import RequestCode as Code
+from ropeway.gateway.wire.codes import RequestCode as Code
 
 FILES = {
     "topics.json": (

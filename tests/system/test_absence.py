@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.app import App
-from gateway.config import Config, ListenerConfig
-from gateway.pulsar_config import PulsarConfig
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.offsets import GetMinOffset, Offset, QueryConsumerOffset
-from gateway.wire.commands.send import SendReply
+from ropeway.gateway.app import App
+from ropeway.gateway.config import Config, ListenerConfig
+from ropeway.gateway.pulsar_config import PulsarConfig
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.offsets import (
+    GetMinOffset,
+    Offset,
+    QueryConsumerOffset,
+)
+from ropeway.gateway.wire.commands.send import SendReply
 from tests.remoting import committing, connect, looped, pulling, sending
 from tests.storage.pulsar.logs import until
 from tests.system.pulsar import Pulsar

@@ -16,29 +16,29 @@ import grpc
 import msgspec
 import pytest
 
-from gateway.grpc import protocol
-from gateway.grpc.protocol import Code, NotifyClientTerminationRequest, Resource
-from gateway.node import names
-from gateway.node.seal import Seal, new_session
-from gateway.processors.needs import KNOWN, NEEDS
-from gateway.processors.registry import PROCESSORS
-from gateway.wire import bodies, message
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.clients import (
+from ropeway.gateway.grpc import protocol
+from ropeway.gateway.grpc.protocol import Code, NotifyClientTerminationRequest, Resource
+from ropeway.gateway.node import names
+from ropeway.gateway.node.node_auth import Seal, new_session
+from ropeway.gateway.processors.needs import KNOWN, NEEDS
+from ropeway.gateway.processors.registry import PROCESSORS
+from ropeway.gateway.wire import bodies, message
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.clients import (
     GetConsumerListByGroup,
     HeartBeat,
     LockBatchMq,
     UnlockBatchMq,
     UnregisterClient,
 )
-from gateway.wire.commands.forward import Forward
-from gateway.wire.commands.offsets import GetMaxOffset
-from gateway.wire.commands.query import ViewMessage
-from gateway.wire.commands.send import ConsumerSendMsgBack, SendReply
-from gateway.wire.frame import encode_frame
-from gateway.wire.message_id import parse_offset_msg_id
+from ropeway.gateway.wire.commands.forward import Forward
+from ropeway.gateway.wire.commands.offsets import GetMaxOffset
+from ropeway.gateway.wire.commands.query import ViewMessage
+from ropeway.gateway.wire.commands.send import ConsumerSendMsgBack, SendReply
+from ropeway.gateway.wire.frame import encode_frame
+from ropeway.gateway.wire.message_id import parse_offset_msg_id
 from tests.gateway.grpc.thin import Thin, consumer, sign
-from tests.gateway.http.test_signing_in import ADDRESSES
+from tests.gateway.http.test_login import ADDRESSES
 from tests.gateway.processors.test_admission import BODIES, made
 from tests.gateway.processors.test_shared_retries import THEIRS, asking
 from tests.gateway.processors.test_system_topics import ALL_KINDS, looks

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gateway.node import names
-from gateway.wire import bodies
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.admin import CreateTopic
-from gateway.wire.commands.namesrv import GetBrokerClusterInfo, GetRouteInfo
-from gateway.wire.commands.offsets import GetMaxOffset, Offset
-from gateway.wire.commands.send import SendReply
 from ropeway.client import Message, Producer, PushConsumer
+from ropeway.gateway.node import names
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.admin import CreateTopic
+from ropeway.gateway.wire.commands.namesrv import GetBrokerClusterInfo, GetRouteInfo
+from ropeway.gateway.wire.commands.offsets import GetMaxOffset, Offset
+from ropeway.gateway.wire.commands.send import SendReply
 from tests.remoting import (
     TIMEOUT_S,
     Remoting,

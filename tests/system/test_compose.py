@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-import gateway
-from gateway.config import Config
-from gateway.node import spaces
+import ropeway.gateway
+from ropeway.gateway.config import Config
+from ropeway.gateway.node import namespaces
 from tests.system.deployment import ROOT, RefusedError, node_of, understood
 
 pytestmark = pytest.mark.go
@@ -71,7 +71,7 @@ def test_a_node_runs_the_image_of_this_version_with_no_more_rights_than_it_needs
     project, name: str
 ) -> None:
     service = project["services"][name]
-    assert service["image"] == f"ropeway:{gateway.__version__}"
+    assert service["image"] == f"ropeway:{ropeway.gateway.__version__}"
     assert service["build"]["dockerfile"] == "Dockerfile"
     assert service["init"] is True
     assert service["read_only"] is True
@@ -93,7 +93,7 @@ def test_both_nodes_serve_one_broker_from_one_pulsar_and_one_path(nodes) -> None
 def test_messages_are_in_a_namespace_of_the_clusters_own(nodes) -> None:
     comment = "rocketmq/DefaultCluster"
     assert comment in FILE.read_text()
-    assert {"/".join(spaces.own(one)) for one in nodes.values()} == {comment}
+    assert {"/".join(namespaces.own(one)) for one in nodes.values()} == {comment}
 
 
 @pytest.mark.parametrize("name", NODES)

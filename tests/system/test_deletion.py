@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gateway.wire import bodies
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.namesrv import GetRouteInfo
 from ropeway.client import Admin, RemotingError, admin_drains
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
 from tests.contracts.routes import until
 from tests.remoting import committing, looped, pulling, sending
 from tests.routing.zookeeper.helpers import opened

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gateway.wire import bodies
-from gateway.wire.commands.admin import (
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.commands.admin import (
     CreateGroup,
     CreateTopic,
     DeleteGroup,
@@ -19,11 +19,11 @@ from gateway.wire.commands.admin import (
     GetTopicStats,
     QueryTopicConsumeByWho,
 )
-from gateway.wire.commands.callbacks import (
+from ropeway.gateway.wire.commands.callbacks import (
     ConsumeMessageDirectly,
     GetConsumerRunningInfo,
 )
-from gateway.wire.commands.group_admin import (
+from ropeway.gateway.wire.commands.group_admin import (
     CloneGroupOffset,
     GetConsumerStatus,
     GetGroupConfig,
@@ -33,8 +33,11 @@ from gateway.wire.commands.group_admin import (
     QueryTopicsByConsumer,
     ResetOffset,
 )
-from gateway.wire.commands.offsets import QueryConsumerOffset, UpdateConsumerOffset
-from gateway.wire.commands.send import SendReply
+from ropeway.gateway.wire.commands.offsets import (
+    QueryConsumerOffset,
+    UpdateConsumerOffset,
+)
+from ropeway.gateway.wire.commands.send import SendReply
 from tests.remoting import Frame, Remoting, beat, pulling, sending
 from tests.system.rocketmq import RocketMQ
 from tests.system.ropeway import Ropeway
@@ -42,7 +45,7 @@ from tests.system.ropeway import Ropeway
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gateway.wire.header import Header
+    from ropeway.gateway.wire.header import Header
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 

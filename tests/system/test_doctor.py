@@ -54,7 +54,14 @@ def config_of(
 def looked(*arguments: str) -> list[tuple[str, str, str]]:
     """Text and advice of each problem and warning, behind its check."""
     done = subprocess.run(
-        [sys.executable, "-m", "gateway.cli.main", "doctor", "--json", *arguments],
+        [
+            sys.executable,
+            "-m",
+            "ropeway.gateway.cli.main",
+            "doctor",
+            "--json",
+            *arguments,
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.node import names
 from ropeway.client import (
     RETRY,
     Admin,
@@ -23,6 +22,7 @@ from ropeway.client import (
     admin_drains,
     admin_topics,
 )
+from ropeway.gateway.node import names
 from tests.remoting import looped
 from tests.system.cluster import Cluster
 from tests.system.test_cluster import running
@@ -45,8 +45,8 @@ from tests.system.test_rebalance import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateway.wire.commands.drains import DrainState
     from ropeway.client.received import ReceivedMessage
+    from ropeway.gateway.wire.commands.drains import DrainState
     from tests.system.pulsar import Pulsar
     from tests.system.zookeeper import ZooKeeper
 
@@ -212,7 +212,7 @@ async def drained(cluster: Cluster, *options: str) -> str:
 async def started(cluster: Cluster) -> asyncio.subprocess.Process:
     """A drain that goes on."""
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "gateway.cli.main", "broker", "drain", LEAVING),
+        *(sys.executable, "-m", "ropeway.gateway.cli.main", "broker", "drain", LEAVING),
         *("--name-server", cluster.name_server),
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,

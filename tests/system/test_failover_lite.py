@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.wire import bodies
-from gateway.wire.commands.lite_views import GetLiteGroupInfo
-from gateway.wire.lite_bodies import LiteGroupInfo
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.commands.lite_views import GetLiteGroupInfo
+from ropeway.gateway.wire.lite_bodies import LiteGroupInfo
 from tests.clients.asking import ask, until
 from tests.clients.grpc_clients import JAVA_GRPC
 from tests.clients.harness import Session

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.wire.commands.send import SendReply
+from ropeway.gateway.wire.commands.send import SendReply
 from tests.remoting import Remoting, connect, looped, pulling, sending, until
 from tests.system.ropeway import Ropeway
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.wire.commands.admin import DeleteTopic
+from ropeway.gateway.wire.commands.admin import DeleteTopic
 from tests.acl.pulsar.issuing import token
 from tests.gateway.test_config import GUIDE
 from tests.remoting import looped

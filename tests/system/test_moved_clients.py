@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from gateway.wire import bodies, message_id
-from gateway.wire.commands.admin import CreateGroup, CreateTopic
-from gateway.wire.commands.offsets import UpdateConsumerOffset
 from ropeway.client import (
     Admin,
     ConsumeFrom,
     PullConsumer,
     admin_topics,
 )
+from ropeway.gateway.wire import bodies, message_id
+from ropeway.gateway.wire.commands.admin import CreateGroup, CreateTopic
+from ropeway.gateway.wire.commands.offsets import UpdateConsumerOffset
 from tests.clients.grpc_clients import JAVA_GRPC
 from tests.clients.harness import Session
 from tests.clients.programs import JAVA_4, JAVA_5
@@ -186,7 +186,7 @@ def ropeway(cluster: Cluster, *words: str) -> subprocess.Popen[str]:
     """A command that runs."""
     return subprocess.Popen(
         [
-            *(sys.executable, "-m", "gateway.cli.main", *words),
+            *(sys.executable, "-m", "ropeway.gateway.cli.main", *words),
             *("--name-server", cluster.name_server, "--json"),
         ],
         stdout=subprocess.PIPE,

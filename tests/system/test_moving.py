@@ -35,7 +35,7 @@ TIMEOUT_S = 60.0
 async def command(cluster: Cluster, *words: str, code: int = 0) -> str:
     """What `ropeway` printed, as JSON; of an error, its line."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "gateway.cli.main", *words),
+        *(sys.executable, "-m", "ropeway.gateway.cli.main", *words),
         *("--name-server", cluster.name_server, "--json"),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from acl.vault import new_key
+from ropeway.acl.vault import new_key
 from ropeway.testing import running_gateway
 from tests.system.administration import MqAdmin
 

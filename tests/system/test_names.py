@@ -75,7 +75,7 @@ async def copy(directory: Path, cluster: Cluster) -> tuple[int, str]:
     """Start another process of the first node's name; its exit code and its output."""
     one = Ropeway(directory, options=cluster.nodes[0]._options)
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "gateway.cli.main", "serve"),
+        *(sys.executable, "-m", "ropeway.gateway.cli.main", "serve"),
         *("--listen", one.name_server, "--data", str(directory / "data")),
         *one._options,
         cwd=ROOT,

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import pytest
 
-from gateway.wire.commands.pull import PullReply
-from storage.pulsar.owner import PREFIX
+from ropeway.gateway.wire.commands.pull import PullReply
+from ropeway.storage.pulsar.owner import PREFIX
 from tests.remoting import looped, pulling, sending
 from tests.system.fixtures import numbers
 from tests.system.process import START_SECONDS
@@ -61,7 +61,7 @@ def refused(directory: Path, *given: str) -> tuple[int, str]:
     """The exit code of a node that does not start, and its last line."""
     done = subprocess.run(
         [
-            *[sys.executable, "-m", "gateway.cli.main", "serve"],
+            *[sys.executable, "-m", "ropeway.gateway.cli.main", "serve"],
             *["--listen", "127.0.0.1:0", "--data", str(directory), *given],
         ],
         cwd=ROOT,

@@ -10,10 +10,10 @@ import pulsar as native
 import pytest
 from msgspec import structs
 
-from gateway.wire import properties
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.send import SendBatchMessage
-from gateway.wire.message import COMPRESSED_FLAG, TRANSACTION_MASK
+from ropeway.gateway.wire import properties
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.send import SendBatchMessage
+from ropeway.gateway.wire.message import COMPRESSED_FLAG, TRANSACTION_MASK
 from tests.remoting import batch_of, looped, sending
 from tests.system.native import (
     COMPRESSIONS,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.config import HttpConfig
-from gateway.http.opening import site
+from ropeway.gateway.config import HttpConfig
+from ropeway.gateway.http.setup import site
 from tests.gateway.http.static.browser import browsing
 from tests.gateway.http.static.test_stored_scripts import (
     SETTINGS,

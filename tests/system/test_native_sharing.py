@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.wire.codes import ResponseCode
 from ropeway.client import ConsumeFrom, Message, Producer, PushConsumer
+from ropeway.gateway.wire.codes import ResponseCode
 from tests.clients.harness import WAIT_SECONDS, AgentError, Session, numbered
 from tests.clients.programs import CLIENTS
 from tests.remoting import connect, looped, pulling, sending

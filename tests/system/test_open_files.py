@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks import counters, requests
-from gateway.wire.codes import RequestCode
-from gateway.wire.frame import encode_frame
-from gateway.wire.header import row_of, to_fields
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.frame import encode_frame
+from ropeway.gateway.wire.header import row_of, to_fields
 from tests.remoting import sending
 from tests.system.process import free_ports
 from tests.system.ropeway import PATIENT, Ropeway

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pulsar as native
 import pytest
 
-from storage.pulsar.commands import Access
-from storage.pulsar.entry import Position
-from storage.pulsar.errors import FencedError, TopicNotFoundError
+from ropeway.storage.pulsar.commands import Access
+from ropeway.storage.pulsar.entry import Position
+from ropeway.storage.pulsar.errors import FencedError, TopicNotFoundError
 from tests.system.pulsar import Pulsar
 from tests.system.pulsar_client import (
     Writer,

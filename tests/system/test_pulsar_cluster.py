@@ -15,8 +15,8 @@ import pytest
 from kazoo.client import KazooClient
 
 from ropeway.client import Admin
-from storage.pulsar.authentication import Token
-from storage.pulsar.errors import NotAllowedError
+from ropeway.storage.pulsar.authentication import Token
+from ropeway.storage.pulsar.errors import NotAllowedError
 from tests.clients.harness import Session
 from tests.clients.programs import CLIENTS
 from tests.contracts.routes import until

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.wire.commands.offsets import UpdateConsumerOffset
+from ropeway.gateway.wire.commands.offsets import UpdateConsumerOffset
 from tests.clients.harness import Session
 from tests.clients.programs import CLIENTS
 from tests.gateway.pop.rig import Consumer

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storage.api import LogUnavailableError
-from storage.pulsar.admin import Admin
-from storage.pulsar.authentication import Token
-from storage.pulsar.cluster import authentication
-from storage.pulsar.errors import NotAllowedError, PulsarError, PulsarUnavailableError
-from storage.pulsar.settings import PulsarLogSettings
-from storage.pulsar.tls import TlsFiles
+from ropeway.storage.api import LogUnavailableError
+from ropeway.storage.pulsar.admin import Admin
+from ropeway.storage.pulsar.authentication import Token
+from ropeway.storage.pulsar.cluster import authentication
+from ropeway.storage.pulsar.errors import (
+    NotAllowedError,
+    PulsarError,
+    PulsarUnavailableError,
+)
+from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
+from ropeway.storage.pulsar.tls import TlsFiles
 from tests.clients.harness import AgentError, Session, bodies, numbered
 from tests.clients.programs import JAVA_5
 from tests.gateway.test_tls import Pair, issue, trusting

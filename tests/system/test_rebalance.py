@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.wire import bodies
-from gateway.wire.codes import RequestCode
 from ropeway.client import (
     Admin,
     ConsumeFrom,
@@ -26,6 +24,8 @@ from ropeway.client import (
     admin_topics,
 )
 from ropeway.client.config import ProducerConfig
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import RequestCode
 from tests.remoting import looped
 from tests.system.cluster import Cluster
 from tests.system.killed_move import STEPS

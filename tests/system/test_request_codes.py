@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.codes import RequestCode
 from tests.system.administration import TIMEOUT_S, program
 from tests.system.subcommands import SUB_COMMANDS
 

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from routing.api import RouteStoreUnavailableError, Topic
+from ropeway.routing.api import RouteStoreUnavailableError, Topic
 from tests.contracts.routes import ORDERS, grow, node, put_topic, until
 from tests.routing.zookeeper.helpers import QUICK, opened
 from tests.system.process import stopped

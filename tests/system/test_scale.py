@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.app import App
-from gateway.config import Config, ListenerConfig
-from gateway.pulsar_config import PulsarConfig
-from gateway.wire.commands.admin import CreateTopic
-from gateway.wire.commands.offsets import GetMaxOffset, Offset
-from storage.api import MAX_PARTITIONS
+from ropeway.gateway.app import App
+from ropeway.gateway.config import Config, ListenerConfig
+from ropeway.gateway.pulsar_config import PulsarConfig
+from ropeway.gateway.wire.commands.admin import CreateTopic
+from ropeway.gateway.wire.commands.offsets import GetMaxOffset, Offset
+from ropeway.storage.api import MAX_PARTITIONS
 from tests.remoting import connect, looped, sending
 
 if TYPE_CHECKING:

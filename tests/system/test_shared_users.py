@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from acl.administration import Rules, User
-from gateway.wire.codes import ResponseCode
+from ropeway.acl.administration import Rules, User
+from ropeway.gateway.wire.codes import ResponseCode
 from tests.guarded import ALICE, NOBODY, PASSWORD, acl_of, allow, ask
 from tests.remoting import looped, sending, two_running, until
 

@@ -10,14 +10,14 @@ from urllib.error import HTTPError
 import msgspec
 import pytest
 
-from gateway.wire import bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import CreateGroup, CreateTopic, DeleteTopic
-from gateway.wire.commands.namesrv import GetRouteInfo
-from gateway.wire.commands.offsets import GetMaxOffset, Offset
-from gateway.wire.commands.pull import PullReply
-from gateway.wire.commands.send import SendReply
 from ropeway.client import Admin
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import CreateGroup, CreateTopic, DeleteTopic
+from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
+from ropeway.gateway.wire.commands.offsets import GetMaxOffset, Offset
+from ropeway.gateway.wire.commands.pull import PullReply
+from ropeway.gateway.wire.commands.send import SendReply
 from tests.clients.harness import AgentError, Session
 from tests.clients.programs import CLIENTS
 from tests.remoting import Remoting, looped, pulling, sending, waiting

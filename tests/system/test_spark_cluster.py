@@ -93,7 +93,7 @@ def test_both_workers_run_a_part_of_a_job(
         }
         done = subprocess.run(
             [
-                *(sys.executable, "-m", "gateway.cli.main", "streams", "run"),
+                *(sys.executable, "-m", "ropeway.gateway.cli.main", "streams", "run"),
                 *(str(job), "--master", url, "--once"),
                 *("--checkpoint", str(tmp_path / "checkpoint")),
                 *("--name-server", ropeway_topics.name_server),

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
-from gateway.processors.context import request_name
-from gateway.processors.unsupported import REASONS
 from ropeway.client import ConsumeFrom, Message, Producer, PushConsumer
+from ropeway.gateway.processors.context import request_name
+from ropeway.gateway.processors.unsupported import REASONS
 from ropeway.testing import running_gateway
 from tests.clients.fixtures import Server
 from tests.ropeway.client.scenario import PATIENT_PRODUCER

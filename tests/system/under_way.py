@@ -10,14 +10,19 @@ import aiohttp
 import grpc
 import msgspec
 
-from gateway.grpc.protocol import Code
-from gateway.wire import bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.batches import CommitBatch, Stage, StagedBatch, StageReply
-from gateway.wire.commands.offsets import GetMaxOffset
-from gateway.wire.commands.pop import FROM_LATEST, Notification, PopMessage
-from gateway.wire.header import row_of, to_fields
 from ropeway.client.credentials import Credentials, signed
+from ropeway.gateway.grpc.protocol import Code
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.batches import (
+    CommitBatch,
+    Stage,
+    StagedBatch,
+    StageReply,
+)
+from ropeway.gateway.wire.commands.offsets import GetMaxOffset
+from ropeway.gateway.wire.commands.pop import FROM_LATEST, Notification, PopMessage
+from ropeway.gateway.wire.header import row_of, to_fields
 from tests.gateway.grpc.thin import Thin, consumer, receives, sign
 from tests.gateway.http.signed import HEADERS
 from tests.remoting import batch_of, waiting
@@ -25,7 +30,7 @@ from tests.remoting import batch_of, waiting
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
 
-    from gateway.wire.header import Header
+    from ropeway.gateway.wire.header import Header
     from tests.remoting import Remoting
     from tests.system.guarded_deployments import Deployment
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from storage.pulsar.oauth2 import OAuth2Settings
+from ropeway.storage.pulsar.oauth2 import OAuth2Settings
 from tests.gateway.test_tls import Pair, issue
 from tests.system.issuer import CLIENT, Issuer
 from tests.system.secured_pulsar import ADMIN, EXTERNAL, PASSWORD, token

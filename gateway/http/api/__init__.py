@@ -4,7 +4,7 @@ Lists are paged and searched here, so that a page shows the first of 10,000 topi
 quickly as the first of ten.
 """
 
-from gateway.http.api import (
+from ropeway.gateway.http.api import (
     access,
     clients,
     dead_letters,

@@ -7,10 +7,10 @@ import ipaddress
 import msgspec
 from aiohttp import web
 
-from acl.api import Action
-from gateway.http.params import Params, RefusedError
-from gateway.http.replies import reply
-from gateway.http.state import state_of
+from ropeway.acl.api import Action
+from ropeway.gateway.http.params import Params, RefusedError
+from ropeway.gateway.http.replies import reply
+from ropeway.gateway.http.state import state_of
 
 KINDS = ("topic", "group", "cluster", "namespace")
 ACTIONS = tuple(action.lower() for action in Action)

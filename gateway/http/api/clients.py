@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from gateway.http.api import paging
-from gateway.http.api.members import consumers
-from gateway.http.params import Params
-from gateway.http.replies import reply
-from gateway.http.signing_in import require
-from gateway.http.state import state_of
-from gateway.processors.needs import ALL, GET, LIST, group_need
+from ropeway.gateway.http.api import paging
+from ropeway.gateway.http.api.members import consumers
+from ropeway.gateway.http.login import require
+from ropeway.gateway.http.params import Params
+from ropeway.gateway.http.replies import reply
+from ropeway.gateway.http.state import state_of
+from ropeway.gateway.processors.needs import ALL, GET, LIST, group_need
 
 if TYPE_CHECKING:
-    from gateway.http.state import State
-    from gateway.wire.admin_bodies import ProducerInfo
+    from ropeway.gateway.http.state import State
+    from ropeway.gateway.wire.admin_bodies import ProducerInfo
 
 CONSUMERS, PRODUCERS = "consumers", "producers"
 

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from aiohttp import web
 
-from gateway.http.api import paging, shown
-from gateway.http.api.messages import MOST, USUAL, newest, view
-from gateway.http.api.topics import find
-from gateway.http.console import in_words
-from gateway.http.params import Params, RefusedError
-from gateway.http.replies import reply
-from gateway.http.signing_in import changing, require
-from gateway.http.state import state_of
-from gateway.node import names
-from gateway.processors.needs import ALL, GET, LIST, SUB, topic_need
-from gateway.wire.unreadable import UNREADABLE
 from ropeway.client.errors import RemotingError
+from ropeway.gateway.http.api import paging, shown
+from ropeway.gateway.http.api.messages import MOST, USUAL, newest, view
+from ropeway.gateway.http.api.topics import find
+from ropeway.gateway.http.console import in_words
+from ropeway.gateway.http.login import changing, require
+from ropeway.gateway.http.params import Params, RefusedError
+from ropeway.gateway.http.replies import reply
+from ropeway.gateway.http.state import state_of
+from ropeway.gateway.node import names
+from ropeway.gateway.processors.needs import ALL, GET, LIST, SUB, topic_need
+from ropeway.gateway.wire.unreadable import UNREADABLE
 
 if TYPE_CHECKING:
-    from gateway.http.console import Console
-    from gateway.http.state import State
-    from routing.api import Topic
+    from ropeway.gateway.http.console import Console
+    from ropeway.gateway.http.state import State
+    from ropeway.routing.api import Topic
 
 MOST_REPLAYED = 200
 """Messages that one request gives back."""

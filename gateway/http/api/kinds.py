@@ -5,12 +5,12 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from gateway.node import names
+from ropeway.gateway.node import names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateway.node.node import Node
+    from ropeway.gateway.node.node import Node
 
 
 class Kind(Enum):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gateway.wire import bodies
+from ropeway.gateway.wire import bodies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gateway.wire.admin_bodies import ConsumerConnection
+    from ropeway.gateway.wire.admin_bodies import ConsumerConnection
 
 
 def consumers(known: Iterable[ConsumerConnection]) -> dict[str, Any]:

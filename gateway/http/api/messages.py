@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from gateway.http.api import shown
-from gateway.http.api.topics import find
-from gateway.http.params import Params, RefusedError
-from gateway.http.replies import reply
-from gateway.http.signing_in import require
-from gateway.http.state import shows, state_of
-from gateway.processors.needs import GET, SUB, topic_needs
-from gateway.wire import host_port, trace
-from gateway.wire.errors import MessageError
-from gateway.wire.message_id import parse_offset_msg_id
+from ropeway.gateway.http.api import shown
+from ropeway.gateway.http.api.topics import find
+from ropeway.gateway.http.login import require
+from ropeway.gateway.http.params import Params, RefusedError
+from ropeway.gateway.http.replies import reply
+from ropeway.gateway.http.state import shows, state_of
+from ropeway.gateway.processors.needs import GET, SUB, topic_needs
+from ropeway.gateway.wire import host_port, trace
+from ropeway.gateway.wire.errors import MessageError
+from ropeway.gateway.wire.message_id import parse_offset_msg_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gateway.http.state import State
-    from gateway.node.node import Node
     from ropeway.client.lags import QueueSpan
     from ropeway.client.message import ReceivedMessage
+    from ropeway.gateway.http.state import State
+    from ropeway.gateway.node.node import Node
 
 MOST = 200
 USUAL = 50

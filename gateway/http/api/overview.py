@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from gateway import __version__
-from gateway.http import health
-from gateway.http.api.kinds import Kind, kinds
-from gateway.http.console import in_words
-from gateway.http.params import Params
-from gateway.http.replies import reply
-from gateway.http.state import state_of
 from ropeway.client.errors import RemotingError
+from ropeway.gateway import __version__
+from ropeway.gateway.http import health
+from ropeway.gateway.http.api.kinds import Kind, kinds
+from ropeway.gateway.http.console import in_words
+from ropeway.gateway.http.params import Params
+from ropeway.gateway.http.replies import reply
+from ropeway.gateway.http.state import state_of
 
 if TYPE_CHECKING:
-    from gateway.http.state import State
-    from gateway.node.node import Node
-    from gateway.wire import bodies
+    from ropeway.gateway.http.state import State
+    from ropeway.gateway.node.node import Node
+    from ropeway.gateway.wire import bodies
 
 _MASTER = "0"
 

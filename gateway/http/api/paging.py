@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gateway.http.params import Params
+    from ropeway.gateway.http.params import Params
 
 NAMES = ("search", "offset", "limit")
 """The parameters that every list takes."""

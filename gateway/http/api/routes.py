@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from gateway.http.api.topics import find
-from gateway.http.params import Params
-from gateway.http.replies import reply
-from gateway.http.signing_in import require
-from gateway.http.state import state_of
-from gateway.processors.needs import GET, PUB, SUB, topic_needs
+from ropeway.gateway.http.api.topics import find
+from ropeway.gateway.http.login import require
+from ropeway.gateway.http.params import Params
+from ropeway.gateway.http.replies import reply
+from ropeway.gateway.http.state import state_of
+from ropeway.gateway.processors.needs import GET, PUB, SUB, topic_needs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from routing.api import Broker
+    from ropeway.routing.api import Broker
 
 
 async def _route(request: web.Request) -> web.Response:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
-from gateway.wire import host_port
+from ropeway.gateway.wire import host_port
 
 if TYPE_CHECKING:
-    from gateway.wire.trace import Step
     from ropeway.client.message import ReceivedMessage
+    from ropeway.gateway.wire.trace import Step
 
 SHORT = 120
 """Characters of a body that lists show."""

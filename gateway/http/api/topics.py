@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from gateway.http.api import paging
-from gateway.http.api.kinds import ALL, CHOICES, Kind, kinds
-from gateway.http.params import Params, RefusedError
-from gateway.http.replies import reply
-from gateway.http.signing_in import require
-from gateway.http.state import shows, state_of
-from gateway.node.traffic import TOPIC_PUT_NUMS
-from gateway.processors.needs import ALL as EVERY
-from gateway.processors.needs import GET, LIST, topic_need, topic_needs
+from ropeway.gateway.http.api import paging
+from ropeway.gateway.http.api.kinds import ALL, CHOICES, Kind, kinds
+from ropeway.gateway.http.login import require
+from ropeway.gateway.http.params import Params, RefusedError
+from ropeway.gateway.http.replies import reply
+from ropeway.gateway.http.state import shows, state_of
+from ropeway.gateway.node.traffic import TOPIC_PUT_NUMS
+from ropeway.gateway.processors.needs import ALL as EVERY
+from ropeway.gateway.processors.needs import GET, LIST, topic_need, topic_needs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gateway.http.state import State
-    from gateway.node.node import Node
     from ropeway.client.lags import QueueSpan
-    from routing.api import Topic
+    from ropeway.gateway.http.state import State
+    from ropeway.gateway.node.node import Node
+    from ropeway.routing.api import Topic
 
 PERMISSIONS = ((4, "read"), (2, "write"))
 

@@ -6,16 +6,16 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gateway.http.metrics.of_topics import QUEUES_AT_ONCE
-from gateway.http.metrics.text import escape
-from gateway.node import names
-from gateway.wire import bodies
-from storage.api import LogError
+from ropeway.gateway.http.metrics.of_topics import QUEUES_AT_ONCE
+from ropeway.gateway.http.metrics.text import escape
+from ropeway.gateway.node import names
+from ropeway.gateway.wire import bodies
+from ropeway.storage.api import LogError
 
 if TYPE_CHECKING:
-    from gateway.http.metrics.text import Page
-    from gateway.node.node import Node
-    from gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.http.metrics.text import Page
+    from ropeway.gateway.node.node import Node
+    from ropeway.gateway.node.served_topic import ServedTopic
 
 
 async def write(page: Page, node: Node) -> None:

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway import __version__
-from gateway.node import names
-from gateway.node.latencies import BOUNDS_S
-from gateway.wire import host_port
-from gateway.wire.codes import RequestCode
-from routing.api import PERM_READ, PERM_WRITE
+from ropeway.gateway import __version__
+from ropeway.gateway.node import names
+from ropeway.gateway.node.latencies import BOUNDS_S
+from ropeway.gateway.wire import host_port
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.routing.api import PERM_READ, PERM_WRITE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateway.http.metrics.text import Page
-    from gateway.node.node import Node
-    from gateway.server import Server
+    from ropeway.gateway.http.metrics.text import Page
+    from ropeway.gateway.node.node import Node
+    from ropeway.gateway.server import Server
 
 
 def write(page: Page, node: Node, node_name: str, server: Server) -> None:

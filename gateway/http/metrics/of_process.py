@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gateway.http.metrics.text import Page
+    from ropeway.gateway.http.metrics.text import Page
 
 _SELF = Path("/proc/self")
 _START_FIELD = 19

@@ -6,13 +6,13 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from gateway.http.metrics.text import escape
-from gateway.node import names
-from storage.api import LogError, NotReadyError
+from ropeway.gateway.http.metrics.text import escape
+from ropeway.gateway.node import names
+from ropeway.storage.api import LogError, NotReadyError
 
 if TYPE_CHECKING:
-    from gateway.http.metrics.text import Page
-    from gateway.node.node import Node
+    from ropeway.gateway.http.metrics.text import Page
+    from ropeway.gateway.node.node import Node
 
 QUEUES_AT_ONCE = 2000
 """Queues that are looked at before requests of clients get a turn: 2 ms or so."""

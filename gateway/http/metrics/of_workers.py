@@ -13,14 +13,14 @@ import aiohttp
 import msgspec
 import structlog
 
-from gateway.http.metrics.page import render
-from gateway.tls import node_context
-from gateway.wire import host_port
+from ropeway.gateway.http.metrics.page import render
+from ropeway.gateway.tls import node_context
+from ropeway.gateway.wire import host_port
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gateway.app import App
+    from ropeway.gateway.app import App
 
 log = structlog.get_logger(__name__)
 

@@ -29,14 +29,14 @@ from opentelemetry.sdk.metrics.export import (
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
-from gateway import __version__
-from gateway.http.metrics.of_process import STARTED_S
-from gateway.http.metrics.text import parse
+from ropeway.gateway import __version__
+from ropeway.gateway.http.metrics.of_process import STARTED_S
+from ropeway.gateway.http.metrics.text import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from gateway.http.metrics.text import Page
+    from ropeway.gateway.http.metrics.text import Page
 
 _S = 1_000_000_000
 _STARTED_NS = int(STARTED_S * _S)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from gateway.http.metrics import of_groups, of_node, of_process, of_topics
-from gateway.http.metrics.text import Page
+from ropeway.gateway.http.metrics import of_groups, of_node, of_process, of_topics
+from ropeway.gateway.http.metrics.text import Page
 
 if TYPE_CHECKING:
-    from gateway.app import App
+    from ropeway.gateway.app import App
 
 
 async def render(app: App) -> bytes:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gateway.http.metrics.catalog import FAMILIES
+from ropeway.gateway.http.metrics.catalog import FAMILIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gateway.http.metrics.catalog import Family
+    from ropeway.gateway.http.metrics.catalog import Family
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from gateway.http.static.file import File
+from ropeway.gateway.http.static.file import File
 
 HEADERS = {
     # All that the page needs is here, and nobody may put it into a frame.

@@ -5,6 +5,6 @@ committed. `records` makes what is stored; `Publisher` brings a committed batch 
 queues, as often as it takes; `Batches` joins them.
 """
 
-from gateway.node.batches.service import BatchError, Batches, ForeignBatchError
+from ropeway.gateway.node.batches.service import BatchError, Batches, ForeignBatchError
 
 __all__ = ["BatchError", "Batches", "ForeignBatchError"]

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from gateway.node import storing
-from gateway.wire import message, properties
-from gateway.wire.errors import MessageError
+from ropeway.gateway.node import record_builder
+from ropeway.gateway.wire import message, properties
+from ropeway.gateway.wire.errors import MessageError
 
 if TYPE_CHECKING:
-    from gateway.node.served_topic import ServedTopic
-    from gateway.wire.frame import Buffer
-    from storage.api import RecordParts
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.wire.frame import Buffer
+    from ropeway.storage.api import RecordParts
 
 MARK = "ROPEWAY_BATCH"
 """The property of a delivered message that says where in which batch it was: the offset
@@ -89,7 +89,7 @@ def staged_record(
     pairs = {_PRODUCER: producer_id, _TOPIC: for_topic, _QUEUE_ID: str(for_queue_id)}
     if owner:
         pairs[_OWNER] = owner
-    return storing.make_record(
+    return record_builder.make_record(
         topic,
         0,
         topic.partitions[0].next_offset,
@@ -130,7 +130,9 @@ def entry_record(
 ) -> RecordParts:
     """Make a record for the end of the topic of batches."""
     offset = topic.partitions[0].next_offset
-    return storing.make_note(topic, offset, store_ms, host, msgspec.json.encode(entry))
+    return record_builder.make_note(
+        topic, offset, store_ms, host, msgspec.json.encode(entry)
+    )
 
 
 def read_entry(data: Buffer) -> tuple[int, Entry]:

@@ -20,23 +20,23 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.node import names
-from gateway.node.batches import records
-from gateway.node.batches.publishing import Publisher, appended
-from gateway.node.batches.records import Decided, Known, Published
-from gateway.node.patience import Patience
-from gateway.wire import message
-from gateway.wire.commands.batches import NO_BATCH
-from storage.api import LogError, NotReadyError
+from ropeway.gateway.node import names
+from ropeway.gateway.node.backoff import Backoff
+from ropeway.gateway.node.batches import records
+from ropeway.gateway.node.batches.publisher import Publisher, appended
+from ropeway.gateway.node.batches.records import Decided, Known, Published
+from ropeway.gateway.wire import message
+from ropeway.gateway.wire.commands.batches import NO_BATCH
+from ropeway.storage.api import LogError, NotReadyError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from gateway.node.batches.records import Entry
-    from gateway.node.served_topic import ServedTopic
-    from gateway.node.topics import Topics
-    from storage.api import Log, Partition
-    from storage.offsets import Offsets
+    from ropeway.gateway.node.batches.records import Entry
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.topics import Topics
+    from ropeway.storage.api import Log, Partition
+    from ropeway.storage.offsets import Offsets
 
     Allow = Callable[[str], Awaitable[None]]
 
@@ -98,7 +98,7 @@ class Batches:
         self._host = host
         self._now_ms = now_ms
         self._most_producers = most_producers
-        self._patience = Patience("batches wait", message_log, pause)
+        self._patience = Backoff("batches wait", message_log, pause)
         self._publisher = Publisher(
             broker, suffix, topics, host, now_ms, self._patience
         )

@@ -5,7 +5,7 @@ of a subscription, whose `accepts` is asked with stored messages. `SqlError` say
 a text is wrong, and what would be right there.
 """
 
-from gateway.node.sql.condition import (
+from ropeway.gateway.node.sql.condition import (
     CompilerBusyError,
     Condition,
     NotCompiledError,
@@ -13,7 +13,7 @@ from gateway.node.sql.condition import (
     compile_later,
     compile_quickly,
 )
-from gateway.node.sql.nodes import SqlError
+from ropeway.gateway.node.sql.nodes import SqlError
 
 __all__ = [
     "CompilerBusyError",

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from lark import Token, Transformer, v_args
 
-from gateway.node.sql import comparing, terms
-from gateway.node.sql.nodes import NUMBERS, Kind, Node, SqlError, build
+from ropeway.gateway.node.sql import comparison, terms
+from ropeway.gateway.node.sql.nodes import NUMBERS, Kind, Node, SqlError, build
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateway.node.sql.nodes import Evaluate, Value
+    from ropeway.gateway.node.sql.nodes import Evaluate, Value
 
 _INT_MAX = (1 << 31) - 1
 _LONG_MAX = (1 << 63) - 1
@@ -59,7 +59,7 @@ class Builder(Transformer[Token, Node]):
                 f"allowed: {right.token} {sign} {left.token}",
                 sign,
             )
-        return _boolean(sign, comparing.equal(left, right), left, right)
+        return _boolean(sign, comparison.equal(left, right), left, right)
 
     def not_equal(self, left: Node, sign: Token, right: Node) -> Node:
         """<>."""
@@ -83,7 +83,7 @@ class Builder(Transformer[Token, Node]):
                     f"{side.token} beside {sign}; allowed: numbers and properties",
                     side.token,
                 )
-        return _boolean(sign, comparing.ordered(sign, left, right), left, right)
+        return _boolean(sign, comparison.ordered(sign, left, right), left, right)
 
     def between(
         self, value: Node, sign: Token, low: Node, _and: Token, high: Node

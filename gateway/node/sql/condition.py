@@ -7,14 +7,14 @@ from collections import Counter, OrderedDict
 from functools import cache
 from typing import TYPE_CHECKING
 
-from gateway.node.sql.nodes import SqlError
-from gateway.wire import message
+from ropeway.gateway.node.sql.nodes import SqlError
+from ropeway.gateway.wire import message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gateway.node.sql.nodes import Evaluate, Node
-    from gateway.node.turns import Flow, Slices
+    from ropeway.gateway.node.fair_queueing import Flow, Slices
+    from ropeway.gateway.node.sql.nodes import Evaluate, Node
 
 MAX_CHARACTERS = 16_384
 """Of an expression: so many take some 30 ms to compile."""
@@ -152,7 +152,7 @@ async def _compile_in_slices(
 @cache
 def _parser() -> Callable[[str], Iterator[Node | None]]:
     """Load the grammar: a tenth of a second, at the first expression of a process."""
-    from gateway.node.sql.grammar import parse_in_steps  # noqa: PLC0415
+    from ropeway.gateway.node.sql.grammar import parse_in_steps  # noqa: PLC0415
 
     return parse_in_steps
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, cast
 
 from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken
 
-from gateway.node.sql.builder import Builder
-from gateway.node.sql.nodes import SqlError
+from ropeway.gateway.node.sql.builder import Builder
+from ropeway.gateway.node.sql.nodes import SqlError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from lark.parsers.lalr_interactive_parser import InteractiveParser
 
-    from gateway.node.sql.nodes import Node
+    from ropeway.gateway.node.sql.nodes import Node
 
 _GRAMMAR = r"""
 start: disjunction

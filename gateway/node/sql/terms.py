@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gateway.node.sql.nodes import Evaluate, Value
+    from ropeway.gateway.node.sql.nodes import Evaluate, Value
 
 _PAIR_END = b"\x02"
 _NAME_END = b"\x01"

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
-from gateway.node import names
-from gateway.node.timer import waiting
-from gateway.wire import message, moving, properties
-from gateway.wire.commands.moves import DueMessages
-from gateway.wire.errors import MessageError
-from storage.api import (
+from ropeway.gateway.node import names
+from ropeway.gateway.node.timer import pending_timers
+from ropeway.gateway.wire import message, properties, record_rewrite
+from ropeway.gateway.wire.commands.moves import DueMessages
+from ropeway.gateway.wire.errors import MessageError
+from ropeway.storage.api import (
     LogBusyError,
     LogError,
     LogLimitError,
@@ -34,10 +34,10 @@ from storage.api import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from gateway.node.elsewhere import Elsewhere
-    from gateway.node.served_topic import ServedTopic
-    from gateway.node.topics import Topics
-    from storage.api import Log, RecordParts
+    from ropeway.gateway.node.moved_messages import Elsewhere
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.topics import Topics
+    from ropeway.storage.api import Log, RecordParts
 
 log = structlog.get_logger(__name__)
 
@@ -230,7 +230,7 @@ class Delivery:
         for number in later:
             record, topic, queue_id, _ = due[number]
             until_ms = self._pauses[topic].until_ms
-            text = waiting.put_off(_text(due[number]), topic, queue_id, until_ms)
+            text = pending_timers.put_off(_text(due[number]), topic, queue_id, until_ms)
             moved.append((record, names.TIMER_TOPIC, 0, text))
         results: list[LogError | None] = [None] * len(moved)
         await self._store(moved, range(len(moved)), results, [], False)
@@ -257,7 +257,7 @@ class Delivery:
 def _text(one: Due) -> bytes:
     """The properties that a message will have."""
     record, _, _, text = one
-    return moving.properties_of(record) if text is None else text
+    return record_rewrite.properties_of(record) if text is None else text
 
 
 def _grouped(due: Sequence[Due], numbers: Iterable[int]) -> list[_Group]:
@@ -284,7 +284,7 @@ def _records(
 ) -> Sequence[RecordParts]:
     """The records of a group, as they will be in their queue."""
     queue_id = topic.queue_at(group.queue_id)
-    records = moving.moved_all(
+    records = record_rewrite.moved_all(
         group.messages,
         topic.magic,
         topic.name_field,

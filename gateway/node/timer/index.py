@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.node.rocks import Rocks
+from ropeway.gateway.node.rocks import Rocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

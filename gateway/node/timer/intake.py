@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.node.timer.index import Index
-from gateway.node.timer.waiting import RECALL, waiting_in
+from ropeway.gateway.node.timer.index import Index
+from ropeway.gateway.node.timer.pending_timers import RECALL, waiting_in
 
 if TYPE_CHECKING:
-    from gateway.node.timer.thread import IndexThread
-    from storage.api import Chunk, Partition
+    from ropeway.gateway.node.timer.thread import IndexThread
+    from ropeway.storage.api import Chunk, Partition
 
 log = structlog.get_logger(__name__)
 

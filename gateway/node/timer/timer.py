@@ -14,25 +14,25 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.node import names, patience
-from gateway.node.patience import Patience
-from gateway.node.timer import waiting
-from gateway.node.timer.index import Entry, Index
-from gateway.node.timer.intake import Intake
-from gateway.node.timer.reading import read_scattered
-from gateway.node.timer.thread import IndexLostError, IndexThread
-from gateway.wire import moving
-from storage.api import LogBusyError
+from ropeway.gateway.node import backoff, names
+from ropeway.gateway.node.backoff import Backoff
+from ropeway.gateway.node.timer import pending_timers
+from ropeway.gateway.node.timer.index import Entry, Index
+from ropeway.gateway.node.timer.intake import Intake
+from ropeway.gateway.node.timer.record_reader import read_scattered
+from ropeway.gateway.node.timer.thread import IndexLostError, IndexThread
+from ropeway.gateway.wire import record_rewrite
+from ropeway.storage.api import LogBusyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
     from pathlib import Path
 
-    from gateway.node.served_topic import ServedTopic
-    from gateway.node.timer.delivery import Delivery, Due
-    from gateway.node.topics import Topics
-    from storage.api import Log, Partition
-    from storage.offsets import Offsets
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.timer.delivery import Delivery, Due
+    from ropeway.gateway.node.topics import Topics
+    from ropeway.storage.api import Log, Partition
+    from ropeway.storage.offsets import Offsets
 
 log = structlog.get_logger(__name__)
 
@@ -83,7 +83,7 @@ class Timer:
         self._topics = topics
         self._offsets = offsets
         self._log = message_log
-        self._patience = Patience("timers wait", message_log)
+        self._patience = Backoff("timers wait", message_log)
         self._delivery = delivery
         self._window_ms = window_ms
         self._clock = clock
@@ -176,7 +176,7 @@ class Timer:
                 except IndexLostError as error:
                     log.warning("index of timers is made again", reason=str(error))
                     anew = True
-                    await asyncio.sleep(patience.RETRY_S)
+                    await asyncio.sleep(backoff.RETRY_S)
                 except Exception as error:  # noqa: BLE001 - nobody would begin it again
                     anew = False
                     await self._patience.wait(error)
@@ -309,6 +309,6 @@ def _due(entry: Entry, record: bytes, now_ms: int) -> Due:
     topic = entry.topic
     if entry.due_ms <= now_ms:
         return record, topic, entry.queue_id, None
-    text = moving.properties_of(record)
-    again = waiting.put_off(text, topic, entry.queue_id, entry.due_ms)
+    text = record_rewrite.properties_of(record)
+    again = pending_timers.put_off(text, topic, entry.queue_id, entry.due_ms)
     return record, names.TIMER_TOPIC, 0, again

@@ -16,26 +16,26 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.node import names
-from gateway.node.transactions import half as half_messages
-from gateway.node.transactions import records
-from gateway.node.transactions.ends import End
-from gateway.wire import host_port, message
-from gateway.wire.commands.transactions import CheckTransactionState
-from gateway.wire.errors import MessageError, WireError
+from ropeway.gateway.node import names
+from ropeway.gateway.node.transactions import half_message as half_messages
+from ropeway.gateway.node.transactions import records
+from ropeway.gateway.node.transactions.end_records import End
+from ropeway.gateway.wire import host_port, message
+from ropeway.gateway.wire.commands.transactions import CheckTransactionState
+from ropeway.gateway.wire.errors import MessageError, WireError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from gateway.config import TransactionsConfig
-    from gateway.node.clients import Clients, Member
-    from gateway.node.link import Link
-    from gateway.node.served_topic import ServedTopic
-    from gateway.node.topics import Topics
-    from gateway.node.transactions.book import Book
-    from gateway.node.transactions.half import Half
-    from gateway.node.transactions.writer import EndsWriter
-    from storage.api import LogError
+    from ropeway.gateway.config import TransactionsConfig
+    from ropeway.gateway.node.clients import Clients, Member
+    from ropeway.gateway.node.link import Link
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.topics import Topics
+    from ropeway.gateway.node.transactions.half_message import Half
+    from ropeway.gateway.node.transactions.open_transactions import Book
+    from ropeway.gateway.node.transactions.writer import EndsWriter
+    from ropeway.storage.api import LogError
 
     Ask = Callable[[Link, CheckTransactionState, bytes], None]
     Permitted = Callable[[Member, str], Awaitable[bool]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gateway.node.transactions.half import Half
+    from ropeway.gateway.node.transactions.half_message import Half
 
 _MOST_BYTES = 16 * 1024 * 1024
 

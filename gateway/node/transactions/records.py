@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.node import storing
-from gateway.wire import message, moving, properties
-from gateway.wire.errors import MessageError
-from storage.api import Record
+from ropeway.gateway.node import record_builder
+from ropeway.gateway.wire import message, properties, record_rewrite
+from ropeway.gateway.wire.errors import MessageError
+from ropeway.storage.api import Record
 
 if TYPE_CHECKING:
-    from gateway.node.served_topic import ServedTopic
-    from gateway.node.transactions.half import Half
-    from storage.api import RecordParts
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.transactions.half_message import Half
+    from ropeway.storage.api import RecordParts
 
 OURS = (
     properties.REAL_TOPIC,
@@ -101,7 +101,7 @@ def half_record(
             f"properties of {size} bytes with the broker's own; allowed: {most} of a "
             "half message"
         )
-    made = storing.make_record(
+    made = record_builder.make_record(
         topic,
         0,
         offset,
@@ -166,7 +166,7 @@ def committed(
         text: Its properties; None for `committed_pairs`.
     """
     offset = topic.partitions[queue_id].next_offset
-    record = moving.committed(
+    record = record_rewrite.committed(
         half.data,
         _committed_text(half) if text is None else text.encode(),
         topic.magic,
@@ -224,7 +224,7 @@ def _moved(
     half: Half, topic: ServedTopic, store_ms: int, text: bytes | None
 ) -> RecordParts:
     """A half message at the end of a topic, with other properties if they are given."""
-    records = moving.moved_all(
+    records = record_rewrite.moved_all(
         [(half.data, text)],
         topic.magic,
         topic.name_field,

@@ -17,31 +17,31 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.node import names
-from gateway.node.patience import Patience
-from gateway.node.transactions import ends, records
-from gateway.node.transactions import half as half_messages
-from gateway.node.transactions.book import Book
-from gateway.node.transactions.checks import Checks
-from gateway.node.transactions.ending import Ending, TransactionError
-from gateway.node.transactions.recent import Recent
-from gateway.node.transactions.writer import EndsWriter
-from storage.api import LogError, NotReadyError
+from ropeway.gateway.node import names
+from ropeway.gateway.node.backoff import Backoff
+from ropeway.gateway.node.transactions import end_records, records
+from ropeway.gateway.node.transactions import half_message as half_messages
+from ropeway.gateway.node.transactions.checks import Checks
+from ropeway.gateway.node.transactions.end_transaction import Ending, TransactionError
+from ropeway.gateway.node.transactions.open_transactions import Book
+from ropeway.gateway.node.transactions.recent import Recent
+from ropeway.gateway.node.transactions.writer import EndsWriter
+from ropeway.storage.api import LogError, NotReadyError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from gateway.config import TransactionsConfig
-    from gateway.node.clients import Clients
-    from gateway.node.delays import Delays
-    from gateway.node.served_topic import ServedTopic
-    from gateway.node.topics import Topics
-    from gateway.node.transactions.checks import Ask, Permitted
-    from gateway.node.transactions.ends import End
-    from gateway.node.transactions.half import Half
-    from gateway.wire.frame import Buffer
-    from storage.api import Log, Partition
-    from storage.offsets import Offsets
+    from ropeway.gateway.config import TransactionsConfig
+    from ropeway.gateway.node.clients import Clients
+    from ropeway.gateway.node.delays import Delays
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.topics import Topics
+    from ropeway.gateway.node.transactions.checks import Ask, Permitted
+    from ropeway.gateway.node.transactions.end_records import End
+    from ropeway.gateway.node.transactions.half_message import Half
+    from ropeway.gateway.wire.frame import Buffer
+    from ropeway.storage.api import Log, Partition
+    from ropeway.storage.offsets import Offsets
 
 log = structlog.get_logger(__name__)
 
@@ -95,7 +95,7 @@ class Transactions:
         self._now_ms = now_ms
         self._permitted = permitted
         self._pause = pause
-        self._patience = Patience("transactions wait", message_log, pause)
+        self._patience = Backoff("transactions wait", message_log, pause)
         self._task: asyncio.Task[None] | None = None
         self._known = asyncio.Event()
         self._begin(Book())
@@ -194,7 +194,7 @@ class Transactions:
         async for half in half_messages.read_range(partition, start, end):
             look_ms = max(self._checks.look_ms(half), earliest_ms)
             self._book.add(half.offset, half.origin, look_ms)
-        async for ended in ends.read_from(ends_topic.partitions[0], start):
+        async for ended in end_records.read_from(ends_topic.partitions[0], start):
             for origin in ended.origins:
                 self._book.finish(origin, ended.how)
         log.info(

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.node import names
-from gateway.node.transactions import ends
-from gateway.node.transactions.ends import End, Ended
-from storage.api import LogError, LogUnavailableError
+from ropeway.gateway.node import names
+from ropeway.gateway.node.transactions import end_records
+from ropeway.gateway.node.transactions.end_records import End, Ended
+from ropeway.storage.api import LogError, LogUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateway.node.topics import Topics
-    from gateway.node.transactions.book import Book
-    from storage.api import Log
+    from ropeway.gateway.node.topics import Topics
+    from ropeway.gateway.node.transactions.open_transactions import Book
+    from ropeway.storage.api import Log
 
 log = structlog.get_logger(__name__)
 
@@ -94,7 +94,7 @@ class EndsWriter:
             store_ms = self._now_ms()
             offset = partition.next_offset
             records = [
-                ends.record(one, topic, at, store_ms, self._host())
+                end_records.record(one, topic, at, store_ms, self._host())
                 for at, one in enumerate(written, offset)
             ]
             partition.append(records, store_ms, partial(self._done, written))

@@ -1,6 +1,6 @@
 """Every command's header, a file a family; importing this fills the registry."""
 
-from gateway.wire.commands import (
+from ropeway.gateway.wire.commands import (
     admin,
     auth,
     batches,

@@ -7,10 +7,10 @@ broker hands them on.
 
 from __future__ import annotations
 
-from gateway.wire.codes import RequestCode
-from gateway.wire.commands.group_admin import GetConsumerStatus, ResetOffset
-from gateway.wire.frame import I32
-from gateway.wire.header import Header, request
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.commands.group_admin import GetConsumerStatus, ResetOffset
+from ropeway.gateway.wire.frame import I32
+from ropeway.gateway.wire.header import Header, request
 
 
 @request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.wire.codes import RequestCode
-from gateway.wire.header import Header, request
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.header import Header, request
 
 
 class HeartBeatReply(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gateway.wire.codes import RequestCode
-from gateway.wire.frame import I64
-from gateway.wire.header import Header, request
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.frame import I64
+from ropeway.gateway.wire.header import Header, request
 
 
 @request(RequestCode.ROPEWAY_FORWARD)
@@ -13,7 +13,8 @@ class Forward(Header, frozen=True):
 
     The answer's body is the whole frame of the request's own answer, or nothing where
     it wants none. Access is the client's, and checked for the request inside. The
-    fields are those of `gateway.node.seal.Sealed`; without a seal nobody believes them.
+    fields are those of `Sealed` in `gateway.node.node_auth`; without a seal nobody
+    believes them.
     """
 
     client: str

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gateway.wire.codes import RequestCode
-from gateway.wire.frame import I32, I64
-from gateway.wire.header import Header, request
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.frame import I32, I64
+from ropeway.gateway.wire.header import Header, request
 
 
 @request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from gateway.wire.bodies import Body
-from gateway.wire.codes import RequestCode
-from gateway.wire.header import Header, request
+from ropeway.gateway.wire.bodies import Body
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.header import Header, request
 
 
 @request(RequestCode.ROPEWAY_NODE_STATUS)

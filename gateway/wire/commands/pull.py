@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from gateway.wire.codes import RequestCode
-from gateway.wire.frame import I32, I64
-from gateway.wire.header import Header, request
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.frame import I32, I64
+from ropeway.gateway.wire.header import Header, request
 
 COMMIT_OFFSET_FLAG = 0x1
 SUSPEND_FLAG = 0x2

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from gateway.wire.bodies import Body
-from gateway.wire.codes import RequestCode
-from gateway.wire.header import Header, request
+from ropeway.gateway.wire.bodies import Body
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.header import Header, request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,9 +6,9 @@ from typing import cast
 
 import msgspec
 
-from gateway.wire.codes import RequestCode
-from gateway.wire.frame import I32, I64
-from gateway.wire.header import Header, request
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.frame import I32, I64
+from ropeway.gateway.wire.header import Header, request
 
 
 class SendReply(Header, frozen=True):
@@ -107,7 +107,7 @@ SendMessageV2 = request(RequestCode.SEND_MESSAGE_V2, reply=SendReply)(
 SendBatchMessage = request(RequestCode.SEND_BATCH_MESSAGE, reply=SendReply)(
     abbreviated(
         "SendBatchMessage",
-        """Store several messages of one queue, all or none: `gateway.wire.batch`.
+        """Store several messages of one queue, all or none: `gateway/wire/batch.py`.
 
     Source: SendMessageRequestHeader.parseRequestHeader, RocketMQ 5.3.4.
     """,

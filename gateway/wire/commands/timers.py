@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gateway.wire.bodies import Body
-from gateway.wire.codes import RequestCode
-from gateway.wire.frame import I32
-from gateway.wire.header import Header, request
+from ropeway.gateway.wire.bodies import Body
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.frame import I32
+from ropeway.gateway.wire.header import Header, request
 
 MAX_PAGE = 1000
 """Messages of one answer."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import web
 
-from acl.pulsar.admin import NOBODY, Admin, AdminError
+from ropeway.acl.pulsar.admin import NOBODY, Admin, AdminError
 from tests.remoting import looped
 from tests.system.process import free_ports
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from acl.api import (
+from ropeway.acl.api import (
     Action,
     Channel,
     Credentials,
@@ -24,9 +24,9 @@ from acl.api import (
     Setting,
     Source,
 )
-from acl.pulsar import open_hook
-from acl.pulsar.admin import Admin
-from acl.pulsar.tokens import Tokens
+from ropeway.acl.pulsar import open_hook
+from ropeway.acl.pulsar.admin import Admin
+from ropeway.acl.pulsar.tokens import Tokens
 from tests.acl.pulsar.issuing import SECRET, token
 from tests.acl.pulsar.test_admin import FakePulsar, asking
 from tests.remoting import looped, until

@@ -9,9 +9,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from acl.api import HookError
-from acl.pulsar.keys import read_key
-from acl.pulsar.options import read_options
+from ropeway.acl.api import HookError
+from ropeway.acl.pulsar.keys import read_key
+from ropeway.acl.pulsar.options import read_options
 from tests.acl.pulsar.issuing import SECRET
 from tests.acl.pulsar.test_tokens import EC, RSA, der, inline, pem
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from acl.api import HookError
-from acl.pulsar.options import read_options
+from ropeway.acl.api import HookError
+from ropeway.acl.pulsar.options import read_options
 
 
 def test_paths_lists_and_numbers_are_read_as_toml_has_them():

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from acl.api import (
+from ropeway.acl.api import (
     Action,
     Channel,
     Decision,
@@ -18,9 +18,9 @@ from acl.api import (
     ResourceKind,
     Source,
 )
-from acl.pulsar.admin import NOBODY, AdminError, Permissions
-from acl.pulsar.options import Options
-from acl.pulsar.permissions import PulsarPermissions
+from ropeway.acl.pulsar.admin import NOBODY, AdminError, Permissions
+from ropeway.acl.pulsar.options import Options
+from ropeway.acl.pulsar.permissions import PulsarPermissions
 from tests.remoting import looped, until
 
 SOURCE = Source("10.0.0.1", Channel.REMOTING)

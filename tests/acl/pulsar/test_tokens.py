@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acl.api import Channel, Credentials, Principal, Refused, Source
-from acl.pulsar.keys import Key, read_key
-from acl.pulsar.options import Options, read_options
-from acl.pulsar.tokens import MOST_TOKEN_BYTES, TokenError, Tokens
+from ropeway.acl.api import Channel, Credentials, Principal, Refused, Source
+from ropeway.acl.pulsar.keys import Key, read_key
+from ropeway.acl.pulsar.options import Options, read_options
+from ropeway.acl.pulsar.tokens import MOST_TOKEN_BYTES, TokenError, Tokens
 from tests.acl.pulsar.issuing import SECRET, encoded, signed, token
 
 SOURCE = Source("10.0.0.1", Channel.REMOTING)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from structlog.testing import capture_logs
 
-from gateway.balance.balancer import Balancer
-from gateway.pulsar_config import BalanceConfig
+from ropeway.gateway.balance.balancer import Balancer
+from ropeway.gateway.pulsar_config import BalanceConfig
 from tests.guarded import acl_of, populate
 from tests.remoting import looped, running, two_running
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.balance.opening import balancing
-from gateway.config import ConfigError
-from gateway.pulsar_config import BalanceConfig
+from ropeway.gateway.balance.opening import balancing
+from ropeway.gateway.config import ConfigError
+from ropeway.gateway.pulsar_config import BalanceConfig
 from tests.remoting import looped, running
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from gateway.cli.main import main
-from ropeway.testing import Gateway, ropeway_gateway, ropeway_topic
+from ropeway.gateway.cli.main import main
+from ropeway.pytest_plugin import ropeway_gateway, ropeway_topic
+from ropeway.testing import Gateway
 
 __all__ = ["ropeway_gateway", "ropeway_topic"]
 

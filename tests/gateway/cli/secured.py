@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from acl.vault import new_key
+from ropeway.acl.vault import new_key
 from ropeway.testing import running_gateway
 from tests.acl.pulsar.issuing import SECRET, token
 from tests.gateway.test_tls import issue

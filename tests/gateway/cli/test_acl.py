@@ -8,8 +8,8 @@ import sys
 
 from click.testing import CliRunner
 
-from acl.vault import FernetVault
-from gateway.cli.acl import acl
+from ropeway.acl.vault import FernetVault
+from ropeway.gateway.cli.acl import acl
 from tests.guarded import ALICE, PASSWORD, ROOT, allow, guarded
 
 
@@ -50,7 +50,7 @@ async def check(address: str, *more: str) -> tuple[int | None, str]:
     """The exit code of `ropeway acl check`, and what it prints."""
     given = ["--principal", ALICE, "--name-server", address, *more]
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "gateway.cli.main", "acl", "check", *given),
+        *(sys.executable, "-m", "ropeway.gateway.cli.main", "acl", "check", *given),
         env={
             **os.environ,
             "ROPEWAY_ACCESS_KEY": ROOT,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli import checks
+from ropeway.gateway.cli import checks
 
 ACL = "[acl]\nhooks = ['users']\n"
 

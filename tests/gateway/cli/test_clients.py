@@ -5,10 +5,10 @@ import signal
 
 import pytest
 
-from gateway.cli.clients import run
-from gateway.cli.failures import CannotError, MisusedError
-from gateway.cli.target import Target
 from ropeway.client import RemotingError
+from ropeway.gateway.cli.clients import run
+from ropeway.gateway.cli.failures import CannotError, MisusedError
+from ropeway.gateway.cli.target import Target
 
 NODE = Target(name_server="127.0.0.1:1")
 

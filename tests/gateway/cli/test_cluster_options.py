@@ -4,9 +4,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from gateway.cli.cluster_options import cluster_options, given, json_option
-from gateway.cli.main import main
-from gateway.cli.target import Target
+from ropeway.gateway.cli.cluster_options import cluster_options, given, json_option
+from ropeway.gateway.cli.main import main
+from ropeway.gateway.cli.target import Target
 from tests.gateway.cli.test_main import ALL
 
 LOCAL = {

@@ -3,7 +3,7 @@
 import pytest
 from click.shell_completion import ShellComplete
 
-from gateway.cli.main import main
+from ropeway.gateway.cli.main import main
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

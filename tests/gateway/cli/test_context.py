@@ -8,8 +8,8 @@ import sys
 import pytest
 from click.testing import CliRunner, Result
 
-from gateway.cli import context_file
-from gateway.cli.main import main
+from ropeway.gateway.cli import context_file
+from ropeway.gateway.cli.main import main
 
 
 def ropeway(*args: str, stdin: str = "", code: int = 0) -> Result:
@@ -102,7 +102,7 @@ def test_names_are_completed():
         [
             sys.executable,
             "-c",
-            "from gateway.cli.main import main; main(prog_name='ropeway')",
+            "from ropeway.gateway.cli.main import main; main(prog_name='ropeway')",
         ],
         env={**os.environ, **environment},
         capture_output=True,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli import context_file
-from gateway.cli.context_file import Context, Contexts
-from gateway.cli.failures import CannotError, MisusedError
+from ropeway.gateway.cli import context_file
+from ropeway.gateway.cli.context_file import Context, Contexts
+from ropeway.gateway.cli.failures import CannotError, MisusedError
 
 PROD = Contexts("prod", {"prod": Context(name_server="mq:1", token="hush", tls=False)})
 

@@ -6,7 +6,7 @@ import sys
 
 def test_a_message_goes_there_and_back():
     done = subprocess.run(
-        [sys.executable, "-m", "gateway.cli.main", "demo"],
+        [sys.executable, "-m", "ropeway.gateway.cli.main", "demo"],
         check=False,
         capture_output=True,
         text=True,

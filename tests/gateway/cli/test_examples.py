@@ -3,7 +3,7 @@
 import click
 from click.testing import CliRunner
 
-from gateway.cli.examples import example
+from ropeway.gateway.cli.examples import example
 
 
 def test_each_line_of_an_example_stays_a_line():

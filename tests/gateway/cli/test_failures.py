@@ -5,17 +5,17 @@ import errno
 import click
 import pytest
 
-from gateway.cli.failures import (
+from ropeway.client import ConnectionFailedError, RemotingError
+from ropeway.gateway.cli.failures import (
     CannotError,
     MisusedError,
     UnreachableError,
     reported,
 )
-from gateway.config import ConfigError
-from gateway.errors import ServerError
-from ropeway.client import ConnectionFailedError, RemotingError
-from routing.api import RouteError
-from storage.api import LogDamagedError
+from ropeway.gateway.config import ConfigError
+from ropeway.gateway.errors import ServerError
+from ropeway.routing.api import RouteError
+from ropeway.storage.api import LogDamagedError
 
 
 @pytest.mark.parametrize(

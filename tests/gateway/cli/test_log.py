@@ -5,7 +5,7 @@ import json
 
 from click.testing import CliRunner
 
-from gateway.cli.main import main
+from ropeway.gateway.cli.main import main
 from ropeway.testing import running_gateway
 from tests.contracts.log import TOPIC
 from tests.storage.compaction.logs import closing, compacted, partition_of, send

@@ -10,9 +10,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from gateway import __version__
-from gateway.cli.cluster_options import SETTINGS
-from gateway.cli.main import COMMANDS, main
+from ropeway.gateway import __version__
+from ropeway.gateway.cli.cluster_options import SETTINGS
+from ropeway.gateway.cli.main import COMMANDS, main
 
 GUIDE = Path(__file__).parents[3] / "docs" / "cli.md"
 
@@ -94,7 +94,10 @@ def _words(line: str) -> list[str]:
 
 
 def test_a_command_that_only_asks_does_not_load_the_gateway():
-    code = "import sys, gateway.cli.topic; print('gateway.app' in sys.modules)"
+    code = (
+        "import sys, ropeway.gateway.cli.topic;"
+        "print('ropeway.gateway.app' in sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
@@ -108,7 +111,7 @@ def test_the_help_of_all_commands_is_theirs():
 
 def test_the_help_and_the_version_load_neither_client_nor_gateway():
     code = (
-        "import sys; from gateway.cli.main import main\n"
+        "import sys; from ropeway.gateway.cli.main import main\n"
         "try: main([sys.argv[1]])\n"
         "except SystemExit: pass\n"
         "print([name for name in sys.modules if name.startswith("
@@ -122,8 +125,9 @@ def test_the_help_and_the_version_load_neither_client_nor_gateway():
             check=True,
         )
         assert done.stdout.splitlines()[-1] == (
-            "['gateway.cli', 'gateway.cli.cluster_options', 'gateway.cli.examples', "
-            "'gateway.cli.main']"
+            "['ropeway.gateway.cli', 'ropeway.gateway.cli.cluster_options', "
+            "'ropeway.gateway.cli.examples', "
+            "'ropeway.gateway.cli.main']"
         )
 
 

@@ -6,8 +6,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from gateway.cli.main import main
-from gateway.config import HttpConfig
+from ropeway.gateway.cli.main import main
+from ropeway.gateway.config import HttpConfig
 from tests.gateway.http.site import send, serving
 from tests.remoting import looped
 from tests.system.process import free_ports

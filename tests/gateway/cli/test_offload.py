@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from gateway.cli.main import main
-from gateway.cli.offload import _in_words
-from storage.pulsar import open_log
-from storage.pulsar.offload import NOT_SET, Policy
+from ropeway.gateway.cli.main import main
+from ropeway.gateway.cli.offload import _in_words
+from ropeway.storage.pulsar import open_log
+from ropeway.storage.pulsar.offload import NOT_SET, Policy
 from tests.contracts.log import begin, opened, record
 from tests.storage.pulsar.logs import settings_for
 

@@ -6,8 +6,9 @@ import re
 import msgspec
 import pytest
 
-from gateway.cli.failures import MisusedError
-from gateway.cli.output import (
+from ropeway.client import MessageQueue, ReceivedMessage
+from ropeway.gateway.cli.failures import MisusedError
+from ropeway.gateway.cli.output import (
     FORMAT_NAMES,
     formatted,
     message_row,
@@ -16,7 +17,6 @@ from gateway.cli.output import (
     print_rows,
     progress,
 )
-from ropeway.client import MessageQueue, ReceivedMessage
 
 MESSAGE = ReceivedMessage(
     topic="orders",

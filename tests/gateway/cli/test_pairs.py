@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from gateway.cli.pairs import pairs
+from ropeway.gateway.cli.pairs import pairs
 
 CONTEXT = click.Context(click.Command("x"))
 OPTION = click.Option(["--set"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from gateway.cli.main import main
+from ropeway.gateway.cli.main import main
 from tests.ropeway.spark.tiers import TOPIC, Sent, make
 
 if TYPE_CHECKING:

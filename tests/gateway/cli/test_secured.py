@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from gateway.cli.main import main
+from ropeway.gateway.cli.main import main
 from tests.gateway.cli.secured import NOBODY, ROOT, WAYS, secured
 from tests.gateway.cli.test_main import ALL
 

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from gateway.wire.frame import encode_frame
-from gateway.wire.header import Header, row_of, to_fields
+from ropeway.gateway.wire.frame import encode_frame
+from ropeway.gateway.wire.header import Header, row_of, to_fields
 from tests.remoting import pulling, sending
 
 TIMEOUT_S = 120.0
-COMMAND = [sys.executable, "-m", "gateway.cli.main"]
+COMMAND = [sys.executable, "-m", "ropeway.gateway.cli.main"]
 
 Serve = Callable[..., subprocess.Popen[str]]
 

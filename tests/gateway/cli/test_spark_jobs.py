@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.cli.failures import CannotError
-from gateway.cli.spark_jobs import finish, reason, spark_needed
+from ropeway.gateway.cli.failures import CannotError
+from ropeway.gateway.cli.spark_jobs import finish, reason, spark_needed
 
 LONG = """[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted
 Traceback (most recent call last):

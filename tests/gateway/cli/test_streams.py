@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from gateway.cli.main import main
+from ropeway.gateway.cli.main import main
 
 if TYPE_CHECKING:
     from click.testing import Result

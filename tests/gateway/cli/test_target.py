@@ -2,12 +2,18 @@
 
 import pytest
 
-from gateway.cli import context_file
-from gateway.cli.context_file import Context, Contexts
-from gateway.cli.failures import MisusedError
-from gateway.cli.target import NO_SECRET, choose, name_servers, secret_in, target
 from ropeway.client import Credentials
 from ropeway.client.tls import TlsFiles
+from ropeway.gateway.cli import context_file
+from ropeway.gateway.cli.context_file import Context, Contexts
+from ropeway.gateway.cli.failures import MisusedError
+from ropeway.gateway.cli.target import (
+    NO_SECRET,
+    choose,
+    name_servers,
+    secret_in,
+    target,
+)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from gateway.cli.main import main
+from ropeway.gateway.cli.main import main
 from ropeway.testing import running_gateway
 
 LONG_S = 120

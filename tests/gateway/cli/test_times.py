@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from gateway.cli.times import duration_ms, time_ms, time_text
+from ropeway.gateway.cli.times import duration_ms, time_ms, time_text
 
 
 def test_a_moment_is_a_number_or_a_time():

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from acl.api import Channel, Source
-from gateway.grpc.caller import Caller, Reply
-from gateway.grpc.protocol import Code
-from gateway.grpc.statuses import RefusedError
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.namesrv import GetRouteInfo
-from gateway.wire.commands.offsets import GetMaxOffset, Offset
+from ropeway.acl.api import Channel, Source
+from ropeway.gateway.grpc.caller import Caller, Reply
+from ropeway.gateway.grpc.protocol import Code
+from ropeway.gateway.grpc.statuses import RefusedError
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
+from ropeway.gateway.wire.commands.offsets import GetMaxOffset, Offset
 from tests.remoting import looped, running, sending, until, waiting
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateway.app import App
+    from ropeway.gateway.app import App
 
 
 def origin(app: App) -> SimpleNamespace:

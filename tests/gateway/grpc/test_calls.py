@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
-from gateway.config import QuotaConfig
-from gateway.grpc.calls import METHODS, rpc
-from gateway.grpc.messaging import Messaging
-from gateway.grpc.protocol import SERVICE, Code, HeartbeatRequest, QueryRouteRequest
+from ropeway.gateway.config import QuotaConfig
+from ropeway.gateway.grpc.calls import METHODS, rpc
+from ropeway.gateway.grpc.messaging_service import Messaging
+from ropeway.gateway.grpc.protocol import (
+    SERVICE,
+    Code,
+    HeartbeatRequest,
+    QueryRouteRequest,
+)
 from tests.gateway.grpc.thin import Thin, consumer, create, receives, serving, sign
 from tests.guarded import ALICE, NOBODY, acl_of, allow, populate
 from tests.remoting import looped
@@ -23,7 +28,9 @@ if TYPE_CHECKING:
 def test_every_method_of_the_service_is_worked_on():
     names = {one.name for one in SERVICE.methods}
     assert len(names) == 17
-    assert Messaging.__module__ == "gateway.grpc.messaging", "it imports them all"
+    assert Messaging.__module__ == "ropeway.gateway.grpc.messaging_service", (
+        "it imports them all"
+    )
     # Telemetry goes both ways, and is not one request and its answer.
     assert METHODS.keys() | {"Telemetry"} == names
 

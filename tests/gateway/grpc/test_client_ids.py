@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from acl.administration import Rules
-from gateway.grpc.protocol import (
+from ropeway.acl.administration import Rules
+from ropeway.gateway.grpc.protocol import (
     ClientType,
     Code,
     HeartbeatRequest,
@@ -15,7 +15,7 @@ from gateway.grpc.protocol import (
     Resource,
     SyncLiteSubscriptionRequest,
 )
-from routing.api import Group
+from ropeway.routing.api import Group
 from tests.gateway.grpc.thin import Thin, consumer, create, producer, serving, sign
 from tests.guarded import ALICE, NOBODY, acl_of, allow, populate
 from tests.remoting import looped, until
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from acl.administration import Rule
-    from gateway.app import App
+    from ropeway.acl.administration import Rule
+    from ropeway.gateway.app import App
 
 RULES = (allow("Topic:orders", "Pub", "Sub"), allow("Group:readers", "Sub"))
 READERS = NotifyClientTerminationRequest(group=Resource(name="readers"))

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from gateway.grpc.protocol import (
+from ropeway.gateway.grpc.protocol import (
     ClientType,
     Code,
     HeartbeatRequest,
     NotifyClientTerminationRequest,
 )
-from gateway.wire.commands.admin import GetConsumerConnectionList
+from ropeway.gateway.wire.commands.admin import GetConsumerConnectionList
 from tests.gateway.grpc.thin import Thin, consumer, create, producer, serving
 from tests.remoting import connect, looped, until
 

@@ -8,9 +8,9 @@ import hmac
 
 import pytest
 
-from gateway.grpc.credentials import Claim, claim_of
-from gateway.grpc.protocol import Code
-from gateway.grpc.statuses import RefusedError
+from ropeway.gateway.grpc.credentials import Claim, claim_of
+from ropeway.gateway.grpc.protocol import Code
+from ropeway.gateway.grpc.statuses import RefusedError
 
 DATE = "20261122T050000Z"
 

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.config import LimitsConfig
-from gateway.grpc import calls, protocol
-from gateway.grpc.framing import prefixed
-from gateway.grpc.protocol import (
+from ropeway.gateway.config import LimitsConfig
+from ropeway.gateway.grpc import calls, protocol
+from ropeway.gateway.grpc.framing import prefixed
+from ropeway.gateway.grpc.protocol import (
     Code,
     QueryRouteRequest,
     QueryRouteResponse,
     Resource,
     TelemetryCommand,
 )
-from gateway.grpc.statuses import status
-from gateway.http2.errors import ErrorCode
-from gateway.http2.frames import (
+from ropeway.gateway.grpc.statuses import status
+from ropeway.gateway.http2.errors import ErrorCode
+from ropeway.gateway.http2.frames import (
     DATA,
     END_HEADERS,
     END_STREAM,
@@ -31,9 +31,9 @@ from gateway.http2.frames import (
     reset_frame,
     window_frame,
 )
-from gateway.http2.headers import encode
-from gateway.http2.receiving import CONNECTION_WINDOW_BYTES
-from gateway.http2.stream import WINDOW_BYTES
+from ropeway.gateway.http2.headers import encode
+from ropeway.gateway.http2.receiver import CONNECTION_WINDOW_BYTES
+from ropeway.gateway.http2.stream import WINDOW_BYTES
 from tests.gateway.grpc.thin import producer, serving
 from tests.gateway.http2.raw import Raw
 from tests.remoting import looped, until
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from gateway.app import App
+    from ropeway.gateway.app import App
 
 SERVICE = protocol.SERVICE.full_name
 REQUEST = QueryRouteRequest(topic=Resource(name="orders")).SerializeToString()

@@ -10,7 +10,7 @@ from hpack import Decoder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.grpc.framing import (
+from ropeway.gateway.grpc.framing import (
     CallError,
     Compressed,
     GrpcStatus,

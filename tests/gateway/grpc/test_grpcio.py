@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
-from gateway.grpc.protocol import Code
-from gateway.pipes import Pipes
+from ropeway.gateway.grpc.protocol import Code
+from ropeway.gateway.pipes import Pipes
 from tests.gateway.grpc.thin import consumer, consuming, serving
 from tests.remoting import looped
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from gateway.grpc import protocol
-from gateway.grpc.protocol import ClientType, Code, MessageType, Resource
-from gateway.wire.message_id import parse_offset_msg_id, unpack
-from routing.api import Group
+from ropeway.gateway.grpc import protocol
+from ropeway.gateway.grpc.protocol import ClientType, Code, MessageType, Resource
+from ropeway.gateway.wire.message_id import parse_offset_msg_id, unpack
+from ropeway.routing.api import Group
 from tests.gateway.grpc.thin import (
     Thin,
     consumer,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
-    from gateway.app import App
+    from ropeway.gateway.app import App
 
 SECRET, ABSENT, MINE = "secret", "absent", "mine"
 RECEIPT = "0 1795000000000 60000 0 0 broker-0 0 0"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
-from gateway.grpc.protocol import (
+from ropeway.gateway.grpc.protocol import (
     ClientType,
     Code,
     Duration,
@@ -102,7 +102,7 @@ async def test_a_pull_that_waits_is_refused_likewise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change, server
 ):
     # However slow the machine is, it does not end by itself before.
-    monkeypatch.setattr("gateway.grpc.pulling.LONG_POLL_MS", WAIT_S * 1000)
+    monkeypatch.setattr("ropeway.gateway.grpc.pull_message.LONG_POLL_MS", WAIT_S * 1000)
     acl = acl_of(tmp_path)
     async with serving(tmp_path, acl=acl, grpc_server=server) as (app, _):
         await populate(app, *RULES)

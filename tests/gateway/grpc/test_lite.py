@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.config import LimitsConfig
-from gateway.grpc.protocol import (
+from ropeway.gateway.config import LimitsConfig
+from ropeway.gateway.grpc.protocol import (
     ChangeInvisibleDurationRequest,
     ClientType,
     Code,
@@ -20,7 +20,7 @@ from gateway.grpc.protocol import (
     Resource,
     SyncLiteSubscriptionRequest,
 )
-from routing.api import Group
+from ropeway.routing.api import Group
 from tests.gateway.grpc.test_receipts import ack
 from tests.gateway.grpc.thin import Thin, consumer, create, serving
 from tests.remoting import looped, until
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from gateway.app import App
+    from ropeway.gateway.app import App
 
 PARENT = "rooms"
 ADD = LiteSubscriptionAction.PARTIAL_ADD

@@ -6,20 +6,20 @@ import asyncio
 import json
 from typing import TYPE_CHECKING
 
-from gateway.grpc.protocol import (
+from ropeway.gateway.grpc.protocol import (
     Code,
     Status,
     TelemetryCommand,
     ThreadStackTrace,
     VerifyMessageResult,
 )
-from gateway.wire import message_id
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.callbacks import (
+from ropeway.gateway.wire import message_id
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.callbacks import (
     ConsumeMessageDirectly,
     GetConsumerRunningInfo,
 )
-from gateway.wire.commands.group_admin import GetConsumerStatus
+from ropeway.gateway.wire.commands.group_admin import GetConsumerStatus
 from tests.gateway.grpc.thin import consumer, create, serving
 from tests.remoting import connect, looped, sending
 

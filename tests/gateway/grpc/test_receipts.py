@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.grpc.protocol import (
+from ropeway.gateway.grpc.protocol import (
     AckMessageEntry,
     AckMessageRequest,
     ChangeInvisibleDurationRequest,
@@ -15,8 +15,8 @@ from gateway.grpc.protocol import (
     ForwardMessageToDeadLetterQueueRequest,
     Resource,
 )
-from gateway.grpc.receipts import handle
-from gateway.grpc.statuses import RefusedError
+from ropeway.gateway.grpc.receipts import handle
+from ropeway.gateway.grpc.statuses import RefusedError
 from tests.gateway.grpc.thin import Thin, consuming, create
 from tests.remoting import connect, looped, pulling
 

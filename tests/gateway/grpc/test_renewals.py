@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from acl.api import Principal
-from gateway.grpc import renewals
-from gateway.grpc.protocol import Code
-from gateway.grpc.receipts import handle
-from gateway.grpc.renewals import AHEAD_MS, INVISIBLE_MS, LONGEST_MS, Renewals
-from gateway.grpc.statuses import RefusedError
+from ropeway.acl.api import Principal
+from ropeway.gateway.grpc import renewals
+from ropeway.gateway.grpc.protocol import Code
+from ropeway.gateway.grpc.receipts import handle
+from ropeway.gateway.grpc.renewals import AHEAD_MS, INVISIBLE_MS, LONGEST_MS, Renewals
+from ropeway.gateway.grpc.statuses import RefusedError
 from tests.remoting import looped
 
 if TYPE_CHECKING:

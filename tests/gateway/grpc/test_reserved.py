@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.grpc.reserved import RESERVED
-from gateway.wire import properties
+from ropeway.gateway.grpc.reserved import RESERVED
+from ropeway.gateway.wire import properties
 
 
 def test_whatever_makes_a_broker_do_more_is_reserved():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.config import ListenerConfig
-from gateway.grpc.protocol import (
+from ropeway.gateway.config import ListenerConfig
+from ropeway.gateway.grpc.protocol import (
     AddressScheme,
     Code,
     MessageType,
@@ -14,7 +14,7 @@ from gateway.grpc.protocol import (
     QueryRouteRequest,
     Resource,
 )
-from routing.api import PERM_READ, PERM_WRITE, Topic
+from ropeway.routing.api import PERM_READ, PERM_WRITE, Topic
 from tests.gateway.grpc.thin import Thin, create, in_order, serving
 from tests.remoting import looped
 

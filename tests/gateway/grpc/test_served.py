@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from acl.api import Channel
-from gateway.config import QuotaConfig
-from gateway.grpc import calls, served
-from gateway.grpc.protocol import Code, QueryRouteRequest, Resource
-from gateway.grpc.served import Client, Clients
+from ropeway.acl.api import Channel
+from ropeway.gateway.config import QuotaConfig
+from ropeway.gateway.grpc import calls, served
+from ropeway.gateway.grpc.protocol import Code, QueryRouteRequest, Resource
+from ropeway.gateway.grpc.served import Client, Clients
 from tests.gateway.grpc.test_exchanges import REQUEST, calling, prefixed
 from tests.gateway.grpc.thin import create, serving
 from tests.remoting import looped, until

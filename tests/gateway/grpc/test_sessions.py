@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from acl.api import Channel, Principal, Source
-from gateway.grpc.protocol import TelemetryCommand
-from gateway.grpc.sessions import Session, Sessions
+from ropeway.acl.api import Channel, Principal, Source
+from ropeway.gateway.grpc.protocol import TelemetryCommand
+from ropeway.gateway.grpc.sessions import Session, Sessions
 
 NODE: Any = SimpleNamespace()
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.grpc import settings
-from gateway.grpc.protocol import ClientType, Code, Settings
-from gateway.grpc.statuses import RefusedError
-from routing.api import Group, RetryPolicy
+from ropeway.gateway.grpc import settings
+from ropeway.gateway.grpc.protocol import ClientType, Code, Settings
+from ropeway.gateway.grpc.statuses import RefusedError
+from ropeway.routing.api import Group, RetryPolicy
 from tests.gateway.grpc.thin import consumer, in_order, producer, serving
 from tests.remoting import looped
 

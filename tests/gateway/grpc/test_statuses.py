@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gateway.grpc.protocol import Code
-from gateway.grpc.statuses import code_of, status, together
-from gateway.processors.errors import CODES
-from gateway.wire.codes import ResponseCode
+from ropeway.gateway.grpc.protocol import Code
+from ropeway.gateway.grpc.statuses import code_of, status, together
+from ropeway.gateway.processors.errors import CODES
+from ropeway.gateway.wire.codes import ResponseCode
 
 
 def test_codes_that_processors_answer_with_are_told_apart():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.config import TransactionsConfig
-from gateway.grpc.protocol import (
+from ropeway.gateway.config import TransactionsConfig
+from ropeway.gateway.grpc.protocol import (
     Code,
     EndTransactionRequest,
     MessageType,

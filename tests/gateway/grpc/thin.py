@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import grpc.aio
 
-from gateway.app import App
-from gateway.grpc import protocol
-from gateway.grpc.opening import messaging
-from gateway.grpc.protocol import (
+from ropeway.gateway.app import App
+from ropeway.gateway.grpc import protocol
+from ropeway.gateway.grpc.protocol import (
     ClientType,
     Duration,
     FilterExpression,
@@ -29,7 +28,8 @@ from gateway.grpc.protocol import (
     SystemProperties,
     TelemetryCommand,
 )
-from routing.api import Group, Topic
+from ropeway.gateway.grpc.setup import messaging
+from ropeway.routing.api import Group, Topic
 from tests.guarded import PASSWORD
 from tests.remoting import config
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from gateway.config import AuditConfig, HttpConfig
-from gateway.wire.commands.admin import CreateTopic
+from ropeway.gateway.config import AuditConfig, HttpConfig
+from ropeway.gateway.wire.commands.admin import CreateTopic
 from tests.gateway.http.site import serving
 from tests.guarded import PASSWORD, ROOT, acl_of, ask, populate
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from acl.administration import Rule
+    from ropeway.acl.administration import Rule
     from tests.gateway.http.site import Answer, Site
 
 HEADERS = {"X-Ropeway": "page"}

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiohttp
 
-from gateway.app import App
-from gateway.config import HttpConfig
-from gateway.http.opening import site
-from gateway.wire.commands.send import ConsumerSendMsgBack
+from ropeway.gateway.app import App
+from ropeway.gateway.config import HttpConfig
+from ropeway.gateway.http.setup import site
+from ropeway.gateway.wire.commands.send import ConsumerSendMsgBack
 from tests.remoting import Remoting, config, connect, pulling, sending
 
 if TYPE_CHECKING:

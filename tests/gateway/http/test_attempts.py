@@ -6,15 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.http import attempts as module
-from gateway.http.attempts import (
+from ropeway.gateway.http import attempts as module
+from ropeway.gateway.http.attempts import (
     FORGET_S,
     FREE,
     FREE_OF_ADDRESS,
     LONGEST_S,
     Attempts,
 )
-from gateway.http.params import RefusedError
+from ropeway.gateway.http.params import RefusedError
 
 HERE, THERE = "192.0.2.1", "192.0.2.2"
 

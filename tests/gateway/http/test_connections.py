@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from gateway.config import HttpConfig
+from ropeway.gateway.config import HttpConfig
 from tests.gateway.http.site import serving
 from tests.remoting import looped, sending, until
 

@@ -4,8 +4,6 @@ import asyncio
 
 import pytest
 
-from gateway.http.console import AT_ONCE, Console, in_words
-from gateway.node.traffic import TOPIC_PUT_NUMS
 from ropeway.client.errors import (
     BadResponseError,
     ConnectionFailedError,
@@ -13,6 +11,8 @@ from ropeway.client.errors import (
     TopicNotFoundError,
 )
 from ropeway.client.message import MessageQueue
+from ropeway.gateway.http.console import AT_ONCE, Console, in_words
+from ropeway.gateway.node.traffic import TOPIC_PUT_NUMS
 from tests.gateway.http.site import send
 from tests.remoting import looped, two_running
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.config import HttpConfig
+from ropeway.gateway.config import HttpConfig
 from tests.gateway.http.site import serving
 from tests.remoting import looped
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from routing.api import RouteStoreUnavailableError
+from ropeway.routing.api import RouteStoreUnavailableError
 from tests.gateway.http.site import serving
 from tests.remoting import looped
 
@@ -25,7 +25,7 @@ async def test_every_reason_against_a_node_is_told(tmp_path, monkeypatch):
             raise RouteStoreUnavailableError("connection refused to 10.1.2.3")
 
         monkeypatch.setattr(node.routes, "catch_up", gone)
-        monkeypatch.setattr("gateway.http.health.PROBE_S", 0.01)
+        monkeypatch.setattr("ropeway.gateway.http.health.PROBE_S", 0.01)
         monkeypatch.setattr(type(node.log), "overdue_ms", 700)
         node.leadership.leads = False
         monkeypatch.setattr(node.leadership, "is_led_elsewhere", lambda: False)
@@ -55,6 +55,6 @@ async def test_a_route_store_that_hangs_is_one_that_does_not_answer(
             await asyncio.Event().wait()
 
         monkeypatch.setattr(site.app.node.routes, "catch_up", hang)
-        monkeypatch.setattr("gateway.http.health.PROBE_S", 0.01)
+        monkeypatch.setattr("ropeway.gateway.http.health.PROBE_S", 0.01)
         answer = await site.ask("/readyz")
         assert answer.json["reasons"] == ["the route store does not answer"]

@@ -1,10 +1,10 @@
 """The lag of groups over time: who is watched, for how long, and how much is kept."""
 
-from gateway.http import history
-from gateway.http.history import History
 from ropeway.client.errors import RemotingError
 from ropeway.client.lags import QueueLag
 from ropeway.client.message import MessageQueue
+from ropeway.gateway.http import history
+from ropeway.gateway.http.history import History
 from tests.remoting import looped, until
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from acl.api import Channel, Principal, Source
-from gateway.http.on_behalf import OnBehalf
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import GetTopicStats
-from gateway.wire.commands.broker_admin import GetBrokerRuntimeInfo
+from ropeway.acl.api import Channel, Principal, Source
 from ropeway.client.errors import ConnectionFailedError, ResponseError
+from ropeway.gateway.http.on_behalf import OnBehalf
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import GetTopicStats
+from ropeway.gateway.wire.commands.broker_admin import GetBrokerRuntimeInfo
 from tests.guarded import ALICE, allow, guarded
 from tests.remoting import looped
 

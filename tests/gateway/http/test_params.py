@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.http.params import Params, RefusedError
+from ropeway.gateway.http.params import Params, RefusedError
 
 
 def test_what_is_given_is_taken_and_what_is_not_is_the_default():

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gateway.http.replies import reply
+from ropeway.gateway.http.replies import reply
 
 
 def test_an_answer_is_json_that_nobody_keeps():

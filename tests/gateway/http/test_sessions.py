@@ -6,14 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from acl.api import Channel, Principal, Source, Verdict
-from acl.audit import Audit
-from gateway.http import sessions as module
-from gateway.http.attempts import FREE
-from gateway.http.params import RefusedError
-from gateway.http.sessions import IDLE_S, Sessions
-from gateway.http.state import State
+from ropeway.acl.api import Channel, Principal, Source, Verdict
+from ropeway.acl.audit import Audit
 from ropeway.client.credentials import Credentials
+from ropeway.gateway.http import sessions as module
+from ropeway.gateway.http.attempts import FREE
+from ropeway.gateway.http.params import RefusedError
+from ropeway.gateway.http.sessions import IDLE_S, Sessions
+from ropeway.gateway.http.state import State
 from tests.remoting import looped
 
 SOURCE = Source("10.0.0.7", Channel.HTTP)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from hpack import Decoder
 
-from gateway.http2.connection import Connection
-from gateway.http2.frames import (
+from ropeway.gateway.http2.connection import Connection
+from ropeway.gateway.http2.frames import (
     DATA,
     END_HEADERS,
     END_STREAM,
@@ -23,9 +23,9 @@ from gateway.http2.frames import (
     frame,
     settings_frame,
 )
-from gateway.http2.headers import encode
-from gateway.http2.receiving import Limits
-from gateway.http2.stream import Stream
+from ropeway.gateway.http2.headers import encode
+from ropeway.gateway.http2.receiver import Limits
+from ropeway.gateway.http2.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

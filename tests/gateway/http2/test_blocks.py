@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.http2.blocks import Blocks
-from gateway.http2.errors import ConnectionFault, ErrorCode
-from gateway.http2.frames import (
+from ropeway.gateway.http2.blocks import Blocks
+from ropeway.gateway.http2.errors import ConnectionFault, ErrorCode
+from ropeway.gateway.http2.frames import (
     END_HEADERS,
     END_STREAM,
     PADDED,
     WITH_PRIORITY,
 )
-from gateway.http2.headers import encode
+from ropeway.gateway.http2.headers import encode
 
 BLOCK = encode([("a", "b")])
 

@@ -7,10 +7,10 @@ import contextlib
 
 import pytest
 
-from gateway.http2 import connection as module
-from gateway.http2.connection import Connection
-from gateway.http2.errors import ErrorCode
-from gateway.http2.frames import GOAWAY, PING, STREAM_BITS, frame
+from ropeway.gateway.http2 import connection as module
+from ropeway.gateway.http2.connection import Connection
+from ropeway.gateway.http2.errors import ErrorCode
+from ropeway.gateway.http2.frames import GOAWAY, PING, STREAM_BITS, frame
 from tests.gateway.http2.raw import LIMITS, echoing
 from tests.remoting import looped, until
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.http2.errors import ConnectionFault, ErrorCode, StreamFault
+from ropeway.gateway.http2.errors import ConnectionFault, ErrorCode, StreamFault
 
 
 def test_faults_carry_their_code():

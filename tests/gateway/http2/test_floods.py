@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.http2 import floods
-from gateway.http2.errors import ConnectionFault, ErrorCode
-from gateway.http2.floods import Flood
+from ropeway.gateway.http2 import floods
+from ropeway.gateway.http2.errors import ConnectionFault, ErrorCode
+from ropeway.gateway.http2.floods import Flood
 
 
 def test_so_many_at_a_time_and_no_more(monkeypatch):

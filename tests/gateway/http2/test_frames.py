@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.http2.errors import ConnectionFault, ErrorCode
-from gateway.http2.frames import (
+from ropeway.gateway.http2.errors import ConnectionFault, ErrorCode
+from ropeway.gateway.http2.frames import (
     DATA,
     MAX_FRAME_BYTES,
     PADDED,

@@ -7,8 +7,8 @@ from hpack import Decoder, Encoder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.http2.errors import ConnectionFault, ErrorCode
-from gateway.http2.headers import HeaderDecoder, encode, is_request, is_trailers
+from ropeway.gateway.http2.errors import ConnectionFault, ErrorCode
+from ropeway.gateway.http2.headers import HeaderDecoder, encode, is_request, is_trailers
 
 ASKED = [
     (":method", "POST"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.http2.frames import SETTINGS, frame, settings_frame
+from ropeway.gateway.http2.frames import SETTINGS, frame, settings_frame
 from tests.gateway.http2.raw import echoing
 from tests.remoting import looped
 

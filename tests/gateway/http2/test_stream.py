@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.http2.frames import WINDOW_UPDATE
-from gateway.http2.stream import WINDOW_BYTES, Stream
+from ropeway.gateway.http2.frames import WINDOW_UPDATE
+from ropeway.gateway.http2.stream import WINDOW_BYTES, Stream
 from tests.gateway.http2.raw import echoing
 from tests.remoting import looped
 

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.wire import bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands import lite
-from gateway.wire.commands.pop import AckMessage, ChangeInvisibleTime, InvisibleReply
-from routing.api import Group, Topic
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands import lite
+from ropeway.gateway.wire.commands.pop import (
+    AckMessage,
+    ChangeInvisibleTime,
+    InvisibleReply,
+)
+from ropeway.routing.api import Group, Topic
 from tests.gateway.pop.rig import Clock
 from tests.remoting import config, running, sending, until
 
@@ -19,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from gateway.app import App
-    from gateway.wire.message import Message
+    from ropeway.gateway.app import App
+    from ropeway.gateway.wire.message import Message
     from tests.remoting import Remoting
 
 PARENT = "rooms"
@@ -183,9 +187,9 @@ async def rigged(
     """
     clock = clock or Clock()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gateway.building.now_ms", clock)
-        patch.setattr("gateway.building.monotonic_ms", clock)
-        patch.setattr("gateway.processors.send.now_ms", clock)
+        patch.setattr("ropeway.gateway.composition.now_ms", clock)
+        patch.setattr("ropeway.gateway.composition.monotonic_ms", clock)
+        patch.setattr("ropeway.gateway.processors.send.now_ms", clock)
         async with running(config(path, **changes)) as (app, client):
             await put_topic(app, PARENT, attributes)
             await app.node.groups.put(

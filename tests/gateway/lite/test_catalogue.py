@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.lite.catalogue import Catalogue
-from gateway.lite.store import Known, Noted
+from ropeway.gateway.lite.catalogue import Catalogue
+from ropeway.gateway.lite.store import Known, Noted
 
 
 def made(*messages: tuple[str, int, int]) -> Catalogue:

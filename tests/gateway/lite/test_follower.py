@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.lite.store import Store
-from gateway.wire.commands import lite
+from ropeway.gateway.lite.store import Store
+from ropeway.gateway.wire.commands import lite
 from tests.gateway.lite.rig import PARENT, put_topic, rigged
 from tests.gateway.pop.rig import Clock
 from tests.remoting import looped, sending, until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.lite.names import broker, complaint, of_pairs, parts_of, queue_name
+from ropeway.gateway.lite.names import broker, complaint, of_pairs, parts_of, queue_name
 
 
 @pytest.mark.parametrize("name", ["a", "A-b_9", "x" * 64])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node.timer.thread import IndexLostError
-from gateway.wire.commands import lite
-from gateway.wire.commands.admin import DeleteTopic
-from routing.api import Group
+from ropeway.gateway.node.timer.thread import IndexLostError
+from ropeway.gateway.wire.commands import lite
+from ropeway.gateway.wire.commands.admin import DeleteTopic
+from ropeway.routing.api import Group
 from tests.gateway.lite.rig import PARENT, put_topic, rigged
 from tests.gateway.pop.rig import Clock
 from tests.remoting import looped, sending, until

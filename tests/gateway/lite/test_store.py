@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.lite.store import Known, Noted, Store
+from ropeway.gateway.lite.store import Known, Noted, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

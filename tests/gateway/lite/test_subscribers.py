@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.lite.subscribers import Subscribers
+from ropeway.gateway.lite.subscribers import Subscribers
 
 
 def test_news_go_to_the_subscribers_of_a_lite_topic_alone():

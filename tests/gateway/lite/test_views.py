@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.lite import views
-from gateway.lite.views import Lag
+from ropeway.gateway.lite import views
+from ropeway.gateway.lite.views import Lag
 from tests.gateway.lite.rig import GROUP, PARENT, rigged
 from tests.gateway.pop.rig import Clock
 from tests.remoting import looped

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from gateway.config import QuotaConfig
-from gateway.node.accounts import MAX_DEBT_S, Account, Bucket
+from ropeway.gateway.config import QuotaConfig
+from ropeway.gateway.node.accounts import MAX_DEBT_S, Account, Bucket
 from tests.remoting import looped, until
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node import names
-from gateway.node.arrivals import Arrivals
-from storage.file import open_offsets
+from ropeway.gateway.node import names
+from ropeway.gateway.node.arrivals import Arrivals
+from ropeway.storage.file import open_offsets
 from tests.remoting import looped
 
 if TYPE_CHECKING:

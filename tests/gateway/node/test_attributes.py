@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.node.attributes import (
+from ropeway.gateway.node.attributes import (
     BadAttributeError,
     alter_group,
     alter_topic,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.node.balance import Balance
-from gateway.pulsar_config import BalanceConfig
 from ropeway.client.admin_loads import LoadMove, candidates
 from ropeway.client.admin_moves import Move
+from ropeway.gateway.node.balance import Balance
+from ropeway.gateway.pulsar_config import BalanceConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

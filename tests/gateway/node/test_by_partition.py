@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from gateway.node.by_partition import ByPartition
-from gateway.node.names import NOT_FOR_READING
+from ropeway.gateway.node.by_partition import ByPartition
+from ropeway.gateway.node.names import NOT_FOR_READING
 
 
 def served(name: str, *numbers: int) -> Any:

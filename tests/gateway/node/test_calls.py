@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from gateway.node.calls import Calls, ClientAnswer, NoAnswerError
+from ropeway.gateway.node.calls import Calls, ClientAnswer, NoAnswerError
 from tests.remoting import looped, until
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from acl.api import Channel, Source
-from gateway.node.clients import EXPIRY_MS, MAX_ELSEWHERE, Clients
-from gateway.wire.bodies import ConsumerData, SubscriptionData
+from ropeway.acl.api import Channel, Source
+from ropeway.gateway.node.clients import EXPIRY_MS, MAX_ELSEWHERE, Clients
+from ropeway.gateway.wire.bodies import ConsumerData, SubscriptionData
 from tests.remoting import looped
 
 

@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acl.api import Channel, Principal, Source
-from gateway.bounds import CreationsConfig
-from gateway.node import creations
-from gateway.node.creations import (
+from ropeway.acl.api import Channel, Principal, Source
+from ropeway.gateway.node import creations
+from ropeway.gateway.node.creations import (
     GROUP,
     TOPIC,
     Creations,
@@ -17,6 +16,7 @@ from gateway.node.creations import (
     check_name,
     maker_of,
 )
+from ropeway.gateway.request_limits import CreationsConfig
 
 
 class Clock:

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.node.delays import Place
-from gateway.node.timer.waiting import BadTimeError
-from gateway.wire import properties
+from ropeway.gateway.node.delays import Diverted
+from ropeway.gateway.node.timer.pending_timers import BadTimeError
+from ropeway.gateway.wire import properties
 from tests.remoting import looped, running, sending
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateway.node.node import Node
+    from ropeway.gateway.node.node import Node
 
 NOW_MS = 1_800_000_000_000
 
 
-def diverted(node: Node, **pairs: str) -> Place:
+def diverted(node: Node, **pairs: str) -> Diverted:
     topic = node.topics.get("orders")
     asked = {"a": "b", **pairs}
     return node.delays.divert(topic, 2, asked, properties.dump(asked), NOW_MS)
@@ -58,7 +58,7 @@ async def test_what_is_due_stays_where_it_is(tmp_path: Path, pairs):
         place = diverted(app.node, **pairs)
         topic = app.node.topics.get("orders")
         text = properties.dump({"a": "b", **pairs})
-        assert place == Place(topic, 2, text, None)
+        assert place == Diverted(topic, 2, text, None)
 
 
 @looped

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from gateway.node import deletions
-from gateway.node.deletions import (
+from ropeway.gateway.node import deletions
+from ropeway.gateway.node.deletions import (
     GENERATION,
     applied,
     emptied,
@@ -18,11 +18,11 @@ from gateway.node.deletions import (
     taken,
     without,
 )
-from gateway.node.names import DELETIONS_NAMESPACE
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.namesrv import DeleteTopicInNamesrv
-from routing.api import Deletion, Topic
-from storage.api import LogUnavailableError
+from ropeway.gateway.node.names import DELETIONS_NAMESPACE
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.namesrv import DeleteTopicInNamesrv
+from ropeway.routing.api import Deletion, Topic
+from ropeway.storage.api import LogUnavailableError
 from tests.remoting import committing, looped, pulling, running, sending, until
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ async def test_an_embedded_log_has_nothing_deleted_after_an_end_in_the_middle(
             raise LogUnavailableError(step)
 
         monkeypatch.setattr(deletions, "FINISHED_S", 0.01)
-        monkeypatch.setattr("gateway.node.topics.FINISHED_S", 0.01)
+        monkeypatch.setattr("ropeway.gateway.node.topics.FINISHED_S", 0.01)
         if step in ("applied", "emptied"):
             monkeypatch.setattr(deletions, step, fail)
         elif step == "flush":
@@ -146,7 +146,7 @@ async def test_a_topic_is_made_again_only_when_its_deletion_is_applied(
         def fail(*_: object) -> None:
             raise LogUnavailableError("not now")
 
-        monkeypatch.setattr("gateway.node.topics.FINISHED_S", 0.01)
+        monkeypatch.setattr("ropeway.gateway.node.topics.FINISHED_S", 0.01)
         with monkeypatch.context() as broken:
             broken.setattr(app.node.log, "delete", fail)
             await app.node.topics.delete("orders")

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
-from gateway.node import names
-from gateway.node.drains import Drains, queues_of
-from routing.api import Broker, Topic
+from ropeway.gateway.node import names
+from ropeway.gateway.node.drains import Drains, queues_of
+from ropeway.routing.api import Broker, Topic
 
 
 def topic(name: str, **route: list[int]) -> Topic:

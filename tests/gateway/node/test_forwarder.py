@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gateway.node import forwarder as module
-from gateway.node.forwarder import Forwarder, ForwardingError
-from gateway.node.seal import Seal
-from gateway.wire.frame import (
+from ropeway.gateway.node import forwarder as module
+from ropeway.gateway.node.forwarder import Forwarder, ForwardingError
+from ropeway.gateway.node.node_auth import Seal
+from ropeway.gateway.wire.frame import (
     MAX_FRAME_BYTES,
     FrameReader,
     decode_envelope,

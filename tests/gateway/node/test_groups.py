@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.config import TopicsConfig
-from routing import embedded
-from routing.api import Group
+from ropeway.gateway.config import TopicsConfig
+from ropeway.routing import embedded
+from ropeway.routing.api import Group
 from tests.remoting import looped, running, two_running
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import time
 import msgspec
 import pytest
 
-from gateway.node import leadership as module
-from gateway.node.leadership import HandOverError, Leadership, NoLeaderError
-from routing.api import Broker, RouteStoreUnavailableError
-from storage.api import LogUnavailableError
+from ropeway.gateway.node import leadership as module
+from ropeway.gateway.node.leadership import HandOverError, Leadership, NoLeaderError
+from ropeway.routing.api import Broker, RouteStoreUnavailableError
+from ropeway.storage.api import LogUnavailableError
 from tests.remoting import looped, until
 
 

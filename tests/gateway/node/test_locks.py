@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.node.locks import LOCK_MS, QueueLocks
+from ropeway.gateway.node.locks import LOCK_MS, QueueLocks
 from tests.remoting import looped
 
 if TYPE_CHECKING:

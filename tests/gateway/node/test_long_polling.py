@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gateway.node.long_polling import LongPolling, Waiter
-from storage.api import NoSuchPartitionError
+from ropeway.gateway.node.long_polling import LongPolling, Waiter
+from ropeway.storage.api import NoSuchPartitionError
 from tests.remoting import looped, until
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from gateway.node.membership import NAMESPACE, join
-from routing.embedded import EmbeddedRoutes
+from ropeway.gateway.node.membership import NAMESPACE, join
+from ropeway.routing.embedded import EmbeddedRoutes
 from tests.remoting import looped
 
 if TYPE_CHECKING:

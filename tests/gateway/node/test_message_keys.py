@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.node.message_keys import MessageKeys, MissingKeyError, check
-from gateway.wire import describing
-from storage import compacting
+from ropeway.gateway.node.message_keys import MessageKeys, MissingKeyError, check
+from ropeway.gateway.wire import compaction_rows
+from ropeway.storage import compaction_api
 
 
 @pytest.mark.parametrize("pairs", [{}, {"KEYS": ""}, {"KEYS": " "}, {"TAGS": "a"}])
@@ -19,7 +19,7 @@ def test_a_message_without_a_key_is_refused_in_rocketmqs_words(
 
 
 def test_rows_are_what_the_log_asks_for() -> None:
-    assert describing.ROW.format == compacting.ROW.format
-    assert describing.KEYED == compacting.KEYED
-    assert describing.TOMBSTONE == compacting.TOMBSTONE
+    assert compaction_rows.ROW.format == compaction_api.ROW.format
+    assert compaction_rows.KEYED == compaction_api.KEYED
+    assert compaction_rows.TOMBSTONE == compaction_api.TOMBSTONE
     assert MessageKeys().rows(b"") == b""

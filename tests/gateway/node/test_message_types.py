@@ -2,7 +2,12 @@
 
 import pytest
 
-from gateway.node.message_types import WrongTypeError, check, type_of, type_of_topic
+from ropeway.gateway.node.message_types import (
+    WrongTypeError,
+    check,
+    type_of,
+    type_of_topic,
+)
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gateway.node.deletions import without
-from gateway.node.moves import MoveError, moved, plan
-from gateway.node.placing import with_counts_of
-from routing.api import Topic
+from ropeway.gateway.node.deletions import without
+from ropeway.gateway.node.moves import MoveError, moved, plan
+from ropeway.gateway.node.placement import with_counts_of
+from ropeway.routing.api import Topic
 
 ORDERS = Topic(
     name="orders",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.node import names
+from ropeway.gateway.node import names
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from gateway.node.native import MAX_BODY_BYTES, Native
-from gateway.wire import message, properties
-from routing.api import Topic
-from storage.native import NativeMessage, Place
+from ropeway.gateway.node.native import MAX_BODY_BYTES, Native
+from ropeway.gateway.wire import message, properties
+from ropeway.routing.api import Topic
+from ropeway.storage.native import NativeMessage, NativePosition
 
 SUFFIX = properties.dump({"CLUSTER": "c"})
 UNIQUE = "A" * 32
@@ -37,7 +37,7 @@ def read(
 ) -> tuple[message.Message, dict[str, str], int, list[str]]:
     """What RocketMQ's clients see, taken apart; tag hash and keys are the index's."""
     native = NativeMessage(b"body", given, event_ms=1000, **more)
-    record = converter().record(native, Place(topic, 3, 17, 2000, UNIQUE))
+    record = converter().record(native, NativePosition(topic, 3, 17, 2000, UNIQUE))
     stored = message.decode(record[0])
     pairs = properties.parse(stored.properties)
     assert pairs.pop("CLUSTER") == "c", "what brokers add is added"

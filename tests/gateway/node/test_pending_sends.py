@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.node.pending_sends import PendingSend, PendingSends
-from routing.api import RouteStoreUnavailableError
-from storage.api import LogUnavailableError
+from ropeway.gateway.node.pending_sends import PendingSend, PendingSends
+from ropeway.routing.api import RouteStoreUnavailableError
+from ropeway.storage.api import LogUnavailableError
 from tests.remoting import looped, until
 
 if TYPE_CHECKING:
-    from gateway.node.pending_sends import Destination
+    from ropeway.gateway.node.pending_sends import Destination
 
 QUEUE = ("orders", 1)
 

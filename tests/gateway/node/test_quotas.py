@@ -7,10 +7,10 @@ import asyncio
 import msgspec
 import pytest
 
-from gateway.node.accounts import Account
-from gateway.node.quotas import GROUP, NAMESPACE, TOPIC, Key, Quotas
-from gateway.wire.commands.quotas import Quota
-from routing.embedded import EmbeddedRoutes
+from ropeway.gateway.node.accounts import Account
+from ropeway.gateway.node.quotas import GROUP, NAMESPACE, TOPIC, Key, Quotas
+from ropeway.gateway.wire.commands.quotas import Quota
+from ropeway.routing.embedded import EmbeddedRoutes
 from tests.remoting import looped, two_running, until
 
 ORDERS, READERS = Key(TOPIC, "orders"), Key(GROUP, "readers")

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from acl.administration import Rules
-from gateway.node import reauthorization
-from gateway.node.reauthorization import Reauthorization
-from gateway.wire.batch import BatchEntry, encode_batch
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.batches import CommitBatch, Stage, StageReply
-from gateway.wire.commands.lite import PopLiteMessage
-from gateway.wire.commands.pop import FROM_LATEST, Notification, PopMessage
-from gateway.wire.header import Header, row_of, to_fields
-from gateway.workers import split
+from ropeway.acl.administration import Rules
 from ropeway.client.credentials import Credentials, signed
-from routing.api import Group, Topic
+from ropeway.gateway.node import reauthorization
+from ropeway.gateway.node.reauthorization import Reauthorization
+from ropeway.gateway.wire.batch import BatchEntry, encode_batch
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.batches import CommitBatch, Stage, StageReply
+from ropeway.gateway.wire.commands.lite import PopLiteMessage
+from ropeway.gateway.wire.commands.pop import FROM_LATEST, Notification, PopMessage
+from ropeway.gateway.wire.header import Header, row_of, to_fields
+from ropeway.gateway.workers import split
+from ropeway.routing.api import Group, Topic
 from tests.guarded import ALICE, PASSWORD, ROOT, acl_of, allow, ask, guarded, populate
 from tests.remoting import (
     config,
@@ -35,7 +35,7 @@ from tests.remoting import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateway.app import App
+    from ropeway.gateway.app import App
     from tests.remoting import Frame, Remoting
 
 MINUTE_MS = 60_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node.renumbered import Renumbered
-from gateway.wire import message
+from ropeway.gateway.node.renumbered import Renumbered
+from ropeway.gateway.wire import message
 from tests.remoting import looped, running, sending
 
 if TYPE_CHECKING:

@@ -4,9 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acl.api import Principal
-from gateway.node.reply_to import VALID_MS, ReplyAddresses, ReplyTo, ReplyToError
-from gateway.node.seal import Seal
+from ropeway.acl.api import Principal
+from ropeway.gateway.node.node_auth import Seal
+from ropeway.gateway.node.reply_to import (
+    VALID_MS,
+    ReplyAddresses,
+    ReplyTo,
+    ReplyToError,
+)
 
 SECRET = "a secret of the cluster"
 ALICE = Principal("alice", "users")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node.resets import TOLD_S, Resets, Step, is_reset
-from storage.file.offsets import open_offsets
+from ropeway.gateway.node.resets import TOLD_S, Resets, Step, is_reset
+from ropeway.storage.file.offsets import open_offsets
 from tests.remoting import looped
 
 if TYPE_CHECKING:

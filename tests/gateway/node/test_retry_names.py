@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.node.retry_names import Reading, is_shared, readings
+from ropeway.gateway.node.retry_names import Reading, is_shared, readings
 
 
 def known(*groups: str):

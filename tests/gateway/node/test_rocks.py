@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.lite.store import Store as LiteStore
-from gateway.node import rocks
-from gateway.node.timer.index import Index
-from gateway.pop.store import Store
+from ropeway.gateway.lite.store import Store as LiteStore
+from ropeway.gateway.node import rocks
+from ropeway.gateway.node.timer.index import Index
+from ropeway.gateway.pop.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.node.node import now_ms
-from gateway.node.schedule import parse_levels
-from gateway.wire import message, properties
-from gateway.wire.commands.send import SendReply
-from storage.api import LogUnavailableError
+from ropeway.gateway.node.node import now_ms
+from ropeway.gateway.node.schedule import parse_levels
+from ropeway.gateway.wire import message, properties
+from ropeway.gateway.wire.commands.send import SendReply
+from ropeway.storage.api import LogUnavailableError
 from tests.gateway.holding import Holding
 from tests.remoting import Remoting, looped, pulling, running, sending, until, waiting
 
@@ -124,7 +124,7 @@ async def test_a_refusal_of_the_log_delays_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     for pause in ("_FIRST_PAUSE_MS", "_LONGEST_PAUSE_MS"):
-        monkeypatch.setattr(f"gateway.node.timer.delivery.{pause}", 10)
+        monkeypatch.setattr(f"ropeway.gateway.node.timer.delivery.{pause}", 10)
     async with running(tmp_path, delay_levels="1s") as (app, client):
         for number in range(3):
             asked = sending("orders", pairs={"DELAY": "1"})
@@ -163,7 +163,7 @@ async def test_a_refusal_of_the_log_delays_and_loses_nothing(
 async def test_a_crash_while_a_delivery_is_written_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("gateway.node.schedule.now_ms", lambda: now_ms() + 2000)
+    monkeypatch.setattr("ropeway.gateway.node.schedule.now_ms", lambda: now_ms() + 2000)
     async with running(tmp_path / "node", delay_levels="1s") as (app, client):
         await client.ask(sending("orders", queue_id=1), b"now")
         served = app.node.topics.get("orders")

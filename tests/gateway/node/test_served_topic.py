@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from gateway.node.served_topic import ServedTopic
-from routing.api import PERM_READ, PERM_WRITE, Topic
+from ropeway.gateway.node.served_topic import ServedTopic
+from ropeway.routing.api import PERM_READ, PERM_WRITE, Topic
 
 BOTH = PERM_READ | PERM_WRITE
 

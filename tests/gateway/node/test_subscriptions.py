@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.bounds import RequestsConfig
-from gateway.node import sql
-from gateway.node.subscriptions import SubscriptionError, build, read, unread
-from gateway.wire import message, properties
-from gateway.wire.bodies import SubscriptionData
-from storage.api import MAX_LOOKS, Filter
+from ropeway.gateway.node import sql
+from ropeway.gateway.node.subscriptions import SubscriptionError, build, read, unread
+from ropeway.gateway.request_limits import RequestsConfig
+from ropeway.gateway.wire import message, properties
+from ropeway.gateway.wire.bodies import SubscriptionData
+from ropeway.storage.api import MAX_LOOKS, Filter
 
 
 def stored(text: str) -> bytes:

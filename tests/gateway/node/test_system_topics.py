@@ -2,8 +2,8 @@
 
 import msgspec
 
-from gateway.config import Config, TopicsConfig
-from gateway.node.system_topics import system_topics
+from ropeway.gateway.config import Config, TopicsConfig
+from ropeway.gateway.node.system_topics import system_topics
 
 
 def test_the_template_is_there_where_topics_are_made_by_sending() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gateway.node.tick_length import BEHIND_S, LEAST, TickLength
+from ropeway.gateway.node.tick_length import BEHIND_S, LEAST, TickLength
 
 
 class Cpu:

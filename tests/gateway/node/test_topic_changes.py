@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node.deletions import without
+from ropeway.gateway.node.deletions import without
 from tests.gateway.node.test_topics import route_of, topic, two_on_one_log
 from tests.remoting import looped, until
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gateway.node import slicing
-from gateway.node.topic_changes import TopicError
-from routing import embedded
-from routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
+from ropeway.gateway.node import time_slices
+from ropeway.gateway.node.topic_changes import TopicError
+from ropeway.routing import embedded
+from ropeway.routing.api import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from tests.remoting import looped, pulling, running, sending, two_running, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection
     from pathlib import Path
 
-    from gateway.node.topics import Topics
+    from ropeway.gateway.node.topics import Topics
 
 
 def topic(name: str, read: int, write: int | None = None, **more) -> Topic:
@@ -144,7 +144,7 @@ async def test_many_topics_are_taken_over_in_slices_and_changes_meanwhile_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """10,000 topics of 8 queues held the loop up for half a second."""
-    monkeypatch.setattr(slicing, "QUEUES_AT_ONCE", 6)
+    monkeypatch.setattr(time_slices, "QUEUES_AT_ONCE", 6)
     async with running(tmp_path) as (app, _):
         topics, routes = app.node.topics, app.node.routes
         for number in range(6):

@@ -4,14 +4,14 @@ import asyncio
 import time
 from types import SimpleNamespace
 
-from gateway.node import traffic as traffic_module
-from gateway.node.traffic import (
+from ropeway.gateway.node import traffic as traffic_module
+from ropeway.gateway.node.traffic import (
     BROKER_GET_NUMS,
     BROKER_PUT_NUMS,
     Period,
     Traffic,
 )
-from storage.api import NotReadyError
+from ropeway.storage.api import NotReadyError
 from tests.remoting import looped
 
 KEY = ("TOPIC_PUT_NUMS", "orders")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from gateway.config import LimitsConfig
-from gateway.node.turns import Turns
-from gateway.processors import creating
-from gateway.wire import bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.clients import HeartBeat
-from tests.gateway.node.test_turns import (
+from ropeway.gateway.config import LimitsConfig
+from ropeway.gateway.node.fair_queueing import Turns
+from ropeway.gateway.processors import auto_create
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.clients import HeartBeat
+from tests.gateway.node.test_fair_queueing import (
     SHORT_TICK_S,
     Asking,
     Leadership,
@@ -88,13 +88,13 @@ async def test_what_waits_to_be_inflated_counts_and_nobody_begins_beside_the_tur
 def standing_still(monkeypatch: pytest.MonkeyPatch, name: str) -> asyncio.Event:
     """Have what makes topics or groups wait until this is set."""
     goes_on = asyncio.Event()
-    make = getattr(creating, name)
+    make = getattr(auto_create, name)
 
     async def make_later(*args: Any) -> Any:
         await goes_on.wait()
         return await make(*args)
 
-    monkeypatch.setattr(creating, name, make_later)
+    monkeypatch.setattr(auto_create, name, make_later)
     return goes_on
 
 
@@ -104,7 +104,7 @@ async def test_who_sends_little_is_served_while_anothers_long_work_stands_still(
 ):
     # A heartbeat waits for the route store at its first new group.
     goes_on = standing_still(monkeypatch, "ensure_group")
-    monkeypatch.setattr("gateway.node.turns._TICK_S", SHORT_TICK_S)
+    monkeypatch.setattr("ropeway.gateway.node.fair_queueing._TICK_S", SHORT_TICK_S)
     rules = (allow("Topic:*"), allow("Group:*"))
     limits = LimitsConfig(waiting_bytes=1 << 20)
     guards = acl_of(tmp_path)

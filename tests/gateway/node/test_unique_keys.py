@@ -2,7 +2,7 @@
 
 import re
 
-from gateway.node.unique_keys import UniqueKeys
+from ropeway.gateway.node.unique_keys import UniqueKeys
 
 
 def test_keys_are_32_digits_and_never_the_same():

@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from gateway.config import PopConfig
-from gateway.node import storing
-from gateway.pop.store import Store
-from gateway.wire import bodies, message
-from gateway.wire.codes import RequestCode
-from gateway.wire.commands.pop import (
+from ropeway.gateway.config import PopConfig
+from ropeway.gateway.node import record_builder
+from ropeway.gateway.pop.store import Store
+from ropeway.gateway.wire import bodies, message
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.commands.pop import (
     AckMessage,
     ChangeInvisibleTime,
     InvisibleReply,
     PopMessage,
     PopReply,
 )
-from gateway.wire.receipt import BatchAck, BatchAcks
+from ropeway.gateway.wire.receipt import BatchAck, BatchAcks
 from tests.remoting import TIMEOUT_S, config, connect, running, sending, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
-    from gateway.app import App
-    from gateway.pop.service import Pop
-    from gateway.wire.message import Message
+    from ropeway.gateway.app import App
+    from ropeway.gateway.pop.service import Pop
+    from ropeway.gateway.wire.message import Message
     from tests.remoting import Frame, Remoting
 
 GROUP = "readers"
@@ -235,7 +235,7 @@ class Rig:
         partition = served.partitions[0]
         end = partition.end + count
         for number in range(count):
-            record = storing.make_record(
+            record = record_builder.make_record(
                 served,
                 0,
                 partition.next_offset,
@@ -266,8 +266,8 @@ async def rigged(
     clock = clock or Clock()
     settings = PopConfig(stay_ms=STAY_MS, **changes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gateway.building.now_ms", clock)
-        patch.setattr("gateway.building.monotonic_ms", clock)
+        patch.setattr("ropeway.gateway.composition.now_ms", clock)
+        patch.setattr("ropeway.gateway.composition.monotonic_ms", clock)
         async with running(config(path, pop=settings)) as (app, client):
             await app.node.topics.ensure_derived(TOPIC, queues)
             rig = Rig(app, client, clock)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.pop import InvisibleReply
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.pop import InvisibleReply
 from tests.gateway.pop.rig import (
     GROUP,
     INVISIBLE_MS,

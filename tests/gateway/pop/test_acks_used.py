@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.pop.order import UNUSED_MS
+from ropeway.gateway.pop.order import UNUSED_MS
 from tests.gateway.pop.rig import GROUP, TOPIC, rigged
 from tests.remoting import looped
 

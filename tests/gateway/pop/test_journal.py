@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.node import names
-from gateway.node.timer.thread import IndexLostError
-from gateway.pop import store
-from gateway.pop.journal import Journal
-from gateway.pop.store import Store
-from gateway.wire import message
-from storage.api import LogBusyError, LogUnavailableError
+from ropeway.gateway.node import names
+from ropeway.gateway.node.timer.thread import IndexLostError
+from ropeway.gateway.pop import store
+from ropeway.gateway.pop.journal import Journal
+from ropeway.gateway.pop.store import Store
+from ropeway.gateway.wire import message
+from ropeway.storage.api import LogBusyError, LogUnavailableError
 from tests.gateway.pop.rig import Clock
 from tests.remoting import looped, running, until
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from gateway.app import App
+    from ropeway.gateway.app import App
 
 HOST = message.pack_host("127.0.0.1", 1)
 PLACE = ("readers", "orders", 0)
@@ -199,7 +199,7 @@ async def test_many_changes_are_several_records(tmp_path: Path):
 
 @looped
 async def test_a_store_that_is_not_there_is_said(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("gateway.pop.journal._CATCH_UP_S", 0.05)
+    monkeypatch.setattr("ropeway.gateway.pop.journal._CATCH_UP_S", 0.05)
     clock = Clock()
     async with kept(tmp_path, clock) as (_, one):
         key, _ = change(1, clock)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.pop.handouts import Batch
-from gateway.pop.ledger import change_of
-from gateway.wire.receipt import Receipt
-from storage.api import LogUnavailableError
+from ropeway.gateway.pop.in_flight import Batch
+from ropeway.gateway.pop.ledger import change_of
+from ropeway.gateway.wire.receipt import Receipt
+from ropeway.storage.api import LogUnavailableError
 from tests.gateway.pop.rig import rigged
 from tests.remoting import looped, until
 

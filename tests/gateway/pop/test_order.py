@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.pop.order import UNUSED_MS, OrderBook
+from ropeway.gateway.pop.order import UNUSED_MS, OrderBook
 
 PLACE = ("g", "t", 0)
 OTHER = ("g", "t", 1)

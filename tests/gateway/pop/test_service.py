@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.node import names
-from gateway.pop.order import UNUSED_MS
-from gateway.wire.codes import ResponseCode
+from ropeway.gateway.node import names
+from ropeway.gateway.pop.order import UNUSED_MS
+from ropeway.gateway.wire.codes import ResponseCode
 from tests.gateway.holding import Holding
 from tests.gateway.pop.rig import (
     GROUP,

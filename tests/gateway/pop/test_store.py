@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.pop import store
-from gateway.pop.store import Entry, Store
+from ropeway.gateway.pop import store
+from ropeway.gateway.pop.store import Entry, Store
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.pop.switches import ENABLE, INIT, Switches
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.pop import Notification, NotificationReply
-from routing.embedded import EmbeddedRoutes
+from ropeway.gateway.pop.switches import ENABLE, INIT, Switches
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.pop import Notification, NotificationReply
+from ropeway.routing.embedded import EmbeddedRoutes
 from tests.gateway.pop.rig import (
     GROUP,
     INVISIBLE_MS,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.node import names
-from gateway.pop import upkeep
-from storage.api import LogBusyError
+from ropeway.gateway.node import names
+from ropeway.gateway.pop import upkeep
+from ropeway.storage.api import LogBusyError
 from tests.gateway.pop.rig import INVISIBLE_MS, RETRY_V1, rigged
 from tests.remoting import looped, until
 

@@ -3,15 +3,15 @@
 import msgspec
 import pytest
 
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.auth import (
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.auth import (
     CreateAcl,
     DeleteAcl,
     GetAcl,
     ListAcls,
     UpdateAcl,
 )
-from gateway.wire.commands.explain import ExplainAccess
+from ropeway.gateway.wire.commands.explain import ExplainAccess
 from tests.guarded import ALICE, NOBODY, ROOT, allow, ask, guarded
 from tests.remoting import looped, running, sending
 

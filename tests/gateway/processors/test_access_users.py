@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from gateway.wire import bodies
-from gateway.wire.access_bodies import UserInfo
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.auth import (
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.access_bodies import UserInfo
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.auth import (
     CreateUser,
     DeleteUser,
     GetUser,

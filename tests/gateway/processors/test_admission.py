@@ -10,24 +10,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from gateway.bounds import UnauthenticatedConfig
-from gateway.processors.admission import credentials_of
-from gateway.processors.needs import KNOWN, NEEDS
-from gateway.processors.registry import PROCESSORS
-from gateway.wire import bodies
-from gateway.wire.codes import RequestCode as Code
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.clients import HeartBeat
-from gateway.wire.commands.namesrv import DeleteKvConfig, GetKvConfig, PutKvConfig
-from gateway.wire.commands.namesrv_admin import GetKvList
-from gateway.wire.commands.offsets import GetMaxOffset
-from gateway.wire.commands.query import ViewMessage
-from gateway.wire.commands.send import ConsumerSendMsgBack, SendReply
-from gateway.wire.errors import HeaderError
-from gateway.wire.frame import ROCKETMQ, Envelope
-from gateway.wire.header import ROWS, to_fields
-from gateway.wire.message_id import parse_offset_msg_id
 from ropeway.client.credentials import Credentials, signed
+from ropeway.gateway.processors.admission import credentials_of
+from ropeway.gateway.processors.needs import KNOWN, NEEDS
+from ropeway.gateway.processors.registry import PROCESSORS
+from ropeway.gateway.request_limits import UnauthenticatedConfig
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import RequestCode as Code
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.clients import HeartBeat
+from ropeway.gateway.wire.commands.namesrv import (
+    DeleteKvConfig,
+    GetKvConfig,
+    PutKvConfig,
+)
+from ropeway.gateway.wire.commands.namesrv_admin import GetKvList
+from ropeway.gateway.wire.commands.offsets import GetMaxOffset
+from ropeway.gateway.wire.commands.query import ViewMessage
+from ropeway.gateway.wire.commands.send import ConsumerSendMsgBack, SendReply
+from ropeway.gateway.wire.errors import HeaderError
+from ropeway.gateway.wire.frame import ROCKETMQ, Envelope
+from ropeway.gateway.wire.header import ROWS, to_fields
+from ropeway.gateway.wire.message_id import parse_offset_msg_id
 from tests.guarded import (
     ALICE,
     NOBODY,

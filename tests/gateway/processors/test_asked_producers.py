@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.config import TransactionsConfig
-from gateway.wire import message
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.clients import HeartBeat
-from gateway.wire.commands.transactions import ResumeCheckHalfMessage
+from ropeway.gateway.config import TransactionsConfig
+from ropeway.gateway.wire import message
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.clients import HeartBeat
+from ropeway.gateway.wire.commands.transactions import ResumeCheckHalfMessage
 from tests.gateway.grpc.thin import Thin, create, producer, serving, sign
 from tests.guarded import ALICE, NOBODY, ROOT, acl_of, allow, ask, populate
 from tests.remoting import connect, heartbeat, looped, pulling, running, sending, until

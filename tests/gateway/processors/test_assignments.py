@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gateway.processors.assignments import AssignmentQuery, RequestMode
-from gateway.wire import bodies
-from gateway.wire.codes import RequestCode, ResponseCode
-from routing.api import Group
+from ropeway.gateway.processors.assignments import AssignmentQuery, RequestMode
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.routing.api import Group
 from tests.remoting import beat, connect, looped, running, two_running, until
 
 if TYPE_CHECKING:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.node import names
-from gateway.wire.batch import BatchEntry, encode_batch
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.batches import (
+from ropeway.gateway.node import names
+from ropeway.gateway.wire.batch import BatchEntry, encode_batch
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.batches import (
     CommitBatch,
     LastBatch,
     LastBatchReply,
     Stage,
     StageReply,
 )
-from gateway.wire.message import MAX_PROPERTIES_BYTES
+from ropeway.gateway.wire.message import MAX_PROPERTIES_BYTES
 from tests.guarded import ALICE, NOBODY, ROOT, allow, ask, guarded
 from tests.remoting import looped, pulling, running, sending
 

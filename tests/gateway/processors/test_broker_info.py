@@ -3,15 +3,15 @@
 import msgspec
 import pytest
 
-from gateway import __version__
-from gateway.config import LogConfig
-from gateway.wire.codes import RequestCode
-from gateway.wire.commands.broker_admin import (
+from ropeway.gateway import __version__
+from ropeway.gateway.config import LogConfig
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.commands.broker_admin import (
     BrokerConfigReply,
     GetBrokerConfig,
     GetBrokerRuntimeInfo,
 )
-from gateway.wire.commands.namesrv_admin import GetNamesrvConfig
+from ropeway.gateway.wire.commands.namesrv_admin import GetNamesrvConfig
 from tests.remoting import looped, pulling, running, sending
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.node.calls import Calls, ClientAnswer
-from gateway.processors.callbacks import ask, notify_consumer_ids_changed
-from gateway.wire.codes import ONE_WAY_FLAG, RequestCode
-from gateway.wire.commands.callbacks import GetConsumerRunningInfo
-from gateway.wire.frame import FrameReader, decode_envelope, decode_fields
+from ropeway.gateway.node.calls import Calls, ClientAnswer
+from ropeway.gateway.processors.callbacks import ask, notify_consumer_ids_changed
+from ropeway.gateway.wire.codes import ONE_WAY_FLAG, RequestCode
+from ropeway.gateway.wire.commands.callbacks import GetConsumerRunningInfo
+from ropeway.gateway.wire.frame import FrameReader, decode_envelope, decode_fields
 from tests.remoting import looped, until
 
 

@@ -5,24 +5,30 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-import gateway.processors.all  # noqa: F401 - registers every processor
-from gateway.http import signing_in
-from gateway.http.api import ROUTES
-from gateway.node import names
-from gateway.processors import changes as table
-from gateway.processors.changes import CHANGES, NOT_CHANGES
-from gateway.processors.registry import PROCESSORS
-from gateway.wire import bodies, recall
-from gateway.wire.access_bodies import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
-from gateway.wire.codes import RequestCode as Code
-from gateway.wire.commands.admin import (
+import ropeway.gateway.processors.all  # noqa: F401 - registers every processor
+from ropeway.client.admin_dlq import REPLAY_GROUP
+from ropeway.gateway.http import login
+from ropeway.gateway.http.api import ROUTES
+from ropeway.gateway.node import names
+from ropeway.gateway.processors import changes as table
+from ropeway.gateway.processors.changes import CHANGES, NOT_CHANGES
+from ropeway.gateway.processors.registry import PROCESSORS
+from ropeway.gateway.wire import bodies, recall
+from ropeway.gateway.wire.access_bodies import (
+    AclInfo,
+    PolicyEntryInfo,
+    PolicyInfo,
+    UserInfo,
+)
+from ropeway.gateway.wire.codes import RequestCode as Code
+from ropeway.gateway.wire.commands.admin import (
     CreateGroup,
     CreateTopic,
     CreateTopicList,
     DeleteGroup,
     DeleteTopic,
 )
-from gateway.wire.commands.auth import (
+from ropeway.gateway.wire.commands.auth import (
     CreateAcl,
     CreateUser,
     DeleteAcl,
@@ -30,20 +36,23 @@ from gateway.wire.commands.auth import (
     UpdateAcl,
     UpdateUser,
 )
-from gateway.wire.commands.broker_admin import UpdateBrokerConfig
-from gateway.wire.commands.compaction import CompactTopic
-from gateway.wire.commands.group_admin import (
+from ropeway.gateway.wire.commands.broker_admin import UpdateBrokerConfig
+from ropeway.gateway.wire.commands.compaction import CompactTopic
+from ropeway.gateway.wire.commands.group_admin import (
     CloneGroupOffset,
     CreateGroupList,
     ResetOffset,
 )
-from gateway.wire.commands.namesrv import DeleteKvConfig, PutKvConfig
-from gateway.wire.commands.namesrv_admin import AddWritePerm, WipeWritePerm
-from gateway.wire.commands.offsets import UpdateConsumerOffset
-from gateway.wire.commands.send import ConsumerSendMsgBack, RecallMessage, SendReply
-from gateway.wire.header import row_of
-from gateway.wire.recall import RecallHandle
-from ropeway.client.admin_dlq import REPLAY_GROUP
+from ropeway.gateway.wire.commands.namesrv import DeleteKvConfig, PutKvConfig
+from ropeway.gateway.wire.commands.namesrv_admin import AddWritePerm, WipeWritePerm
+from ropeway.gateway.wire.commands.offsets import UpdateConsumerOffset
+from ropeway.gateway.wire.commands.send import (
+    ConsumerSendMsgBack,
+    RecallMessage,
+    SendReply,
+)
+from ropeway.gateway.wire.header import row_of
+from ropeway.gateway.wire.recall import RecallHandle
 from tests.audited import audited, changes, lines
 from tests.gateway.processors.test_admission import BODIES, made
 from tests.guarded import PASSWORD, ROOT, acl_of, ask
@@ -298,10 +307,10 @@ async def test_whatever_changes_something_leaves_a_line_with_who_and_what(tmp_pa
 
 
 def test_these_addresses_of_the_page_change_something_and_no_others():
-    """Of each a test in `test_recording.py` sees that it leaves a line."""
+    """Of each a test in `test_auditing.py` sees that it leaves a line."""
     changing = {
         (route.method, route.path)
-        for route in [*signing_in.ROUTES, *ROUTES]
+        for route in [*login.ROUTES, *ROUTES]
         if route.method not in {"GET", "HEAD"}
     }
     assert changing == {

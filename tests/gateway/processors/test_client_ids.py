@@ -6,24 +6,24 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from acl.administration import Rules
-from gateway.wire import bodies, properties
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands import lite
-from gateway.wire.commands.clients import (
+from ropeway.acl.administration import Rules
+from ropeway.gateway.wire import bodies, properties
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands import lite
+from ropeway.gateway.wire.commands.clients import (
     HeartBeat,
     LockBatchMq,
     UnlockBatchMq,
     UnregisterClient,
 )
-from routing.api import Group, Topic
+from ropeway.routing.api import Group, Topic
 from tests.guarded import ALICE, NOBODY, acl_of, allow, ask, guarded, populate
 from tests.remoting import connect, heartbeat, looped, running, sending, until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateway.app import App
+    from ropeway.gateway.app import App
     from tests.remoting import Remoting
 
 RULES = (allow("Topic:orders", "Pub", "Sub"), allow("Group:g", "Sub"))

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gateway.config import TopicsConfig
-from gateway.node.locks import QueueLocks
-from gateway.wire import bodies
-from gateway.wire.codes import ONE_WAY_FLAG, RequestCode, ResponseCode
-from gateway.wire.commands.clients import GetConsumerListByGroup, UnregisterClient
-from routing.api import Group
-from storage.api import LogUnavailableError
+from ropeway.gateway.config import TopicsConfig
+from ropeway.gateway.node.locks import QueueLocks
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import ONE_WAY_FLAG, RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.clients import (
+    GetConsumerListByGroup,
+    UnregisterClient,
+)
+from ropeway.routing.api import Group
+from ropeway.storage.api import LogUnavailableError
 from tests.captures import load
 from tests.remoting import Remoting, beat, connect, looped, running, sending, until
 

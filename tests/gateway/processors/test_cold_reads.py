@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.config import LogConfig, TierConfig
-from gateway.node import accounts
-from gateway.wire.codes import ResponseCode
-from storage.tiered.log import TieredLog
+from ropeway.gateway.config import LogConfig, TierConfig
+from ropeway.gateway.node import accounts
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.storage.tiered.log import TieredLog
 from tests.gateway.http.site import serving
 from tests.gateway.processors.test_throttling import (
     BODY,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gateway.app import App
+    from ropeway.gateway.app import App
     from tests.gateway.http.site import Site
 
 TAIL_BYTES = 256 * 1024

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gateway.wire import properties
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.admin import CreateTopic
-from gateway.wire.commands.compaction import (
+from ropeway.gateway.wire import properties
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.admin import CreateTopic
+from ropeway.gateway.wire.commands.compaction import (
     CompactTopic,
     GetLatest,
     TopicCompaction,
@@ -20,7 +20,7 @@ from tests.remoting import Remoting, batch_of, looped, pulling, running, sending
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateway.wire.message import Message
+    from ropeway.gateway.wire.message import Message
 
 TOPIC = "prices"
 

@@ -2,14 +2,14 @@
 
 import msgspec
 
-from gateway.wire import bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import (
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import (
     GetConsumerConnectionList,
     GetProducerConnectionList,
 )
-from gateway.wire.commands.broker_admin import GetAllProducerInfo
-from gateway.wire.commands.group_admin import QuerySubscriptionByConsumer
+from ropeway.gateway.wire.commands.broker_admin import GetAllProducerInfo
+from ropeway.gateway.wire.commands.group_admin import QuerySubscriptionByConsumer
 from tests.remoting import beat, connect, looped, running
 
 

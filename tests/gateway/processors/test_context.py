@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.processors.context import Answer, Context, Refusal, request_name
-from gateway.wire.codes import RESPONSE_FLAG, ResponseCode
-from gateway.wire.commands.offsets import Offset
-from gateway.wire.frame import FrameReader, decode_envelope, decode_fields
-from storage.api import LogUnavailableError
+from ropeway.gateway.processors.context import Answer, Context, Refusal, request_name
+from ropeway.gateway.wire.codes import RESPONSE_FLAG, ResponseCode
+from ropeway.gateway.wire.commands.offsets import Offset
+from ropeway.gateway.wire.frame import FrameReader, decode_envelope, decode_fields
+from ropeway.storage.api import LogUnavailableError
 
 
 class Peer:

@@ -8,17 +8,17 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-import gateway.processors.all  # noqa: F401 - registers every processor
-from gateway.config import Config
-from gateway.node.leadership import NoLeaderError
-from gateway.node.pending_sends import PendingSends
-from gateway.node.turns import Flow, Slices
-from gateway.processors import dispatch
-from gateway.processors.context import LATER, Answer
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.offsets import Offset
-from gateway.wire.frame import Envelope, FrameReader, decode_envelope
-from storage.api import LogError, LogUnavailableError, NotReadyError
+import ropeway.gateway.processors.all  # noqa: F401 - registers every processor
+from ropeway.gateway.config import Config
+from ropeway.gateway.node.fair_queueing import Flow, Slices
+from ropeway.gateway.node.leadership import NoLeaderError
+from ropeway.gateway.node.pending_sends import PendingSends
+from ropeway.gateway.processors import dispatch
+from ropeway.gateway.processors.context import LATER, Answer
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.offsets import Offset
+from ropeway.gateway.wire.frame import Envelope, FrameReader, decode_envelope
+from ropeway.storage.api import LogError, LogUnavailableError, NotReadyError
 from tests.remoting import looped, until
 
 CODE = int(RequestCode.GET_MAX_OFFSET)

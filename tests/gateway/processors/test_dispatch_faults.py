@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.node.turns import Flow, Slices
-from gateway.processors import context, dispatch
-from gateway.wire.codes import ResponseCode
-from gateway.wire.frame import Envelope
-from storage.api import NotReadyError
+from ropeway.gateway.node.fair_queueing import Flow, Slices
+from ropeway.gateway.processors import context, dispatch
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.frame import Envelope
+from ropeway.storage.api import NotReadyError
 from tests.gateway.processors.test_dispatch import CODE, FIELDS, Node, Peer, later
 from tests.remoting import looped, until
 

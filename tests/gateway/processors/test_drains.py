@@ -5,22 +5,22 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from gateway.node import names
-from gateway.node.deletions import is_pending, without
-from gateway.node.transactions.ends import End
-from gateway.processors.half import PREPARED
-from gateway.wire import bodies
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.drains import (
+from ropeway.gateway.node import names
+from ropeway.gateway.node.deletions import is_pending, without
+from ropeway.gateway.node.transactions.end_records import End
+from ropeway.gateway.processors.half_message import PREPARED
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.drains import (
     BrokerRemoved,
     DrainBroker,
     DrainState,
     GetDrain,
     RemoveBroker,
 )
-from gateway.wire.commands.moves import MoveQueue
-from gateway.wire.commands.namesrv import GetRouteInfo
-from storage.api import LogUnavailableError
+from ropeway.gateway.wire.commands.moves import MoveQueue
+from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
+from ropeway.storage.api import LogUnavailableError
 from tests.gateway.processors.test_moves import QUEUES, route, two
 from tests.remoting import committing, connect, looped, sending, until
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from gateway.app import App
-    from routing.api import Broker
+    from ropeway.gateway.app import App
+    from ropeway.routing.api import Broker
     from tests.remoting import Remoting
 
 DRAIN, BACK = DrainBroker(), DrainBroker(undo=True)

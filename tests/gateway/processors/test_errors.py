@@ -1,11 +1,11 @@
 """The one table from errors to response codes."""
 
-import storage.api
-from gateway.processors.errors import CODES, code_of
-from gateway.wire import errors
-from gateway.wire.codes import ResponseCode
-from routing.api import RouteStoreUnavailableError
-from storage.api import (
+import ropeway.storage.api
+from ropeway.gateway.processors.errors import CODES, code_of
+from ropeway.gateway.wire import errors
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.routing.api import RouteStoreUnavailableError
+from ropeway.storage.api import (
     LogError,
     LogForeignError,
     LogInUseError,
@@ -28,7 +28,7 @@ def test_an_error_that_nobody_foresaw_has_none():
 def test_every_error_that_a_request_can_meet_stands_in_the_table():
     found = {
         kind
-        for module in (errors, storage.api)
+        for module in (errors, ropeway.storage.api)
         for kind in vars(module).values()
         if isinstance(kind, type) and issubclass(kind, Exception)
     }

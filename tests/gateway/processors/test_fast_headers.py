@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.config import LimitsConfig
-from gateway.processors import dispatch
-from gateway.wire import message, properties
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.send import SendReply
+from ropeway.gateway.config import LimitsConfig
+from ropeway.gateway.processors import dispatch
+from ropeway.gateway.wire import message, properties
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.send import SendReply
 from tests.guarded import ALICE, NOBODY, ROOT, allow, ask, guarded
 from tests.remoting import looped, pulling, running, sending, until
 
@@ -32,7 +32,7 @@ class Readers:
             self.others += not is_send
             return is_send
 
-        monkeypatch.setattr("gateway.connection.dispatch_send", counted)
+        monkeypatch.setattr("ropeway.gateway.connection.dispatch_send", counted)
 
 
 @looped

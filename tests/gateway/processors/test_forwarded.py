@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from gateway.wire import message
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.forward import Forward
-from gateway.wire.commands.offsets import GetMaxOffset, Offset
-from gateway.wire.commands.send import SendReply
-from gateway.wire.frame import encode_frame
-from routing.api import Broker
+from ropeway.gateway.wire import message
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.forward import Forward
+from ropeway.gateway.wire.commands.offsets import GetMaxOffset, Offset
+from ropeway.gateway.wire.commands.send import SendReply
+from ropeway.gateway.wire.frame import encode_frame
+from ropeway.routing.api import Broker
 from tests.remoting import (
     connect,
     looped,

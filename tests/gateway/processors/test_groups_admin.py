@@ -3,21 +3,21 @@
 import msgspec
 import pytest
 
-from gateway.wire import admin_bodies, bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import (
+from ropeway.gateway.wire import admin_bodies, bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import (
     AllGroupConfigReply,
     CreateGroup,
     DeleteGroup,
     GetAllGroupConfig,
     QueryTopicConsumeByWho,
 )
-from gateway.wire.commands.group_admin import (
+from ropeway.gateway.wire.commands.group_admin import (
     CreateGroupList,
     GetGroupConfig,
     QueryTopicsByConsumer,
 )
-from gateway.wire.commands.offsets import UpdateConsumerOffset
+from ropeway.gateway.wire.commands.offsets import UpdateConsumerOffset
 from tests.remoting import beat, looped, pulling, running, sending, two_running
 
 

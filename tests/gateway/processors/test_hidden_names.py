@@ -15,25 +15,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import pytest
 
-from gateway.node import names
-from gateway.processors.needs import NEEDS
-from gateway.processors.registry import PROCESSORS
-from gateway.wire.codes import RequestCode as Code
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import CreateGroup
-from gateway.wire.commands.clients import HeartBeat
-from gateway.wire.commands.lite_views import GetLiteGroupInfo
-from gateway.wire.commands.offsets import GetMaxOffset
-from gateway.wire.commands.query import ViewMessage
-from gateway.wire.commands.send import ConsumerSendMsgBack, SendReply
-from gateway.wire.commands.transactions import (
+from ropeway.gateway.node import names
+from ropeway.gateway.processors.needs import NEEDS
+from ropeway.gateway.processors.registry import PROCESSORS
+from ropeway.gateway.wire.codes import RequestCode as Code
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import CreateGroup
+from ropeway.gateway.wire.commands.clients import HeartBeat
+from ropeway.gateway.wire.commands.lite_views import GetLiteGroupInfo
+from ropeway.gateway.wire.commands.offsets import GetMaxOffset
+from ropeway.gateway.wire.commands.query import ViewMessage
+from ropeway.gateway.wire.commands.send import ConsumerSendMsgBack, SendReply
+from ropeway.gateway.wire.commands.transactions import (
     COMMIT,
     EndTransaction,
     ResumeCheckHalfMessage,
 )
-from gateway.wire.header import ROWS
-from gateway.wire.message_id import parse_offset_msg_id, unpack
-from routing.api import Group, Topic
+from ropeway.gateway.wire.header import ROWS
+from ropeway.gateway.wire.message_id import parse_offset_msg_id, unpack
+from ropeway.routing.api import Group, Topic
 from tests.gateway.processors.test_admission import BODIES, SECRET, made
 from tests.guarded import ALICE, ROOT, allow, ask, guarded
 from tests.remoting import connect, heartbeat, looped, sending
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from gateway.app import App
-    from gateway.wire.header import Header
+    from ropeway.gateway.app import App
+    from ropeway.gateway.wire.header import Header
     from tests.remoting import Frame, Remoting
 
 ABSENT = "absent"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands import lite
-from gateway.wire.commands.lite import LiteSubscriptionCtl, OffsetOption
-from routing.api import Group, Topic
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands import lite
+from ropeway.gateway.wire.commands.lite import LiteSubscriptionCtl, OffsetOption
+from ropeway.routing.api import Group, Topic
 from tests.gateway.lite.rig import PARENT, rigged
 from tests.remoting import looped, until
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.wire import bodies, lite_bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.lite_views import (
+from ropeway.gateway.wire import bodies, lite_bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.lite_views import (
     GetBrokerLiteInfo,
     GetLiteClientInfo,
     GetLiteGroupInfo,
@@ -17,7 +17,7 @@ from gateway.wire.commands.lite_views import (
     GetParentTopicInfo,
     TriggerLiteDispatch,
 )
-from routing.api import Group, Topic
+from ropeway.routing.api import Group, Topic
 from tests.gateway.lite.rig import GROUP, PARENT, QUEUES, Rig, rigged
 from tests.gateway.pop.rig import Clock
 from tests.remoting import looped, until
@@ -25,7 +25,7 @@ from tests.remoting import looped, until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateway.wire.header import Header
+    from ropeway.gateway.wire.header import Header
 
 
 async def told(rig: Rig, header: Header, kind: type[bodies.B]) -> bodies.B:

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.node.long_polling import LongPolling
-from gateway.processors import judging
-from gateway.processors.context import LATER, Answer, Refusal
-from gateway.processors.long_poll import LongPoll
-from gateway.wire.codes import ResponseCode
+from ropeway.gateway.node.long_polling import LongPolling
+from ropeway.gateway.processors import reauthorize
+from ropeway.gateway.processors.context import LATER, Answer, Refusal
+from ropeway.gateway.processors.long_poll import LongPoll
+from ropeway.gateway.wire.codes import ResponseCode
 from tests.remoting import looped, until
 
 FOUND, OVER = Answer(remark="found"), Answer(remark="over")
@@ -130,8 +130,8 @@ async def test_who_may_not_have_it_any_more_is_refused_once(monkeypatch):
     async def admit(*_):
         raise refusal
 
-    monkeypatch.setattr(judging, "admit", admit)
-    monkeypatch.setattr(judging, "NEEDS", {11: None})
+    monkeypatch.setattr(reauthorize, "admit", admit)
+    monkeypatch.setattr(reauthorize, "NEEDS", {11: None})
     request = Request(guard=object())
     polling, poll = waiting(request)
     assert request.again == [poll]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.processors import lookup
-from gateway.wire import message, message_id
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.query import ViewMessage
-from gateway.wire.commands.send import SendReply
-from routing.api import Topic
+from ropeway.gateway.processors import lookup
+from ropeway.gateway.wire import message, message_id
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.query import ViewMessage
+from ropeway.gateway.wire.commands.send import SendReply
+from ropeway.routing.api import Topic
 from tests.remoting import looped, running, sending
 
 if TYPE_CHECKING:

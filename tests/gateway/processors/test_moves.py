@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from gateway.config import PopConfig
-from gateway.node import moves, names
-from gateway.wire import bodies
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.moves import MoveQueue, QueueMoved, TakeQueue
-from storage.api import LogUnavailableError
+from ropeway.gateway.config import PopConfig
+from ropeway.gateway.node import moves, names
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.moves import MoveQueue, QueueMoved, TakeQueue
+from ropeway.storage.api import LogUnavailableError
 from tests.gateway.pop.rig import GROUP, Consumer
 from tests.remoting import (
     committing,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from gateway.app import App
+    from ropeway.gateway.app import App
     from tests.remoting import Remoting
 
 QUEUES = 3

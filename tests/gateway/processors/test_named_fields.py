@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.wire.codes import RequestCode as Code
-from gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.codes import RequestCode as Code
+from ropeway.gateway.wire.codes import ResponseCode
 from tests.gateway.processors.test_admission import SECRET
 from tests.gateway.processors.test_hidden_names import (
     MINE,

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from gateway.config import ListenerConfig, TopicsConfig
-from gateway.wire import bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import CreateTopic, DeleteTopic
-from gateway.wire.commands.namesrv import (
+from ropeway.gateway.config import ListenerConfig, TopicsConfig
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import CreateTopic, DeleteTopic
+from ropeway.gateway.wire.commands.namesrv import (
     DeleteKvConfig,
     GetAllTopicList,
     GetBrokerClusterInfo,
@@ -16,13 +16,13 @@ from gateway.wire.commands.namesrv import (
     KvValue,
     PutKvConfig,
 )
-from gateway.wire.commands.namesrv_admin import (
+from ropeway.gateway.wire.commands.namesrv_admin import (
     GetKvList,
     GetSystemTopicListFromNamesrv,
     GetTopicsByCluster,
 )
-from routing import embedded
-from routing.api import Broker, Group
+from ropeway.routing import embedded
+from ropeway.routing.api import Broker, Group
 from tests.remoting import (
     Remoting,
     beat,

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-import gateway.processors.all  # noqa: F401 - registers every processor
-from acl.api import Action, Need, Resource, ResourceKind
-from gateway.processors.needs import (
+import ropeway.gateway.processors.all  # noqa: F401 - registers every processor
+from ropeway.acl.api import Action, Need, Resource, ResourceKind
+from ropeway.gateway.processors.needs import (
     GET,
     KNOWN,
     NEEDS,
@@ -25,10 +25,10 @@ from gateway.processors.needs import (
     on_topic,
     on_topic_if_given,
 )
-from gateway.processors.registry import PROCESSORS
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.errors import HeaderError
-from gateway.wire.header import ROWS
+from ropeway.gateway.processors.registry import PROCESSORS
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.errors import HeaderError
+from ropeway.gateway.wire.header import ROWS
 from tests.remoting import looped, running
 
 CONTEXT = SimpleNamespace(

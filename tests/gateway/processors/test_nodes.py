@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway import __version__
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.nodes import (
+from ropeway.gateway import __version__
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.nodes import (
     GetNodeStatus,
     GetTopicPlaces,
     NodeStatus,
@@ -21,7 +21,7 @@ from tests.remoting import looped, running, sending
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from routing.api import Topic
+    from ropeway.routing.api import Topic
 
 
 @looped

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.offsets import (
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.offsets import (
     GetEarliestMsgStoreTime,
     GetMaxOffset,
     GetMinOffset,
@@ -17,8 +17,8 @@ from gateway.wire.commands.offsets import (
     StoreTime,
     UpdateConsumerOffset,
 )
-from routing import embedded
-from routing.api import Group
+from ropeway.routing import embedded
+from ropeway.routing.api import Group
 from tests.remoting import looped, pulling, running, sending, two_running
 
 if TYPE_CHECKING:

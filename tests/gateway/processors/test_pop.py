@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.config import TopicsConfig
-from gateway.node.quotas import Key, Quota
-from gateway.wire import properties, receipt
-from gateway.wire.codes import ResponseCode
-from gateway.wire.frame import ROCKETMQ
-from gateway.wire.header import to_fields
-from routing.api import PERM_WRITE, Group, Topic
-from storage.api import MAX_LOOKS
+from ropeway.gateway.config import TopicsConfig
+from ropeway.gateway.node.quotas import Key, Quota
+from ropeway.gateway.wire import properties, receipt
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.frame import ROCKETMQ
+from ropeway.gateway.wire.header import to_fields
+from ropeway.routing.api import PERM_WRITE, Group, Topic
+from ropeway.storage.api import MAX_LOOKS
 from tests.gateway.pop.rig import GROUP, TOPIC, Consumer, popped, rigged
 from tests.remoting import (
     batch_of,

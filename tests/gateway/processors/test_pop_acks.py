@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.codes import ResponseCode
 from tests.gateway.pop.rig import TOPIC, renewed, rigged
 from tests.remoting import looped
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.pop.taking import Taken, Wanted
-from gateway.processors import pop_answers
-from gateway.processors.context import Answer
-from gateway.wire.frame import FrameReader, decode_envelope, decode_fields
+from ropeway.gateway.pop.pop_receive import Taken, Wanted
+from ropeway.gateway.processors import pop_answers
+from ropeway.gateway.processors.context import Answer
+from ropeway.gateway.wire.frame import FrameReader, decode_envelope, decode_fields
 
 TAKEN = Taken(Wanted("readers", "orders", 0, 32, 60_000), 1795248367175)
 TAKEN.starts, TAKEN.offsets, TAKEN.rest = ["0 0 7", "0 1 2"], ["0 0 7,8", "0 1 2"], 9

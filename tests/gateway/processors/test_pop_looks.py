@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.pop import giving, service
-from gateway.wire import message
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.pop import (
+from ropeway.gateway.pop import pop_dispatch, service
+from ropeway.gateway.wire import message
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.pop import (
     Notification,
     NotificationReply,
     PeekMessage,
@@ -85,7 +85,7 @@ async def test_a_peek_brings_no_more_bytes_than_one_answer_of_all_queues_togethe
         all_ = (await rig.consumer.client.ask(peeking())).messages()
         assert len(all_) == 6
         size = len(message.encode(all_[0]))
-        monkeypatch.setattr(giving, "MAX_BYTES", 3 * size)
+        monkeypatch.setattr(pop_dispatch, "MAX_BYTES", 3 * size)
         few = (await rig.consumer.client.ask(peeking())).messages()
         # Of each queue that is looked at the first comes always.
         assert sorted(one.queue_offset for one in few) == [0, 0, 1, 2]

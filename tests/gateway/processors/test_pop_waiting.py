@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from gateway.pop import service
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.pop import Notification, NotificationReply
-from gateway.wire.commands.send import SendBatchMessage
+from ropeway.gateway.pop import service
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.pop import Notification, NotificationReply
+from ropeway.gateway.wire.commands.send import SendBatchMessage
 from tests.gateway.pop.rig import GROUP, TOPIC, Consumer, another, popped, rigged
 from tests.remoting import batch_of, looped, sending, until
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.wire import properties
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.pull import PullReply
-from gateway.wire.frame import encode_frame
-from gateway.wire.header import to_fields
+from ropeway.gateway.wire import properties
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.pull import PullReply
+from ropeway.gateway.wire.frame import encode_frame
+from ropeway.gateway.wire.header import to_fields
 from tests.remoting import (
     committing,
     looped,

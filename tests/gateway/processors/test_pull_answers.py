@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 
-from gateway.processors import pull_answers
-from gateway.processors.context import Answer
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.pull import PullReply
-from gateway.wire.frame import JSON, FrameReader
-from gateway.wire.header import to_fields
-from storage.api import Chunk
+from ropeway.gateway.processors import pull_answers
+from ropeway.gateway.processors.context import Answer
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.pull import PullReply
+from ropeway.gateway.wire.frame import JSON, FrameReader
+from ropeway.gateway.wire.header import to_fields
+from ropeway.storage.api import Chunk
 from tests.remoting import looped, pulling, running, sending
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.pull import PullReply
-from storage.api import MAX_LOOKS
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.pull import PullReply
+from ropeway.storage.api import MAX_LOOKS
 from tests.remoting import (
     batch_of,
     beat,

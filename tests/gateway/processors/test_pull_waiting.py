@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gateway.config import LimitsConfig
-from gateway.processors import pull, pull_answers
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.namesrv import GetAllTopicList
-from gateway.wire.commands.pull import SUSPEND_FLAG, PullReply
-from routing.api import PERM_WRITE, Group
-from storage.api import LogDamagedError, LogUnavailableError
+from ropeway.gateway.config import LimitsConfig
+from ropeway.gateway.processors import pull, pull_answers
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.namesrv import GetAllTopicList
+from ropeway.gateway.wire.commands.pull import SUSPEND_FLAG, PullReply
+from ropeway.routing.api import PERM_WRITE, Group
+from ropeway.storage.api import LogDamagedError, LogUnavailableError
 from tests.remoting import (
     beat,
     connect,
@@ -29,7 +29,7 @@ from tests.remoting import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateway.processors.context import Answer
+    from ropeway.gateway.processors.context import Answer
 
 
 async def fill(client, count: int, *, tag: str | None = None) -> None:

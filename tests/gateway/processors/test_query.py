@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from gateway.wire import message_id
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.query import QueryMessage, QueryReply
-from gateway.wire.commands.send import SendReply
+from ropeway.gateway.wire import message_id
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.query import QueryMessage, QueryReply
+from ropeway.gateway.wire.commands.send import SendReply
 from tests.remoting import looped, pulling, running, sending, until
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.send import SendReply
-from routing.api import Topic
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.send import SendReply
+from ropeway.routing.api import Topic
 from tests.gateway.lite.rig import put_topic
 from tests.remoting import looped, running, sending
 

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from gateway.wire import message, properties
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.broker_admin import QueryConsumeQueue
+from ropeway.gateway.wire import message, properties
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.broker_admin import QueryConsumeQueue
 from tests.remoting import Remoting, beat, looped, pulling, running, sending
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.quotas import (
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.quotas import (
     ColdDataFlow,
     DeleteQuota,
     ListQuotas,
@@ -16,7 +16,7 @@ from gateway.wire.commands.quotas import (
     SetQuota,
     cold_lines,
 )
-from gateway.wire.header import row_of, to_fields
+from ropeway.gateway.wire.header import row_of, to_fields
 from tests.audited import audited, changes
 from tests.guarded import ALICE, ROOT, allow, ask, guarded
 from tests.remoting import Remoting, looped, running

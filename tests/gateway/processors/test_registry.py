@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-import gateway.processors.all  # noqa: F401 - registers every processor
-from gateway.processors import registry
-from gateway.processors.context import Answer
-from gateway.processors.needs import KNOWN
-from gateway.processors.unsupported import REASONS
-from gateway.wire.commands.offsets import GetMaxOffset
-from gateway.wire.header import ROWS
+import ropeway.gateway.processors.all  # noqa: F401 - registers every processor
+from ropeway.gateway.processors import registry
+from ropeway.gateway.processors.context import Answer
+from ropeway.gateway.processors.needs import KNOWN
+from ropeway.gateway.processors.unsupported import REASONS
+from ropeway.gateway.wire.commands.offsets import GetMaxOffset
+from ropeway.gateway.wire.header import ROWS
 
 
 def test_every_declared_request_is_handled_or_listed_with_a_reason():

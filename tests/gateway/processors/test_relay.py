@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gateway.processors import relay
-from gateway.wire.codes import RESPONSE_FLAG, RequestCode, ResponseCode
-from gateway.wire.commands.forward import Relay
-from gateway.wire.frame import decode_envelope, encode_frame
-from gateway.wire.header import to_fields
+from ropeway.gateway.processors import relay
+from ropeway.gateway.wire.codes import RESPONSE_FLAG, RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.forward import Relay
+from ropeway.gateway.wire.frame import decode_envelope, encode_frame
+from ropeway.gateway.wire.header import to_fields
 from tests.gateway.processors.test_reply import answer, replying
 from tests.remoting import beat, connect, looped, running, two_running, until
 from tests.sealing import sealed

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.wire import message, properties
-from gateway.wire.codes import RESPONSE_FLAG, RequestCode, ResponseCode
-from gateway.wire.commands.clients import UnregisterClient
-from gateway.wire.commands.reply import (
+from ropeway.gateway.wire import message, properties
+from ropeway.gateway.wire.codes import RESPONSE_FLAG, RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.clients import UnregisterClient
+from ropeway.gateway.wire.commands.reply import (
     PushReplyMessage,
     SendReplyMessage,
     SendReplyMessageV2,
 )
-from gateway.wire.commands.send import SendReply
-from gateway.wire.frame import encode_frame
-from gateway.wire.message_id import parse_offset_msg_id
+from ropeway.gateway.wire.commands.send import SendReply
+from ropeway.gateway.wire.frame import encode_frame
+from ropeway.gateway.wire.message_id import parse_offset_msg_id
 from tests.remoting import (
     Frame,
     Remoting,

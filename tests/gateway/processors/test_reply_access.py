@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from acl.administration import Rules
-from gateway.wire import properties
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.clients import HeartBeat
-from gateway.wire.commands.reply import PushReplyMessage
+from ropeway.acl.administration import Rules
+from ropeway.gateway.wire import properties
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.clients import HeartBeat
+from ropeway.gateway.wire.commands.reply import PushReplyMessage
 from tests.gateway.processors.test_reply import REPLY_TOPIC, answer, replying
 from tests.guarded import (
     ALICE,
@@ -36,7 +36,7 @@ from tests.remoting import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateway.app import App
+    from ropeway.gateway.app import App
     from tests.remoting import Remoting
 
 RULES = (

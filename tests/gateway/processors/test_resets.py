@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from gateway.wire import admin_bodies, bodies
-from gateway.wire.codes import Language, RequestCode, ResponseCode
-from gateway.wire.commands.admin import (
+from ropeway.gateway.wire import admin_bodies, bodies
+from ropeway.gateway.wire.codes import Language, RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.admin import (
     CreateGroup,
     CreateTopic,
     DeleteGroup,
     GetConsumeStats,
     QueryTopicConsumeByWho,
 )
-from gateway.wire.commands.group_admin import CloneGroupOffset, ResetOffset
-from gateway.wire.commands.offsets import (
+from ropeway.gateway.wire.commands.group_admin import CloneGroupOffset, ResetOffset
+from ropeway.gateway.wire.commands.offsets import (
     Offset,
     QueryConsumerOffset,
     UpdateConsumerOffset,
 )
-from gateway.wire.commands.pull import PullReply
+from ropeway.gateway.wire.commands.pull import PullReply
 from tests.remoting import (
     Frame,
     Remoting,
@@ -38,7 +38,7 @@ from tests.remoting import (
 )
 
 if TYPE_CHECKING:
-    from gateway.wire.commands.pull import PullMessage
+    from ropeway.gateway.wire.commands.pull import PullMessage
 
 JAVA_4_9_8 = 409
 

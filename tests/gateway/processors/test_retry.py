@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.config import TopicsConfig
-from gateway.wire import bodies, message, message_id, properties
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.send import ConsumerSendMsgBack
-from routing.api import PERM_READ, Group, Topic
-from storage.api import LogUnavailableError
+from ropeway.gateway.config import TopicsConfig
+from ropeway.gateway.wire import bodies, message, message_id, properties
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.send import ConsumerSendMsgBack
+from ropeway.routing.api import PERM_READ, Group, Topic
+from ropeway.storage.api import LogUnavailableError
 from tests.remoting import Remoting, looped, pulling, running, sending, until, waiting
 
 if TYPE_CHECKING:

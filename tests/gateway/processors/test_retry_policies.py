@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from gateway.wire import bodies
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import CreateGroup
-from gateway.wire.commands.group_admin import GetGroupConfig
-from routing.api import RetryPolicy
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import CreateGroup
+from ropeway.gateway.wire.commands.group_admin import GetGroupConfig
+from ropeway.routing.api import RetryPolicy
 from tests.remoting import looped, running
 
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.config import LimitsConfig, TopicsConfig
-from gateway.wire import message, properties
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.namesrv import GetAllTopicList
-from gateway.wire.commands.send import SendBatchMessage, SendReply
-from gateway.wire.frame import encode_frame
-from gateway.wire.header import to_fields
-from gateway.wire.message_id import parse_offset_msg_id
-from routing.api import PERM_INHERIT, PERM_READ, Topic
+from ropeway.gateway.config import LimitsConfig, TopicsConfig
+from ropeway.gateway.wire import message, properties
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.namesrv import GetAllTopicList
+from ropeway.gateway.wire.commands.send import SendBatchMessage, SendReply
+from ropeway.gateway.wire.frame import encode_frame
+from ropeway.gateway.wire.header import to_fields
+from ropeway.gateway.wire.message_id import parse_offset_msg_id
+from ropeway.routing.api import PERM_INHERIT, PERM_READ, Topic
 from tests.remoting import batch_of, looped, pulling, running, sending
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.config import LimitsConfig
-from gateway.node import turns
-from gateway.node.batches import publishing
-from gateway.processors import batches, send_batch
-from gateway.wire import properties
-from gateway.wire.batch import (
+from ropeway.gateway.config import LimitsConfig
+from ropeway.gateway.node import fair_queueing
+from ropeway.gateway.node.batches import publisher
+from ropeway.gateway.processors import batches, send_batch
+from ropeway.gateway.wire import properties
+from ropeway.gateway.wire.batch import (
     SLICE_BYTES,
     SLICE_MESSAGES,
     BatchEntry,
@@ -22,18 +22,18 @@ from gateway.wire.batch import (
     decode_batch,
     encode_batch,
 )
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.batches import CommitBatch, Stage, StageReply
-from gateway.wire.commands.send import SendReply
-from gateway.wire.message_id import parse_offset_msg_id
-from storage.api import Record
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.batches import CommitBatch, Stage, StageReply
+from ropeway.gateway.wire.commands.send import SendReply
+from ropeway.gateway.wire.message_id import parse_offset_msg_id
+from ropeway.storage.api import Record
 from tests.remoting import TIMEOUT_S, looped, pulling, running, sending
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gateway.wire.message import Message
+    from ropeway.gateway.wire.message import Message
 
 LARGE = 16_384
 PLAIN = properties.dump({"UNIQ_KEY": "7F" * 16})
@@ -68,8 +68,8 @@ async def all_of(client: Any, topic: str) -> list[Message]:
 @pytest.fixture
 def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each slice has a tick of its own, however fast the machine is."""
-    monkeypatch.setattr(turns, "_TICK_S", 1e-6)
-    monkeypatch.setattr(turns, "_TURN_S", 0.0)
+    monkeypatch.setattr(fair_queueing, "_TICK_S", 1e-6)
+    monkeypatch.setattr(fair_queueing, "_TURN_S", 0.0)
 
 
 @looped
@@ -163,7 +163,7 @@ class Slices:
         self._tick = 0
         self._loop = asyncio.get_running_loop()
         self.taken: list[tuple[int, bytes]] = []
-        for module in (batches, publishing, send_batch):
+        for module in (batches, publisher, send_batch):
             monkeypatch.setattr(module, "decode_batch", self._decode)
         self._count()
 

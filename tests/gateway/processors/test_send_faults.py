@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gateway.node import accounts
-from gateway.processors import throttling
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.namesrv import GetAllTopicList
-from gateway.wire.commands.quotas import SetQuota
-from gateway.wire.commands.send import SendBatchMessage, SendReply
-from storage.api import LogUnavailableError, NoSuchPartitionError, NotReadyError
+from ropeway.gateway.node import accounts
+from ropeway.gateway.processors import throttling
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.namesrv import GetAllTopicList
+from ropeway.gateway.wire.commands.quotas import SetQuota
+from ropeway.gateway.wire.commands.send import SendBatchMessage, SendReply
+from ropeway.storage.api import LogUnavailableError, NoSuchPartitionError, NotReadyError
 from tests.remoting import (
     batch_of,
     looped,
@@ -101,7 +101,7 @@ async def test_a_full_disk_is_not_an_acknowledgement_and_passes(
             raise OSError(errno.ENOSPC, "No space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr("storage.file.writer.write_block", full)
+            patch.setattr("ropeway.storage.file.writer.write_block", full)
             futures = [client.send(sending("orders"), b"lost") for _ in range(10)]
             for answer in await asyncio.gather(*futures):
                 assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gateway.grpc.protocol import Code
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.clients import HeartBeat
-from gateway.wire.commands.pop import (
+from ropeway.client.credentials import Credentials, signed
+from ropeway.gateway.grpc.protocol import Code
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.clients import HeartBeat
+from ropeway.gateway.wire.commands.pop import (
     AckMessage,
     ChangeInvisibleTime,
     Notification,
@@ -19,11 +20,10 @@ from gateway.wire.commands.pop import (
     PollingInfo,
     PopMessage,
 )
-from ropeway.client.credentials import Credentials, signed
-from routing.api import Group
+from ropeway.routing.api import Group
 from tests.gateway.grpc.thin import Thin, consumer, create, receives, serving, sign
 from tests.gateway.pop.rig import rigged
-from tests.gateway.pop.test_returns import next_one
+from tests.gateway.pop.test_revive import next_one
 from tests.guarded import ALICE, PASSWORD, ROOT, acl_of, allow, ask, guarded, populate
 from tests.remoting import heartbeat, looped, pulling, sending
 

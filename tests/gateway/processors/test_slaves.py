@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.offsets import (
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.offsets import (
     GetMaxOffset,
     GetMinOffset,
     Offset,
     SearchOffset,
 )
-from gateway.wire.commands.query import QueryMessage
-from gateway.wire.commands.send import SendReply
-from storage.api import LogError, LogUnavailableError, NotReadyError
+from ropeway.gateway.wire.commands.query import QueryMessage
+from ropeway.gateway.wire.commands.send import SendReply
+from ropeway.storage.api import LogError, LogUnavailableError, NotReadyError
 from tests.remoting import (
     Remoting,
     committing,
@@ -31,8 +31,8 @@ from tests.remoting import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateway.app import App
-    from storage.api import Partition
+    from ropeway.gateway.app import App
+    from ropeway.storage.api import Partition
 
 
 class Pair(NamedTuple):

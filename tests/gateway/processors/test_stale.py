@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gateway.processors import stale
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.frame import FrameReader, decode_envelope, encode_frame
-from gateway.wire.header import to_fields
+from ropeway.gateway.processors import stale
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.frame import FrameReader, decode_envelope, encode_frame
+from ropeway.gateway.wire.header import to_fields
 from tests.gateway.processors.test_forwarded import to_second, two
 from tests.remoting import looped, pulling, running, sending
 from tests.sealing import sealed

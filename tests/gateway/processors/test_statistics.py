@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.broker_admin import ViewBrokerStatsData
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.broker_admin import ViewBrokerStatsData
 from tests.remoting import looped, pulling, running, sending
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gateway.node import names
-from gateway.wire import properties
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import (
+from ropeway.gateway.node import names
+from ropeway.gateway.wire import properties
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import (
     DeleteGroup,
     GetAllTopicConfig,
     GetConsumeStats,
@@ -18,11 +18,11 @@ from gateway.wire.commands.admin import (
     GetTopicStats,
     QueryTopicConsumeByWho,
 )
-from gateway.wire.commands.broker_admin import QueryConsumeQueue
-from gateway.wire.commands.clients import HeartBeat
-from gateway.wire.commands.group_admin import QueryTopicsByConsumer
-from gateway.wire.commands.namesrv import GetAllTopicList, GetRouteInfo
-from gateway.wire.commands.offsets import (
+from ropeway.gateway.wire.commands.broker_admin import QueryConsumeQueue
+from ropeway.gateway.wire.commands.clients import HeartBeat
+from ropeway.gateway.wire.commands.group_admin import QueryTopicsByConsumer
+from ropeway.gateway.wire.commands.namesrv import GetAllTopicList, GetRouteInfo
+from ropeway.gateway.wire.commands.offsets import (
     GetEarliestMsgStoreTime,
     GetMaxOffset,
     GetMinOffset,
@@ -30,10 +30,10 @@ from gateway.wire.commands.offsets import (
     SearchOffset,
     UpdateConsumerOffset,
 )
-from gateway.wire.commands.pop import Notification, PeekMessage, PopMessage
-from gateway.wire.commands.query import QueryMessage, ViewMessage
-from gateway.wire.commands.send import SendReply
-from gateway.wire.message_id import parse_offset_msg_id
+from ropeway.gateway.wire.commands.pop import Notification, PeekMessage, PopMessage
+from ropeway.gateway.wire.commands.query import QueryMessage, ViewMessage
+from ropeway.gateway.wire.commands.send import SendReply
+from ropeway.gateway.wire.message_id import parse_offset_msg_id
 from tests.guarded import ALICE, ROOT, allow, ask, guarded
 from tests.remoting import heartbeat, looped, pulling, sending
 

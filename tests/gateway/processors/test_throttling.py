@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gateway.node import accounts
-from gateway.processors import throttling
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.batches import Stage
-from gateway.wire.commands.namesrv import GetAllTopicList
-from gateway.wire.commands.pop import FROM_EARLIEST, PeekMessage, PopMessage
-from gateway.wire.commands.quotas import DeleteQuota, SetQuota
+from ropeway.gateway.node import accounts
+from ropeway.gateway.processors import throttling
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.batches import Stage
+from ropeway.gateway.wire.commands.namesrv import GetAllTopicList
+from ropeway.gateway.wire.commands.pop import FROM_EARLIEST, PeekMessage, PopMessage
+from ropeway.gateway.wire.commands.quotas import DeleteQuota, SetQuota
 from tests.gateway.grpc.thin import Thin, consuming
 from tests.guarded import ALICE, NOBODY, ROOT, allow, ask, guarded
 from tests.remoting import (
@@ -33,7 +33,7 @@ from tests.remoting import (
 )
 
 if TYPE_CHECKING:
-    from gateway.app import App
+    from ropeway.gateway.app import App
     from tests.remoting import Frame, Remoting
 
 KIB = 1024

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from acl.administration import Rules
-from acl.api import Principal
-from gateway.node import accounts
-from gateway.processors import throttling
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.quotas import DeleteQuota, SetQuota
-from gateway.wire.frame import FrameReader, decode_envelope, encode_frame
-from gateway.wire.header import row_of, to_fields
+from ropeway.acl.administration import Rules
+from ropeway.acl.api import Principal
+from ropeway.gateway.node import accounts
+from ropeway.gateway.processors import throttling
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.quotas import DeleteQuota, SetQuota
+from ropeway.gateway.wire.frame import FrameReader, decode_envelope, encode_frame
+from ropeway.gateway.wire.header import row_of, to_fields
 from tests.gateway.processors.test_throttling import BODY, FOREVER, throttled
 from tests.guarded import ALICE, ROOT, allow, ask, guarded
 from tests.remoting import TIMEOUT_S, batch_of, looped, sending, until
 from tests.sealing import sealed
 
 if TYPE_CHECKING:
-    from gateway.app import App
-    from gateway.wire.commands.forward import Forward
-    from gateway.wire.commands.send import SendMessage
+    from ropeway.gateway.app import App
+    from ropeway.gateway.wire.commands.forward import Forward
+    from ropeway.gateway.wire.commands.send import SendMessage
     from tests.remoting import Frame
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gateway.config import TimerConfig
-from gateway.wire import properties, recall
-from gateway.wire.commands.send import RecallMessage, RecallReply, SendReply
-from gateway.wire.commands.timers import ListTimers, TimerPage
-from gateway.wire.recall import RecallHandle
+from ropeway.gateway.config import TimerConfig
+from ropeway.gateway.wire import properties, recall
+from ropeway.gateway.wire.commands.send import RecallMessage, RecallReply, SendReply
+from ropeway.gateway.wire.commands.timers import ListTimers, TimerPage
+from ropeway.gateway.wire.recall import RecallHandle
 from tests.remoting import (
     Remoting,
     batch_of,
@@ -27,7 +27,7 @@ from tests.remoting import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateway.app import App
+    from ropeway.gateway.app import App
 
 HOUR_MS = 3_600_000
 

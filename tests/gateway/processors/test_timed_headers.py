@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.wire import properties
+from ropeway.gateway.wire import properties
 from tests.remoting import looped, pulling, running, sending
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.config import TopicsConfig
-from gateway.wire import bodies, properties
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.admin import (
+from ropeway.gateway.config import TopicsConfig
+from ropeway.gateway.wire import bodies, properties
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import (
     AllTopicConfigReply,
     CreateTopic,
     CreateTopicList,
@@ -16,9 +16,9 @@ from gateway.wire.commands.admin import (
     GetTopicConfig,
     GetTopicStats,
 )
-from gateway.wire.commands.broker_admin import GetSystemTopicListFromBroker
-from gateway.wire.commands.namesrv import DeleteTopicInNamesrv, GetRouteInfo
-from gateway.wire.commands.offsets import (
+from ropeway.gateway.wire.commands.broker_admin import GetSystemTopicListFromBroker
+from ropeway.gateway.wire.commands.namesrv import DeleteTopicInNamesrv, GetRouteInfo
+from ropeway.gateway.wire.commands.offsets import (
     GetMaxOffset,
     Offset,
     QueryConsumerOffset,

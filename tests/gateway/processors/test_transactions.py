@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.config import TransactionsConfig
-from gateway.wire import properties
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.pull import LitePullMessage
-from gateway.wire.commands.query import QueryMessage, ViewMessage
-from gateway.wire.commands.send import SendReply
-from gateway.wire.commands.transactions import (
+from ropeway.gateway.config import TransactionsConfig
+from ropeway.gateway.wire import properties
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.pull import LitePullMessage
+from ropeway.gateway.wire.commands.query import QueryMessage, ViewMessage
+from ropeway.gateway.wire.commands.send import SendReply
+from ropeway.gateway.wire.commands.transactions import (
     COMMIT,
     NOT_DECIDED,
     ROLLBACK,
     EndTransaction,
     ResumeCheckHalfMessage,
 )
-from gateway.wire.message_id import parse_offset_msg_id
+from ropeway.gateway.wire.message_id import parse_offset_msg_id
 from tests.remoting import (
     batch_of,
     beat,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gateway.wire.codes import ResponseCode
-from gateway.wire.commands.transactions import FindHalf, OpenHalf
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.transactions import FindHalf, OpenHalf
 from tests.gateway.processors.test_transactions import KEY, half
 from tests.remoting import looped, running
 

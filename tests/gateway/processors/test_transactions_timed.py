@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from gateway.wire import properties
-from gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire import properties
+from ropeway.gateway.wire.codes import ResponseCode
 from tests.gateway.processors.test_transactions import KEY, half
 from tests.remoting import looped, running, sending, waiting
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gateway.wire import bodies
-from gateway.wire.commands.admin import CreateTopic
-from gateway.wire.commands.namesrv_admin import (
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.commands.admin import CreateTopic
+from ropeway.gateway.wire.commands.namesrv_admin import (
     GetHasUnitSubTopicList,
     GetHasUnitSubUnunitTopicList,
     GetUnitTopicList,

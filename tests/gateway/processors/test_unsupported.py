@@ -2,16 +2,16 @@
 
 import pytest
 
-import gateway.processors.all
-import gateway.wire.commands
-from gateway.processors.registry import PROCESSORS
-from gateway.processors.unsupported import _FAMILIES, REASONS
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.header import ROWS
+import ropeway.gateway.processors.all
+import ropeway.gateway.wire.commands
+from ropeway.gateway.processors.registry import PROCESSORS
+from ropeway.gateway.processors.unsupported import _FAMILIES, REASONS
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.header import ROWS
 from tests.remoting import looped, running
 
-assert gateway.processors.all
-assert gateway.wire.commands
+assert ropeway.gateway.processors.all
+assert ropeway.gateway.wire.commands
 
 
 @pytest.mark.rule(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.node import names
-from gateway.wire import bodies
-from gateway.wire.commands.admin import CreateTopic
-from gateway.wire.commands.namesrv import GetRouteInfo
-from gateway.wire.commands.namesrv_admin import (
+from ropeway.gateway.node import names
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.commands.admin import CreateTopic
+from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
+from ropeway.gateway.wire.commands.namesrv_admin import (
     AddWritePerm,
     AddWritePermReply,
     WipeWritePerm,

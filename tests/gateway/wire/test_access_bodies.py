@@ -2,8 +2,8 @@
 
 import msgspec
 
-from gateway.wire import bodies
-from gateway.wire.access_bodies import AclInfo, UserInfo
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.access_bodies import AclInfo, UserInfo
 
 ACL = (
     b'{"subject":"User:a","policies":[{"policyType":"Custom","entries":['

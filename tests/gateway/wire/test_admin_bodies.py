@@ -5,8 +5,8 @@ import re
 import msgspec
 import pytest
 
-from gateway.wire import admin_bodies, bodies
-from gateway.wire.codes import RequestCode
+from ropeway.gateway.wire import admin_bodies, bodies
+from ropeway.gateway.wire.codes import RequestCode
 from tests import captures
 
 PAIR = re.compile(rb"(\{[^{}]*\}):(\{[^{}]*\})")

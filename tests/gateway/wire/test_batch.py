@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire import properties
-from gateway.wire.batch import (
+from ropeway.gateway.wire import properties
+from ropeway.gateway.wire.batch import (
     BatchEntry,
     cut,
     decode_batch,
     encode_batch,
     has_more_than,
 )
-from gateway.wire.codes import RequestCode
-from gateway.wire.errors import MessageError
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.errors import MessageError
 from tests import captures
 
 GOLDEN = bytes.fromhex(

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.wire import bodies
-from gateway.wire.bodies import (
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.bodies import (
     BrokerData,
     ClusterInfo,
     ConsumerData,
@@ -24,8 +24,8 @@ from gateway.wire.bodies import (
     TopicList,
     TopicRoute,
 )
-from gateway.wire.codes import RequestCode
-from gateway.wire.errors import HeaderError
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.errors import HeaderError
 from tests import captures
 
 REQUESTS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from gateway.wire.codes import (
+from ropeway.gateway.wire.codes import (
     ONE_WAY_FLAG,
     RESPONSE_FLAG,
     Language,

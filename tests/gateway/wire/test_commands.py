@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import gateway.wire.commands
-from gateway.wire import message
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands import pop, transactions
-from gateway.wire.frame import (
+import ropeway.gateway.wire.commands
+from ropeway.gateway.wire import message
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands import pop, transactions
+from ropeway.gateway.wire.frame import (
     I32,
     I64,
     JSON,
@@ -25,7 +25,7 @@ from gateway.wire.frame import (
     decode_fields,
     encode_frame,
 )
-from gateway.wire.header import (
+from ropeway.gateway.wire.header import (
     ROWS,
     Header,
     Row,
@@ -276,7 +276,7 @@ def test_any_answer_survives_the_wire(name: str, data: st.DataObject) -> None:
 
 def test_the_package_lists_every_module_that_declares_commands() -> None:
     modules = {row.header.__module__.rpartition(".")[2] for row in ROWS.values()}
-    assert modules == set(gateway.wire.commands.__all__)
+    assert modules == set(ropeway.gateway.wire.commands.__all__)
 
 
 def test_flags_and_choices_are_those_of_rocketmq() -> None:

@@ -13,23 +13,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.node.timer import waiting
-from gateway.wire import (
+from ropeway.gateway.node.timer import pending_timers
+from ropeway.gateway.wire import (
+    compaction_rows,
     compiled,
-    describing,
     frame,
     message,
-    moving,
-    plain,
     properties,
+    record_rewrite,
+    send_codec,
 )
-from gateway.wire.batch import BatchEntry, encode_batch
-from gateway.wire.commands.send import SendMessageV2
-from gateway.wire.compiled import TWINS
-from gateway.wire.frame import RawFrame
+from ropeway.gateway.wire.batch import BatchEntry, encode_batch
+from ropeway.gateway.wire.commands.send import SendMessageV2
+from ropeway.gateway.wire.compiled import TWINS
+from ropeway.gateway.wire.frame import RawFrame
 from tests.compiler import needs_compiled_forms
 
-assert frame, (describing, moving, plain, waiting)  # they declare what may be compiled
+assert frame, (
+    compaction_rows,
+    record_rewrite,
+    send_codec,
+    pending_timers,
+)  # they declare what may be compiled
 
 NAMES_OF_ALL = (
     "committed",
@@ -370,7 +375,7 @@ def test_compiled_forms_are_used_unless_the_environment_asks_for_pythons(
     environment: dict[str, str], used: str
 ) -> None:
     program = (
-        "from gateway.wire import compiled, frame\n"
+        "from ropeway.gateway.wire import compiled, frame\n"
         "print(compiled.IS_PURE, compiled.TWINS['cut'].index(frame.cut))"
     )
     done = subprocess.run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.wire.errors import FrameError, HeaderError, MessageError, WireError
+from ropeway.gateway.wire.errors import FrameError, HeaderError, MessageError, WireError
 
 
 @pytest.mark.parametrize("kind", [FrameError, HeaderError, MessageError])

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.codes import RESPONSE_FLAG, Language
-from gateway.wire.errors import FrameError, HeaderError
-from gateway.wire.frame import (
+from ropeway.gateway.wire.codes import RESPONSE_FLAG, Language
+from ropeway.gateway.wire.errors import FrameError, HeaderError
+from ropeway.gateway.wire.frame import (
     JSON,
     ROCKETMQ,
     FrameReader,

@@ -5,15 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-import gateway.wire.commands  # noqa: F401 - fills the registry
-from gateway.wire import header
-from gateway.wire.codes import RequestCode
-from gateway.wire.commands.clients import UnregisterClient
-from gateway.wire.commands.offsets import GetMaxOffset, Offset
-from gateway.wire.commands.send import SendMessageV2, SendReply
-from gateway.wire.errors import HeaderError
-from gateway.wire.frame import I32
-from gateway.wire.header import (
+import ropeway.gateway.wire.commands  # noqa: F401 - fills the registry
+from ropeway.gateway.wire import header
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.commands.clients import UnregisterClient
+from ropeway.gateway.wire.commands.offsets import GetMaxOffset, Offset
+from ropeway.gateway.wire.commands.send import SendMessageV2, SendReply
+from ropeway.gateway.wire.errors import HeaderError
+from ropeway.gateway.wire.frame import I32
+from ropeway.gateway.wire.header import (
     ROWS,
     Empty,
     Header,

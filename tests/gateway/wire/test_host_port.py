@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.wire import host_port
+from ropeway.gateway.wire import host_port
 
 
 @pytest.mark.parametrize(

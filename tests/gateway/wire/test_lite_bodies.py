@@ -1,7 +1,7 @@
 """Bodies that tell of lite topics are RocketMQ's, member for member."""
 
-from gateway.wire import bodies, lite_bodies
-from gateway.wire.admin_bodies import QueueProgress
+from ropeway.gateway.wire import bodies, lite_bodies
+from ropeway.gateway.wire.admin_bodies import QueueProgress
 
 GROUP_INFO = (
     b'{"earliestUnconsumedTimestamp":5,"group":"g","lagCountTopK":['

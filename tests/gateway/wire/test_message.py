@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire import message, properties
-from gateway.wire.codes import RequestCode
-from gateway.wire.errors import MessageError
-from gateway.wire.message import (
+from ropeway.gateway.wire import message, properties
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.errors import MessageError
+from ropeway.gateway.wire.message import (
     BORN_HOST_V6_FLAG,
     COMPRESSED_FLAG,
     COMPRESSION_TYPE_MASK,

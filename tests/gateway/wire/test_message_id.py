@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.codes import RequestCode
-from gateway.wire.errors import MessageError
-from gateway.wire.message import decode, split
-from gateway.wire.message_id import (
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.errors import MessageError
+from ropeway.gateway.wire.message import decode, split
+from ropeway.gateway.wire.message_id import (
     MAX_OFFSET,
     MAX_PARTITION,
     MessageId,

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire import bodies
-from gateway.wire.codes import RequestCode
-from gateway.wire.frame import decode_envelope, decode_fields
-from gateway.wire.properties import (
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.frame import decode_envelope, decode_fields
+from ropeway.gateway.wire.properties import (
     KEYS,
     UNIQ_KEY,
     dump,

@@ -6,9 +6,9 @@ import base64
 
 import pytest
 
-from gateway.wire import recall
-from gateway.wire.errors import MessageError
-from gateway.wire.recall import RecallHandle
+from ropeway.gateway.wire import recall
+from ropeway.gateway.wire.errors import MessageError
+from ropeway.gateway.wire.recall import RecallHandle
 
 HANDLE = RecallHandle("orders", "broker-0", 1_800_000_000_000, "7F00")
 TEXT = "djEgb3JkZXJzIGJyb2tlci0wIDE4MDAwMDAwMDAwMDAgN0YwMA=="

@@ -7,9 +7,9 @@ import base64
 import msgspec
 import pytest
 
-from gateway.wire import receipt
-from gateway.wire.errors import ReceiptError
-from gateway.wire.receipt import BatchAcks, Receipt
+from ropeway.gateway.wire import receipt
+from ropeway.gateway.wire.errors import ReceiptError
+from ropeway.gateway.wire.receipt import BatchAcks, Receipt
 
 # By Java's client 5.5.0, in an ACK_MESSAGE and a BATCH_ACK_MESSAGE.
 CAPTURED = "0 1795249230607 20000 2 0 broker-a 3 0"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.node import native
-from gateway.processors import needs
-from gateway.wire import properties, receipt
+from ropeway.gateway.node import native
+from ropeway.gateway.processors import needs
+from ropeway.gateway.wire import properties, receipt
 
 LONG = properties.REMEMBERED_CHARACTERS + 1
 CACHES = {

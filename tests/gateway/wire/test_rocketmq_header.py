@@ -8,10 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.codes import Language, RequestCode
-from gateway.wire.errors import FrameError
-from gateway.wire.frame import ROCKETMQ, FrameReader, decode_envelope, encode_frame
-from gateway.wire.rocketmq_header import Fixed, decode, encode
+from ropeway.gateway.wire.codes import Language, RequestCode
+from ropeway.gateway.wire.errors import FrameError
+from ropeway.gateway.wire.frame import (
+    ROCKETMQ,
+    FrameReader,
+    decode_envelope,
+    encode_frame,
+)
+from ropeway.gateway.wire.rocketmq_header import Fixed, decode, encode
 
 GOLDEN = (
     b"\x00\x1e\x09\x02\x01\x00\x00\x00\x07\x00\x00\x00\x02"

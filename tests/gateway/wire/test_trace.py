@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire import trace
-from gateway.wire.trace import Step
+from ropeway.gateway.wire import trace
+from ropeway.gateway.wire.trace import Step
 
 ID = "7F0000012A"
 

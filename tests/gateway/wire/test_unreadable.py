@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gateway.wire import bodies
-from gateway.wire.admin_bodies import KvTable
-from gateway.wire.batch import decode_batch
-from gateway.wire.errors import HeaderError, MessageError
-from gateway.wire.frame import decode_fields
-from gateway.wire.unreadable import UNREADABLE, reason_of
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.admin_bodies import KvTable
+from ropeway.gateway.wire.batch import decode_batch
+from ropeway.gateway.wire.errors import HeaderError, MessageError
+from ropeway.gateway.wire.frame import decode_fields
+from ropeway.gateway.wire.unreadable import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,8 +5,13 @@ import ssl
 from collections.abc import Callable
 from typing import NamedTuple, Self
 
-from gateway.wire.codes import ONE_WAY_FLAG, RESPONSE_FLAG, RequestCode, ResponseCode
-from gateway.wire.frame import (
+from ropeway.gateway.wire.codes import (
+    ONE_WAY_FLAG,
+    RESPONSE_FLAG,
+    RequestCode,
+    ResponseCode,
+)
+from ropeway.gateway.wire.frame import (
     FrameReader,
     RawFrame,
     decode_envelope,

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.processors.half import PREPARED
 from ropeway.client import Admin, admin_drains
 from ropeway.client.admin_drains import Waiting
 from ropeway.client.errors import AdminError, ResponseError
+from ropeway.gateway.processors.half_message import PREPARED
 from tests.gateway.processors.test_drains import sharing
 from tests.gateway.processors.test_moves import QUEUES, route
 from tests.remoting import looped, sending, until

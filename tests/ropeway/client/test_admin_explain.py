@@ -6,8 +6,6 @@ import uuid
 
 import pytest
 
-from gateway.wire import properties as names
-from gateway.wire.commands.send import SendMessageV2
 from ropeway.client import (
     RETRY,
     Admin,
@@ -20,6 +18,8 @@ from ropeway.client import (
     admin_offsets,
 )
 from ropeway.client.errors import AdminError
+from ropeway.gateway.wire import properties as names
+from ropeway.gateway.wire.commands.send import SendMessageV2
 from tests.ropeway.client.scenario import (
     CONSUMER,
     PATIENT,

@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from gateway.wire.commands.nodes import NodeStatus
 from ropeway.client import Admin, ResponseError, admin_nodes
 from ropeway.client.admin_nodes import Node
 from ropeway.client.errors import AdminError
+from ropeway.gateway.wire.commands.nodes import NodeStatus
 from tests.ropeway.client.scenario import PATIENT, scenario
 
 

@@ -6,10 +6,10 @@ import zlib
 
 import pytest
 
-from gateway.wire import message, properties
-from gateway.wire.message import COMPRESSED_FLAG, Message
 from ropeway.client.columns import read_columns
 from ropeway.client.errors import BadResponseError
+from ropeway.gateway.wire import message, properties
+from ropeway.gateway.wire.message import COMPRESSED_FLAG, Message
 
 
 def stored(offset: int, **changes) -> bytes:

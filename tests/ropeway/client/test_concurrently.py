@@ -1,11 +1,11 @@
 """Concurrent consumption when a broker fails at the wrong moment."""
 
-from gateway.wire import message as stored
-from gateway.wire.codes import RequestCode, ResponseCode
 from ropeway.client import RETRY, ConsumerConfig
+from ropeway.gateway.wire import message as stored
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from tests.ropeway.client.fake_server import Answer, FakeServer
 from tests.ropeway.client.scenario import scenario, until
-from tests.ropeway.client.test_pulling import pulled
+from tests.ropeway.client.test_pull_request import pulled
 from tests.ropeway.client.test_queue_reader import Group
 
 CONFIG = ConsumerConfig(retry_delay_s=0.01)

@@ -10,8 +10,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from gateway.wire.codes import RequestCode
 from ropeway.client import ConnectionFailedError, Message, Producer, ProducerConfig
+from ropeway.gateway.wire.codes import RequestCode
 from tests.ropeway.client.fake_server import FakeServer
 from tests.ropeway.client.scenario import scenario
 

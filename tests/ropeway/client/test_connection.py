@@ -4,11 +4,16 @@ import asyncio
 
 import pytest
 
-from gateway.app import App
-from gateway.wire.codes import ONE_WAY_FLAG, RESPONSE_FLAG, RequestCode, ResponseCode
-from gateway.wire.commands.clients import GetConsumerListByGroup, HeartBeat
 from ropeway.client import ClientConfig, ConnectionFailedError, RequestTimeoutError
 from ropeway.client.connection import SILENCE_S, connect
+from ropeway.gateway.app import App
+from ropeway.gateway.wire.codes import (
+    ONE_WAY_FLAG,
+    RESPONSE_FLAG,
+    RequestCode,
+    ResponseCode,
+)
+from ropeway.gateway.wire.commands.clients import GetConsumerListByGroup, HeartBeat
 from tests.remoting import config, looped
 from tests.ropeway.client.fake_server import Answer, FakeServer
 from tests.ropeway.client.scenario import scenario, until

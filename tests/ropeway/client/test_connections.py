@@ -4,8 +4,6 @@ import asyncio
 
 import pytest
 
-from gateway.wire.codes import RequestCode, ResponseCode
-from gateway.wire.commands.clients import HeartBeat
 from ropeway.client import (
     ClientClosedError,
     ClientConfig,
@@ -14,6 +12,8 @@ from ropeway.client import (
     ResponseError,
 )
 from ropeway.client.connections import Connections
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.wire.commands.clients import HeartBeat
 from tests.ropeway.client.fake_server import Answer, FakeServer
 from tests.ropeway.client.scenario import scenario
 

@@ -4,9 +4,9 @@ import base64
 import hashlib
 import hmac
 
-from gateway.wire.codes import RequestCode
 from ropeway.client import Credentials, Message, Producer, ProducerConfig
 from ropeway.client.credentials import signed
+from ropeway.gateway.wire.codes import RequestCode
 from tests.ropeway.client.fake_server import FakeServer
 from tests.ropeway.client.scenario import scenario
 

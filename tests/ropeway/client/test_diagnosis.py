@@ -5,7 +5,6 @@ import socket
 
 import pytest
 
-from gateway.wire.codes import ResponseCode
 from ropeway.client import (
     Admin,
     ClientConfig,
@@ -16,6 +15,7 @@ from ropeway.client import (
 )
 from ropeway.client.diagnosis import Diagnosis, Reason, diagnose
 from ropeway.client.tls import TlsFiles
+from ropeway.gateway.wire.codes import ResponseCode
 from tests.gateway.test_tls import issue, tls_app
 from tests.guarded import guarded
 

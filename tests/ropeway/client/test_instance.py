@@ -5,8 +5,6 @@ import asyncio
 import msgspec
 import pytest
 
-from gateway.wire import bodies
-from gateway.wire.codes import RequestCode
 from ropeway.client import (
     ClientClosedError,
     Message,
@@ -14,6 +12,8 @@ from ropeway.client import (
     ProducerConfig,
     PushConsumer,
 )
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import RequestCode
 from tests.ropeway.client.fake_server import Answer, FakeServer
 from tests.ropeway.client.scenario import (
     CONSUMER,

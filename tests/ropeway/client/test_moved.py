@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from gateway.wire.commands.group_admin import ResetOffset
+from ropeway.gateway.wire.commands.group_admin import ResetOffset
 from tests.remoting import Remoting
 from tests.ropeway.client.scenario import (
     Inbox,

@@ -5,8 +5,6 @@ import zlib
 
 import pytest
 
-from gateway.wire import properties
-from gateway.wire.codes import RequestCode, ResponseCode
 from ropeway.client import (
     Admin,
     ClientClosedError,
@@ -18,6 +16,8 @@ from ropeway.client import (
     SendStatus,
     TopicNotFoundError,
 )
+from ropeway.gateway.wire import properties
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from tests.ropeway.client.fake_server import STORED, Answer, FakeServer
 from tests.ropeway.client.scenario import (
     PATIENCE,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.wire.codes import RequestCode, ResponseCode
 from ropeway.client import ConsumeFrom, ConsumerConfig, PushConsumer
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from tests.ropeway.client.fake_server import Answer, FakeServer
 from tests.ropeway.client.scenario import Inbox, scenario, until
 

@@ -5,8 +5,8 @@ import contextlib
 import subprocess
 import sys
 
-from gateway.wire.codes import ONE_WAY_FLAG, RequestCode
 from ropeway.client import Admin, PushConsumer
+from ropeway.gateway.wire.codes import ONE_WAY_FLAG, RequestCode
 from tests.ropeway.client.fake_server import Answer, FakeServer
 from tests.ropeway.client.scenario import (
     PATIENT,

@@ -6,14 +6,14 @@ import zlib
 import msgspec
 import pytest
 
-from gateway.wire import message as stored
-from gateway.wire import properties as names
 from ropeway.client import BadResponseError, received
 from ropeway.client.columns import read_columns
-from ropeway.client.inflating import MAX_BODY_BYTES
+from ropeway.client.decompression import MAX_BODY_BYTES
 from ropeway.client.received import read_all, read_answer, read_one
+from ropeway.gateway.wire import message as stored
+from ropeway.gateway.wire import properties as names
 from tests.ropeway.client.scenario import scenario
-from tests.ropeway.client.test_inflating import bomb
+from tests.ropeway.client.test_decompression import bomb
 
 PLAIN = stored.Message(
     topic="t",

@@ -2,8 +2,6 @@
 
 import pytest
 
-from gateway.wire import bodies
-from gateway.wire.codes import RequestCode, ResponseCode
 from ropeway.client import (
     ClientConfig,
     ConnectionFailedError,
@@ -14,6 +12,8 @@ from ropeway.client import (
 )
 from ropeway.client.connections import Connections
 from ropeway.client.routes import DEFAULT_TOPIC, Routes, make_route
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from tests.ropeway.client.fake_server import Answer, FakeServer
 from tests.ropeway.client.scenario import PRODUCER, scenario, until
 

@@ -11,7 +11,7 @@ from ropeway.spark.session import SETTINGS
 CODE = """
 import sys
 import {module}
-print([name for name in ("pyarrow", "pandas", "ropeway.streams.mapping")
+print([name for name in ("pyarrow", "pandas", "ropeway.streams.spark_plan")
        if name not in sys.modules])
 """
 

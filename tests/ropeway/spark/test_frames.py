@@ -7,9 +7,9 @@ import zlib
 
 import pytest
 
-from gateway.wire.message import COMPRESSED_FLAG
 from ropeway.client.columns import read_columns
 from ropeway.client.errors import BadResponseError
+from ropeway.gateway.wire.message import COMPRESSED_FLAG
 from ropeway.spark.frames import read_frames
 from tests.ropeway.client.test_columns import stored
 

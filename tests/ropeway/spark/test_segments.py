@@ -10,7 +10,7 @@ import pytest
 from ropeway.client.columns import read_columns
 from ropeway.spark import segments
 from ropeway.spark.segments import TierError
-from storage.tiered.api import ObjectMissingError
+from ropeway.storage.tiered.api import ObjectMissingError
 from tests.ropeway.spark.tiers import TOPIC, Sent, make
 
 if TYPE_CHECKING:

@@ -7,16 +7,16 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
-from gateway.wire import message, properties
-from storage.tiered import segment
-from storage.tiered.compression import CODES, compress
-from storage.tiered.names import SegmentName
-from storage.tiered.providers import open_provider
+from ropeway.gateway.wire import message, properties
+from ropeway.storage.tiered import segment
+from ropeway.storage.tiered.compression import CODES, compress
+from ropeway.storage.tiered.object_names import SegmentName
+from ropeway.storage.tiered.providers import open_provider
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.tiered.compression import Compression
+    from ropeway.storage.tiered.compression import Compression
 
 TOPIC = "orders"
 HOST = message.pack_host("127.0.0.1", 9876)

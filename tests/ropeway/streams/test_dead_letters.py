@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from gateway.wire.properties import parse
 from ropeway.client import BulkReader
+from ropeway.gateway.wire.properties import parse
 from ropeway.spark.options import read_options
 from ropeway.streams.dead_letters import ERROR, LATE, DeadLetters, LateLetters
 from ropeway.streams.records import StepError

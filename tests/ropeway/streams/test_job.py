@@ -19,7 +19,7 @@ from ropeway.streams import (
     Tumbling,
     Windowed,
 )
-from ropeway.streams.watching import late as late_count
+from ropeway.streams.progress_report import late as late_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable

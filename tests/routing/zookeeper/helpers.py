@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from kazoo.client import KazooClient
 
-from routing.zookeeper import ZooKeeperRoutes, ZooKeeperSettings, open_routes
-from routing.zookeeper.settings import parse_url
+from ropeway.routing.zookeeper import ZooKeeperRoutes, ZooKeeperSettings, open_routes
+from ropeway.routing.zookeeper.zookeeper_config import parse_url
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

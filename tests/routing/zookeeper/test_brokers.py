@@ -11,7 +11,7 @@ import pytest
 from kazoo.exceptions import NoNodeError
 from structlog.testing import capture_logs
 
-from routing.zookeeper.session import LostError
+from ropeway.routing.zookeeper.session import LostError
 from tests.contracts.routes import node, until
 from tests.routing.zookeeper.helpers import expire, opened, raw
 

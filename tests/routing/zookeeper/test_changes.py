@@ -8,10 +8,10 @@ import pytest
 from kazoo.exceptions import NoAuthError
 from structlog.testing import capture_logs
 
-from routing.api import RouteError, RouteStoreUnavailableError, Topic
-from routing.zookeeper import ZooKeeperRoutes, ZooKeeperSettings, changes
-from routing.zookeeper.codec import number_of
-from routing.zookeeper.session import LostError
+from ropeway.routing.api import RouteError, RouteStoreUnavailableError, Topic
+from ropeway.routing.zookeeper import ZooKeeperRoutes, ZooKeeperSettings, changes
+from ropeway.routing.zookeeper.codec import number_of
+from ropeway.routing.zookeeper.session import LostError
 from tests.contracts.routes import ORDERS, grow, put_topic, until
 from tests.routing.zookeeper.helpers import opened, raw
 

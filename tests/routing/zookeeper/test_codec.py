@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing.zookeeper import codec
-from routing.zookeeper.codec import DamagedError
+from ropeway.routing.zookeeper import codec
+from ropeway.routing.zookeeper.codec import DamagedError
 from tests.contracts.routes import BROKER, KITCHEN, ORDERS
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from kazoo.exceptions import ConnectionLoss
 
-from routing.api import RouteStoreUnavailableError
-from routing.zookeeper import Tls, ZooKeeperSettings, open_routes
-from routing.zookeeper.connection import make_client
-from routing.zookeeper.settings import parse_url
+from ropeway.routing.api import RouteStoreUnavailableError
+from ropeway.routing.zookeeper import Tls, ZooKeeperSettings, open_routes
+from ropeway.routing.zookeeper.connection import make_client
+from ropeway.routing.zookeeper.zookeeper_config import parse_url
 from tests.clients.test_connections import certificate
 from tests.contracts.routes import grow, until
 from tests.routing.zookeeper.helpers import opened

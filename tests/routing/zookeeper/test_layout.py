@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from routing.api import NoRoutesError, RouteError
-from routing.zookeeper import open_routes
+from ropeway.routing.api import NoRoutesError, RouteError
+from ropeway.routing.zookeeper import open_routes
 from tests.routing.zookeeper.helpers import opened, raw
 
 pytestmark = [pytest.mark.jvm, pytest.mark.server]

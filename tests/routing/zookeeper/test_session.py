@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.api import RouteError, RouteStoreUnavailableError
-from routing.zookeeper import ZooKeeperSettings, open_routes, session
+from ropeway.routing.api import RouteError, RouteStoreUnavailableError
+from ropeway.routing.zookeeper import ZooKeeperSettings, open_routes, session
 from tests.contracts.routes import ORDERS, TIMEOUT_S, node, put_topic, until
 from tests.routing.zookeeper.helpers import QUICK, expire, opened, raw
 from tests.system.process import free_ports

@@ -11,10 +11,10 @@ from kazoo.exceptions import NoAuthError
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
-from routing.api import RouteStoreUnavailableError
-from routing.zookeeper import ZooKeeperSettings, store
-from routing.zookeeper import open_routes as open_at
-from routing.zookeeper.copy import RouteCopy
+from ropeway.routing.api import RouteStoreUnavailableError
+from ropeway.routing.zookeeper import ZooKeeperSettings, store
+from ropeway.routing.zookeeper import open_routes as open_at
+from ropeway.routing.zookeeper.local_copy import RouteCopy
 from tests.contracts.routes import ORDERS, SeveralNodesContract, put_topic, until
 from tests.routing.zookeeper.helpers import opened
 

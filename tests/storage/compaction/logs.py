@@ -7,20 +7,20 @@ import contextlib
 import struct
 from typing import TYPE_CHECKING
 
-from storage.api import Record
-from storage.compacting import KEYED, ROW, TOMBSTONE
-from storage.compaction.log import CompactedLog
-from storage.compaction.offset_map import digest
-from storage.compaction.settings import CompactionSettings
-from storage.file import FileLog, FileLogSettings, open_log
+from ropeway.storage.api import Record
+from ropeway.storage.compaction.compaction_config import CompactionSettings
+from ropeway.storage.compaction.log import CompactedLog
+from ropeway.storage.compaction.offset_map import digest
+from ropeway.storage.compaction_api import KEYED, ROW, TOMBSTONE
+from ropeway.storage.file import FileLog, FileLogSettings, open_log
 from tests.contracts.log import TOPIC, begin
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from pathlib import Path
 
-    from storage.compaction.disk import Disk
-    from storage.compaction.partition import CompactedPartition
+    from ropeway.storage.compaction.disk import Disk
+    from ropeway.storage.compaction.partition import CompactedPartition
 
 SETTINGS = CompactionSettings(
     file_bytes=1 << 12, share=1.0, bytes_per_s=None, min_lag_ms=0

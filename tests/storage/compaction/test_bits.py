@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.compaction.bits import Bits
+from ropeway.storage.compaction.bits import Bits
 
 BASE = 1000
 NUMBERS = st.sets(st.integers(BASE, BASE + 5000), max_size=60)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from storage.api import LogUnavailableError
-from storage.compaction.disk import Disk
-from storage.compaction.settings import CompactionSettings
+from ropeway.storage.api import LogUnavailableError
+from ropeway.storage.compaction.compaction_config import CompactionSettings
+from ropeway.storage.compaction.disk import Disk
 from tests.contracts.log import TOPIC
 from tests.storage.compaction.logs import (
     SETTINGS,

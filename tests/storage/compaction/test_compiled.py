@@ -7,8 +7,8 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.compaction import steps
-from storage.compaction.compiled import may_be_compiled
+from ropeway.storage.compaction import steps
+from ropeway.storage.compaction.compiled import may_be_compiled
 from tests.compiler import needs_compiled_forms
 from tests.storage.compaction.test_offset_map import entry, row
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from storage.api import LogError
-from storage.compaction.disk import Disk
+from ropeway.storage.api import LogError
+from ropeway.storage.compaction.disk import Disk
 from tests.contracts.log import TOPIC
 from tests.storage.compaction.logs import (
     SETTINGS,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from storage.compaction.disk import Buffer
+    from ropeway.storage.compaction.disk import Buffer
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import LogDamagedError, LogError
-from storage.compaction import directory as directories
+from ropeway.storage.api import LogDamagedError, LogError
+from ropeway.storage.compaction import directory as directories
 from tests.contracts.log import TOPIC
 from tests.storage.compaction.logs import closing, compacted, partition_of, send
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from storage.compaction.disk import Disk
+from ropeway.storage.compaction.disk import Disk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ def test_pieces_are_written_wholly_though_the_kernel_takes_some(
     def some(descriptor: int, pieces: Sequence[bytes]) -> int:
         return writev(descriptor, [b"".join(pieces)[:700]])
 
-    monkeypatch.setattr("storage.compaction.disk.os.writev", some)
+    monkeypatch.setattr("ropeway.storage.compaction.disk.os.writev", some)
     disk = Disk()
     descriptor = disk.create(tmp_path / "file")
     pieces = [b"%04d" % number for number in range(2000)]

@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.compaction.disk import Disk
-from storage.compaction.file import ColdError, CompactedFile, fetch_hot, open_file
-from storage.compaction.layout import ENTRY
-from storage.compaction.offset_map import digest
-from storage.compaction.writer import Writer
+from ropeway.storage.compaction.disk import Disk
+from ropeway.storage.compaction.file import (
+    ColdError,
+    CompactedFile,
+    fetch_hot,
+    open_file,
+)
+from ropeway.storage.compaction.layout import ENTRY
+from ropeway.storage.compaction.offset_map import digest
+from ropeway.storage.compaction.writer import Writer
 from tests.storage.compaction.logs import record
 
 if TYPE_CHECKING:

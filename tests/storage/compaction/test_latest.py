@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from storage.file import FileLogSettings
+from ropeway.storage.file import FileLogSettings
 from tests.contracts.log import TOPIC
 from tests.storage.compaction.logs import (
     closing,

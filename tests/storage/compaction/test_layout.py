@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.api import LogDamagedError, LogError
-from storage.compaction.layout import ENTRY, HEADER, Entry, Index, load
+from ropeway.storage.api import LogDamagedError, LogError
+from ropeway.storage.compaction.layout import ENTRY, HEADER, Entry, Index, load
 
 ENTRIES = ENTRY.pack(5, 0, 7, -1, 1000, 0, b"d" * 16)
 INDEX = Index(1, 7, 1000, 0, [(5, 0, 0xABCD, crc32(ENTRIES))])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from storage.api import NoSuchPartitionError
-from storage.file import FileLogSettings
+from ropeway.storage.api import NoSuchPartitionError
+from ropeway.storage.file import FileLogSettings
 from tests.contracts.log import TOPIC, LogContract
 from tests.storage.compaction.logs import (
     SETTINGS,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from storage.compaction.log import CompactedLog
+    from ropeway.storage.compaction.log import CompactedLog
 
 
 class TestCompactedLog(LogContract):

@@ -7,8 +7,8 @@ from zlib import crc32
 
 import pytest
 
-from storage.api import LogDamagedError, LogError
-from storage.compaction.manifest import Manifest, dump, load
+from ropeway.storage.api import LogDamagedError, LogError
+from ropeway.storage.compaction.manifest import Manifest, dump, load
 
 if TYPE_CHECKING:
     from pathlib import Path

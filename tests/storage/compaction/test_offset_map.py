@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.compacting import KEYED, ROW
-from storage.compaction.bits import Bits
-from storage.compaction.layout import ENTRY
-from storage.compaction.offset_map import DIGEST_BYTES, OffsetMap, digest
+from ropeway.storage.compaction.bits import Bits
+from ropeway.storage.compaction.layout import ENTRY
+from ropeway.storage.compaction.offset_map import DIGEST_BYTES, OffsetMap, digest
+from ropeway.storage.compaction_api import KEYED, ROW
 
 KEYS = st.lists(st.integers(0, 40) | st.none(), max_size=120)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.compaction import layout
-from storage.compaction.layout import ENTRY, GROUP_RECORDS
-from storage.compaction.pile import Pile
+from ropeway.storage.compaction import layout
+from ropeway.storage.compaction.layout import ENTRY, GROUP_RECORDS
+from ropeway.storage.compaction.pile import Pile
 
 
 def piled(count: int, taken_after: set[int]) -> tuple[bytes, bytes]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from storage.api import LogDamagedError
+from ropeway.storage.api import LogDamagedError
 from tests.contracts.log import TOPIC
 from tests.storage.compaction.logs import (
     SETTINGS,

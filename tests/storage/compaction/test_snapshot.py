@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from storage.compaction.offset_map import digest
-from storage.compaction.snapshot import Snapshot
+from ropeway.storage.compaction.offset_map import digest
+from ropeway.storage.compaction.snapshot import Snapshot
 from tests.contracts.log import TOPIC
 from tests.storage.compaction.logs import closing, compacted, partition_of, send
 

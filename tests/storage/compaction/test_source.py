@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from storage.api import Chunk
-from storage.compaction.source import read
+from ropeway.storage.api import Chunk
+from ropeway.storage.compaction.source import read
 from tests.storage.compaction.logs import record
 
 if TYPE_CHECKING:
-    from storage.api import Partition
+    from ropeway.storage.api import Partition
 
 
 class Gappy:

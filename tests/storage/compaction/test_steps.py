@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.compacting import KEYED, ROW, TOMBSTONE
-from storage.compaction import steps
-from storage.compaction.compiled import may_be_compiled
-from storage.compaction.layout import ENTRY
+from ropeway.storage.compaction import steps
+from ropeway.storage.compaction.compiled import may_be_compiled
+from ropeway.storage.compaction.layout import ENTRY
+from ropeway.storage.compaction_api import KEYED, ROW, TOMBSTONE
 from tests.storage.compaction.logs import Describer, record
 
 TEXTS = st.lists(

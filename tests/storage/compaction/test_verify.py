@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.compaction.verify import verify
+from ropeway.storage.compaction.verify import verify
 from tests.contracts.log import TOPIC
 from tests.storage.compaction.logs import closing, compacted, partition_of, send
 

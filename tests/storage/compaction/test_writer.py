@@ -6,10 +6,10 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from storage.compaction.disk import Disk
-from storage.compaction.file import open_file
-from storage.compaction.layout import ENTRY
-from storage.compaction.writer import Writer
+from ropeway.storage.compaction.disk import Disk
+from ropeway.storage.compaction.file import open_file
+from ropeway.storage.compaction.layout import ENTRY
+from ropeway.storage.compaction.writer import Writer
 
 if TYPE_CHECKING:
     from pathlib import Path

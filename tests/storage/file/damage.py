@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from storage.file import FileLog, FileLogSettings, open_log
-from storage.file.block import MAGIC
+from ropeway.storage.file import FileLog, FileLogSettings, open_log
+from ropeway.storage.file.block import MAGIC
 from tests.contracts.log import TOPIC, begin, read_all, record
 
 if TYPE_CHECKING:

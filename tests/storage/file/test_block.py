@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.api import LogError, Record
-from storage.file.block import (
+from ropeway.storage.api import LogError, Record
+from ropeway.storage.file.block import (
     ENTRY,
     HEADER,
     Run,
@@ -19,7 +19,7 @@ from storage.file.block import (
     encode,
     intact_after,
 )
-from storage.file.compiled import writing_may_be_compiled
+from ropeway.storage.file.compiled import writing_may_be_compiled
 from tests.compiler import needs_compiled_forms
 
 ADD_UPS = writing_may_be_compiled.twins["add_up"]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import LogDamagedError, LogUnavailableError
-from storage.file.catalog import Catalog, load, open_catalog
+from ropeway.storage.api import LogDamagedError, LogUnavailableError
+from ropeway.storage.file.catalog import Catalog, load, open_catalog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,7 +87,7 @@ def test_a_line_that_the_disk_took_in_part_is_not_there(
         return write(descriptor, data[:9], place)
 
     with monkeypatch.context() as patch:
-        patch.setattr("storage.file.catalog.os.pwrite", full)
+        patch.setattr("ropeway.storage.file.catalog.os.pwrite", full)
         with pytest.raises(LogUnavailableError, match="nothing was changed"):
             catalog.create("b", [0])
     assert path.read_bytes() == before
@@ -109,7 +109,7 @@ def test_what_the_disk_did_not_take_is_tried_again_and_what_it_has_is_not(
         if failing:
             raise failing.pop()
 
-    monkeypatch.setattr("storage.file.catalog.os.fdatasync", fdatasync)
+    monkeypatch.setattr("ropeway.storage.file.catalog.os.fdatasync", fdatasync)
     catalog.sync()
     assert synced == []
     catalog.create("a", [0])

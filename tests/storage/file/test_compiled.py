@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.file import picking
-from storage.file.block import ENTRY
-from storage.file.compiled import may_be_compiled
+from ropeway.storage.file import selection
+from ropeway.storage.file.block import ENTRY
+from ropeway.storage.file.compiled import may_be_compiled
 from tests.compiler import needs_compiled_forms
 
-assert picking  # it declares what may be compiled
+assert selection  # it declares what may be compiled
 
 SIZES = st.sampled_from([0, 1, 7, 100]) | st.integers(0, 1 << 20)
 GAPS = st.just(0) | st.integers(0, 200)

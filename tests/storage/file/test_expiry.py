@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import LogUnavailableError
-from storage.file import FileLogSettings, open_log
-from storage.file.expiry import Expired, outlived
-from storage.file.segment import Segment, bases
+from ropeway.storage.api import LogUnavailableError
+from ropeway.storage.file import FileLogSettings, open_log
+from ropeway.storage.file.expiry import Expired, outlived
+from ropeway.storage.file.segment import Segment, bases
 from tests.contracts.log import TOPIC, begin, read_all, record
 from tests.storage.file.damage import unseal
 
@@ -280,7 +280,7 @@ def test_a_disk_that_does_not_let_segments_go_is_an_error_of_the_log(
         await log.create(TOPIC, [0])
         for i in range(6):
             await begin(log.partition(TOPIC, 0), record(f"{i}" * 30_000))
-        monkeypatch.setattr("storage.file.log.unlink", broken)
+        monkeypatch.setattr("ropeway.storage.file.log.unlink", broken)
         with pytest.raises(LogUnavailableError, match=r"drop segments: .*Read-only"):
             await log.expire(0)
         assert await begin(log.partition(TOPIC, 0), record("after")) == 6
@@ -302,7 +302,7 @@ def test_no_room_for_another_segment_is_an_error_of_the_log(
         await log.create(TOPIC, [0])
         await begin(log.partition(TOPIC, 0), record("a"))
         with monkeypatch.context() as patch:
-            patch.setattr("storage.file.segment.create", full)
+            patch.setattr("ropeway.storage.file.segment.create", full)
             with pytest.raises(LogUnavailableError, match=r"begin a segment: .*No spa"):
                 await log.expire(clock.now_ms + 1001)
         assert await begin(log.partition(TOPIC, 0), record("b")) == 1

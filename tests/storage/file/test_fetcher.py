@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.file.fetcher import AHEAD_BYTES, ColdError, fetch, read_ahead
-from storage.file.segment import Segment
+from ropeway.storage.file.fetcher import AHEAD_BYTES, ColdError, fetch, read_ahead
+from ropeway.storage.file.segment import Segment
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from storage.file.files import OpenFiles
+from ropeway.storage.file.files import OpenFiles
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import LogDamagedError
-from storage.file import FileLogSettings, follower, open_log
-from storage.following import ENTRY, Stretch
+from ropeway.storage.api import LogDamagedError
+from ropeway.storage.file import FileLogSettings, follower, open_log
+from ropeway.storage.replication import ENTRY, Stretch
 from tests.contracts.log import TOPIC, begin, record
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from storage.file import FileLog
+    from ropeway.storage.file import FileLog
 
 SMALL = FileLogSettings(segment_bytes=1 << 16, flush_interval_ms=60_000)
 

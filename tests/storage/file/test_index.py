@@ -7,8 +7,8 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.file.block import ENTRY, KEY_BYTES
-from storage.file.index import (
+from ropeway.storage.file.block import ENTRY, KEY_BYTES
+from ropeway.storage.file.index import (
     HEADER,
     KEYS_A_RUN,
     ActiveIndex,

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from storage.api import LogError, LogInUseError
-from storage.file import FileLogSettings, open_log, verify
+from ropeway.storage.api import LogError, LogInUseError
+from ropeway.storage.file import FileLogSettings, open_log, verify
 
 
 def test_a_directory_serves_one_process(tmp_path: Path) -> None:
     log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 16))
     program = (
-        "import sys, pathlib; from storage.api import LogInUseError\n"
-        "from storage.file import open_log\n"
+        "import sys, pathlib; from ropeway.storage.api import LogInUseError\n"
+        "from ropeway.storage.file import open_log\n"
         "try: open_log(pathlib.Path(sys.argv[1]))\n"
         "except LogInUseError as error: print(error)\n"
     )

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import (
+from ropeway.storage.api import (
     LogError,
     LogLimitError,
     LogUnavailableError,
     LogUnfitError,
     NoSuchPartitionError,
 )
-from storage.file import FileLog, FileLogSettings, open_log, verify
-from storage.file.log import now_ms
+from ropeway.storage.file import FileLog, FileLogSettings, open_log, verify
+from ropeway.storage.file.log import now_ms
 from tests.contracts.log import TOPIC, LogContract, begin, read_all, record
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from storage.api import Flush
+    from ropeway.storage.api import Flush
 
 
 @pytest.mark.parametrize("flush", ["async", "sync"])

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
-from storage.api import LogError, LogUnavailableError
-from storage.file import open_offsets
+from ropeway.storage.api import LogError, LogUnavailableError
+from ropeway.storage.file import open_offsets
 from tests.contracts.offsets import OffsetsContract
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from storage.file.offsets import FileOffsets
+    from ropeway.storage.file.offsets import FileOffsets
 
 
 class TestFileOffsets(OffsetsContract):
@@ -34,7 +34,7 @@ class TestFileOffsets(OffsetsContract):
 
 CHILD = """
 import asyncio, pathlib, sys
-from storage.file import open_offsets
+from ropeway.storage.file import open_offsets
 
 async def main():
     interval_ms = int(sys.argv[2])

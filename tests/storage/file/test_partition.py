@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.api import Filter, NoSuchPartitionError
-from storage.file import FileLogSettings, open_log, verify
-from storage.file.settings import BLOCK_BYTES
+from ropeway.storage.api import Filter, NoSuchPartitionError
+from ropeway.storage.file import FileLogSettings, open_log, verify
+from ropeway.storage.file.file_config import BLOCK_BYTES
 from tests.contracts.log import TOPIC, begin, read_all, record, texts
 from tests.storage.file.damage import places
 

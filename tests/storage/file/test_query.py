@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from storage.file import FileLogSettings, open_log, query
-from storage.file import index as indexes
-from storage.file.index import KEY_BYTES, KEYS_A_RUN, ActiveIndex, SealedIndex
+from ropeway.storage.file import FileLogSettings, open_log, query
+from ropeway.storage.file import index as indexes
+from ropeway.storage.file.index import KEY_BYTES, KEYS_A_RUN, ActiveIndex, SealedIndex
 from tests.contracts.log import TOPIC, begin, record
 
 if TYPE_CHECKING:

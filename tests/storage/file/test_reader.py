@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import MAX_LOOKS, Filter, LogUnavailableError
-from storage.file import FileLogSettings, open_log
+from ropeway.storage.api import MAX_LOOKS, Filter, LogUnavailableError
+from ropeway.storage.file import FileLogSettings, open_log
 from tests.contracts.log import TOPIC, begin, read_all, record, texts
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def test_what_the_kernel_has_in_memory_is_read_at_once(disk_path: Path) -> None:
 def test_a_filter_is_shown_a_bounded_number_of_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storage.file.reader.MAX_LOOKED_BYTES", 2000)
+    monkeypatch.setattr("ropeway.storage.file.reader.MAX_LOOKED_BYTES", 2000)
 
     async def main() -> None:
         log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 20))
@@ -171,7 +171,7 @@ def test_a_disk_that_fails_is_an_error_of_the_log(
         log = open_log(tmp_path, SETTINGS)
         partition = log.partition(TOPIC, 0)
         with monkeypatch.context() as patch:
-            patch.setattr("storage.file.fetcher.fetch", broken)
+            patch.setattr("ropeway.storage.file.fetcher.fetch", broken)
             with pytest.raises(LogUnavailableError, match=r"cannot read .*Input/outp"):
                 await partition.read(0, 1, 1)
         assert (await partition.read(0, 1, 1)).records == 1

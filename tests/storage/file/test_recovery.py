@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import LogDamagedError, LogError
-from storage.file import FileLogSettings, open_log, verify
+from ropeway.storage.api import LogDamagedError, LogError
+from ropeway.storage.file import FileLogSettings, open_log, verify
 from tests.contracts.log import TOPIC, begin, read_all, record
 from tests.storage.file.damage import SKIP, SMALL, fill, flip, places, reopen
 
@@ -226,7 +226,7 @@ def test_newer_formats_are_named_and_not_touched(tmp_path: Path) -> None:
     fill(tmp_path, SMALL, 1)
     journal = tmp_path / "partitions"
     data = journal.read_bytes()
-    from storage.file import catalog
+    from ropeway.storage.file import catalog
 
     newer = catalog.Header(catalog.VERSION + 1, 1, 0)
     journal.write_bytes(catalog._dump(newer))
@@ -253,8 +253,8 @@ def test_a_torn_last_line_of_the_journal_is_dropped(tmp_path: Path) -> None:
 
 CHILD = """
 import asyncio, pathlib, struct, sys
-from storage.api import Record
-from storage.file import FileLogSettings, open_log
+from ropeway.storage.api import Record
+from ropeway.storage.file import FileLogSettings, open_log
 
 async def main():
     settings = FileLogSettings(flush="sync", segment_bytes=1 << 16)

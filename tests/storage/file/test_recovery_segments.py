@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import LogDamagedError
-from storage.file import FileLogSettings, open_log, verify
-from storage.file.block import ENTRY
-from storage.file.index import HEADER
-from storage.file.segment import bases, create
+from ropeway.storage.api import LogDamagedError
+from ropeway.storage.file import FileLogSettings, open_log, verify
+from ropeway.storage.file.block import ENTRY
+from ropeway.storage.file.index import HEADER
+from ropeway.storage.file.segment import bases, create
 from tests.contracts.log import TOPIC, begin, read_all, record
 from tests.storage.file.damage import SKIP, SMALL, fill, flip, places, reopen, unseal
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import Record
-from storage.file.block import Run, encode
-from storage.file.scan import Damage, blocks, mapped, nonzero_end
+from ropeway.storage.api import Record
+from ropeway.storage.file.block import Run, encode
+from ropeway.storage.file.scan import Damage, blocks, mapped, nonzero_end
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.file.segment import bases, create, write_block, write_file
+from ropeway.storage.file.segment import bases, create, write_block, write_file
 
 if TYPE_CHECKING:
     from pathlib import Path

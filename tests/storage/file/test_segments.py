@@ -6,7 +6,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
-from storage.file import FileLogSettings, open_log
+from ropeway.storage.file import FileLogSettings, open_log
 from tests.contracts.log import TOPIC, begin, read_all, record
 
 if TYPE_CHECKING:

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import Flush, LogBusyError, LogUnavailableError
-from storage.file import FileLogSettings, open_log, pace
-from storage.file import segment as files
-from storage.file.segment import bases
+from ropeway.storage.api import Flush, LogBusyError, LogUnavailableError
+from ropeway.storage.file import FileLogSettings, disk_latency, open_log
+from ropeway.storage.file import segment as files
+from ropeway.storage.file.segment import bases
 from tests.contracts.log import TOPIC, begin, read_all, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from storage.file.log import FileLog
-    from storage.file.segment import Segment
+    from ropeway.storage.file.log import FileLog
+    from ropeway.storage.file.segment import Segment
 
 TIMEOUT_S = 60
 
@@ -170,8 +170,8 @@ def test_a_log_that_is_closed_while_it_is_overdue_keeps_what_waits(
 def test_the_loop_waits_for_one_slow_write_and_a_thread_for_the_next(
     tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pace, "SLOW_WRITE_S", 0.2)
-    monkeypatch.setattr(pace, "AWAY_S", 60.0)
+    monkeypatch.setattr(disk_latency, "SLOW_WRITE_S", 0.2)
+    monkeypatch.setattr(disk_latency, "AWAY_S", 60.0)
 
     async def main() -> None:
         log = await opened(tmp_path, "async", wait_ms=10_000)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.file.segment import Segment, create
-from storage.file.syncer import Syncer
+from ropeway.storage.file.segment import Segment, create
+from ropeway.storage.file.syncer import Syncer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

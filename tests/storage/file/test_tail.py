@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.file.tail import OVERHEAD_BYTES, Tail
+from ropeway.storage.file.tail import OVERHEAD_BYTES, Tail
 
 
 def test_the_newest_blocks_stay_and_the_oldest_go() -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import LogDamagedError, LogError
-from storage.file import FileLogSettings, open_log, verify
+from ropeway.storage.api import LogDamagedError, LogError
+from ropeway.storage.file import FileLogSettings, open_log, verify
 from tests.contracts.log import TOPIC, begin, record
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.file.block import ENTRY
-from storage.file.segment import Segment
-from storage.file.windows import MOST_WINDOWS, Windows
+from ropeway.storage.file.block import ENTRY
+from ropeway.storage.file.segment import Segment
+from ropeway.storage.file.windows import MOST_WINDOWS, Windows
 
 if TYPE_CHECKING:
     from pathlib import Path

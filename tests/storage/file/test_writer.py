@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import Flush, LogUnavailableError, OutcomeUnknownError
-from storage.file import FileLogSettings, open_log, verify
-from storage.file.partition import BLOCK_BYTES
+from ropeway.storage.api import Flush, LogUnavailableError, OutcomeUnknownError
+from ropeway.storage.file import FileLogSettings, open_log, verify
+from ropeway.storage.file.partition import BLOCK_BYTES
 from tests.contracts.log import TOPIC, begin, read_all, record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from storage.api import LogError
+    from ropeway.storage.api import LogError
 
 BOTH = pytest.mark.parametrize("flush", ["async", "sync"])
 
@@ -157,8 +157,8 @@ def test_a_failed_sync_makes_the_log_read_only(
 
 CHILD = """
 import asyncio, pathlib, resource, struct, sys
-from storage.api import LogUnavailableError, Record
-from storage.file import FileLogSettings, open_log
+from ropeway.storage.api import LogUnavailableError, Record
+from ropeway.storage.file import FileLogSettings, open_log
 
 async def main():
     log = open_log(pathlib.Path(sys.argv[1]), FileLogSettings(segment_bytes=1 << 16))

@@ -11,7 +11,7 @@ import contextlib
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from storage.pulsar.commands import (
+from ropeway.storage.pulsar.commands import (
     CloseProducer,
     Connect,
     Connected,
@@ -27,13 +27,13 @@ from storage.pulsar.commands import (
     Subscribe,
     Success,
 )
-from storage.pulsar.errors import WireError
-from storage.pulsar.frames import Deframer, command_frame, decode_frame
+from ropeway.storage.pulsar.errors import WireError
+from ropeway.storage.pulsar.frames import Deframer, command_frame, decode_frame
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from storage.pulsar.protobuf import Message
+    from ropeway.storage.pulsar.protobuf import Message
 
 TOPIC = "persistent://public/default/topic"
 

@@ -6,18 +6,18 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from storage.api import LogUnavailableError
-from storage.pulsar import PulsarLog, PulsarLogSettings, open_log
-from storage.pulsar.client import PulsarClient
-from storage.pulsar.commands import Access
+from ropeway.storage.api import LogUnavailableError
+from ropeway.storage.pulsar import PulsarLog, PulsarLogSettings, open_log
+from ropeway.storage.pulsar.client import PulsarClient
+from ropeway.storage.pulsar.commands import Access
 from tests.contracts.log import TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from storage.pulsar.entry import Position
-    from storage.pulsar.errors import PulsarError
-    from storage.pulsar.partition import PulsarPartition
+    from ropeway.storage.pulsar.entry import Position
+    from ropeway.storage.pulsar.errors import PulsarError
+    from ropeway.storage.pulsar.partition import PulsarPartition
     from tests.system.pulsar import Pulsar
 
 PATIENCE_S = 300.0

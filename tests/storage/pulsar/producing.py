@@ -6,15 +6,15 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from storage.pulsar.client import PulsarClient
+from ropeway.storage.pulsar.client import PulsarClient
 from tests.storage.pulsar.broker import TOPIC, FakeBroker, running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from storage.pulsar.entry import Position
-    from storage.pulsar.errors import PulsarError
-    from storage.pulsar.producer import Producer
+    from ropeway.storage.pulsar.entry import Position
+    from ropeway.storage.pulsar.errors import PulsarError
+    from ropeway.storage.pulsar.producer import Producer
 
 TIMEOUT_S = 60
 

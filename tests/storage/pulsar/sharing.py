@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from storage.api import Record
-from storage.native import NativeMessage
-from storage.pulsar import open_log
+from ropeway.storage.api import Record
+from ropeway.storage.native import NativeMessage
+from ropeway.storage.pulsar import open_log
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from storage.api import Done, EntryFormat, RecordParts
-    from storage.native import Place
-    from storage.pulsar import PulsarLog, PulsarLogSettings
-    from storage.pulsar.partition import PulsarPartition
+    from ropeway.storage.api import Done, EntryFormat, RecordParts
+    from ropeway.storage.native import NativePosition
+    from ropeway.storage.pulsar import PulsarLog, PulsarLogSettings
+    from ropeway.storage.pulsar.partition import PulsarPartition
 
 
 class Verbatim:
@@ -23,7 +23,7 @@ class Verbatim:
     def __init__(self) -> None:
         self.known: dict[bytes, RecordParts] = {}
 
-    def record(self, message: NativeMessage, place: Place) -> RecordParts:
+    def record(self, message: NativeMessage, place: NativePosition) -> RecordParts:
         body = bytes(message.body)
         assert place.offset >= 0
         assert len(place.unique) == 32
@@ -89,9 +89,9 @@ class Noting:
     """Makes records of offset and body, and keeps what it was asked."""
 
     def __init__(self) -> None:
-        self.seen: list[tuple[NativeMessage, Place]] = []
+        self.seen: list[tuple[NativeMessage, NativePosition]] = []
 
-    def record(self, message: NativeMessage, place: Place) -> RecordParts:
+    def record(self, message: NativeMessage, place: NativePosition) -> RecordParts:
         self.seen.append((message, place))
         return Record(b"%d %s" % (place.offset, bytes(message.body)), 0, ())
 

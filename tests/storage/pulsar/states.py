@@ -6,16 +6,16 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from storage.pulsar.admin import Admin
-from storage.pulsar.client import PulsarClient
-from storage.pulsar.state import open_state
+from ropeway.storage.pulsar.admin import Admin
+from ropeway.storage.pulsar.client import PulsarClient
+from ropeway.storage.pulsar.state import open_state
 from tests.contracts.state import ignore, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from storage.pulsar.state import PulsarState
-    from storage.state import Deposed
+    from ropeway.storage.pulsar.state import PulsarState
+    from ropeway.storage.state import Deposed
     from tests.system.pulsar import Pulsar
 
 

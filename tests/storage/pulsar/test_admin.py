@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from aiohttp import web
 
-from storage.pulsar.admin import Admin
-from storage.pulsar.authentication import Token
-from storage.pulsar.names import PulsarName
-from storage.pulsar.rest import AdminRefusedError
+from ropeway.storage.pulsar.admin import Admin
+from ropeway.storage.pulsar.authentication import Token
+from ropeway.storage.pulsar.rest import AdminRefusedError
+from ropeway.storage.pulsar.topic_names import PulsarName
 from tests.system.process import free_ports
 
 if TYPE_CHECKING:

@@ -15,24 +15,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.api import (
+from ropeway.storage.api import (
     LogBusyError,
     LogError,
     LogLimitError,
     LogUnavailableError,
     OutcomeUnknownError,
 )
-from storage.pulsar.appender import MESSAGE_OVERHEAD_BYTES, Appender, Flight, Traffic
-from storage.pulsar.entry import Position
-from storage.pulsar.errors import FencedError, PulsarError
-from storage.pulsar.pack import peel
-from storage.pulsar.settings import PulsarLogSettings
-from storage.pulsar.terms import LAST_OFFSET, after
+from ropeway.storage.pulsar.appender import (
+    MESSAGE_OVERHEAD_BYTES,
+    Appender,
+    Flight,
+    Traffic,
+)
+from ropeway.storage.pulsar.entry import Position
+from ropeway.storage.pulsar.errors import FencedError, PulsarError
+from ropeway.storage.pulsar.pack import peel
+from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
+from ropeway.storage.pulsar.terms import LAST_OFFSET, after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from storage.api import RecordParts
+    from ropeway.storage.api import RecordParts
 
 TERM = 3
 

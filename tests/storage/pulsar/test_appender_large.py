@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from storage.api import OutcomeUnknownError
-from storage.pulsar.pack import RECORD_BYTES
+from ropeway.storage.api import OutcomeUnknownError
+from ropeway.storage.pulsar.pack import RECORD_BYTES
 from tests.remoting import looped
 from tests.storage.pulsar.test_appender import Way, tick
 

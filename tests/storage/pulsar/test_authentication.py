@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.pulsar.authentication import Basic, Token, Unauthenticated, headers
-from storage.pulsar.errors import PulsarUnavailableError
+from ropeway.storage.pulsar.authentication import Basic, Token, Unauthenticated, headers
+from ropeway.storage.pulsar.errors import PulsarUnavailableError
 from tests.remoting import looped
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from storage.pulsar.authentication import Authentication
+    from ropeway.storage.pulsar.authentication import Authentication
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,14 @@ import itertools
 
 import pytest
 
-from storage.pulsar import backoff
-from storage.pulsar.backoff import FIRST_DELAY_S, LARGEST_DELAY_S, Reopener, delays
-from storage.pulsar.errors import (
+from ropeway.storage.pulsar import backoff
+from ropeway.storage.pulsar.backoff import (
+    FIRST_DELAY_S,
+    LARGEST_DELAY_S,
+    Reopener,
+    delays,
+)
+from ropeway.storage.pulsar.errors import (
     FencedError,
     ProducerBusyError,
     PulsarError,

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import LogLimitError, LogUnavailableError
-from storage.pulsar.catalog import Catalog
-from storage.pulsar.settings import PulsarLogSettings
+from ropeway.storage.api import LogLimitError, LogUnavailableError
+from ropeway.storage.pulsar.catalog import Catalog
+from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
 from tests.storage.pulsar.test_admin import Rest, run
 
 if TYPE_CHECKING:
-    from storage.pulsar.admin import Admin
+    from ropeway.storage.pulsar.admin import Admin
 
 SETTINGS = PulsarLogSettings(namespaces=("acme/blue", "public/default"))
 OLD = "/admin/v2/persistent/public/default/orders%4012/partitions?force=true"

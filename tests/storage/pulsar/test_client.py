@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.pulsar import client as module
-from storage.pulsar.client import PulsarClient
-from storage.pulsar.commands import (
+from ropeway.storage.pulsar import client as module
+from ropeway.storage.pulsar.client import PulsarClient
+from ropeway.storage.pulsar.commands import (
     CloseProducer,
     Connect,
     Connected,
@@ -22,7 +22,7 @@ from storage.pulsar.commands import (
     OpenProducer,
     Refused,
 )
-from storage.pulsar.errors import (
+from ropeway.storage.pulsar.errors import (
     NotAllowedError,
     ProducerBusyError,
     PulsarError,

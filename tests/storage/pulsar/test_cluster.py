@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storage.api import LogUnavailableError
-from storage.pulsar.cluster import authentication, open_cluster
-from storage.pulsar.commands import Connect, Lookup
-from storage.pulsar.oauth2 import OAuth2Settings
-from storage.pulsar.settings import TOKEN_VARIABLE, PulsarLogSettings
+from ropeway.storage.api import LogUnavailableError
+from ropeway.storage.pulsar.cluster import authentication, open_cluster
+from ropeway.storage.pulsar.commands import Connect, Lookup
+from ropeway.storage.pulsar.oauth2 import OAuth2Settings
+from ropeway.storage.pulsar.pulsar_log_config import TOKEN_VARIABLE, PulsarLogSettings
 from tests.gateway.test_tls import issue
 from tests.remoting import looped
 from tests.storage.pulsar.broker import TOPIC, running

@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.pulsar.commands import (
+from ropeway.storage.pulsar.commands import (
     COMMANDS,
     Access,
     Ack,
@@ -32,8 +32,8 @@ from storage.pulsar.commands import (
     decode_command,
     encode_command,
 )
-from storage.pulsar.errors import WireError
-from storage.pulsar.frames import decode_frame
+from ropeway.storage.pulsar.errors import WireError
+from ropeway.storage.pulsar.frames import decode_frame
 from tests.storage.pulsar.golden import FRAMES
 
 TOPIC = "persistent://public/default/golden-1795283382"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import LogUnavailableError, NoSuchPartitionError, Record
-from storage.native import NativeMessage
-from storage.pulsar import open_log
-from storage.pulsar.admin import Admin
+from ropeway.storage.api import LogUnavailableError, NoSuchPartitionError, Record
+from ropeway.storage.native import NativeMessage
+from ropeway.storage.pulsar import open_log
+from ropeway.storage.pulsar.admin import Admin
 from tests.contracts.log import TOPIC, begin
 from tests.storage.compaction.logs import Describer, record
 from tests.storage.pulsar.logs import settings_for
@@ -20,10 +20,10 @@ from tests.system.pulsar import Pulsar
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
-    from storage.api import RecordParts
-    from storage.native import Place
-    from storage.pulsar import PulsarLog
-    from storage.pulsar.partition import PulsarPartition
+    from ropeway.storage.api import RecordParts
+    from ropeway.storage.native import NativePosition
+    from ropeway.storage.pulsar import PulsarLog
+    from ropeway.storage.pulsar.partition import PulsarPartition
 
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
 
@@ -35,7 +35,7 @@ class Keyed:
         pairs = [bytes(data[4:]).partition(b"=") for data in records]
         return [NativeMessage(value, {}, key.decode()) for key, _, value in pairs]
 
-    def record(self, message: NativeMessage, place: Place) -> RecordParts:
+    def record(self, message: NativeMessage, place: NativePosition) -> RecordParts:
         del place
         return Record(*record(f"{message.key}={bytes(message.body).decode()}"))
 

@@ -6,7 +6,7 @@ import zlib
 import cramjam
 import pytest
 
-from storage.pulsar.compression import LARGEST_BYTES, decompress
+from ropeway.storage.pulsar.compression import LARGEST_BYTES, decompress
 
 TEXT = b"compressed " * 20
 BY_KIND = {

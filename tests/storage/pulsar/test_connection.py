@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
-from storage.pulsar import connection as module
-from storage.pulsar.authentication import Token, Unauthenticated
-from storage.pulsar.commands import (
+from ropeway.storage.pulsar import connection as module
+from ropeway.storage.pulsar.authentication import Token, Unauthenticated
+from ropeway.storage.pulsar.commands import (
     AuthChallenge,
     AuthData,
     AuthResponse,
@@ -28,14 +28,14 @@ from storage.pulsar.commands import (
     TopicMigrated,
     encode_command,
 )
-from storage.pulsar.connection import Connection
-from storage.pulsar.errors import (
+from ropeway.storage.pulsar.connection import Connection
+from ropeway.storage.pulsar.errors import (
     NotAllowedError,
     PulsarError,
     PulsarUnavailableError,
     WireError,
 )
-from storage.pulsar.frames import payload_frame
+from ropeway.storage.pulsar.frames import payload_frame
 from tests.remoting import looped
 from tests.storage.pulsar.broker import TOPIC, FakeBroker, running
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from storage.pulsar.commands import Delivery, MessageId, encode_command
-from storage.pulsar.entry import Entry, Metadata, Position, properties_of
-from storage.pulsar.errors import EntryError, WireError
-from storage.pulsar.frames import decode_frame, payload_frame
+from ropeway.storage.pulsar.commands import Delivery, MessageId, encode_command
+from ropeway.storage.pulsar.entry import Entry, Metadata, Position, properties_of
+from ropeway.storage.pulsar.errors import EntryError, WireError
+from ropeway.storage.pulsar.frames import decode_frame, payload_frame
 from tests.storage.pulsar.golden import COMPRESSED, FRAMES
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.pulsar.errors import (
+from ropeway.storage.pulsar.errors import (
     RETRYABLE,
     SERVER_ERRORS,
     FencedError,

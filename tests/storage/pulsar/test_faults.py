@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import LogError, LogUnavailableError, OutcomeUnknownError
-from storage.pulsar.connection import Connection
+from ropeway.storage.api import LogError, LogUnavailableError, OutcomeUnknownError
+from ropeway.storage.pulsar.connection import Connection
 from tests.contracts.log import TOPIC, begin, opened, read_all, record
 from tests.storage.pulsar.logs import log_of, settings_for, until
 from tests.system.process import stopped
@@ -17,8 +17,8 @@ from tests.system.pulsar import Pulsar
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.api import Partition
-    from storage.pulsar.errors import PulsarError
+    from ropeway.storage.api import Partition
+    from ropeway.storage.pulsar.errors import PulsarError
 
 pytestmark = [
     pytest.mark.jvm,

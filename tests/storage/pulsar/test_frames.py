@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.pulsar.commands import Ping, Send, encode_command
-from storage.pulsar.entry import Metadata
-from storage.pulsar.errors import WireError
-from storage.pulsar.frames import (
+from ropeway.storage.pulsar.commands import Ping, Send, encode_command
+from ropeway.storage.pulsar.entry import Metadata
+from ropeway.storage.pulsar.errors import WireError
+from ropeway.storage.pulsar.frames import (
     Deframer,
     command_frame,
     decode_frame,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from storage.pulsar import hosts as module
-from storage.pulsar.commands import Lookup, LookupAnswer, LookupType
-from storage.pulsar.hosts import hosts
-from storage.pulsar.names import PulsarName
+from ropeway.storage.pulsar import hosts as module
+from ropeway.storage.pulsar.commands import Lookup, LookupAnswer, LookupType
+from ropeway.storage.pulsar.hosts import hosts
+from ropeway.storage.pulsar.topic_names import PulsarName
 from tests.remoting import looped
 from tests.storage.pulsar.broker import FakeBroker, running
 from tests.storage.pulsar.test_client import client

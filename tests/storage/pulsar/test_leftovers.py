@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.pulsar.admin import Admin
-from storage.pulsar.examining import Finding, examine
-from storage.pulsar.leftovers import Left, Missing, Routed, find, mend
-from storage.pulsar.names import Names, PulsarName
-from storage.pulsar.owner import Owner
+from ropeway.storage.pulsar.admin import Admin
+from ropeway.storage.pulsar.diagnosis import Finding, examine
+from ropeway.storage.pulsar.leftovers import Left, Missing, Routed, find, mend
+from ropeway.storage.pulsar.owner import Owner
+from ropeway.storage.pulsar.topic_names import Names, PulsarName
 from tests.storage.pulsar.logs import settings_for, until
 
 if TYPE_CHECKING:

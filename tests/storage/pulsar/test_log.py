@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import (
+from ropeway.storage.api import (
     LogLimitError,
     LogUnavailableError,
     NoSuchPartitionError,
     NotReadyError,
 )
-from storage.pulsar import PulsarLog, open_log
+from ropeway.storage.pulsar import PulsarLog, open_log
 from tests.contracts.log import (
     LogContract,
     begin,

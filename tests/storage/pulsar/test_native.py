@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from storage.native import NativeMessage
-from storage.pulsar.commands import KeyValue
-from storage.pulsar.entry import (
+from ropeway.storage.native import NativeMessage
+from ropeway.storage.pulsar.commands import KeyValue
+from ropeway.storage.pulsar.entry import (
     BatchedMetadata,
     BrokerMetadata,
     Metadata,
     properties_of,
 )
-from storage.pulsar.errors import EntryError
-from storage.pulsar.native import (
+from ropeway.storage.pulsar.errors import EntryError
+from ropeway.storage.pulsar.native import (
     MOST_UNREADABLE,
     UNREADABLE,
     base_offset,
     outgoing,
     to_pack,
 )
-from storage.pulsar.pack import peel
+from ropeway.storage.pulsar.pack import peel
 from tests.storage.pulsar.sharing import Noting
 from tests.storage.pulsar.test_entry import captured, made
 

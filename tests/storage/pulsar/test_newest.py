@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
-from storage.pulsar.entry import Position
-from storage.pulsar.newest import PERMITS, Newest
+from ropeway.storage.pulsar.entry import Position
+from ropeway.storage.pulsar.newest import PERMITS, Newest
 from tests.remoting import looped
 
 

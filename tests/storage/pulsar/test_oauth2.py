@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storage.pulsar import oauth2 as module
-from storage.pulsar.errors import PulsarUnavailableError
-from storage.pulsar.oauth2 import OAuth2, OAuth2Settings
-from storage.pulsar.tls import TlsFiles
+from ropeway.storage.pulsar import oauth2 as module
+from ropeway.storage.pulsar.errors import PulsarUnavailableError
+from ropeway.storage.pulsar.oauth2 import OAuth2, OAuth2Settings
+from ropeway.storage.pulsar.tls import TlsFiles
 from tests.gateway.test_tls import Pair, issue
 from tests.remoting import looped
 from tests.system.issuer import CLIENT, Issuer

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import LogError
-from storage.pulsar import PulsarLogSettings
-from storage.pulsar.offload import NOT_SET, Offloading, Policy, open_offloading
+from ropeway.storage.api import LogError
+from ropeway.storage.pulsar import PulsarLogSettings
+from ropeway.storage.pulsar.offload import NOT_SET, Offloading, Policy, open_offloading
 from tests import builds
 from tests.contracts.log import begin, opened, read_all, record
 from tests.storage.pulsar.logs import log_of, settings_for
@@ -20,7 +20,7 @@ from tests.system.pulsar import Pulsar
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from storage.pulsar.admin import Admin
+    from ropeway.storage.pulsar.admin import Admin
     from tests.storage.pulsar.test_admin import Rest
 
 SPACE = "/admin/v2/persistent/public/default"

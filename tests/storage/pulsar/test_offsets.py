@@ -11,9 +11,9 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.api import LogUnavailableError
-from storage.pulsar.offsets import PulsarOffsets, decode_key, encode_key
-from storage.pulsar.state import state_topic
+from ropeway.storage.api import LogUnavailableError
+from ropeway.storage.pulsar.offsets import PulsarOffsets, decode_key, encode_key
+from ropeway.storage.pulsar.state import state_topic
 from tests.contracts.offsets import OffsetsContract
 from tests.contracts.state import until
 from tests.storage.pulsar.states import Cluster, cluster
@@ -21,7 +21,7 @@ from tests.storage.pulsar.states import Cluster, cluster
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from storage.pulsar.state import PulsarState
+    from ropeway.storage.pulsar.state import PulsarState
     from tests.system.pulsar import Pulsar
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)

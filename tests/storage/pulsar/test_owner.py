@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from storage.api import LogForeignError, LogUnavailableError
-from storage.pulsar import owner as owner_module
-from storage.pulsar.admin import Admin
-from storage.pulsar.catalog import Catalog
-from storage.pulsar.owner import EMPTY, PREFIX, Owner, complaints, note, owners, take
-from storage.pulsar.selftest import PulsarUnfitError
+from ropeway.storage.api import LogForeignError, LogUnavailableError
+from ropeway.storage.pulsar import owner as owner_module
+from ropeway.storage.pulsar.admin import Admin
+from ropeway.storage.pulsar.catalog import Catalog
+from ropeway.storage.pulsar.owner import (
+    EMPTY,
+    PREFIX,
+    Owner,
+    complaints,
+    note,
+    owners,
+    take,
+)
+from ropeway.storage.pulsar.selftest import PulsarUnfitError
 from tests.storage.pulsar.logs import settings_for, until
 from tests.storage.pulsar.test_admin import Rest, run
 

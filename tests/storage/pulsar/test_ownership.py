@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storage.api import LogUnavailableError, NoSuchPartitionError, NotReadyError
-from storage.pulsar import ownership
-from storage.pulsar.ends import Ends
-from storage.pulsar.entry import Position
-from storage.pulsar.errors import FencedError, PulsarError, TopicNotFoundError
-from storage.pulsar.following import Followed, Follower
-from storage.pulsar.names import PulsarName
-from storage.pulsar.opening import ContestedError, Opened
-from storage.pulsar.ownership import Ownership
-from storage.pulsar.pack import encode, peel
-from storage.pulsar.partition import PulsarPartition
-from storage.pulsar.probing import Found
-from storage.pulsar.settings import PulsarLogSettings
-from storage.pulsar.tail import Tail
-from storage.pulsar.terms import after
+from ropeway.storage.api import LogUnavailableError, NoSuchPartitionError, NotReadyError
+from ropeway.storage.pulsar import ownership
+from ropeway.storage.pulsar.end_offsets import Ends
+from ropeway.storage.pulsar.entry import Position
+from ropeway.storage.pulsar.entry_reader import Found
+from ropeway.storage.pulsar.errors import FencedError, PulsarError, TopicNotFoundError
+from ropeway.storage.pulsar.follower import Followed, Follower
+from ropeway.storage.pulsar.open_partition import ContestedError, Opened
+from ropeway.storage.pulsar.ownership import Ownership
+from ropeway.storage.pulsar.pack import encode, peel
+from ropeway.storage.pulsar.partition import PulsarPartition
+from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
+from ropeway.storage.pulsar.tail import Tail
+from ropeway.storage.pulsar.terms import after
+from ropeway.storage.pulsar.topic_names import PulsarName
 from tests.contracts.log import begin, record
 from tests.remoting import looped, until
 from tests.storage.pulsar.test_appender import Broker

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import (
+from ropeway.storage.api import (
     LogError,
     LogUnavailableError,
     NotReadyError,
@@ -18,7 +18,7 @@ from tests.contracts.log import TOPIC, begin, opened, read_all, record
 from tests.storage.pulsar.logs import log_of, settings_for, until
 
 if TYPE_CHECKING:
-    from storage.pulsar import PulsarLog
+    from ropeway.storage.pulsar import PulsarLog
     from tests.system.pulsar import Pulsar
 
 pytestmark = [pytest.mark.jvm, pytest.mark.server]

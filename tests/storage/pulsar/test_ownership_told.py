@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import LogUnavailableError
+from ropeway.storage.api import LogUnavailableError
 from tests.remoting import looped, until
 from tests.storage.pulsar.test_ownership import partition_of, patched
 
 if TYPE_CHECKING:
-    from storage.pulsar.partition import PulsarPartition
+    from ropeway.storage.pulsar.partition import PulsarPartition
 
 __all__ = ["patched"]
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.api import Filter
-from storage.pulsar.pack import (
+from ropeway.storage.api import Filter
+from ropeway.storage.pulsar.pack import (
     CHECKED_FROM,
     HEADER,
     KEY_BYTES,

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storage.api import (
+from ropeway.storage.api import (
     Filter,
     LogUnavailableError,
     NoSuchPartitionError,
     NotReadyError,
     OutcomeUnknownError,
 )
-from storage.pulsar.appender import Appender, Traffic
-from storage.pulsar.names import PulsarName
-from storage.pulsar.partition import PulsarPartition
-from storage.pulsar.settings import PulsarLogSettings
-from storage.pulsar.tail import Tail
+from ropeway.storage.pulsar.appender import Appender, Traffic
+from ropeway.storage.pulsar.partition import PulsarPartition
+from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
+from ropeway.storage.pulsar.tail import Tail
+from ropeway.storage.pulsar.topic_names import PulsarName
 from tests.contracts.log import begin, record, texts
 from tests.storage.pulsar.test_appender import Broker
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.pulsar.positions import Positions, Spot
+from ropeway.storage.pulsar.positions import Positions, Spot
 
 
 def spot(offset: int) -> Spot:

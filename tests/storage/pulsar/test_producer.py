@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from storage.pulsar.commands import (
+from ropeway.storage.pulsar.commands import (
     Access,
     CloseProducer,
     Connect,
@@ -17,15 +17,15 @@ from storage.pulsar.commands import (
     SendError,
     SendReceipt,
 )
-from storage.pulsar.entry import Position
-from storage.pulsar.errors import (
+from ropeway.storage.pulsar.entry import Position
+from ropeway.storage.pulsar.errors import (
     FencedError,
     NotAllowedError,
     PulsarError,
     PulsarUnavailableError,
     TopicNotFoundError,
 )
-from storage.pulsar.frames import command_frame
+from ropeway.storage.pulsar.frames import command_frame
 from tests.remoting import looped
 from tests.storage.pulsar.broker import TOPIC
 from tests.storage.pulsar.producing import sending

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.pulsar.errors import WireError
-from storage.pulsar.protobuf import Message, read_varint, varint
+from ropeway.storage.pulsar.errors import WireError
+from ropeway.storage.pulsar.protobuf import Message, read_varint, varint
 
 
 class Inner(Message, frozen=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.pulsar import query
+from ropeway.storage.pulsar import query
 from tests.contracts.log import TOPIC, begin, opened, record
 from tests.storage.pulsar.logs import log_of, settings_for
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from storage.pulsar.client import PulsarClient
-from storage.pulsar.commands import (
+from ropeway.storage.pulsar.client import PulsarClient
+from ropeway.storage.pulsar.commands import (
     CloseConsumer,
     Delivery,
     Flow,
@@ -24,16 +24,16 @@ from storage.pulsar.commands import (
     Success,
     encode_command,
 )
-from storage.pulsar.compression import COMPRESSIONS, LARGEST_BYTES
-from storage.pulsar.entry import Entry, Metadata, Position
-from storage.pulsar.errors import (
+from ropeway.storage.pulsar.compression import COMPRESSIONS, LARGEST_BYTES
+from ropeway.storage.pulsar.entry import Entry, Metadata, Position
+from ropeway.storage.pulsar.errors import (
     EntryError,
     NotAllowedError,
     PulsarError,
     PulsarUnavailableError,
     TopicNotFoundError,
 )
-from storage.pulsar.frames import payload_frame
+from ropeway.storage.pulsar.frames import payload_frame
 from tests.remoting import looped
 from tests.storage.pulsar.broker import TOPIC, FakeBroker, Peer, running
 from tests.storage.pulsar.test_entry import made
@@ -41,7 +41,7 @@ from tests.storage.pulsar.test_entry import made
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from storage.pulsar.reader import Reader, Start
+    from ropeway.storage.pulsar.reader import Reader, Start
 
 TIMEOUT_S = 60
 LEDGER = 4

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from storage.pulsar.commands import (
+from ropeway.storage.pulsar.commands import (
     CloseConsumer,
     Delivery,
     MessageId,
@@ -15,9 +15,9 @@ from storage.pulsar.commands import (
     Success,
     encode_command,
 )
-from storage.pulsar.compression import COMPRESSIONS
-from storage.pulsar.errors import EntryError, PulsarUnavailableError
-from storage.pulsar.frames import payload_frame
+from ropeway.storage.pulsar.compression import COMPRESSIONS
+from ropeway.storage.pulsar.errors import EntryError, PulsarUnavailableError
+from ropeway.storage.pulsar.frames import payload_frame
 from tests.remoting import looped
 from tests.storage.pulsar.test_reader import LEDGER, TIMEOUT_S, reading
 

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from storage.api import LogUnavailableError
-from storage.pulsar import reading
-from storage.pulsar.compression import LARGEST_BYTES
-from storage.pulsar.errors import PulsarUnavailableError
-from storage.pulsar.pack import encode
-from storage.pulsar.reading import Readers
-from storage.pulsar.settings import PulsarLogSettings
-from storage.pulsar.terms import after
+from ropeway.storage.api import LogUnavailableError
+from ropeway.storage.pulsar import read_ahead
+from ropeway.storage.pulsar.compression import LARGEST_BYTES
+from ropeway.storage.pulsar.errors import PulsarUnavailableError
+from ropeway.storage.pulsar.pack import encode
+from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
+from ropeway.storage.pulsar.read_ahead import Readers
+from ropeway.storage.pulsar.terms import after
 from tests.contracts.log import record
 from tests.remoting import looped
-from tests.storage.pulsar.test_reading import Named, stored
+from tests.storage.pulsar.test_read_ahead import Named, stored
 
 if TYPE_CHECKING:
-    from storage.pulsar.client import PulsarClient
-    from storage.pulsar.finding import Finder
-    from storage.pulsar.partition import PulsarPartition
+    from ropeway.storage.pulsar.client import PulsarClient
+    from ropeway.storage.pulsar.pack_search import Finder
+    from ropeway.storage.pulsar.partition import PulsarPartition
 
 SMALL, LARGE = 300, 30
 LARGE_BYTES = 4 * 1024 * 1024
@@ -45,7 +45,7 @@ class Partition(Named):
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine, packs may be on their way for longer than readers wait."""
-    monkeypatch.setattr(reading, "LOOK_AGAIN_S", 200.0)
+    monkeypatch.setattr(read_ahead, "LOOK_AGAIN_S", 200.0)
 
 
 async def never(_partition: Any) -> None:

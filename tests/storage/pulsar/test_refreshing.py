@@ -7,10 +7,10 @@ import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from storage.pulsar import upkeep as module
-from storage.pulsar.appender import Traffic
-from storage.pulsar.settings import PulsarLogSettings
-from storage.pulsar.upkeep import Upkeep
+from ropeway.storage.pulsar import upkeep as module
+from ropeway.storage.pulsar.appender import Traffic
+from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
+from ropeway.storage.pulsar.upkeep import Upkeep
 from tests.remoting import looped
 from tests.storage.pulsar.logs import until
 

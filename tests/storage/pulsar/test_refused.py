@@ -7,12 +7,12 @@ import re
 import time
 from typing import Any
 
-from storage.pulsar.appender import Traffic
-from storage.pulsar.backoff import FIRST_DELAY_S
-from storage.pulsar.commands import CloseProducer, OpenProducer, Send
-from storage.pulsar.entry import Position
-from storage.pulsar.settings import PulsarLogSettings
-from storage.pulsar.upkeep import Upkeep
+from ropeway.storage.pulsar.appender import Traffic
+from ropeway.storage.pulsar.backoff import FIRST_DELAY_S
+from ropeway.storage.pulsar.commands import CloseProducer, OpenProducer, Send
+from ropeway.storage.pulsar.entry import Position
+from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
+from ropeway.storage.pulsar.upkeep import Upkeep
 from tests.remoting import looped, until
 from tests.storage.pulsar.producing import sending
 

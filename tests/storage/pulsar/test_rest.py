@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from storage.api import LogUnavailableError
-from storage.pulsar import rest as module
-from storage.pulsar.admin import Admin
-from storage.pulsar.rest import AdminRefusedError, NotPermittedError
+from ropeway.storage.api import LogUnavailableError
+from ropeway.storage.pulsar import rest as module
+from ropeway.storage.pulsar.admin import Admin
+from ropeway.storage.pulsar.rest import AdminRefusedError, NotPermittedError
 from tests.storage.pulsar.test_admin import Rest, run
 from tests.system.process import free_ports
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storage.pulsar.admin import Admin
-from storage.pulsar.selftest import (
+from ropeway.storage.pulsar.admin import Admin
+from ropeway.storage.pulsar.selftest import (
     POLICIES,
     PulsarUnfitError,
     _check_size,

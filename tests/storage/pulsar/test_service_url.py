@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.pulsar.service_url import Address, ServiceUrl
+from ropeway.storage.pulsar.service_url import Address, ServiceUrl
 
 
 def test_a_url_names_brokers_with_and_without_ports():

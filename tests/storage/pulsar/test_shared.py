@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from storage.api import LogDamagedError, LogUnavailableError, OutcomeUnknownError
-from storage.pulsar import open_log
+from ropeway.storage.api import (
+    LogDamagedError,
+    LogUnavailableError,
+    OutcomeUnknownError,
+)
+from ropeway.storage.pulsar import open_log
 from tests.contracts.log import TOPIC, LogContract, begin, record, texts
 from tests.storage.pulsar.logs import PATIENCE_S, settings_for, truncate, until
 from tests.storage.pulsar.sharing import (

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 import structlog
 
-from storage.api import LogUnavailableError
-from storage.pulsar.errors import FencedError
-from storage.pulsar.state import LEASE_S, state_topic
+from ropeway.storage.api import LogUnavailableError
+from ropeway.storage.pulsar.errors import FencedError
+from ropeway.storage.pulsar.state import LEASE_S, state_topic
 from tests.contracts.state import OpenState, StateContract, until
 from tests.storage.pulsar.states import Cluster, cluster, until_compacted
 from tests.system.process import stopped
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
-    from storage.pulsar.state_term import Term
+    from ropeway.storage.pulsar.state_term import Term
 
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
 
@@ -59,9 +59,9 @@ class TestPulsarState(StateContract):
 
 LEADER = """
 import asyncio, sys, time
-from storage.pulsar.admin import Admin
-from storage.pulsar.client import PulsarClient
-from storage.pulsar.state import open_state
+from ropeway.storage.pulsar.admin import Admin
+from ropeway.storage.pulsar.client import PulsarClient
+from ropeway.storage.pulsar.state import open_state
 
 async def main():
     service_url, admin_url, topic = sys.argv[1:]

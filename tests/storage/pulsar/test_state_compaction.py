@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 import structlog
 
-from storage.pulsar.admin import Admin
-from storage.pulsar.client import PulsarClient
-from storage.pulsar.state import state_topic
-from storage.pulsar.state_compaction import Compaction
-from storage.pulsar.state_replica import Facts
-from storage.pulsar.state_term import Term
+from ropeway.storage.pulsar.admin import Admin
+from ropeway.storage.pulsar.client import PulsarClient
+from ropeway.storage.pulsar.state import state_topic
+from ropeway.storage.pulsar.state_compaction import Compaction
+from ropeway.storage.pulsar.state_replica import Facts
+from ropeway.storage.pulsar.state_term import Term
 from tests.contracts.state import ignore, until
 from tests.storage.pulsar.states import (
     cluster,
@@ -189,7 +189,9 @@ def test_marks_of_deletion_are_forgotten_when_they_are_old(
             await state.flush()
             assert list(state._replica.facts.marks) == ["gone"]
             await state.give_up()
-            monkeypatch.setattr("storage.pulsar.state_compaction.MARKS_KEPT_MS", -1)
+            monkeypatch.setattr(
+                "ropeway.storage.pulsar.state_compaction.MARKS_KEPT_MS", -1
+            )
             await state.take_over()
             await state.flush()
             assert state._replica.facts.marks == {}

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.pulsar.commands import KeyValue
-from storage.pulsar.entry import BatchedMetadata, Entry, Position
-from storage.pulsar.errors import EntryError
-from storage.pulsar.frames import payload_frame
-from storage.pulsar.protobuf import LENGTH, key, varint
-from storage.pulsar.sending import entry_metadata, metadata_head
-from storage.pulsar.state_entry import (
+from ropeway.storage.pulsar.commands import KeyValue
+from ropeway.storage.pulsar.entry import BatchedMetadata, Entry, Position
+from ropeway.storage.pulsar.errors import EntryError
+from ropeway.storage.pulsar.frames import payload_frame
+from ropeway.storage.pulsar.protobuf import LENGTH, key, varint
+from ropeway.storage.pulsar.send_entry import entry_metadata, metadata_head
+from ropeway.storage.pulsar.state_entry import (
     ENTRY_BYTES,
     Change,
     Leader,

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.pulsar import state_replica
-from storage.pulsar.errors import EntryError, PulsarError
-from storage.pulsar.state import state_topic
-from storage.pulsar.state_entry import LEADER, Leader, decode, encode_leader
-from storage.pulsar.state_replica import Facts, Replica
+from ropeway.storage.pulsar import state_replica
+from ropeway.storage.pulsar.errors import EntryError, PulsarError
+from ropeway.storage.pulsar.state import state_topic
+from ropeway.storage.pulsar.state_entry import LEADER, Leader, decode, encode_leader
+from ropeway.storage.pulsar.state_replica import Facts, Replica
 from tests.contracts.state import until
 from tests.storage.pulsar.states import cluster, compacted
 
 if TYPE_CHECKING:
-    from storage.pulsar.entry import Entry
+    from ropeway.storage.pulsar.entry import Entry
     from tests.system.pulsar import Pulsar
 
 TIMEOUT_S = 60

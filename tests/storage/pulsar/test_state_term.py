@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.pulsar.errors import FencedError, PulsarError
-from storage.pulsar.state import state_topic
-from storage.pulsar.state_replica import Replica
-from storage.pulsar.state_term import KEYS_AT_ONCE, TERM_SHIFT, Term
+from ropeway.storage.pulsar.errors import FencedError, PulsarError
+from ropeway.storage.pulsar.state import state_topic
+from ropeway.storage.pulsar.state_replica import Replica
+from ropeway.storage.pulsar.state_term import KEYS_AT_ONCE, TERM_SHIFT, Term
 from tests.contracts.state import until
 from tests.storage.pulsar.states import Cluster, cluster
 
 if TYPE_CHECKING:
-    from storage.pulsar.entry import Entry
-    from storage.pulsar.state_entry import Change
+    from ropeway.storage.pulsar.entry import Entry
+    from ropeway.storage.pulsar.state_entry import Change
     from tests.system.pulsar import Pulsar
 
 pytestmark = [pytest.mark.jvm, pytest.mark.server]

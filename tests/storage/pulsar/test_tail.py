@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.pulsar.tail import OVERHEAD_BYTES, Cached, Tail
+from ropeway.storage.pulsar.tail import OVERHEAD_BYTES, Cached, Tail
 
 
 def test_packs_are_found_by_any_offset_they_have() -> None:

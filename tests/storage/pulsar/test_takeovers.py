@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import pytest
 import uvloop
 
-from storage.api import LogUnavailableError, OutcomeUnknownError
-from storage.pulsar.pack import decode
-from storage.pulsar.terms import next_offset_of, term_of
+from ropeway.storage.api import LogUnavailableError, OutcomeUnknownError
+from ropeway.storage.pulsar.pack import decode
+from ropeway.storage.pulsar.terms import next_offset_of, term_of
 from tests import failures
 from tests.contracts.log import TOPIC, begin, opened, read_all, record
 from tests.storage.pulsar.logs import log_of, settings_for
@@ -27,9 +27,9 @@ from tests.system.pulsar_client import read_all as read_entries
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.pulsar import PulsarLog
-    from storage.pulsar.client import PulsarClient
-    from storage.pulsar.partition import PulsarPartition
+    from ropeway.storage.pulsar import PulsarLog
+    from ropeway.storage.pulsar.client import PulsarClient
+    from ropeway.storage.pulsar.partition import PulsarPartition
 
 pytestmark = [pytest.mark.jvm, pytest.mark.server, pytest.mark.timeout(600)]
 

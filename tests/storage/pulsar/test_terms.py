@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.pulsar.terms import (
+from ropeway.storage.pulsar.terms import (
     LAST_OFFSET,
     LAST_TERM,
     after,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.pulsar.tls import TlsFiles
+from ropeway.storage.pulsar.tls import TlsFiles
 from tests.gateway.test_tls import Pair, issue
 from tests.remoting import looped
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
-from storage.api import LogUnavailableError, OutcomeUnknownError
-from storage.pulsar.upkeep import Upkeep
+from ropeway.storage.api import LogUnavailableError, OutcomeUnknownError
+from ropeway.storage.pulsar.upkeep import Upkeep
 from tests.contracts.log import TOPIC, begin, opened, read_all, record
 from tests.storage.pulsar.logs import log_of, settings_for, until
 from tests.system.process import stopped
@@ -18,7 +18,7 @@ from tests.system.pulsar import Pulsar
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.pulsar.partition import PulsarPartition
+    from ropeway.storage.pulsar.partition import PulsarPartition
 
 pytestmark = [
     pytest.mark.jvm,

@@ -6,16 +6,16 @@ import struct
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from storage.following import ENTRY, Run
-from storage.tiered.pending import Pending
+from ropeway.storage.replication import ENTRY, Run
+from ropeway.storage.tiered.pending_segment import Pending
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.tiered.api import Provider
-    from storage.tiered.compression import Compression
-    from storage.tiered.names import SegmentName
-    from storage.tiered.pending import Encoded
+    from ropeway.storage.tiered.api import Provider
+    from ropeway.storage.tiered.compression import Compression
+    from ropeway.storage.tiered.object_names import SegmentName
+    from ropeway.storage.tiered.pending_segment import Encoded
 
 TOPIC, NUMBER, IDENTITY = "orders", 3, 0xABCDEF
 

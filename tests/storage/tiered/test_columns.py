@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.following import ENTRY
-from storage.tiered import columns
-from storage.tiered.compiled import may_be_compiled
+from ropeway.storage.replication import ENTRY
+from ropeway.storage.tiered import columns
+from ropeway.storage.tiered.compiled import may_be_compiled
 
 I32 = st.integers(-(1 << 31), (1 << 31) - 1)
 I64 = st.integers(-(1 << 63), (1 << 63) - 1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from storage.tiered import columns
-from storage.tiered.compiled import may_be_compiled
+from ropeway.storage.tiered import columns
+from ropeway.storage.tiered.compiled import may_be_compiled
 from tests.compiler import needs_compiled_forms
 
 assert columns  # it declares what may be compiled

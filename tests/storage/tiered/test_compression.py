@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from storage.tiered.compression import (
+from ropeway.storage.tiered.compression import (
     CODES,
     LARGEST_BYTES,
     complaint,

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from storage.api import LogUnavailableError
-from storage.tiered.listing import listed
-from storage.tiered.metadata import Metadata
-from storage.tiered.verify import verify
+from ropeway.storage.api import LogUnavailableError
+from ropeway.storage.tiered.listing import listed
+from ropeway.storage.tiered.metadata import Metadata
+from ropeway.storage.tiered.verify import verify
 from tests.contracts.log import TOPIC, opened, read_all
 from tests.storage.tiered.tiers import QUICK, Faulty, fill, forget_local, tiered
 

@@ -8,14 +8,14 @@ import random
 import msgspec
 import pytest
 
-from storage.following import Stretch
-from storage.tiered.dispatcher import POSITION, Dispatcher, part_of
-from storage.tiered.memory import MemoryProvider
-from storage.tiered.metadata import Metadata
-from storage.tiered.pace import Pace
-from storage.tiered.settings import TieredSettings
-from storage.tiered.shelf import Shelf
-from storage.tiered.throttle import Throttle
+from ropeway.storage.replication import Stretch
+from ropeway.storage.tiered.background_pace import BackgroundPace
+from ropeway.storage.tiered.dispatcher import POSITION, Dispatcher, part_of
+from ropeway.storage.tiered.memory import MemoryProvider
+from ropeway.storage.tiered.metadata import Metadata
+from ropeway.storage.tiered.throttle import Throttle
+from ropeway.storage.tiered.tier_config import TieredSettings
+from ropeway.storage.tiered.tier_index import Shelf
 from tests.storage.tiered.segments import IDENTITY, run
 
 SETTINGS = TieredSettings(
@@ -49,7 +49,12 @@ class Bench:
             self.provider, Metadata(directory), Throttle(None, lambda: 0.0)
         )
         self.dispatcher = Dispatcher(
-            Written(runs), self.shelf, settings, wants, lambda: self.now_s, Pace()
+            Written(runs),
+            self.shelf,
+            settings,
+            wants,
+            lambda: self.now_s,
+            BackgroundPace(),
         )
 
     def segments(self):

@@ -8,10 +8,10 @@ import time
 import msgspec
 import pytest
 
-from storage.api import LogDamagedError, LogUnavailableError
-from storage.tiered.api import ProviderError
-from storage.tiered.dispatcher import PAUSED
-from storage.tiered.memory import MemoryProvider
+from ropeway.storage.api import LogDamagedError, LogUnavailableError
+from ropeway.storage.tiered.api import ProviderError
+from ropeway.storage.tiered.dispatcher import PAUSED
+from ropeway.storage.tiered.memory import MemoryProvider
 from tests.contracts.log import TOPIC, begin, read_all, record
 from tests.storage.tiered.tiers import (
     QUICK,

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from storage.tiered.fetcher import INDEX, KEYS, Fetcher, GoneError, MissingError
-from storage.tiered.flat import Segment
-from storage.tiered.settings import BLOCK_BYTES, TieredSettings
+from ropeway.storage.tiered.fetcher import INDEX, KEYS, Fetcher, GoneError, MissingError
+from ropeway.storage.tiered.tier_config import BLOCK_BYTES, TieredSettings
+from ropeway.storage.tiered.tier_partition import Segment
 from tests.storage.tiered.segments import encoded, put
 from tests.storage.tiered.tiers import Faulty, fails, until
 
@@ -17,7 +17,7 @@ SETTINGS = TieredSettings(cache_bytes=8 * BLOCK_BYTES, read_ahead_bytes=4 * BLOC
 
 async def segment_of(provider, blocks, base=0):
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("storage.tiered.pending.BLOCK_BYTES", 8)
+        patched.setattr("ropeway.storage.tiered.pending_segment.BLOCK_BYTES", 8)
         made = encoded(["abcd"] * blocks, base)
     await put(provider, made)
     provider.asked.clear()

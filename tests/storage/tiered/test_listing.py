@@ -6,16 +6,16 @@ import asyncio
 
 import pytest
 
-from storage.tiered import names
-from storage.tiered.api import ObjectMissingError
-from storage.tiered.listing import listed, records
-from storage.tiered.memory import MemoryProvider
+from ropeway.storage.tiered import object_names
+from ropeway.storage.tiered.api import ObjectMissingError
+from ropeway.storage.tiered.listing import listed, records
+from ropeway.storage.tiered.memory import MemoryProvider
 from tests.storage.tiered.segments import TOPIC, encoded, put
 
 
 @pytest.mark.parametrize("compression", ["none", "zstd"])
 def test_records_come_with_offsets_and_times(compression, monkeypatch):
-    monkeypatch.setattr("storage.tiered.pending.BLOCK_BYTES", 20)
+    monkeypatch.setattr("ropeway.storage.tiered.pending_segment.BLOCK_BYTES", 20)
 
     async def main():
         provider = MemoryProvider()
@@ -47,7 +47,9 @@ def test_a_listing_tells_what_counts(monkeypatch):
         assert (found.whole, found.covered) == ([large], small)
         assert (found.torn, found.foreign) == ([torn], ["readme"])
         assert found.bytes == sum(map(len, provider.objects.values())) - 1
-        assert (await listed(provider, names.topic_prefix(TOPIC))).whole == [large]
-        assert (await listed(provider, names.topic_prefix("other"))).whole == []
+        assert (await listed(provider, object_names.topic_prefix(TOPIC))).whole == [
+            large
+        ]
+        assert (await listed(provider, object_names.topic_prefix("other"))).whole == []
 
     asyncio.run(main())

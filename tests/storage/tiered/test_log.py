@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from storage.api import LogDamagedError, LogUnavailableError, NoSuchPartitionError
-from storage.file import open_log as open_files
-from storage.tiered.dispatcher import BACKFILL
-from storage.tiered.memory import MemoryProvider
-from storage.tiered.partition import TieredPartition
+from ropeway.storage.api import (
+    LogDamagedError,
+    LogUnavailableError,
+    NoSuchPartitionError,
+)
+from ropeway.storage.file import open_log as open_files
+from ropeway.storage.tiered.dispatcher import BACKFILL
+from ropeway.storage.tiered.memory import MemoryProvider
+from ropeway.storage.tiered.partition import TieredPartition
 from tests.contracts.log import TOPIC, LogContract, read_all
 from tests.storage.tiered.tiers import (
     QUICK,
@@ -31,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from storage.tiered.log import TieredLog
-    from storage.tiered.settings import ReadLevel
+    from ropeway.storage.tiered.log import TieredLog
+    from ropeway.storage.tiered.tier_config import ReadLevel
 
 
 class Eager(TieredPartition):
@@ -68,7 +72,7 @@ class TestTieredLog(LogContract):
             return log
 
         if eager:
-            monkeypatch.setattr("storage.tiered.log.TieredPartition", Eager)
+            monkeypatch.setattr("ropeway.storage.tiered.log.TieredPartition", Eager)
         return again
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.api import Chunk
-from storage.tiered.loop_share import (
+from ropeway.storage.api import Chunk
+from ropeway.storage.tiered.loop_share import (
     ANSWER_S,
     BYTE_S,
     HOT_S,

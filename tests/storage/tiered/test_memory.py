@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage.tiered.memory import MemoryProvider, open_provider
+from ropeway.storage.tiered.memory import MemoryProvider, open_provider
 from tests.contracts.provider import ProviderContract
 
 

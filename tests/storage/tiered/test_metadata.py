@@ -6,10 +6,10 @@ import sqlite3
 
 import pytest
 
-from storage.api import LogError, LogUnavailableError
-from storage.tiered.flat import Segment
-from storage.tiered.metadata import NAME, Metadata, QueueRow
-from storage.tiered.names import SegmentName
+from ropeway.storage.api import LogError, LogUnavailableError
+from ropeway.storage.tiered.metadata import NAME, Metadata, QueueRow
+from ropeway.storage.tiered.object_names import SegmentName
+from ropeway.storage.tiered.tier_partition import Segment
 
 HIGH = (1 << 64) - 1
 """An identity that no signed number of 64 bits can hold."""

@@ -7,9 +7,9 @@ import itertools
 
 import pytest
 
-from storage.api import LogUnavailableError
-from storage.tiered.api import ProviderError
-from storage.tiered.objects import open_provider
+from ropeway.storage.api import LogUnavailableError
+from ropeway.storage.tiered.api import ProviderError
+from ropeway.storage.tiered.objects import open_provider
 from tests.contracts.log import TOPIC, read_all
 from tests.contracts.provider import NAME, ProviderContract
 from tests.storage.tiered import s3

@@ -7,9 +7,9 @@ import os
 
 import pytest
 
-from storage.tiered import posix
-from storage.tiered.api import ProviderError
-from storage.tiered.posix import PosixProvider, open_provider
+from ropeway.storage.tiered import posix
+from ropeway.storage.tiered.api import ProviderError
+from ropeway.storage.tiered.posix import PosixProvider, open_provider
 from tests.contracts.provider import NAME, ProviderContract
 
 

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from storage.api import LogUnfitError
-from storage.tiered.memory import MemoryProvider
-from storage.tiered.posix import PosixProvider
-from storage.tiered.providers import open_provider
+from ropeway.storage.api import LogUnfitError
+from ropeway.storage.tiered.memory import MemoryProvider
+from ropeway.storage.tiered.posix import PosixProvider
+from ropeway.storage.tiered.providers import open_provider
 
 
 def test_the_scheme_names_the_provider(tmp_path):
@@ -31,6 +31,6 @@ def test_a_url_that_cannot_be_used_says_why():
 
 def test_a_library_that_is_not_there_is_named_with_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "obstore", None)
-    monkeypatch.delitem(sys.modules, "storage.tiered.objects", raising=False)
+    monkeypatch.delitem(sys.modules, "ropeway.storage.tiered.objects", raising=False)
     with pytest.raises(LogUnfitError, match=r"pip install ropeway\[tier\]"):
         open_provider("s3://bucket/prefix")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from array import array
 
-from storage.tiered.fetcher import Fetcher
-from storage.tiered.flat import Flat, Segment
-from storage.tiered.loop_share import LoopShare
-from storage.tiered.pending import Pending
-from storage.tiered.query import query
-from storage.tiered.reader import Reader
-from storage.tiered.segment import KEYS_A_RUN, records_with
-from storage.tiered.settings import TieredSettings
+from ropeway.storage.tiered.fetcher import Fetcher
+from ropeway.storage.tiered.loop_share import LoopShare
+from ropeway.storage.tiered.pending_segment import Pending
+from ropeway.storage.tiered.query import query
+from ropeway.storage.tiered.reader import Reader
+from ropeway.storage.tiered.segment import KEYS_A_RUN, records_with
+from ropeway.storage.tiered.tier_config import TieredSettings
+from ropeway.storage.tiered.tier_partition import Flat, Segment
 from tests.storage.tiered.segments import IDENTITY, NUMBER, TOPIC, encoded, put, run
 from tests.storage.tiered.tiers import Faulty
 
@@ -57,7 +57,7 @@ def test_of_a_key_that_very_many_have_the_newest_alone_are_gathered(monkeypatch)
             taken.append((loop_ticks, one))
             yield one
 
-    monkeypatch.setattr("storage.tiered.query.records_with", runs)
+    monkeypatch.setattr("ropeway.storage.tiered.query.records_with", runs)
 
     async def main():
         def tick():

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.api import Filter
-from storage.tiered.fetcher import Fetcher
-from storage.tiered.flat import Flat, Segment
-from storage.tiered.loop_share import LoopShare
-from storage.tiered.memory import MemoryProvider
-from storage.tiered.reader import Reader
-from storage.tiered.settings import TieredSettings
+from ropeway.storage.api import Filter
+from ropeway.storage.tiered.fetcher import Fetcher
+from ropeway.storage.tiered.loop_share import LoopShare
+from ropeway.storage.tiered.memory import MemoryProvider
+from ropeway.storage.tiered.reader import Reader
+from ropeway.storage.tiered.tier_config import TieredSettings
+from ropeway.storage.tiered.tier_partition import Flat, Segment
 from tests.storage.tiered.segments import encoded, put
 
 TEXTS = ["a" * (at % 5) for at in range(40)]
@@ -40,7 +40,7 @@ async def tier():
     """A partition of four segments with blocks of a few records."""
     provider, flat = MemoryProvider(), Flat("orders", 3, 1)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("storage.tiered.pending.BLOCK_BYTES", 30)
+        patched.setattr("ropeway.storage.tiered.pending_segment.BLOCK_BYTES", 30)
         for low, high in pairwise(CUTS):
             made = encoded(TEXTS[low:high], low)
             await put(provider, made)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.tiered import segment as segments
-from storage.tiered.segment import SegmentError
+from ropeway.storage.tiered import segment as segments
+from ropeway.storage.tiered.segment import SegmentError
 from tests.storage.tiered.segments import encoded
 
 MADE = encoded(["one coffee", "two"], 7)

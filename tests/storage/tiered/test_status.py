@@ -1,10 +1,10 @@
 """The status of a tier is read from its metadata alone."""
 
-from storage.tiered.dispatcher import BACKFILL, FAILURE, PAUSED, POSITION, URL
-from storage.tiered.flat import Segment
-from storage.tiered.metadata import Metadata
-from storage.tiered.names import SegmentName
-from storage.tiered.status import QueueStatus, Status, status
+from ropeway.storage.tiered.dispatcher import BACKFILL, FAILURE, PAUSED, POSITION, URL
+from ropeway.storage.tiered.metadata import Metadata
+from ropeway.storage.tiered.object_names import SegmentName
+from ropeway.storage.tiered.status import QueueStatus, Status, status
+from ropeway.storage.tiered.tier_partition import Segment
 
 
 def test_queues_come_with_what_is_sealed(tmp_path):

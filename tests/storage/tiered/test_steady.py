@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.tiered.steady import BELIEVED_AFTER_S, LEAP_MS, SteadyTime
+from ropeway.storage.tiered.steady import BELIEVED_AFTER_S, LEAP_MS, SteadyTime
 
 YEAR_MS = 365 * 86_400_000
 START_MS = 50 * YEAR_MS

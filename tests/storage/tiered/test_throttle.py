@@ -2,7 +2,7 @@
 
 import asyncio
 
-from storage.tiered.throttle import Throttle
+from ropeway.storage.tiered.throttle import Throttle
 
 
 def test_so_many_bytes_take_so_long():

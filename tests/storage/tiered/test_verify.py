@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from storage.tiered.memory import MemoryProvider
-from storage.tiered.verify import verify
+from ropeway.storage.tiered.memory import MemoryProvider
+from ropeway.storage.tiered.verify import verify
 from tests.storage.tiered.segments import encoded, put
 
 

@@ -6,20 +6,20 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from storage.file import FileLogSettings
-from storage.file import open_log as open_files
-from storage.tiered.api import ProviderError
-from storage.tiered.log import TieredLog, open_log
-from storage.tiered.memory import MemoryProvider
-from storage.tiered.settings import TieredSettings
+from ropeway.storage.file import FileLogSettings
+from ropeway.storage.file import open_log as open_files
+from ropeway.storage.tiered.api import ProviderError
+from ropeway.storage.tiered.log import TieredLog, open_log
+from ropeway.storage.tiered.memory import MemoryProvider
+from ropeway.storage.tiered.tier_config import TieredSettings
 from tests.contracts.log import TOPIC, begin, opened, record
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from pathlib import Path
 
-    from storage.api import Partition
-    from storage.tiered.api import Provider
+    from ropeway.storage.api import Partition
+    from ropeway.storage.tiered.api import Provider
 
 QUICK = TieredSettings(poll_ms=10, expire_every_ms=20, commit_ms=1)
 SMALL = FileLogSettings(segment_bytes=1 << 16, flush_interval_ms=5, tail_bytes=0)

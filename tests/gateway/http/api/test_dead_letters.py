@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from gateway.config import HttpConfig
+from ropeway.gateway.config import HttpConfig
 from tests.gateway.http.site import bury, send, serving
 from tests.remoting import looped, pulling, until
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.http.api.kinds import kinds
+from ropeway.gateway.http.api.kinds import kinds
 
 
 @pytest.mark.parametrize(

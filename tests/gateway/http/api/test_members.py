@@ -1,8 +1,8 @@
 """A group's consumers, as several brokers know them."""
 
-from gateway.http.api.members import consumers
-from gateway.wire.admin_bodies import ConnectionInfo, ConsumerConnection
-from gateway.wire.bodies import SubscriptionData
+from ropeway.gateway.http.api.members import consumers
+from ropeway.gateway.wire.admin_bodies import ConnectionInfo, ConsumerConnection
+from ropeway.gateway.wire.bodies import SubscriptionData
 
 
 def known(*clients: str, topic: str = "orders") -> ConsumerConnection:

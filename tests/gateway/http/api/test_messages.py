@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from gateway.wire.message_id import format_offset_msg_id
-from gateway.wire.trace import TRACE_TOPIC
+from ropeway.gateway.wire.message_id import format_offset_msg_id
+from ropeway.gateway.wire.trace import TRACE_TOPIC
 from tests.gateway.http.site import send, serving
 from tests.remoting import looped, sending
 

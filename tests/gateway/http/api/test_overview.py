@@ -2,9 +2,9 @@
 
 import msgspec
 
-from gateway import __version__
-from gateway.http.api import overview
-from routing.api import Broker
+from ropeway.gateway import __version__
+from ropeway.gateway.http.api import overview
+from ropeway.routing.api import Broker
 from tests.gateway.http.site import send, serving
 from tests.remoting import looped
 

@@ -1,7 +1,7 @@
 """Pages of lists."""
 
-from gateway.http.api import paging
-from gateway.http.params import Params
+from ropeway.gateway.http.api import paging
+from ropeway.gateway.http.params import Params
 
 NAMES = ["Beta", "alpha", "gamma", "alphabet"]
 

@@ -1,6 +1,6 @@
 """Where a topic's queues are."""
 
-from routing.api import Topic
+from ropeway.routing.api import Topic
 from tests.gateway.http.site import send, serving
 from tests.remoting import looped
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.http.api import shown
+from ropeway.gateway.http.api import shown
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.http.metrics.catalog import COMMON, FAMILIES
+from ropeway.gateway.http.metrics.catalog import COMMON, FAMILIES
 
 ROOT = Path(__file__).parents[4]
 DOCS = ROOT / "docs" / "metrics.md"

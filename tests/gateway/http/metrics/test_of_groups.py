@@ -1,8 +1,8 @@
 """Metrics of groups and clients."""
 
-from gateway.http.metrics import of_groups
-from gateway.http.metrics.text import Page
-from storage.api import NotReadyError
+from ropeway.gateway.http.metrics import of_groups
+from ropeway.gateway.http.metrics.text import Page
+from ropeway.storage.api import NotReadyError
 from tests.gateway.http.site import send
 from tests.remoting import beat, committing, looped, running
 

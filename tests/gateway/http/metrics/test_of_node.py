@@ -2,11 +2,11 @@
 
 import asyncio
 
-from gateway.config import AuditConfig
-from gateway.http.metrics import of_node
-from gateway.http.metrics.text import Page
-from gateway.wire.codes import RequestCode
-from gateway.wire.commands.quotas import SetQuota
+from ropeway.gateway.config import AuditConfig
+from ropeway.gateway.http.metrics import of_node
+from ropeway.gateway.http.metrics.text import Page
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.commands.quotas import SetQuota
 from tests.gateway.http.site import send
 from tests.remoting import looped, running, sending, until, waiting
 

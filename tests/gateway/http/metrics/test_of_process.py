@@ -4,8 +4,8 @@ import pytest
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.http.metrics import of_process
-from gateway.http.metrics.text import Page
+from ropeway.gateway.http.metrics import of_process
+from ropeway.gateway.http.metrics.text import Page
 
 
 def test_they_are_what_prometheus_own_client_says():

@@ -1,8 +1,8 @@
 """Metrics of topics: what is stored, and topics that nobody can read yet."""
 
-from gateway.http.metrics import of_topics
-from gateway.http.metrics.text import Page
-from storage.api import NotReadyError
+from ropeway.gateway.http.metrics import of_topics
+from ropeway.gateway.http.metrics.text import Page
+from ropeway.storage.api import NotReadyError
 from tests.gateway.http.site import send
 from tests.remoting import looped, running
 

@@ -7,8 +7,8 @@ import asyncio
 import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.config import HttpConfig
-from gateway.http.metrics.of_workers import merge
+from ropeway.gateway.config import HttpConfig
+from ropeway.gateway.http.metrics.of_workers import merge
 from tests.gateway.http.site import serving
 from tests.remoting import looped
 from tests.system.process import ports_in_a_row

@@ -1,7 +1,7 @@
 """What a receiver of OpenTelemetry's gets is what the page says, to the last bucket."""
 
-from gateway.http.metrics.otlp import Exporter
-from gateway.http.metrics.text import Page
+from ropeway.gateway.http.metrics.otlp import Exporter
+from ropeway.gateway.http.metrics.text import Page
 from tests.gateway.http.receiver import receiving, values
 
 WAIT_S = 60

@@ -7,13 +7,13 @@ import time
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.config import TopicsConfig
-from gateway.http.metrics import of_topics
-from gateway.http.metrics.catalog import COMMON, FAMILIES
-from gateway.http.metrics.page import render
-from gateway.wire import bodies
-from gateway.wire.commands.admin import CreateTopicList
-from gateway.wire.commands.quotas import SetQuota
+from ropeway.gateway.config import TopicsConfig
+from ropeway.gateway.http.metrics import of_topics
+from ropeway.gateway.http.metrics.catalog import COMMON, FAMILIES
+from ropeway.gateway.http.metrics.page import render
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.commands.admin import CreateTopicList
+from ropeway.gateway.wire.commands.quotas import SetQuota
 from tests.gateway.http.site import send, serving
 from tests.remoting import beat, committing, looped, running
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.http.metrics.text import Page, parse
+from ropeway.gateway.http.metrics.text import Page, parse
 
 COMMON = {"cluster": "c", "node_type": "broker", "node_id": "b"}
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.config import HttpConfig
-from gateway.wire.trace import TRACE_TOPIC
+from ropeway.gateway.config import HttpConfig
+from ropeway.gateway.wire.trace import TRACE_TOPIC
 from tests.gateway.http.signed import guarded_site
 from tests.gateway.http.site import bury, send, serving
 from tests.gateway.http.static.browser import (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.http.static import FILES
+from ropeway.gateway.http.static import FILES
 from tests.gateway.http.site import serving
 from tests.remoting import looped
 

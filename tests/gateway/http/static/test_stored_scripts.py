@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 import pytest
 
-from gateway.config import AclConfig, HttpConfig
-from gateway.node import names
-from gateway.wire.trace import TRACE_TOPIC
-from routing.api import Group, Topic
+from ropeway.gateway.config import AclConfig, HttpConfig
+from ropeway.gateway.node import names
+from ropeway.gateway.wire.trace import TRACE_TOPIC
+from ropeway.routing.api import Group, Topic
 from tests.gateway.http.site import bury, serving
 from tests.gateway.http.static.browser import DESKTOP, browsing
 from tests.guarded import PASSWORD
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from playwright.async_api import Page
 
-    from gateway.node.node import Node
+    from ropeway.gateway.node.node import Node
     from tests.gateway.http.site import Site
 
 pytestmark = pytest.mark.slow

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.node import names
-from gateway.node.batches import records
-from gateway.node.batches.records import Decided, Known, Published
-from gateway.wire import message
-from gateway.wire.batch import BatchEntry, decode_batch, encode_batch
-from gateway.wire.errors import MessageError
+from ropeway.gateway.node import names
+from ropeway.gateway.node.batches import records
+from ropeway.gateway.node.batches.records import Decided, Known, Published
+from ropeway.gateway.wire import message
+from ropeway.gateway.wire.batch import BatchEntry, decode_batch, encode_batch
+from ropeway.gateway.wire.errors import MessageError
 from tests.remoting import looped, running
 
 if TYPE_CHECKING:

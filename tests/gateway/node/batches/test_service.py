@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.node import names
-from gateway.node.batches import BatchError, Batches
-from gateway.node.node import now_ms
-from gateway.wire import message
-from gateway.wire.batch import BatchEntry, encode_batch
-from storage.api import OutcomeUnknownError
+from ropeway.gateway.node import names
+from ropeway.gateway.node.batches import BatchError, Batches
+from ropeway.gateway.node.node import now_ms
+from ropeway.gateway.wire import message
+from ropeway.gateway.wire.batch import BatchEntry, encode_batch
+from ropeway.storage.api import OutcomeUnknownError
 from tests.remoting import looped, pulling, running, sending, until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateway.app import App
+    from ropeway.gateway.app import App
 
 HOST = message.pack_host("127.0.0.1", 10911)
 BROKER = "broker-0"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from gateway.node.sql.grammar import parse_in_steps
+from ropeway.gateway.node.sql.grammar import parse_in_steps
 
 if TYPE_CHECKING:
-    from gateway.node.sql.nodes import Node
+    from ropeway.gateway.node.sql.nodes import Node
 
 
 def parse(text: str) -> Node:

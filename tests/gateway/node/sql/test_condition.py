@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from gateway.config import LimitsConfig
-from gateway.node.sql import (
+from ropeway.gateway.config import LimitsConfig
+from ropeway.gateway.node.fair_queueing import Turns
+from ropeway.gateway.node.sql import (
     CompilerBusyError,
     NotCompiledError,
     SqlError,
@@ -15,11 +16,10 @@ from gateway.node.sql import (
     compile_later,
     compile_quickly,
 )
-from gateway.node.sql.condition import MAX_CHARACTERS, QUICK_CHARACTERS, _parser
-from gateway.node.turns import Turns
-from gateway.wire import message, properties
+from ropeway.gateway.node.sql.condition import MAX_CHARACTERS, QUICK_CHARACTERS, _parser
+from ropeway.gateway.wire import message, properties
 from tests.gateway.node.sql.cases import PROPERTIES, SEMANTICS
-from tests.gateway.node.test_turns import Asking, Leadership, Log
+from tests.gateway.node.test_fair_queueing import Asking, Leadership, Log
 from tests.remoting import looped, until
 
 RECORD = message.encode(
@@ -122,7 +122,7 @@ async def test_others_have_turns_while_a_long_expression_is_compiled(
     monkeypatch: pytest.MonkeyPatch, end: str
 ):
     """A thread took the interpreter from the loop, for 5 ms at a time."""
-    monkeypatch.setattr("gateway.node.turns._TURN_S", 0.0)
+    monkeypatch.setattr("ropeway.gateway.node.fair_queueing._TURN_S", 0.0)
     turns = turns_of()
     taken: list[str] = []
     Asking("other", turns, 10, taken, "others")

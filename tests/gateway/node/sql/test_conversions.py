@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from gateway.node.sql.conversions import (
+from ropeway.gateway.node.sql.conversions import (
     compare_doubles,
     to_boolean,
     to_double,

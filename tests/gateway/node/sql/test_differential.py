@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.node.sql import SqlError, compile_condition
-from gateway.wire import properties
+from ropeway.gateway.node.sql import SqlError, compile_condition
+from ropeway.gateway.wire import properties
 from tests.gateway.node.sql.cases import CUT_SHORT, PROPERTIES, REFUSED, SEMANTICS
 from tests.gateway.node.sql.rocketmq_filter import RocketMqFilter
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.node.sql.nodes import SqlError
+from ropeway.gateway.node.sql.nodes import SqlError
 from tests.gateway.node.sql.cases import CUT_SHORT, REFUSED
 from tests.gateway.node.sql.parsing import parse
 

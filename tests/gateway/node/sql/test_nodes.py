@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.node.sql.nodes import MAX_DEPTH, SqlError
+from ropeway.gateway.node.sql.nodes import MAX_DEPTH, SqlError
 from tests.gateway.node.sql.parsing import parse
 
 PAIRS = b"\x02a\x011\x02"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.node.sql import terms
-from gateway.wire import properties
+from ropeway.gateway.node.sql import terms
+from ropeway.gateway.wire import properties
 
 PIECES = st.lists(
     st.sampled_from(["a", "b", "\x01", "\x02", "a\x011\x02", "ba\x01x\x02", "\u00fc"]),

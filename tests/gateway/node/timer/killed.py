@@ -9,11 +9,11 @@ import signal
 import sys
 from pathlib import Path
 
-from gateway.app import App
-from gateway.config import ListenerConfig, TimerConfig
-from gateway.node.timer.delivery import Delivery
-from gateway.node.timer.index import Index
-from gateway.node.timer.timer import Timer
+from ropeway.gateway.app import App
+from ropeway.gateway.config import ListenerConfig, TimerConfig
+from ropeway.gateway.node.timer.delivery import Delivery
+from ropeway.gateway.node.timer.index import Index
+from ropeway.gateway.node.timer.timer import Timer
 from tests.remoting import config
 
 BEFORE, AFTER = False, True

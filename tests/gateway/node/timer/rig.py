@@ -5,23 +5,23 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from gateway.node import names, storing
-from gateway.node.timer import waiting
-from gateway.node.timer.delivery import Delivery
-from gateway.node.timer.timer import Timer
-from gateway.node.topics import Topics
-from gateway.wire import message, properties
-from routing.api import Topic
-from routing.embedded import EmbeddedRoutes
-from storage.file import FileLogSettings, open_log, open_offsets
+from ropeway.gateway.node import names, record_builder
+from ropeway.gateway.node.timer import pending_timers
+from ropeway.gateway.node.timer.delivery import Delivery
+from ropeway.gateway.node.timer.timer import Timer
+from ropeway.gateway.node.topics import Topics
+from ropeway.gateway.wire import message, properties
+from ropeway.routing.api import Topic
+from ropeway.routing.embedded import EmbeddedRoutes
+from ropeway.storage.file import FileLogSettings, open_log, open_offsets
 from tests.remoting import config, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from gateway.wire.message import Message
-    from storage.api import LogError
+    from ropeway.gateway.wire.message import Message
+    from ropeway.storage.api import LogError
 
 START_MS = 1_800_000_000_000
 WINDOW_MS = 86_400_000
@@ -84,18 +84,18 @@ class Rig:
     ) -> None:
         """Have a message wait; its unique key is its body."""
         pairs = {properties.UNIQ_KEY: body, properties.TAGS: "t"}
-        text = waiting.message_text(
+        text = pending_timers.message_text(
             due_ms, topic, queue_id, pairs, properties.dump(pairs)
         )
         self._append(text, body)
 
     def recall(self, body: str, due_ms: int, topic: str = "orders") -> None:
-        self._append(waiting.recall_text(due_ms, topic, body), "0")
+        self._append(pending_timers.recall_text(due_ms, topic, body), "0")
 
     def _append(self, text: str, body: str) -> None:
         topic = self.timer.topic
         partition = topic.partitions[0]
-        record = storing.make_record(
+        record = record_builder.make_record(
             topic,
             0,
             partition.next_offset,

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.wire import message, properties
-from storage.api import LogUnavailableError, NoSuchPartitionError, NotReadyError
+from ropeway.gateway.wire import message, properties
+from ropeway.storage.api import LogUnavailableError, NoSuchPartitionError, NotReadyError
 from tests.gateway.node.timer.rig import rigged
 from tests.remoting import TIMEOUT_S, looped
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateway.node.timer.delivery import Due
-    from storage.api import LogError
+    from ropeway.gateway.node.timer.delivery import Due
+    from ropeway.storage.api import LogError
 
 
 def due(body: bytes, topic: str = "orders", queue_id: int = 0, **more: str) -> Due:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.node.timer.index import Entry, Index
+from ropeway.gateway.node.timer.index import Entry, Index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,7 +120,7 @@ def test_a_look_is_filled_to_its_last_byte_and_the_next_moment_counts(index: Ind
 def test_many_are_swept_in_several_writes(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("gateway.node.timer.index._SWEEP", 2)
+    monkeypatch.setattr("ropeway.gateway.node.timer.index._SWEEP", 2)
     index.add([entry(one, one) for one in range(1, 9)], [], (9, 0))
     index.sweep(7, 5)
     found, _ = index.due(0, 99, 99, 9999)

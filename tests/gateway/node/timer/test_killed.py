@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.wire.commands.send import RecallMessage, SendReply
+from ropeway.gateway.wire.commands.send import RecallMessage, SendReply
 from tests.gateway.node.timer.killed import STEPS
 from tests.remoting import Remoting, connect, looped, pulling, sending
 from tests.system.process import free_ports

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.node import names
-from gateway.node.timer import timer
-from gateway.wire import properties
-from storage.api import LogBusyError, LogUnavailableError
+from ropeway.gateway.node import names
+from ropeway.gateway.node.timer import timer
+from ropeway.gateway.wire import properties
+from ropeway.storage.api import LogBusyError, LogUnavailableError
 from tests.gateway.node.timer.rig import START_MS, WINDOW_MS, Clock, Rig, rigged
 from tests.remoting import looped, until
 
@@ -161,7 +161,7 @@ async def test_an_index_that_is_damaged_is_made_again(tmp_path: Path):
 async def test_an_index_that_fails_at_work_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("gateway.node.patience.RETRY_S", 0.01)
+    monkeypatch.setattr("ropeway.gateway.node.backoff.RETRY_S", 0.01)
     async with rigged(tmp_path) as rig:
         rig.send("a", START_MS + 1000)
         await rig.settled()
@@ -303,7 +303,7 @@ async def test_a_topic_that_cannot_be_written_holds_up_no_other(tmp_path: Path):
 async def test_what_cannot_even_be_put_off_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ):
-    monkeypatch.setattr("gateway.node.patience.RETRY_S", 0.01)
+    monkeypatch.setattr("ropeway.gateway.node.backoff.RETRY_S", 0.01)
     async with rigged(tmp_path) as rig:
         for number in range(3):
             rig.send(f"{number}", START_MS + 10)
@@ -350,7 +350,7 @@ async def test_an_index_is_made_again_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """A log that refuses afterwards is no reason to make it again each time."""
-    monkeypatch.setattr("gateway.node.patience.RETRY_S", 0.01)
+    monkeypatch.setattr("ropeway.gateway.node.backoff.RETRY_S", 0.01)
     async with rigged(tmp_path) as rig:
         rig.send("a", START_MS + 1000)
         await rig.settled()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from gateway.node.timer import timer
+from ropeway.gateway.node.timer import timer
 from tests.gateway.holding import Holding
 from tests.gateway.node.timer.rig import START_MS, Clock, rigged
 from tests.remoting import looped, until

@@ -6,23 +6,23 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from gateway.config import TransactionsConfig
-from gateway.node.node import now_ms
-from gateway.node.transactions import Transactions, records
-from gateway.node.transactions import half as half_messages
-from gateway.wire import message, properties
-from storage.api import LogUnavailableError
+from ropeway.gateway.config import TransactionsConfig
+from ropeway.gateway.node.node import now_ms
+from ropeway.gateway.node.transactions import Transactions, records
+from ropeway.gateway.node.transactions import half_message as half_messages
+from ropeway.gateway.wire import message, properties
+from ropeway.storage.api import LogUnavailableError
 from tests.remoting import beat, pulling, running, sending, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from gateway.app import App
-    from gateway.listener import Listener
-    from gateway.node.served_topic import ServedTopic
-    from gateway.wire.commands.transactions import CheckTransactionState
-    from storage.api import LogError
+    from ropeway.gateway.app import App
+    from ropeway.gateway.listener import Listener
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.wire.commands.transactions import CheckTransactionState
+    from ropeway.storage.api import LogError
     from tests.remoting import Remoting
 
 GROUP = "producers"

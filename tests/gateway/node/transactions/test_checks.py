@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.node.transactions import records
-from gateway.node.transactions.ending import TransactionError
-from gateway.node.transactions.ends import End
-from gateway.wire import message, properties
-from storage.api import Chunk, LogUnavailableError
+from ropeway.gateway.node.transactions import records
+from ropeway.gateway.node.transactions.end_records import End
+from ropeway.gateway.node.transactions.end_transaction import TransactionError
+from ropeway.gateway.wire import message, properties
+from ropeway.storage.api import Chunk, LogUnavailableError
 from tests.gateway.node.transactions.place import (
     GIVEN_UP,
     GROUP,

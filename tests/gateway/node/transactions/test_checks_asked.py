@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from structlog.testing import capture_logs
 
-from gateway.wire import host_port, message
-from gateway.wire.commands.clients import UnregisterClient
+from ropeway.gateway.wire import host_port, message
+from ropeway.gateway.wire.commands.clients import UnregisterClient
 from tests.gateway.node.transactions.place import GIVEN_UP, GROUP, place
 from tests.remoting import beat, connect, looped
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gateway.node.transactions import half as half_messages
-from gateway.node.transactions.recent import Recent
-from gateway.wire import message
-from gateway.wire.message import Message
+from ropeway.gateway.node.transactions import half_message as half_messages
+from ropeway.gateway.node.transactions.recent import Recent
+from ropeway.gateway.wire import message
+from ropeway.gateway.wire.message import Message
 
 
 def half(offset: int, body: bytes = b"x" * 900) -> half_messages.Half:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.node.transactions import half, records
-from gateway.wire import message, properties
+from ropeway.gateway.node.transactions import half_message, records
+from ropeway.gateway.wire import message, properties
 from tests.gateway.node.transactions.place import GIVEN_UP, GROUP, HALF, place
 from tests.remoting import looped
 
@@ -47,20 +47,20 @@ async def test_it_is_the_same_message_all_the_way(tmp_path: Path):
     async with place(tmp_path) as one:
         await one.send_half(b"body", **SENT)
         chunk = await one.partition(HALF).read(0, 1, 1)
-        first = half.read(chunk.data[0])
+        first = half_message.read(chunk.data[0])
         half_topic = one.app.node.topics.get(HALF)
         orders = one.app.node.topics.get("orders")
         way = {"REAL_TOPIC": "orders", "REAL_QID": "0"}
         told = {**SENT, "__transactionId__": KEY}
 
-        copy = half.read(records.copy(first, half_topic, 5, checks=3).data)
+        copy = half_message.read(records.copy(first, half_topic, 5, checks=3).data)
         assert (copy.offset, copy.origin, copy.checks) == (1, 0, 3)
         # Nobody finds a half message, by a tag or a key of the message that it is.
         stored = records.copy(first, half_topic, 5, checks=3)
         assert (stored.tag_hash, stored.keys) == (0, ())
-        later = half.read(records.copy(copy, half_topic, 6, checks=4).data)
+        later = half_message.read(records.copy(copy, half_topic, 6, checks=4).data)
         assert (later.origin, later.checks) == (0, 4)
-        again = half.read(records.begun_again(later, half_topic, 7).data)
+        again = half_message.read(records.begun_again(later, half_topic, 7).data)
         assert (again.origin, again.checks) == (again.offset, 0)
 
         shown = message.decode(records.for_producer(first))

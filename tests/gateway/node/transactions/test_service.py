@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.node.transactions import TransactionError
-from gateway.node.transactions.ends import End
-from gateway.wire import message, properties
-from storage.api import (
+from ropeway.gateway.node.transactions import TransactionError
+from ropeway.gateway.node.transactions.end_records import End
+from ropeway.gateway.wire import message, properties
+from ropeway.storage.api import (
     Chunk,
     LogUnavailableError,
     NoSuchPartitionError,
@@ -262,7 +262,7 @@ async def test_an_end_waits_until_it_is_known_what_is_open(
     async with place(tmp_path) as one:
         offset = await one.send_half(b"x")
         one.kill()
-        monkeypatch.setattr("gateway.node.transactions.service._KNOWN_S", 0.05)
+        monkeypatch.setattr("ropeway.gateway.node.transactions.service._KNOWN_S", 0.05)
         await one.service.give_up()
         assert one.service.find_now(offset) is None
         with pytest.raises(NotReadyError):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.node.transactions import TransactionError, ends
-from gateway.node.transactions.ends import End
-from gateway.wire import message
-from storage.api import LogUnavailableError, NotReadyError
+from ropeway.gateway.node.transactions import TransactionError, end_records
+from ropeway.gateway.node.transactions.end_records import End
+from ropeway.gateway.wire import message
+from ropeway.storage.api import LogUnavailableError, NotReadyError
 from tests.gateway.node.transactions.place import ENDS, HALF, place
 from tests.remoting import looped, until
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 async def written(one) -> dict[End, set[int]]:
     found: dict[End, set[int]] = {}
-    async for ended in ends.read_from(one.partition(ENDS), 0):
+    async for ended in end_records.read_from(one.partition(ENDS), 0):
         found.setdefault(ended.how, set()).update(ended.origins)
     return found
 
@@ -157,7 +157,7 @@ async def test_who_gives_up_with_nothing_to_write_writes_nothing(tmp_path: Path)
 async def test_topics_that_are_shut_are_opened_for_what_is_to_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("gateway.node.transactions.writer._RETRY_S", 0.01)
+    monkeypatch.setattr("ropeway.gateway.node.transactions.writer._RETRY_S", 0.01)
     async with place(tmp_path) as one:
         offset = await one.send_half(b"x")
         partitions = one.app.node.topics.get(ENDS).partitions

@@ -1,0 +1,387 @@
+"""Builds the parts of a node and joins them: the only place that knows them all."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+import structlog
+
+from ropeway.gateway import access_control, backends
+from ropeway.gateway.config import ConfigError
+from ropeway.gateway.lite.service import Lite
+from ropeway.gateway.node.arrivals import Arrivals
+from ropeway.gateway.node.balance import Balance
+from ropeway.gateway.node.batches import Batches
+from ropeway.gateway.node.calls import Calls
+from ropeway.gateway.node.cleanup import Forgetting, forget_ends, keep_forgotten
+from ropeway.gateway.node.client_owners import Owners
+from ropeway.gateway.node.clients import Clients
+from ropeway.gateway.node.creations import Creations
+from ropeway.gateway.node.delays import Delays
+from ropeway.gateway.node.drains import Drains
+from ropeway.gateway.node.fair_queueing import Turns
+from ropeway.gateway.node.forwarder import Forwarder
+from ropeway.gateway.node.groups import Groups
+from ropeway.gateway.node.latencies import Latencies
+from ropeway.gateway.node.leadership import Leadership
+from ropeway.gateway.node.locks import QueueLocks
+from ropeway.gateway.node.long_polling import LongPolling
+from ropeway.gateway.node.moved_messages import Elsewhere
+from ropeway.gateway.node.moves import Moves
+from ropeway.gateway.node.node import Node, monotonic_ms, now_ms
+from ropeway.gateway.node.node_auth import Seal
+from ropeway.gateway.node.offset_repair import TakenBack
+from ropeway.gateway.node.pending_sends import PendingSends
+from ropeway.gateway.node.pulled_offsets import Pulled
+from ropeway.gateway.node.quotas import Quotas
+from ropeway.gateway.node.reauthorization import Reauthorization
+from ropeway.gateway.node.reply_to import ReplyAddresses
+from ropeway.gateway.node.resets import Resets
+from ropeway.gateway.node.schedule import Schedule, parse_levels
+from ropeway.gateway.node.shared_partitions import Held
+from ropeway.gateway.node.timer.delivery import Delivery
+from ropeway.gateway.node.timer.timer import Timer
+from ropeway.gateway.node.topics import Topics
+from ropeway.gateway.node.traffic import Traffic
+from ropeway.gateway.node.transactions import Transactions
+from ropeway.gateway.node.unique_keys import UniqueKeys
+from ropeway.gateway.pop.service import Pop
+from ropeway.gateway.pop.switches import Switches
+from ropeway.gateway.processors.admission import sender_check
+from ropeway.gateway.processors.callbacks import (
+    check_transaction_state,
+    notify_consumer_ids_changed,
+    notify_unsubscribe_lite,
+)
+from ropeway.gateway.tls import node_context
+from ropeway.gateway.wire import properties
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AsyncExitStack
+
+    from ropeway.acl.api import Guard
+    from ropeway.gateway.backends import Storage
+    from ropeway.gateway.config import Config
+    from ropeway.gateway.node.leadership import Duty
+    from ropeway.routing.api import RouteStore
+    from ropeway.storage.api import Partition
+
+log = structlog.get_logger(__name__)
+
+_KNOW_OTHERS_EVERY_S = 1.0
+_DISK_READS = 64
+"""Pulls, of up to 4 MiB each, that may wait for the disk at the same time."""
+
+
+class Builder:
+    """Builds one node.
+
+    Args:
+        config: With the broker that it is of.
+        node_name: Which of the broker's nodes it is.
+        incarnation: Which process of that name it is.
+        routes: Open already.
+        storage: Likewise.
+        store_host: Address and port that its clients are told, once it listens.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        node_name: str,
+        incarnation: str,
+        routes: RouteStore,
+        storage: Storage,
+        store_host: Callable[[], bytes],
+    ) -> None:
+        self._config = config
+        self._node_name = node_name
+        self._incarnation = incarnation
+        self._routes = routes
+        self._storage = storage
+        self._store_host = store_host
+
+    async def build(self, stack: AsyncExitStack) -> Node:
+        """Build the node; the stack closes what has to be closed.
+
+        Raises:
+            ConfigError: A setting cannot be used.
+            LogError: The log does not open, or what stands on it.
+        """
+        config, routes, storage = self._config, self._routes, self._storage
+        levels_ms = _levels_ms(config)
+        suffix = property_suffix(config)
+        topics = Topics(
+            config,
+            routes,
+            storage.log,
+            len(levels_ms),
+            storage.compaction,
+            partial(keep_forgotten, storage.offsets, storage.shared_log),
+            arrivals := Arrivals(storage.offsets),
+        )
+        holds: LongPolling[Partition] = LongPolling(config.limits.held_pulls)
+        resets = Resets(storage.offsets, time.monotonic)
+        pulled = Pulled()
+        forgetting = Forgetting(
+            *(storage.offsets, storage.shared_log, holds, resets, pulled, topics)
+        )
+        topics.watch_deleted(forgetting.topic)
+        delivery = Delivery(topics, storage.log, now_ms)
+        schedule = Schedule(levels_ms, topics, storage.offsets, storage.log, delivery)
+        timer = self._timer(topics, delivery)
+        delays = Delays(schedule, timer)
+        dry_run = config.acl is not None and config.acl.dry_run
+        owners = Owners(dry_run=dry_run)
+        clients = Clients(
+            monotonic_ms, notify_consumer_ids_changed, owners, config.creations
+        )
+        audit = access_control.open_audit(config, stack)
+        for space in storage.adopted:
+            assert config.pulsar is not None
+            told = {"adopt": config.pulsar.adopt}
+            audit.change("ADOPT", None, None, f"Namespace:{space}", None, told)
+        guard = await access_control.open_guard(
+            config, routes, audit, stack, os.environ
+        )
+        transactions = self._transactions(topics, delays, clients, guard)
+        batches = self._batches(topics, suffix)
+        groups = Groups(config, routes)
+        pop = self._pop(topics, groups, resets, pulled, timer)
+        topics.moving.left = forgetting.left
+        topics.moving.clear_queue = partial(forgetting.queue, pop)
+        locks = QueueLocks(monotonic_ms, storage.state)
+        lite = self._lite(topics, clients)
+        traffic = Traffic(config.cluster, topics, now_ms)
+        duties: list[Duty] = [
+            *(topics, holds, resets, schedule, timer, transactions, batches),
+            *(pop, lite, clients, traffic),
+        ]
+        proofs = await _share(duties, storage, topics, holds, clients, routes)
+        leadership = Leadership(
+            *(config.broker, self._node_name, routes, duties, proofs, self._incarnation)
+        )
+        secret = await access_control.cluster_secret(config, routes, os.environ)
+        forwarder = await _forwarder(config, secret, routes, stack)
+        delivery.elsewhere = Elsewhere(config.broker, routes, forwarder)
+        signed = guard is not None and not dry_run
+        reauthorization = Reauthorization()
+        stack.callback(reauthorization.close)
+        if guard is not None:
+            guard.watch(reauthorization.rules_changed)
+        return Node(
+            config=config,
+            leadership=leadership,
+            forwarder=forwarder,
+            guard=guard,
+            audit=audit,
+            reauthorization=reauthorization,
+            reply_to=ReplyAddresses(secret, now_ms) if signed else None,
+            log=storage.log,
+            compaction=storage.compaction,
+            offsets=storage.offsets,
+            routes=routes,
+            topics=topics,
+            groups=groups,
+            clients=clients,
+            creations=Creations(config.creations, time.monotonic),
+            calls=Calls(),
+            locks=locks,
+            moves=Moves(
+                *(config.broker, config.cluster, routes, storage.shared_log, topics),
+                *(storage.offsets, arrivals, locks, pop, batches),
+                *(transactions, delivery, leadership.is_certain),
+            ),
+            balance=Balance(config.balance, time.monotonic),
+            drains=Drains(
+                *(config.broker, config.cluster, routes, schedule, timer),
+                *(transactions, batches),
+                is_shared=storage.shared_log is not None,
+            ),
+            holds=holds,
+            pending_sends=PendingSends(),
+            resets=resets,
+            pulled=pulled,
+            schedule=schedule,
+            delays=delays,
+            traffic=traffic,
+            quotas=Quotas(routes, config.limits.held_pulls, now_ms),
+            timer=timer,
+            transactions=transactions,
+            pop=pop,
+            lite=lite,
+            batches=batches,
+            unique_keys=UniqueKeys(),
+            turns=Turns(config.limits, storage.log, leadership),
+            latencies=Latencies(),
+            our_name=b'"n":' + msgspec.json.encode(config.broker),
+            property_suffix=suffix,
+            region_json=msgspec.json.encode(config.region),
+            tasks=set(),
+            disk_reads=asyncio.Semaphore(_DISK_READS),
+            started_ms=now_ms(),
+        )
+
+    def _timer(self, topics: Topics, delivery: Delivery) -> Timer:
+        config = self._config
+        return Timer(
+            topics,
+            self._storage.offsets,
+            self._storage.log,
+            delivery,
+            backends.index_directory(config, self._node_name, "timer"),
+            self._storage.window_ms,
+            int(config.timer.max_delay_hours * 3_600_000),
+            now_ms,
+        )
+
+    def _transactions(
+        self, topics: Topics, delays: Delays, clients: Clients, guard: Guard | None
+    ) -> Transactions:
+        return Transactions(
+            self._config.transactions,
+            self._config.broker,
+            topics,
+            self._storage.offsets,
+            self._storage.log,
+            delays,
+            clients,
+            check_transaction_state,
+            self._store_host,
+            now_ms,
+            permitted=sender_check(guard),
+        )
+
+    def _batches(self, topics: Topics, suffix: str) -> Batches:
+        return Batches(
+            self._config.broker,
+            suffix,
+            topics,
+            self._storage.offsets,
+            self._storage.log,
+            self._store_host,
+            now_ms,
+            self._config.limits.batch_producers,
+        )
+
+    def _lite(self, topics: Topics, clients: Clients) -> Lite:
+        config = self._config
+        return Lite(
+            config.limits.lite_topics,
+            config.limits.held_pulls,
+            topics,
+            self._storage.offsets,
+            self._storage.log,
+            backends.index_directory(config, self._node_name, "lite"),
+            partial(notify_unsubscribe_lite, clients),
+            now_ms,
+        )
+
+    def _pop(
+        self,
+        topics: Topics,
+        groups: Groups,
+        resets: Resets,
+        pulled: Pulled,
+        timer: Timer,
+    ) -> Pop:
+        config = self._config
+        return Pop(
+            config.pop,
+            Switches(self._routes, config.broker),
+            config.broker,
+            topics,
+            groups,
+            self._storage.offsets,
+            resets,
+            pulled,
+            self._storage.log,
+            backends.index_directory(config, self._node_name, "pop"),
+            lambda: timer.topic,
+            self._storage.window_ms,
+            config.limits.held_pulls,
+            self._store_host,
+            monotonic_ms,
+        )
+
+
+async def _share(
+    duties: list[Duty],
+    storage: Storage,
+    topics: Topics,
+    holds: LongPolling[Partition],
+    clients: Clients,
+    routes: RouteStore,
+) -> list[Callable[[], float]]:
+    """Add the duties of a node that may have others beside it, or has none.
+
+    Returns:
+        Until when it can be sure that none of those leads; nothing, where it is alone.
+    """
+    state, shared_log = storage.state, storage.shared_log
+    if state is None:
+        duties.insert(1, TakenBack(storage.offsets, topics))
+        return []
+    if shared_log is not None:
+        held = duties[0] = Held(shared_log, topics, holds, storage.offsets)
+        routes.watch_topics(partial(forget_ends, shared_log, routes))
+        # A node begins as a slave.
+        await held.give_up()
+        await clients.give_up()
+    duties.insert(0, state)
+    return [lambda: state.held_until_s, lambda: routes.held_until_s]
+
+
+def _levels_ms(config: Config) -> list[int]:
+    try:
+        return parse_levels(config.delay_levels)
+    except ValueError as error:
+        raise ConfigError(f"delay_levels: {error}") from error
+
+
+def property_suffix(config: Config) -> str:
+    """What this broker adds to the properties of every message that is sent to it."""
+    return properties.dump(
+        {
+            properties.MSG_REGION: config.region,
+            properties.TRACE_ON: "true",
+            properties.CLUSTER: config.cluster,
+        }
+    )
+
+
+async def _forwarder(
+    config: Config, secret: str, routes: RouteStore, stack: AsyncExitStack
+) -> Forwarder:
+    try:
+        tls = node_context(config.tls)
+    except OSError as error:
+        raise ConfigError(f"tls.nodes_ca cannot be used: {error}") from error
+    forwarder = Forwarder(config.limits.frame_bytes, tls, Seal(secret))
+    stack.push_async_callback(forwarder.close)
+    if config.routes is not None:
+        watching = asyncio.get_running_loop().create_task(
+            _know_others(forwarder, routes, config.broker)
+        )
+        stack.callback(watching.cancel)
+    return forwarder
+
+
+async def _know_others(forwarder: Forwarder, routes: RouteStore, ours: str) -> None:
+    """Keep at hand who leads the other brokers.
+
+    Requests that name them come here from clients whose routes are old, or that know
+    one address for several nodes.
+    """
+    while True:
+        brokers = routes.brokers
+        forwarder.others = {
+            name: nodes[0] for name, nodes in brokers.items() if name != ours
+        }
+        await asyncio.sleep(_KNOW_OTHERS_EVERY_S)

@@ -1,0 +1,322 @@
+"""ReceiveMessage: a pop, which waits for messages as long as its client does.
+
+Source: ReceiveMessageActivity.java and ReceiveMessageResponseStreamWriter.java, 5.3.4.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ropeway.gateway.grpc import validation
+from ropeway.gateway.grpc.caller import Caller
+from ropeway.gateway.grpc.calls import rpc
+from ropeway.gateway.grpc.message_encoder import message_of, timestamp
+from ropeway.gateway.grpc.protocol import Code, FilterType, ReceiveMessageResponse
+from ropeway.gateway.grpc.receipts import Handle, bury, keep, made
+from ropeway.gateway.grpc.receipts import handle as handle_of
+from ropeway.gateway.grpc.renewals import GIVE_BACK_MS, INVISIBLE_MS
+from ropeway.gateway.grpc.settings import LONG_POLL_MS, RECEIVE_BATCH
+from ropeway.gateway.grpc.statuses import OK, RefusedError, status
+from ropeway.gateway.node.node import now_ms
+from ropeway.gateway.wire import bodies, message, properties, receipt
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.lite import PopLiteMessage, PopLiteReply
+from ropeway.gateway.wire.commands.pop import FROM_LATEST, PopMessage, PopReply
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Iterator
+
+    from ropeway.gateway.grpc.caller import Reply
+    from ropeway.gateway.grpc.calls import Call
+    from ropeway.gateway.grpc.protocol import Message, ReceiveMessageRequest
+    from ropeway.gateway.grpc.sessions import Session
+
+Received = tuple[message.Message, Handle, int]
+"""A message, its handle, and the number of its delivery."""
+
+_ANY_QUEUE = -1
+_MARGIN_MS = 500
+"""Time for an answer's way back, before its client gives up."""
+_NOTHING = {
+    ResponseCode.PULL_NOT_FOUND,
+    ResponseCode.POLLING_TIMEOUT,
+    ResponseCode.PULL_RETRY_IMMEDIATELY,
+}
+
+
+class _Popper(Caller):
+    """Who pops, and may give up waiting: what comes then is given back."""
+
+    __slots__ = ("broker", "group", "of_lites", "topic")
+
+    def aim(self, header: PopMessage | PopLiteMessage) -> None:
+        """Know what is popped, and where."""
+        self.group, self.topic = header.consumer_group, header.topic
+        self.broker = header.bname or self._node.config.broker
+        self.of_lites = isinstance(header, PopLiteMessage)
+
+    def received(self, reply: Reply) -> list[Received]:
+        """What an answer brought."""
+        take_apart = received_lite if self.of_lites else received
+        return list(take_apart(reply, self.broker))
+
+    def too_late(self, reply: Reply) -> None:
+        """Messages came that nobody waits for."""
+        if reply.code == ResponseCode.SUCCESS:
+            self._node.spawn(self.give_back(self.received(reply)))
+
+    async def give_back(self, messages: Iterable[Received]) -> None:
+        """Have messages come again soon."""
+        for _, handle, _ in messages:
+            try:
+                await keep(self, handle, self.topic, self.group, GIVE_BACK_MS)
+            except RefusedError:
+                # Its time was over: it comes again by itself.
+                continue
+
+    def leave(self) -> None:
+        """The client has given up."""
+        self.closed = True
+        self._node.pop.polling.forget(self)
+
+
+@rpc("ReceiveMessage")
+async def receive_message(
+    request: ReceiveMessageRequest, call: Call
+) -> AsyncIterator[ReceiveMessageResponse]:
+    """Hand messages out, or wait for some."""
+    session = call.session()
+    lite = session.lite_group is not None
+    header = (_lite_header if lite else _header)(request, session, call)
+    popper = call.another(_Popper)
+    popper.aim(header)
+    try:
+        reply = await popper.ask(header)
+    except BaseException:
+        popper.leave()
+        raise
+    if reply.code in _NOTHING:
+        yield _only(Code.MESSAGE_NOT_FOUND, "no new message")
+    elif reply.code != ResponseCode.SUCCESS:
+        raise reply.refused()
+    else:
+        rest, held_bytes = deque(popper.received(reply)), reply.size_bytes
+        # Of what a slow client holds there is one copy.
+        del reply
+        async for response in _deliver(
+            request, rest, held_bytes, popper, session, call
+        ):
+            yield response
+    yield ReceiveMessageResponse(delivery_timestamp=timestamp(now_ms()))
+
+
+def _header(request: ReceiveMessageRequest, session: Session, call: Call) -> PopMessage:
+    return PopMessage(
+        consumer_group=validation.group(request.group),
+        topic=validation.topic(request.message_queue.topic),
+        # Any: clients go round the queues one by one, and would wait at empty ones.
+        queue_id=_ANY_QUEUE,
+        max_msg_nums=_batch(request),
+        invisible_time=_invisible_ms(request),
+        poll_time=_poll_ms(request, session, call),
+        born_time=now_ms(),
+        init_mode=FROM_LATEST,
+        exp_type=bodies.SQL92
+        if request.filter_expression.type == FilterType.SQL
+        else bodies.TAG,
+        exp=request.filter_expression.expression or bodies.SUB_ALL,
+        order=session.settings.subscription.fifo,
+        attempt_id=request.attempt_id or None,
+        bname=request.message_queue.broker.name or None,
+    )
+
+
+def _lite_header(
+    request: ReceiveMessageRequest, session: Session, call: Call
+) -> PopLiteMessage:
+    return PopLiteMessage(
+        client_id=call.client_id,
+        consumer_group=validation.group(request.group),
+        topic=validation.topic(request.message_queue.topic),
+        max_msg_num=_batch(request),
+        invisible_time=_invisible_ms(request),
+        poll_time=_poll_ms(request, session, call),
+        born_time=now_ms(),
+        attempt_id=request.attempt_id or None,
+        bname=request.message_queue.broker.name or None,
+    )
+
+
+async def _deliver(
+    request: ReceiveMessageRequest,
+    rest: deque[Received],
+    held_bytes: int,
+    popper: _Popper,
+    session: Session,
+    call: Call,
+) -> AsyncIterator[ReceiveMessageResponse]:
+    budget = call.messaging.budget
+    budget.hold(call.origin, held_bytes)
+    try:
+        if popper.of_lites:
+            most = session.settings.backoff_policy.max_attempts
+            rest = await _bury(rest, most, popper, call)
+        yield ReceiveMessageResponse(status=OK)
+        while rest:
+            stored, handle, attempts = rest[0]
+            yield ReceiveMessageResponse(
+                message=_message(popper, stored, handle, attempts)
+            )
+            rest.popleft()
+            size = len(stored.body)
+            budget.let_go(call.origin, size)
+            held_bytes -= size
+            if request.auto_renew:
+                call.messaging.renewals.begin(
+                    session, popper.group, popper.topic, handle
+                )
+    finally:
+        budget.let_go(call.origin, held_bytes)
+        if rest:
+            call.node.spawn(popper.give_back(rest))
+
+
+async def _bury(
+    messages: Iterable[Received], most: int, popper: _Popper, call: Call
+) -> deque[Received]:
+    """Those that have not come too often; the others are dead letters.
+
+    Elsewhere that is done where a message is stored again, or by the client.
+    """
+    kept: deque[Received] = deque()
+    for one in messages:
+        stored, handle, attempts = one
+        if attempts <= most:
+            kept.append(one)
+            continue
+        name = properties.parse(stored.properties).get(properties.UNIQ_KEY, "")
+        try:
+            await bury(popper, call, handle, popper.topic, popper.group, name)
+        except RefusedError:
+            # It comes again, and is tried again then.
+            continue
+    return kept
+
+
+def _message(
+    popper: _Popper, stored: message.Message, handle: Handle, attempts: int
+) -> Message:
+    made = message_of(stored, popper.topic, attempts)
+    made.system_properties.receipt_handle = handle.text
+    return made
+
+
+def _only(code: Code, text: str) -> ReceiveMessageResponse:
+    return ReceiveMessageResponse(status=status(code, text))
+
+
+def _batch(request: ReceiveMessageRequest) -> int:
+    if request.batch_size <= 0:
+        raise RefusedError(
+            Code.BAD_REQUEST, f"batch size {request.batch_size}; allowed: 1 and more"
+        )
+    return min(request.batch_size, RECEIVE_BATCH)
+
+
+def _invisible_ms(request: ReceiveMessageRequest) -> int:
+    if request.auto_renew:
+        return INVISIBLE_MS
+    return validation.invisible_ms(
+        request.invisible_duration, validation.MIN_INVISIBLE_MS
+    )
+
+
+def _poll_ms(request: ReceiveMessageRequest, session: Session, call: Call) -> int:
+    """How long to wait for messages, so that the client hears that there are none."""
+    left_ms = None if call.remaining_s is None else int(call.remaining_s * 1000)
+    if request.HasField("long_polling_timeout"):
+        wanted_ms = validation.duration_ms(request.long_polling_timeout)
+    elif left_ms is None:
+        wanted_ms = LONG_POLL_MS
+    else:
+        wanted_ms = (
+            left_ms - validation.duration_ms(session.settings.request_timeout) // 2
+        )
+    if wanted_ms < 0:
+        raise RefusedError(
+            Code.ILLEGAL_POLLING_TIME,
+            f"{left_ms} ms remain, and the request may take "
+            f"{validation.duration_ms(session.settings.request_timeout)}",
+        )
+    if left_ms is not None:
+        wanted_ms = min(wanted_ms, max(left_ms - _MARGIN_MS, 0))
+    return min(wanted_ms, LONG_POLL_MS)
+
+
+def received(reply: Reply, broker: str) -> Iterator[Received]:
+    """A pop's messages, each with its handle and the number of its delivery."""
+    header = reply.header(PopReply)
+    starts = {}
+    for part in (header.start_offset_info or "").split(";"):
+        retry, queue_id, start = map(int, part.split(" "))
+        starts[retry, queue_id] = start
+    orders = _orders(header.order_count_info or "")
+    for stored in reply.messages():
+        own = _own_handle(stored)
+        if own is not None:
+            # One that comes again is somewhere else than it says.
+            yield stored, own, stored.reconsume_times + 1
+            continue
+        place = receipt.Receipt(
+            starts[receipt.NORMAL, stored.queue_id],
+            header.pop_time,
+            header.invisible_time,
+            header.revive_qid,
+            receipt.NORMAL,
+            broker,
+            stored.queue_id,
+        )
+        offset = stored.queue_offset
+        before = orders.get(f"{receipt.NORMAL} qo{stored.queue_id}%{offset}", 0)
+        yield stored, made(place, offset), max(before, stored.reconsume_times) + 1
+
+
+def received_lite(reply: Reply, broker: str) -> Iterator[Received]:
+    """Likewise, of a pop of lite topics."""
+    header = reply.header(PopLiteReply)
+    counts = (header.order_count_info or "").split(";")
+    for stored, before in zip(reply.messages(), counts, strict=True):
+        offset, queue_id = stored.queue_offset, stored.queue_id
+        place = receipt.Receipt(
+            offset,
+            header.pop_time,
+            header.invisible_time,
+            header.revive_qid,
+            receipt.NORMAL,
+            broker,
+            queue_id,
+        )
+        lite_topic = properties.parse(stored.properties)[properties.LITE_TOPIC]
+        yield stored, made(place, offset, lite_topic), int(before) + 1
+
+
+def _own_handle(stored: message.Message) -> Handle | None:
+    """The handle that a message brings; whoever sent it may have put anything there."""
+    text = properties.parse(stored.properties).get(properties.POP_CK)
+    if text is None:
+        return None
+    try:
+        return handle_of(text)
+    except RefusedError:
+        return None
+
+
+def _orders(info: str) -> dict[str, int]:
+    """How often messages came before that are popped in order, by where they are."""
+    found = {}
+    for part in info.split(";"):
+        place, _, count = part.rpartition(" ")
+        if count.isdecimal():
+            found[place] = int(count)
+    return found

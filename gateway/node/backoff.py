@@ -1,0 +1,98 @@
+"""Patience: what a node does for as long as it runs goes on, whatever it fails of."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import structlog
+
+from ropeway.gateway.wire.errors import WireError
+from ropeway.routing.api import RouteError
+from ropeway.storage.api import LogError, NotReadyError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from ropeway.common.eager import Eventual
+    from ropeway.storage.api import Log
+
+log = structlog.get_logger(__name__)
+
+RETRY_S = 1.0
+UNFORESEEN_S = 10.0
+"""How long to wait after an error that only a fault of ours explains."""
+_FORESEEN = LogError, RouteError, WireError
+
+
+async def keep_doing(
+    what: str, every_s: float, step: Callable[[], Eventual[None]]
+) -> None:
+    """Take a step again and again, also when one fails, until cancelled.
+
+    Args:
+        what: What it is, for the log.
+        every_s: The pause before each step, in seconds.
+        step: The step, or what it waits for.
+    """
+    while True:
+        await asyncio.sleep(every_s)
+        try:
+            waited = step()
+            if waited is not None:
+                await waited
+        except Exception:  # nobody would begin it again
+            log.exception("a step failed; the next is taken", what=what)
+            await asyncio.sleep(UNFORESEEN_S)
+
+
+class Backoff:
+    """Waits as long as it takes, and says so.
+
+    Args:
+        warning: What to say then, such as "timers wait".
+        message_log: Where topics are opened.
+        pause: Waits for so many seconds.
+    """
+
+    def __init__(
+        self,
+        warning: str,
+        message_log: Log,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._warning = warning
+        self._log = message_log
+        self._pause = pause
+
+    async def insist(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do something until it succeeds."""
+        while True:
+            try:
+                await work()
+            except Exception as error:  # noqa: BLE001 - nobody would begin it again
+                await self.wait(error)
+            else:
+                return
+
+    async def wait(self, error: Exception, **facts: object) -> None:
+        """Return when it is worth another try.
+
+        Args:
+            error: Why the last one failed: where a topic was not open, it is now.
+            facts: What else to say.
+        """
+        if isinstance(error, NotReadyError):
+            facts["topic"] = error.topic
+            try:
+                await self._log.ready(error.topic, error.numbers)
+            except LogError as refusal:
+                error = refusal
+            else:
+                return
+        if isinstance(error, _FORESEEN):
+            log.warning(self._warning, reason=str(error), **facts)
+            await self._pause(RETRY_S)
+        else:
+            log.error(self._warning, exc_info=error, **facts)
+            await self._pause(UNFORESEEN_S)

@@ -1,0 +1,64 @@
+"""Messages that waited here, of topics whose queues other brokers have by now.
+
+They were acknowledged to their senders, so they are stored where their topic is. A
+broker that does not say that it has stored them is asked again: then they may be there
+twice, as after a crash in the middle of a delivery.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ropeway.gateway.node.forwarder import ForwardingError
+from ropeway.gateway.wire import bodies
+from ropeway.gateway.wire.codes import RequestCode
+from ropeway.storage.api import LogError, LogUnavailableError
+
+if TYPE_CHECKING:
+    from ropeway.gateway.node.forwarder import Forwarder
+    from ropeway.gateway.wire.commands.moves import DueMessages
+    from ropeway.routing.api import RouteStore
+
+
+class Elsewhere:
+    """The topics of other brokers, as places for messages.
+
+    Args:
+        broker: This node's.
+        routes: Say who has a topic.
+        forwarder: Reaches other brokers.
+    """
+
+    def __init__(self, broker: str, routes: RouteStore, forwarder: Forwarder) -> None:
+        self._broker = broker
+        self._routes = routes
+        self._forwarder = forwarder
+
+    def has(self, topic: str) -> bool:
+        """Whether some broker has queues of a topic, be it this one."""
+        return topic in self._routes.topics
+
+    async def store(self, due: DueMessages) -> LogError | None:
+        """Store messages where their topic is; None where they are there."""
+        topic = self._routes.topics.get(due.topic)
+        running = [
+            name
+            for name in sorted(topic.route if topic else ())
+            if name != self._broker and name in self._routes.brokers
+        ]
+        if not running:
+            return LogUnavailableError(
+                f"no broker that runs has queues of topic {due.topic}"
+            )
+        # Those of one queue go to one broker, so that they keep their order.
+        taker = running[due.queue_id % len(running)]
+        ours = self._routes.brokers.get(self._broker)
+        if not ours:
+            return LogUnavailableError(f"broker {self._broker} is not announced now")
+        code, body = RequestCode.ROPEWAY_STORE_DUE, bodies.encode(due)
+        try:
+            address = self._routes.brokers[taker][0].addresses[0]
+            await self._forwarder.ask(address, code, body, ours[0].addresses[0])
+        except ForwardingError as error:
+            return LogUnavailableError(f"broker {taker}: {error}")
+        return None

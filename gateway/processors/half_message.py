@@ -1,0 +1,113 @@
+"""Half messages on their way in: stored where nobody sees them.
+
+Source: TransactionalMessageBridge.parseHalfMessageInner, RocketMQ 5.3.4.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ropeway.gateway.node import names
+from ropeway.gateway.node.node import now_ms
+from ropeway.gateway.node.transactions import half_message as half_messages
+from ropeway.gateway.node.transactions import records
+from ropeway.gateway.processors.context import LATER, Context, Later, Refusal
+from ropeway.gateway.processors.send_answer import stored
+from ropeway.gateway.processors.send_batch import ended
+from ropeway.gateway.wire import message, properties
+from ropeway.gateway.wire.codes import ResponseCode
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.gateway.node.transactions.half_message import Half
+    from ropeway.gateway.wire.commands.send import SendMessage
+    from ropeway.storage.api import LogError
+
+PREPARED = 0x4
+
+
+def check_half(sys_flag: int) -> None:
+    """Refuse what says that it is the other half, which only a broker makes.
+
+    Raises:
+        Refusal: It does.
+    """
+    if sys_flag & message.TRANSACTION_MASK not in (0, PREPARED):
+        raise Refusal(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"sysFlag {sys_flag} says that a transaction has ended; allowed: a half "
+            f"message, {PREPARED}, or none",
+        )
+
+
+def store_half(
+    request: SendMessage, context: Context, topic: ServedTopic, queue_id: int
+) -> Later | Coroutine[None, None, Later]:
+    """Store a half message, and answer."""
+    node = context.node
+    if node.drains.is_drained:
+        # Producers try another broker. Who has no queue here cannot be asked later.
+        raise Refusal(
+            ResponseCode.SERVICE_NOT_AVAILABLE,
+            f"broker {node.config.broker} is being drained, and begins no transaction; "
+            "look at the route again",
+        )
+    half_topic = node.topics.get(names.HALF_TOPIC)
+    if half_topic is None:
+        return _make_and_store(request, context, topic, queue_id)
+    text, pairs = ended(request.properties)
+    # A time that cannot be used is refused now, not when it is committed.
+    store_ms = now_ms()
+    node.delays.asked_ms(pairs, store_ms)
+    unique_key = pairs.get(properties.UNIQ_KEY)
+    if not unique_key:
+        unique_key = pairs[properties.UNIQ_KEY] = node.unique_keys.make()
+        text = properties.dump(pairs)
+    text = records.half_text(
+        *(text, pairs, topic.name, queue_id, request.producer_group, unique_key)
+    )
+    text += node.property_suffix
+    peer = context.peer
+    partition = half_topic.partitions[0]
+    offset = partition.next_offset
+    record = records.half_record(
+        half_topic,
+        offset,
+        store_ms,
+        body=context.body,
+        text=text,
+        flag=request.flag,
+        sys_flag=request.sys_flag & ~message.TRANSACTION_MASK,
+        born_ms=request.born_timestamp,
+        born_host=peer.packed_address,
+        store_host=peer.packed_advertised,
+        reconsume_times=request.reconsume_times or 0,
+    )
+    half = half_messages.of_pairs(pairs, record.data, text.encode(), offset, store_ms)
+    done = partial(_stored, context, half, half_topic.id_bases[0], queue_id)
+    partition.append([record], store_ms, done)
+    return LATER
+
+
+async def _make_and_store(
+    request: SendMessage, context: Context, topic: ServedTopic, queue_id: int
+) -> Later:
+    await context.node.transactions.make_topics()
+    result = store_half(request, context, topic, queue_id)
+    return result if isinstance(result, Later) else await result
+
+
+def _stored(
+    context: Context,
+    half: Half,
+    id_base: int,
+    queue_id: int,
+    offset: int,
+    error: LogError | None,
+) -> None:
+    if error is None:
+        context.node.transactions.opened(half)
+    stored(context, queue_id, half.unique_key, id_base, 1, b"", offset, error)

@@ -1,0 +1,71 @@
+"""What a connection sends: answers gather in a tick, and leave together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from ropeway.gateway.listener import Outbox
+    from ropeway.gateway.quotas import Share
+    from ropeway.gateway.wire.frame import Buffer
+
+_JOIN_BELOW = 16 * 1024
+"""Answers of a tick up to this size are copied together, for one small write."""
+
+_FLUSH_ABOVE = 1024 * 1024
+"""Answers that have gathered to this size are written before the tick ends, so that
+a client that does not take them is known before more is read for it."""
+
+
+class Outgoing:
+    """The outgoing half of a connection.
+
+    Args:
+        outbox: Flushes it at the end of a tick.
+    """
+
+    __slots__ = ("_out", "_out_bytes", "_outbox", "_transport", "closed", "share")
+
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._out: list[Buffer] = []
+        self._out_bytes = 0
+        self._transport: asyncio.Transport | None = None
+        self.closed = False
+        self.share: Share | None = None
+        """Where a quota counts what it takes."""
+
+    def push(self, *data: Buffer) -> None:
+        """Send a whole frame at the end of this tick."""
+        if self.closed:
+            return
+        if not self._out:
+            self._outbox.add(self)
+        self._out += data
+        for piece in data:
+            self._out_bytes += len(piece)
+        if self._out_bytes > _FLUSH_ABOVE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what has gathered in this tick."""
+        out, self._out = self._out, []
+        size, self._out_bytes = self._out_bytes, 0
+        if self.closed or self._transport is None or not out:
+            return
+        if self.share is not None:
+            self.share.charge(0, size)
+        if len(out) == 1:
+            self._transport.write(out[0])
+        elif size <= _JOIN_BELOW:
+            self._transport.write(b"".join(out))
+        else:
+            self._transport.writelines(out)
+
+    def close(self) -> None:
+        """Send what has gathered, then close."""
+        if self._transport is not None and not self.closed:
+            self.flush()
+            self._transport.close()

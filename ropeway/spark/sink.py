@@ -1,0 +1,275 @@
+"""Writing tables and streams to topics: tasks stage or send, the driver commits.
+
+With `exactly-once` tasks only stage, and the batch's commit makes all of it visible.
+A stream's batch is named by its query, as Spark's checkpoint has it, and its number:
+so it is known when it comes again. With `at-least-once` tasks send, and each row has a
+unique key that is the same when its batch comes again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from ropeway.client import (
+    BatchProducer,
+    Producer,
+    RemotingError,
+    ResponseError,
+)
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.spark.clients import lent
+from ropeway.spark.message_encoder import TYPES, Packer
+from ropeway.spark.options import AT_LEAST_ONCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from ropeway.client import MessageQueue
+    from ropeway.client.batch_producer import Staged
+    from ropeway.spark.clients import Lent
+    from ropeway.spark.message_encoder import Parcel
+    from ropeway.spark.options import Options
+
+_COMMIT_ATTEMPTS = 6
+_COMMIT_RETRY_S = 0.5
+_GROUP = "ropeway-spark"
+_QUERY = "sql.streaming.queryId"
+_BATCH = "streaming.sql.batchId"
+
+
+class SinkError(Exception):
+    """What was written cannot be committed; the text says why."""
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):
+    """What one task has done."""
+
+    producer_id: str
+    staged: tuple[Staged, ...]
+    rows: int
+
+
+def check_columns(schema: StructType, options: Options) -> None:
+    """Refuse a table that cannot be sent.
+
+    Raises:
+        ValueError: Names the column, what came, and what is allowed.
+    """
+    found = {field.name: field.dataType.simpleString() for field in schema.fields}
+    for name, kind in found.items():
+        if name not in TYPES:
+            raise ValueError(
+                f"column {name!r} is to be sent; allowed: {', '.join(TYPES)}"
+            )
+        if kind not in TYPES[name]:
+            raise ValueError(
+                f"column {name!r} is {kind}; allowed: {' or '.join(TYPES[name])}"
+            )
+    if "value" not in found:
+        raise ValueError(f"columns are {', '.join(found)}; value is missing")
+    if "topic" not in found and len(options.topics) != 1:
+        raise ValueError(
+            f"option topic is {','.join(options.topics)!r}, and there is no column "
+            "topic; allowed: one name, or the column"
+        )
+    if "delay_ms" in found and options.guarantee != AT_LEAST_ONCE:
+        raise ValueError(
+            "column 'delay_ms' with guarantee exactly-once; allowed: with "
+            "at-least-once, since staged messages cannot wait for a time"
+        )
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Sends the rows of a table: with `exactly-once` all of them, or none."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._producer_id = f"spark-{uuid.uuid4().hex}"
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Stage or send the rows of one task."""
+        return write(iterator, self._options, self._producer_id, 0)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Make them visible."""
+        commit(self._options, messages, 0)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Sends the rows of a stream, batch by batch."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Stage or send the rows of one task of a batch."""
+        context = TaskContext.get()
+        assert context is not None, "Spark runs this in a task"
+        query, batch = (context.getLocalProperty(name) for name in (_QUERY, _BATCH))
+        assert query is not None, "Spark names the query of a task"
+        assert batch is not None, "Spark numbers the batch of a task"
+        producer_id = self._options.producer_id or f"spark-{query}"
+        return write(iterator, self._options, producer_id, int(batch))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Make a batch visible, once."""
+        commit(self._options, messages, batchId)
+
+
+def write(
+    batches: Iterator[pa.RecordBatch], options: Options, producer_id: str, number: int
+) -> Written:
+    """Stage or send the rows of one task.
+
+    Args:
+        batches: The rows.
+        options: Of the sink.
+        producer_id: Names the query.
+        number: Of its batch.
+    """
+    context = TaskContext.get()
+    partition = context.partitionId() if context is not None else 0
+    with _senders(options, producer_id) as (sender, call):
+        packer = Packer(
+            lambda topic: call(sender.queues(topic)),
+            options.topics[0] if len(options.topics) == 1 else None,
+            f"{producer_id}/{number}/{partition}",
+        )
+        rows = 0
+        for batch in batches:
+            rows += batch.num_rows
+            for parcel in packer.pack(batch):
+                call(sender.take(parcel))
+        for parcel in packer.rest():
+            call(sender.take(parcel))
+        return Written(producer_id, tuple(sender.staged), rows)
+
+
+@contextmanager
+def _senders(
+    options: Options, producer_id: str
+) -> Iterator[tuple[_Stager | _Sender, Callable[[Any], Any]]]:
+    """What takes the parcels of one task, and how it is called."""
+    if options.guarantee == AT_LEAST_ONCE:
+        with lent(Producer, options, lambda: _producer(options)) as one:
+            yield _Sender(one.client), one.call
+    else:
+        with _stagers(options, producer_id) as lent_one:
+            yield _Stager(lent_one.client), lent_one.call
+
+
+def _stagers(
+    options: Options, producer_id: str
+) -> AbstractContextManager[Lent[BatchProducer]]:
+    def make() -> BatchProducer:
+        config = options.producer_config()
+        return BatchProducer(options.name_server, producer_id, config=config)
+
+    return lent(BatchProducer, options, make, producer_id)
+
+
+def _producer(options: Options) -> Producer:
+    return Producer(options.name_server, _GROUP, config=options.producer_config())
+
+
+class _Stager:
+    """Stages parcels, for the driver to commit."""
+
+    def __init__(self, client: BatchProducer) -> None:
+        self._client = client
+        self.staged: list[Staged] = []
+
+    async def queues(self, topic: str) -> Sequence[MessageQueue]:
+        return await self._client.queues(topic)
+
+    async def take(self, parcel: Parcel) -> None:
+        try:
+            found = await self._client.stage_entries(parcel.queue, parcel.entries)
+        except ResponseError as error:
+            raise _explained(error) from error
+        self.staged.append(found)
+
+
+class _Sender:
+    """Sends parcels right away."""
+
+    def __init__(self, client: Producer) -> None:
+        self._client = client
+        self.staged: list[Staged] = []
+
+    async def queues(self, topic: str) -> Sequence[MessageQueue]:
+        return await self._client.queues(topic)
+
+    async def take(self, parcel: Parcel) -> None:
+        await self._client.send_entries(
+            parcel.queue, parcel.entries, is_batch=not parcel.is_delayed
+        )
+
+
+def commit(
+    options: Options, messages: Sequence[WriterCommitMessage | None], number: int
+) -> None:
+    """Commit what tasks have staged, as one batch.
+
+    Args:
+        options: Of the sink.
+        messages: What its tasks returned, in the order of their partitions.
+        number: Of the batch.
+
+    Raises:
+        SinkError: The query has committed later batches.
+        RemotingError: It may be committed or not; Spark commits it again.
+    """
+    written = [one for one in messages if isinstance(one, Written)]
+    staged = [place for one in written for place in one.staged]
+    if staged:
+        producer_id = written[0].producer_id
+        with _stagers(options, producer_id) as one:
+            one.call(_commit(one.client, producer_id, number, staged))
+
+
+async def _commit(
+    producer: BatchProducer, producer_id: str, number: int, staged: Sequence[Staged]
+) -> None:
+    for attempt in range(_COMMIT_ATTEMPTS):
+        try:
+            last = await producer.last()
+            if last is not None and last > number:
+                raise SinkError(
+                    f"batch {number} of {producer_id} comes after its batch {last} "
+                    "was committed; allowed: a checkpoint that was not set back"
+                )
+            await producer.commit(number, staged)
+        except ResponseError as error:
+            raise _explained(error) from error
+        except RemotingError:
+            if attempt == _COMMIT_ATTEMPTS - 1:
+                raise
+            await asyncio.sleep(_COMMIT_RETRY_S * 2**attempt)
+        else:
+            return
+
+
+def _explained(error: ResponseError) -> Exception:
+    if error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+        return SinkError(
+            f"{error.address} knows no batches over many queues, as RocketMQ's own "
+            "brokers do not; allowed there: guarantee at-least-once"
+        )
+    return error

@@ -1,0 +1,81 @@
+"""What a running job says of itself: a line for each batch of each query."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ropeway.streams.custom_windows import LATE_COUNT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+def line(progress: Mapping[str, Any]) -> str:
+    """One batch in words.
+
+    Args:
+        progress: As Spark reports it.
+    """
+    state = sum(one["numRowsTotal"] for one in progress["stateOperators"])
+    watermark = progress.get("eventTime", {}).get("watermark", "-")
+    rate = progress.get("processedRowsPerSecond") or 0.0
+    return (
+        f"{progress['name']} batch={progress['batchId']} "
+        f"rows={progress['numInputRows']} rows/s={rate:.0f} lag={lag(progress)} "
+        f"ms={progress['durationMs'].get('triggerExecution', 0)} "
+        f"watermark={watermark} state={state} late={late(progress)}"
+    )
+
+
+def late(progress: Mapping[str, Any]) -> int:
+    """How many records came too late for their windows."""
+    dropped: int = sum(
+        one["numRowsDroppedByWatermark"] for one in progress["stateOperators"]
+    )
+    # What Spark's own windows do not drop, ours count themselves.
+    told = progress.get("observedMetrics", {}).values()
+    counted: int = sum(one[LATE_COUNT] for one in told)
+    return dropped + counted
+
+
+def lag(progress: Mapping[str, Any]) -> int:
+    """How many messages of all sources a batch left for later ones."""
+    return sum(
+        offset - _offsets(source["endOffset"]).get(queue, 0)
+        for source in progress["sources"]
+        for queue, offset in _offsets(source.get("latestOffset")).items()
+    )
+
+
+def _offsets(told: Any) -> dict[tuple[str, str], int]:
+    if isinstance(told, str):
+        told = json.loads(told)
+    return {
+        (topic, queue): offset
+        for topic, queues in (told or {}).items()
+        for queue, offset in queues.items()
+    }
+
+
+class Watch:
+    """Shows a line for each batch of queries.
+
+    Args:
+        show: Takes a line.
+    """
+
+    def __init__(self, show: Callable[[str], object]) -> None:
+        self._show = show
+        self._shown: dict[str, int] = {}
+
+    def look(self, queries: Iterable[StreamingQuery]) -> None:
+        """Show what is new."""
+        for query in queries:
+            for progress in query.recentProgress:
+                number = progress["batchId"]
+                if number > self._shown.get(str(query.id), -1):
+                    self._shown[str(query.id)] = number
+                    self._show(line(progress))

@@ -1,0 +1,30 @@
+"""Records here and there are found, whatever lies between."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ropeway.gateway.node.timer.record_reader import read_scattered
+from ropeway.gateway.wire.message import decode
+from tests.gateway.node.timer.rig import START_MS, rigged
+from tests.remoting import looped
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@looped
+@pytest.mark.parametrize(
+    "offsets", [[], [0], [199, 0], list(range(200)), [3, 4, 40, 41, 150], [500, 7]]
+)
+async def test_what_is_there_is_found(tmp_path: Path, offsets: list[int]):
+    async with rigged(tmp_path) as rig:
+        for number in range(200):
+            rig.send(f"{number}" * 9000, START_MS + 1_000_000)
+        await rig.settled()
+        found = await read_scattered(rig.timer.topic.partitions[0], offsets)
+        assert sorted(found) == sorted(set(offsets) - {500})
+        for offset, record in found.items():
+            assert decode(record).body.decode() == f"{offset}" * 9000

@@ -1,0 +1,62 @@
+"""Answers gather in a tick and leave together, in order, and nothing after the end."""
+
+from __future__ import annotations
+
+from ropeway.gateway.write_buffer import Outgoing
+
+
+class Transport:
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def writelines(self, data: list[bytes]) -> None:
+        self.written.extend(data)
+
+
+class Outbox:
+    """Counts who wants to be flushed."""
+
+    def __init__(self) -> None:
+        self.added = 0
+
+    def add(self, _: object) -> None:
+        self.added += 1
+
+
+def made() -> tuple[Outgoing, Transport, Outbox]:
+    transport, outbox = Transport(), Outbox()
+    outgoing = Outgoing(outbox)
+    outgoing._transport = transport
+    return outgoing, transport, outbox
+
+
+def test_small_answers_of_a_tick_leave_in_one_write():
+    outgoing, transport, outbox = made()
+    outgoing.push(b"a", b"b")
+    outgoing.push(b"c")
+    assert (transport.written, outbox.added) == ([], 1)
+    outgoing.flush()
+    outgoing.flush()
+    assert transport.written == [b"abc"]
+
+
+def test_large_answers_are_not_copied_and_do_not_wait_for_the_tick():
+    outgoing, transport, _ = made()
+    large = bytes(1 << 20)
+    outgoing.push(b"a", large)
+    assert transport.written == [b"a", large]
+    assert transport.written[1] is large
+
+
+def test_nothing_is_sent_to_who_has_gone():
+    outgoing, transport, _ = made()
+    outgoing.push(b"a")
+    outgoing.closed = True
+    outgoing.push(b"b")
+    outgoing.flush()
+    assert transport.written == []

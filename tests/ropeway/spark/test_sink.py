@@ -1,0 +1,91 @@
+"""What tasks write and the driver commits, without Spark between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import (
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+)
+
+from ropeway.spark.options import read_options
+from ropeway.spark.sink import (
+    BatchWriter,
+    SinkError,
+    check_columns,
+    commit,
+    write,
+)
+
+if TYPE_CHECKING:
+    from ropeway.spark.options import Options
+    from tests.spark_session import Topics
+
+VALUE = StructType().add("value", BinaryType())
+QUERY = "spark-query"
+
+
+def options(topics: Topics, topic: str, **more: str) -> Options:
+    return read_options({"nameServer": topics.name_server, "topic": topic, **more})
+
+
+def rows(*values: str) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"value": value} for value in values])
+
+
+def test_a_table_is_there_when_it_is_committed(ropeway_topics: Topics) -> None:
+    topic = ropeway_topics.make(2)
+    writer = BatchWriter(options(ropeway_topics, topic))
+    first = writer.write(iter([rows("a", "b"), rows("c")]))
+    writer.write(iter([rows("of a task that failed")]))
+    assert ropeway_topics.read(topic) == []
+    writer.commit([first, None])
+    assert sorted(ropeway_topics.read(topic)) == ["a", "b", "c"]
+
+
+def test_a_batch_that_comes_again_is_recognised(ropeway_topics: Topics) -> None:
+    topic = ropeway_topics.make(2)
+    wanted = options(ropeway_topics, topic)
+    for number, value in ((0, "a"), (1, "b"), (1, "b")):
+        commit(wanted, [write(iter([rows(value)]), wanted, QUERY, number)], number)
+    assert sorted(ropeway_topics.read(topic)) == ["a", "b"]
+    with pytest.raises(SinkError, match=f"batch 0 of {QUERY} comes after its batch 1"):
+        commit(wanted, [write(iter([rows("c")]), wanted, QUERY, 0)], 0)
+    commit(wanted, [write(iter([]), wanted, QUERY, 2)], 2)
+
+
+def test_at_least_once_sends_at_once_and_again_with_the_same_keys(
+    ropeway_topics: Topics,
+) -> None:
+    topic = ropeway_topics.make(1)
+    wanted = options(ropeway_topics, topic, guarantee="at-least-once")
+    for _ in range(2):
+        commit(wanted, [write(iter([rows("a", "b")]), wanted, "q", 0)], 0)
+    assert ropeway_topics.read(topic) == ["a", "b", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "more", "complaint"),
+    [
+        (StructType().add("tag", StringType()), {}, "columns are tag; value is miss"),
+        (StructType().add("body", BinaryType()), {}, "column 'body' is to be sent; al"),
+        (StructType().add("value", LongType()), {}, "'value' is bigint; allowed: bina"),
+        (VALUE, {"topic": ""}, "option topic is ''"),
+        (VALUE, {"topic": "a,b"}, "option topic is 'a,b'"),
+        (
+            StructType().add("value", BinaryType()).add("delay_ms", IntegerType()),
+            {},
+            "column 'delay_ms' with guarantee exactly-once",
+        ),
+    ],
+)
+def test_a_table_that_cannot_be_sent_is_refused(schema, more, complaint) -> None:
+    given = read_options({"nameServer": "127.0.0.1:1", "topic": "orders", **more})
+    with pytest.raises(ValueError, match=complaint):
+        check_columns(schema, given)
