@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -28,7 +28,7 @@ from ropeway.gateway.wire.header import ROWS, Header, decode_request, to_fields
 from ropeway.gateway.wire.request_credentials import Claims
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Coroutine
 
     from ropeway.acl.api import Need
     from ropeway.gateway.node.accounts import Held
@@ -159,7 +159,7 @@ class Later(Enum):
 LATER: Literal[Later.LATER] = Later.LATER
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True, gc=False):
     """An answer that is more than a header."""
 
     code: int = ResponseCode.SUCCESS
@@ -170,11 +170,11 @@ class Answer(msgspec.Struct, frozen=True):
     body: Buffer = b""
     records: Sequence[Buffer] = ()
     """Stored messages, which stand behind the body: slices of the log."""
+    template: Callable[[Any, int], bytes] | None = None
+    """Makes the frame but for the messages, of a frequent answer and an opaque."""
 
-    def frame(self, opaque: int) -> tuple[Buffer, ...]:
-        """Make the frame that answers a request, in pieces.
-
-        Frequent answers make it from a template.
+    def frame(self, opaque: int) -> bytes:
+        """Make the frame that answers a request.
 
         Raises:
             HeaderError: The header is too long for one.
@@ -182,7 +182,7 @@ class Answer(msgspec.Struct, frozen=True):
         fields = to_fields(self.header) if self.header is not None else None
         if self.fields is not None:
             fields = {**(fields or {}), **self.fields}
-        frame = encode_frame(
+        return encode_frame(
             self.code,
             opaque,
             flag=RESPONSE_FLAG,
@@ -190,7 +190,6 @@ class Answer(msgspec.Struct, frozen=True):
             body=b"".join((self.body, *self.records)) if self.records else self.body,
             remark=self.remark,
         )
-        return (frame,)
 
 
 def shows(node: Node, principal: Principal | None, topic: str) -> bool:
@@ -325,14 +324,17 @@ class Context(msgspec.Struct, gc=False):
         """Answer the request, once; a one-way request is only counted as done."""
         if self.came_s:
             self.timed()
+        peer, opaque = self.peer, self.opaque
         if self.one_way:
-            self.peer.respond()
+            peer.respond()
             return
         answer = result if isinstance(result, Answer) else Answer(header=result)
-        if (take := self.peer.take_answer) is not None:
-            take(self.opaque, answer)
+        if (take := peer.take_answer) is not None:
+            take(opaque, answer)
+        elif (template := answer.template) is not None:
+            peer.respond(template(answer, opaque), *answer.records)
         else:
-            self.peer.respond(*answer.frame(self.opaque))
+            peer.respond(answer.frame(opaque))
 
     def refuse(self, code: ResponseCode, remark: str) -> None:
         """Answer the request with an error, once."""

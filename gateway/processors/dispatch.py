@@ -218,7 +218,9 @@ def work(context: Context) -> None:
             _add_pending(context, destination, context.slices().pause)
             return
         result = PROCESSORS[code](header, context)
-        if result is not LATER:
+        if type(result) is Answer:
+            context.answer(result)
+        elif result is not LATER:
             _answer(context, result)
     except _LATER_ERRORS as missing:
         _wait_for(context, missing)

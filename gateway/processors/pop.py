@@ -197,7 +197,7 @@ class _Pop(msgspec.Struct, gc=False):
 
     def take(self) -> Answer | Later | Coroutine[None, None, Answer | Later]:
         """Take now what is in memory, or when the quotas or the disk let it."""
-        if self._is_limited():
+        if self.context.node.quotas.limits_reads and self._is_limited():
             return self._take_throttled()
         taken = self.context.node.pop.giving.pop(self.wanted)
         if isinstance(taken, Taken):
@@ -206,7 +206,7 @@ class _Pop(msgspec.Struct, gc=False):
 
     def _is_limited(self) -> bool:
         quotas = self.context.node.quotas
-        return quotas.limits_reads and quotas.limits(self.group.name, self.topic.name)
+        return quotas.limits(self.group.name, self.topic.name)
 
     async def _take_later(self, taking: Coroutine[None, None, Taken]) -> Answer | Later:
         async with self.context.node.disk_reads:
@@ -290,19 +290,11 @@ class _Pop(msgspec.Struct, gc=False):
         """The answer to what was taken."""
         wanted = self.wanted
         self.context.node.traffic.pulled(wanted.topic, wanted.group, taken.count)
-        return pop_answers.found(taken, _revive_queue_id(self.request))
+        return pop_answers.found(taken)
 
     def _over(self) -> Answer:
         """The answer where the time is up, or the client is to ask again."""
         return self._empty(ResponseCode.POLLING_TIMEOUT, 0, 0)
 
     def _empty(self, code: ResponseCode, pop_ms: int, rest: int) -> Answer:
-        request = self.request
-        revive_queue_id = _revive_queue_id(request)
-        return pop_answers.empty(
-            code, request.invisible_time, revive_queue_id, pop_ms, rest
-        )
-
-
-def _revive_queue_id(request: PopMessage) -> int:
-    return receipt.IN_ORDER if request.order else 0
+        return pop_answers.empty(code, self.wanted, pop_ms, rest)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ropeway.gateway.processors.context import Answer
+from ropeway.gateway.wire import receipt
 from ropeway.gateway.wire.codes import ROPEWAY_VERSION, ResponseCode
 from ropeway.gateway.wire.commands.pop import InvisibleReply, PopReply
 from ropeway.gateway.wire.frame import begin_frame
 
 if TYPE_CHECKING:
-    from ropeway.gateway.pop.pop_receive import Taken
-    from ropeway.gateway.wire.frame import Buffer
+    from ropeway.gateway.pop.pop_receive import Taken, Wanted
 
 # Answers as `encode_frame` would make them, with room for what differs.
 _REST = (
@@ -33,77 +33,65 @@ _KEPT = (
 )
 
 
-class _Found(Answer, frozen=True):
-    """Messages for a pop; its header is a `PopReply`."""
-
-    def frame(self, opaque: int) -> tuple[Buffer, ...]:
-        """Make the frame from a template."""
-        reply = self.header
-        assert isinstance(reply, PopReply), "found() makes it"
-        orders = reply.order_count_info
-        header = _FOUND % (
-            reply.pop_time,
-            reply.invisible_time,
-            reply.revive_qid,
-            reply.rest_num,
-            (reply.start_offset_info or "").encode(),
-            (reply.msg_offset_info or "").encode(),
-            _ORDERS % orders.encode() if orders else b"",
-            opaque,
-        )
-        return begin_frame(header, sum(map(len, self.records))), *self.records
+def _found_frame(answer: Any, opaque: int) -> bytes:
+    reply: PopReply = answer.header
+    orders = reply.order_count_info
+    header = _FOUND % (
+        reply.pop_time,
+        reply.invisible_time,
+        reply.revive_qid,
+        reply.rest_num,
+        (reply.start_offset_info or "").encode(),
+        (reply.msg_offset_info or "").encode(),
+        _ORDERS % orders.encode() if orders else b"",
+        opaque,
+    )
+    return begin_frame(header, sum(map(len, answer.records)))
 
 
-class _Done(Answer, frozen=True):
-    """Nothing but success."""
-
-    def frame(self, opaque: int) -> tuple[Buffer, ...]:
-        """Make the frame from a template."""
-        return (begin_frame(_DONE % opaque),)
+def _done_frame(_: Answer, opaque: int) -> bytes:
+    return begin_frame(_DONE % opaque)
 
 
-class _Kept(Answer, frozen=True):
-    """A message is kept for longer; its header is an `InvisibleReply`."""
-
-    def frame(self, opaque: int) -> tuple[Buffer, ...]:
-        """Make the frame from a template."""
-        reply = self.header
-        assert isinstance(reply, InvisibleReply), "kept() makes it"
-        times = reply.pop_time, reply.invisible_time
-        return (begin_frame(_KEPT % (*times, reply.revive_qid, opaque)),)
+def _kept_frame(answer: Any, opaque: int) -> bytes:
+    reply: InvisibleReply = answer.header
+    return begin_frame(
+        _KEPT % (reply.pop_time, reply.invisible_time, reply.revive_qid, opaque)
+    )
 
 
-DONE = _Done()
+DONE = Answer(template=_done_frame)
 """A message is done."""
 
 
 def kept(pop_ms: int, invisible_ms: int, revive_queue_id: int) -> Answer:
     """A message is kept for longer, by a new receipt."""
-    return _Kept(header=InvisibleReply(pop_ms, invisible_ms, revive_queue_id))
+    reply = InvisibleReply(pop_ms, invisible_ms, revive_queue_id)
+    return Answer(ResponseCode.SUCCESS, None, reply, None, b"", (), _kept_frame)
 
 
-def found(taken: Taken, revive_queue_id: int) -> Answer:
+def found(taken: Taken) -> Answer:
     """The answer with messages."""
+    wanted = taken.wanted
     reply = PopReply(
         taken.pop_ms,
-        taken.wanted.invisible_ms,
-        revive_queue_id,
+        wanted.invisible_ms,
+        receipt.IN_ORDER if wanted.in_order else 0,
         taken.rest,
         ";".join(taken.starts),
         ";".join(taken.offsets),
         ";".join(taken.orders) if taken.orders else None,
     )
-    return _Found(ResponseCode.SUCCESS, "FOUND", reply, records=taken.data)
+    code = ResponseCode.SUCCESS
+    return Answer(code, "FOUND", reply, None, b"", taken.data, _found_frame)
 
 
-def empty(
-    code: ResponseCode, invisible_ms: int, revive_queue_id: int, pop_ms: int, rest: int
-) -> Answer:
+def empty(code: ResponseCode, wanted: Wanted, pop_ms: int, rest: int) -> Answer:
     """The answer without messages."""
     reply = PopReply(
         pop_time=pop_ms,
-        invisible_time=invisible_ms,
-        revive_qid=revive_queue_id,
+        invisible_time=wanted.invisible_ms,
+        revive_qid=receipt.IN_ORDER if wanted.in_order else 0,
         rest_num=rest,
         start_offset_info="",
         msg_offset_info="",

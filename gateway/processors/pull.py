@@ -164,14 +164,14 @@ class _Pull(msgspec.Struct, gc=False):
 
     def read(self) -> _Found:
         """Read now what is in memory, or when the quotas or the disk let it."""
-        if self._is_limited():
+        if self.context.node.quotas.limits_reads and self._is_limited():
             return self._read_throttled()
         chunk = self._read_now()
         return self._read_later() if chunk is None else self._found(chunk)
 
     def _is_limited(self) -> bool:
         quotas = self.context.node.quotas
-        return quotas.limits_reads and quotas.limits(self.group.name, self.topic.name)
+        return quotas.limits(self.group.name, self.topic.name)
 
     def _read_now(self) -> Chunk | None:
         most, most_bytes = _limits(self.request)
@@ -275,7 +275,15 @@ class _Pull(msgspec.Struct, gc=False):
         if self.context.peer.congested:
             return self._not_now()
         node.traffic.pulled(topic, group, chunk.records)
-        return pull_answers.found(self.topic, self.group, self.partition, chunk)
+        return pull_answers.answer(
+            ResponseCode.SUCCESS,
+            "FOUND",
+            next_offset,
+            self.topic,
+            self.group,
+            self.partition,
+            chunk.data,
+        )
 
     def _not_now(self) -> Answer:
         """The client does not take what it has been sent: it may ask again then."""
@@ -288,13 +296,14 @@ class _Pull(msgspec.Struct, gc=False):
         code: ResponseCode = ResponseCode.PULL_NOT_FOUND,
     ) -> Answer:
         place = self.topic, self.group, self.partition
-        return pull_answers.empty(code, remark, next_offset, *place)
+        return pull_answers.answer(code, remark, next_offset, *place)
 
 
 def _limits(request: PullMessage) -> tuple[int, int]:
     """How many messages a pull gets at most, and of how many bytes."""
-    most = min(max(request.max_msg_nums, 1), MAX_PULL_COUNT)
-    wanted = request.max_msg_bytes
-    if wanted is None or wanted <= 0:
-        return most, MAX_PULL_BYTES
-    return most, min(wanted, MAX_PULL_BYTES)
+    most, most_bytes = request.max_msg_nums, request.max_msg_bytes
+    if not 0 < most <= MAX_PULL_COUNT:
+        most = MAX_PULL_COUNT if most > 0 else 1
+    if most_bytes is None or not 0 < most_bytes <= MAX_PULL_BYTES:
+        most_bytes = MAX_PULL_BYTES
+    return most, most_bytes

@@ -34,7 +34,7 @@ def check(request: PullMessage, topic: ServedTopic, group: Group) -> None:
             ResponseCode.NO_PERMISSION,
             f"the topic[{request.topic}] pulling message is forbidden",
         )
-    queues = min(topic.setup.read_queue_nums, len(topic.partitions))
+    queues = topic.setup.read_queue_nums
     if not 0 <= request.queue_id < queues:
         raise Refusal(
             ResponseCode.INVALID_PARAMETER,

@@ -6,12 +6,10 @@ import json
 from types import SimpleNamespace
 
 from ropeway.gateway.processors import pull_answers
-from ropeway.gateway.processors.context import Answer
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.pull import PullReply
 from ropeway.gateway.wire.frame import JSON, FrameReader
 from ropeway.gateway.wire.header import to_fields
-from ropeway.storage.api import Chunk
 from tests.remoting import looped, pulling, running, sending
 
 
@@ -45,11 +43,11 @@ def test_a_template_says_what_the_answer_does():
     group = SimpleNamespace(broker_id=2, group_sys_flag=3)
     partition = SimpleNamespace(first=4, end=9)
     data = [memoryview(b"one"), b"two"]
-    answer = pull_answers.found(topic, group, partition, Chunk(data, 2, 8))
-    made, general = answer.frame(42), b"".join(Answer.frame(answer, 42))
-    assert made[1:] == tuple(data), "messages go as they are"
-    ((kind, header, body),) = FrameReader(1 << 20).feed(b"".join(made))
-    ((_, other, other_body),) = FrameReader(1 << 20).feed(general)
+    place = topic, group, partition
+    answer = pull_answers.answer(ResponseCode.SUCCESS, "FOUND", 8, *place, data)
+    made = b"".join((answer.template(answer, 42), *answer.records))
+    ((kind, header, body),) = FrameReader(1 << 20).feed(made)
+    ((_, other, other_body),) = FrameReader(1 << 20).feed(answer.frame(42))
     assert body == other_body == b"onetwo"
     assert json.loads(header) == json.loads(other)
     assert kind == JSON

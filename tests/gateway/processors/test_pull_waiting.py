@@ -29,8 +29,6 @@ from tests.remoting import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ropeway.gateway.processors.context import Answer
-
 
 async def fill(client, count: int, *, tag: str | None = None) -> None:
     pairs = {"TAGS": tag} if tag else {}
@@ -319,15 +317,15 @@ async def test_an_answer_that_fails_is_one_and_others_that_wait_have_theirs(
         await fill(client, 1)
         held = [client.send(waiting("orders", 1)) for _ in range(3)]
         await until(lambda: len(app.node.holds) == 3)
-        found, calls = pull_answers.found, []
+        found_frame, calls = pull_answers.found_frame, []
 
-        def fails_once(*args) -> Answer:
+        def fails_once(*args) -> bytes:
             calls.append(args)
             if len(calls) == 1:
                 raise RuntimeError("an answer that cannot be made")
-            return found(*args)
+            return found_frame(*args)
 
-        monkeypatch.setattr(pull_answers, "found", fails_once)
+        monkeypatch.setattr(pull_answers, "found_frame", fails_once)
         await fill(client, 1)
         codes = [(await one).code for one in held]
         assert sorted(codes) == [ResponseCode.SUCCESS] * 2 + [ResponseCode.SYSTEM_ERROR]
