@@ -40,9 +40,13 @@ class Part:
 class Everybody:
     """A guard that takes everybody's word."""
 
-    def identify(self, credentials, source, request):  # noqa: ARG002
+    async def identify(self, credentials, source, request):  # noqa: ARG002
         principal = Principal(credentials.access_key, "test")
         return Verdict(allowed=True, principal=principal)
+
+
+async def _refused(*_: object) -> Verdict:
+    return Verdict(allowed=False, remark="no")
 
 
 @pytest.fixture
@@ -123,9 +127,8 @@ async def test_where_all_places_are_taken_who_comes_waits_and_nobody_goes(
 @looped
 async def test_wrong_attempts_slow_down_and_a_session_is_not_one(sessions, monkeypatch):
     token = await sessions.open(ALICE, SOURCE)
-    refused = Verdict(allowed=False, remark="no")
     with monkeypatch.context() as patch:
-        patch.setattr(Everybody, "identify", lambda *_: refused)
+        patch.setattr(Everybody, "identify", _refused)
         for _ in range(FREE):
             with pytest.raises(RefusedError) as wrong:
                 await sessions.open(ALICE, SOURCE)
@@ -152,8 +155,7 @@ async def test_a_token_that_nobody_has_finds_nobody(sessions):
 @looped
 async def test_who_is_no_longer_known_is_out(sessions, monkeypatch):
     token = await sessions.open(ALICE, SOURCE)
-    refused = Verdict(allowed=False, remark="no")
-    monkeypatch.setattr(Everybody, "identify", lambda *_: refused)
+    monkeypatch.setattr(Everybody, "identify", _refused)
     with pytest.raises(RefusedError, match="no"):
         await sessions.find(token, SOURCE)
     assert len(sessions) == Part.running == 0
@@ -167,13 +169,11 @@ async def test_when_rules_change_who_is_no_longer_known_is_signed_out(
     bob = await sessions.open(BOB, SOURCE)
     await sessions.judge()
     assert len(sessions) == 2
-    monkeypatch.setattr(
-        Everybody,
-        "identify",
-        lambda _, credentials, source, request: Verdict(  # noqa: ARG005
-            allowed=credentials.access_key == "bob"
-        ),
-    )
+
+    async def identify(_, credentials, *__):
+        return Verdict(allowed=credentials.access_key == "bob")
+
+    monkeypatch.setattr(Everybody, "identify", identify)
     await sessions.judge()
     assert len(sessions) == 1
     assert await sessions.find(bob, SOURCE)

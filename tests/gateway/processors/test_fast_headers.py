@@ -99,7 +99,7 @@ def slowly(answer):
 
     async def answer_later(*arguments):
         await asyncio.sleep(0)
-        return answer(*arguments)
+        return await answer(*arguments)
 
     return answer_later
 
