@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ropeway.acl.api import Decision, Explanation
+from ropeway.common.eager import settled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,8 +34,7 @@ async def explain(
     for name, hook in hooks.items():
         if hook.authorizer is None:
             continue
-        found = hook.authorizer.authorize(who, need, source)
-        decision = found if isinstance(found, Decision | None) else await found
+        decision = await settled(hook.authorizer.authorize(who, need, source))
         if decision is not None:
             return Explanation(who, decision, name)
     return Explanation(who, NO_OPINION)

@@ -19,6 +19,7 @@ from ropeway.acl.api import (
 )
 from ropeway.acl.audit import Audit
 from ropeway.acl.chain import Chain
+from ropeway.common.eager import settled
 from ropeway.gateway.config import ConfigError, read_named
 from ropeway.gateway.extras import load_plugin, needing
 from ropeway.gateway.node import names
@@ -160,8 +161,7 @@ def _check_names(given: AclConfig) -> None:
 async def _open(name: str, setting: Setting) -> Hook:
     try:
         opening: Open = load_plugin(GROUP, name, "acl.hooks")
-        opened = opening(setting)
-        return opened if isinstance(opened, Hook) else await opened
+        return await settled(opening(setting))
     except HookError as error:
         raise ConfigError(f"acl: {error}") from error
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ropeway.common.eager import settled
 from ropeway.gateway.wire.errors import WireError
 from ropeway.routing.api import RouteError
 from ropeway.storage.api import LogError, NotReadyError
@@ -38,9 +39,7 @@ async def keep_doing(
     while True:
         await asyncio.sleep(every_s)
         try:
-            waited = step()
-            if waited is not None:
-                await waited
+            await settled(step())
         except Exception:  # nobody would begin it again
             log.exception("a step failed; the next is taken", what=what)
             await asyncio.sleep(UNFORESEEN_S)

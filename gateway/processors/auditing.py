@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ropeway.common.eager import eager, own_task
 from ropeway.gateway.node.sql import NotCompiledError
 from ropeway.gateway.processors.changes import CHANGES, Hidden
 from ropeway.gateway.processors.context import Answer, Later, Refusal, request_name
@@ -18,13 +19,14 @@ from ropeway.gateway.wire.header import Header
 from ropeway.storage.api import NotReadyError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping
 
+    from ropeway.common.eager import Eventual
     from ropeway.gateway.processors.changes import Look
     from ropeway.gateway.processors.context import Context
 
     Result = Header | Answer | Later
-    Processor = Callable[[Any, Context], Result | Awaitable[Result]]
+    Processor = Callable[[Any, Context], Eventual[Result]]
 
 
 def recorded(code: int, processor: Processor) -> Processor:
@@ -33,37 +35,22 @@ def recorded(code: int, processor: Processor) -> Processor:
     if change is None:
         return processor
 
-    def work(request: Any, context: Context) -> Result | Awaitable[Result]:
+    @eager
+    async def work(request: Any, context: Context) -> Result:
         before = _state(change, request, context)
-        if before is None:
-            return processor(request, context)
         try:
             result = processor(request, context)
+            if not isinstance(result, (Header, Answer, Later)):
+                result = await own_task(result)
         except Exception as error:
-            _fail(change, request, context, before, error)
+            if before is not None:
+                _fail(change, request, context, before, error)
             raise
-        if isinstance(result, (Header, Answer, Later)):
+        if before is not None:
             _write(change, request, context, before)
-            return result
-        return _wait(change, request, context, before, result)
+        return result
 
     return work
-
-
-async def _wait(
-    change: Look,
-    request: Any,
-    context: Context,
-    before: Mapping[str, Any],
-    result: Awaitable[Result],
-) -> Result:
-    try:
-        answer = await result
-    except Exception as error:
-        _fail(change, request, context, before, error)
-        raise
-    _write(change, request, context, before)
-    return answer
 
 
 def _fail(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ropeway.common.eager import eager, own_task
 from ropeway.gateway.node import names, subscriptions
 from ropeway.gateway.node.creations import TooManyError, check_name
 from ropeway.gateway.node.placement import is_drained
@@ -36,7 +37,7 @@ from ropeway.gateway.wire.commands.clients import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Iterator
 
     from ropeway.acl.api import Need
     from ropeway.gateway.node.fair_queueing import Slices
@@ -236,55 +237,31 @@ def _holder(asked: bodies.LockBatchBody, context: Context) -> str:
 
 
 @handles(LockBatchMq, Needs(_locked))
-def lock_queues(
-    _: LockBatchMq, context: Context
-) -> Answer | Coroutine[None, None, Answer]:
+@eager
+async def lock_queues(_: LockBatchMq, context: Context) -> Answer:
     """Take queues for one client of a group."""
-    asked = _queues(context)
-    if context.node.groups.get(asked.consumer_group) is None:
-        return _ensure_group_and_lock(asked, context)
-    return _lock(asked, context)
-
-
-async def _ensure_group_and_lock(
-    asked: bodies.LockBatchBody, context: Context
-) -> Answer:
-    await auto_create.ensure_group(
-        context,
-        asked.consumer_group,
-        f"subscription group not exist, {asked.consumer_group:.200}",
-    )
-    answer = _lock(asked, context)
-    return answer if isinstance(answer, Answer) else await answer
-
-
-def _lock(
-    asked: bodies.LockBatchBody, context: Context
-) -> Answer | Coroutine[None, None, Answer]:
+    asked, node = _queues(context), context.node
+    group = asked.consumer_group
+    if node.groups.get(group) is None:
+        remark = f"subscription group not exist, {group:.200}"
+        await own_task(auto_create.ensure_group(context, group, remark))
     # A lock is kept for a minute: only of what there is, or any number could be.
     queues = {
         (queue.topic, queue.queue_id): queue
         for queue in asked.mq_set
         if _is_there(context, queue)
     }
-    held = context.node.locks.lock(
-        asked.consumer_group, _holder(asked, context), queues
-    )
+    held = node.locks.lock(group, _holder(asked, context), queues)
     locked = bodies.LockedQueues(lock_ok_mq_set=[queues[queue] for queue in held])
     answer = Answer(body=bodies.encode(locked))
-    if context.node.locks.shared:
-        return _when_kept(answer, context)
+    if node.locks.shared:
+        await own_task(node.locks.kept())
     return answer
 
 
 def _is_there(context: Context, queue: bodies.MessageQueue) -> bool:
     topic = context.node.topics.get(queue.topic)
     return topic is not None and 0 <= queue.queue_id < len(topic.partitions)
-
-
-async def _when_kept(answer: Answer, context: Context) -> Answer:
-    await context.node.locks.kept()
-    return answer
 
 
 @handles(UnlockBatchMq, Needs(_locked))

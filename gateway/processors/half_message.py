@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ropeway.common.eager import settled
 from ropeway.gateway.node import names
 from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.node.transactions import half_message as half_messages
@@ -19,8 +20,7 @@ from ropeway.gateway.wire import message, properties
 from ropeway.gateway.wire.codes import ResponseCode
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
+    from ropeway.common.eager import Eventual
     from ropeway.gateway.node.served_topic import ServedTopic
     from ropeway.gateway.node.transactions.half_message import Half
     from ropeway.gateway.wire.commands.send import SendMessage
@@ -45,7 +45,7 @@ def check_half(sys_flag: int) -> None:
 
 def store_half(
     request: SendMessage, context: Context, topic: ServedTopic, queue_id: int
-) -> Later | Coroutine[None, None, Later]:
+) -> Eventual[Later]:
     """Store a half message, and answer."""
     node = context.node
     if node.drains.is_drained:
@@ -96,8 +96,7 @@ async def _make_and_store(
     request: SendMessage, context: Context, topic: ServedTopic, queue_id: int
 ) -> Later:
     await context.node.transactions.make_topics()
-    result = store_half(request, context, topic, queue_id)
-    return result if isinstance(result, Later) else await result
+    return await settled(store_half(request, context, topic, queue_id))
 
 
 def _stored(

@@ -5,8 +5,7 @@ Source: ConsumerManageProcessor.java and AdminBrokerProcessor.java, RocketMQ 5.3
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ropeway.common.eager import eager, own_task
 from ropeway.gateway.processors import lookup
 from ropeway.gateway.processors.context import Answer, Context, Refusal
 from ropeway.gateway.processors.needs import GET, SUB, UPDATE, on_group, on_topic
@@ -22,9 +21,6 @@ from ropeway.gateway.wire.commands.offsets import (
     StoreTime,
     UpdateConsumerOffset,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
 
 _UPPER = "UPPER"
 
@@ -54,27 +50,16 @@ def query_consumer_offset(
 
 
 @handles(UpdateConsumerOffset, on_topic(SUB, UPDATE) & on_group(SUB, UPDATE))
-def update_consumer_offset(
-    request: UpdateConsumerOffset, context: Context
-) -> Answer | Coroutine[None, None, Answer]:
-    """Where a group goes on from now on."""
-    if context.node.groups.get(request.consumer_group) is None:
-        return _find_group_and_commit(request, context)
-    return _commit(request, context)
-
-
-async def _find_group_and_commit(
+@eager
+async def update_consumer_offset(
     request: UpdateConsumerOffset, context: Context
 ) -> Answer:
-    if await context.node.groups.find(request.consumer_group) is None:
+    """Where a group goes on from now on."""
+    groups, name = context.node.groups, request.consumer_group
+    if groups.get(name) is None and await own_task(groups.find(name)) is None:
         raise Refusal(
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"Group {request.consumer_group:.200} not exist!",
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {name:.200} not exist!"
         )
-    return _commit(request, context)
-
-
-def _commit(request: UpdateConsumerOffset, context: Context) -> Answer:
     if request.commit_offset < 0:
         raise Refusal(
             ResponseCode.INVALID_PARAMETER,

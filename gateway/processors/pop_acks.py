@@ -30,9 +30,10 @@ from ropeway.gateway.wire.receipt import IN_ORDER, BatchAcks, Receipt
 from ropeway.gateway.wire.unreadable import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Awaitable, Iterator
 
     from ropeway.acl.api import Need
+    from ropeway.common.eager import Eventual
     from ropeway.gateway.pop.acks import Renewed
     from ropeway.gateway.pop.order import Place
     from ropeway.gateway.wire.receipt import BatchAck
@@ -42,9 +43,7 @@ _batch = msgspec.json.Decoder(BatchAcks, strict=False)
 
 
 @handles(AckMessage, on_popped(SUB))
-def ack_message(
-    request: AckMessage, context: Context
-) -> Answer | Coroutine[None, None, Answer]:
+def ack_message(request: AckMessage, context: Context) -> Eventual[Answer]:
     """A message is done."""
     given = _receipt(request, context)
     place = (request.consumer_group, request.topic, request.queue_id)
@@ -62,7 +61,7 @@ def ack_message(
     return pop_answers.DONE if done else _not_out(request)
 
 
-async def _await_done(done: Coroutine[None, None, bool], request: AckMessage) -> Answer:
+async def _await_done(done: Awaitable[bool], request: AckMessage) -> Answer:
     return pop_answers.DONE if await done else _not_out(request)
 
 
@@ -151,7 +150,7 @@ def _offsets(one: BatchAck) -> list[int]:
 
 def _take(
     one: BatchAck, offsets: list[int], context: Context
-) -> Iterator[Coroutine[None, None, bool]]:
+) -> Iterator[Awaitable[bool]]:
     """Take what is in hand; what has to be waited for is given back."""
     kind = int(one.retry)
     acks = context.node.pop.acks
@@ -181,7 +180,7 @@ def _take(
 @handles(ChangeInvisibleTime, on_popped(SUB))
 def change_invisible_time(
     request: ChangeInvisibleTime, context: Context
-) -> Answer | Coroutine[None, None, Answer]:
+) -> Eventual[Answer]:
     """Keep a message for a time from now, or give it back after that."""
     given = _receipt(request, context)
     check_invisible(context, request.invisible_time, 0)
@@ -208,7 +207,7 @@ def change_invisible_time(
 
 
 async def _await_kept(
-    kept: Coroutine[None, None, Renewed | None],
+    kept: Awaitable[Renewed | None],
     given: Receipt,
     request: ChangeInvisibleTime,
 ) -> Answer:

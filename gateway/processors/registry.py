@@ -6,9 +6,10 @@ which nodes answer them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ropeway.common.eager import Eventual
 from ropeway.gateway.processors.auditing import recorded
 from ropeway.gateway.processors.context import Answer, Context, Later
 from ropeway.gateway.processors.needs import NEEDS
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 H = TypeVar("H", bound=Header)
 Result = Header | Answer | Later
-Outcome = Result | Awaitable[Result]
+Outcome = Eventual[Result]
 Processor = Callable[[Any, Context], Outcome]
 P = TypeVar("P", bound=Processor)
 

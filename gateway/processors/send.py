@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ropeway.common.eager import settled
 from ropeway.gateway.node import message_keys, message_types, names, record_builder
 from ropeway.gateway.node.client_owners import TakenError
 from ropeway.gateway.node.creations import TooLongError, TooManyError
@@ -38,9 +39,10 @@ from ropeway.gateway.wire.properties import TRANSACTION_PREPARED
 from ropeway.gateway.wire.send_codec import record_of
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Iterator
 
     from ropeway.acl.api import Need
+    from ropeway.common.eager import Eventual
     from ropeway.gateway.node.served_topic import ServedTopic
 
 _PUB = (PUB,)
@@ -56,9 +58,7 @@ def _needs(request: SendMessage, context: Context) -> Iterator[Need]:
 @handles(SendMessage, Needs(_needs))
 @handles(SendMessageV2, Needs(_needs))
 @handles(SendBatchMessage, Needs(_needs))
-def send_message(
-    request: SendMessage, context: Context
-) -> Later | Coroutine[None, None, Later]:
+def send_message(request: SendMessage, context: Context) -> Eventual[Later]:
     """Store a message or a batch, in a topic that is made where it is missing."""
     topic = context.node.topics.get(request.topic)
     if topic is None:
@@ -112,8 +112,7 @@ async def _wait_and_send(request: SendMessage, context: Context) -> Later:
             f"topic[{request.topic}] was deleted while the send waited",
         )
     charge_send(context, request.topic)
-    result = send_message(request, context)
-    return result if isinstance(result, Later) else await result
+    return await settled(send_message(request, context))
 
 
 def _check_topic(request: SendMessage, topic: ServedTopic) -> None:
@@ -137,7 +136,7 @@ def _says_half(request: SendMessage) -> bool:
 
 def _send_half(
     request: SendMessage, context: Context, topic: ServedTopic, queue_id: int
-) -> Later | Coroutine[None, None, Later]:
+) -> Eventual[Later]:
     if request.batch:
         raise no_batch("transaction")
     return store_half(request, context, topic, queue_id)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ropeway.common.eager import eager, own_task
 from ropeway.gateway.node import names
 from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.node.transactions import half_message as half_messages
@@ -42,8 +43,6 @@ from ropeway.gateway.wire.commands.transactions import (
 from ropeway.gateway.wire.errors import MessageError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from ropeway.gateway.node.transactions.half_message import Half
     from ropeway.storage.api import LogError
 
@@ -52,9 +51,8 @@ _DONE = Answer()
 
 
 @handles(EndTransaction, on_topic_if_given(PUB))
-def end_transaction(
-    request: EndTransaction, context: Context
-) -> Answer | Later | Coroutine[None, None, Answer | Later]:
+@eager
+async def end_transaction(request: EndTransaction, context: Context) -> Answer | Later:
     """Commit a half message, or roll it back; or say that it is not known yet."""
     if request.commit_or_rollback == NOT_DECIDED:
         return Answer(remark="its producer is asked again later")
@@ -74,9 +72,10 @@ def end_transaction(
         )
     half = context.node.transactions.find_now(offset)
     if half is None:
-        return _find_and_end(request, context, offset)
-    if context.node.guard is not None:
-        return _end_if_permitted(request, context, half)
+        half = await own_task(context.node.transactions.find(offset))
+    # What the client says of the topic, if anything, counts for nothing.
+    if not await context.may(topic_need(half.topic, (PUB,))):
+        raise not_found(request.tran_state_table_offset)
     return _end(request, context, half)
 
 
@@ -88,22 +87,6 @@ def _offset(request: EndTransaction) -> int:
             ResponseCode.SYSTEM_ERROR,
             f"Find prepared transaction message failed: {error}",
         ) from error
-
-
-async def _find_and_end(
-    request: EndTransaction, context: Context, offset: int
-) -> Answer | Later:
-    half = await context.node.transactions.find(offset)
-    return await _end_if_permitted(request, context, half)
-
-
-async def _end_if_permitted(
-    request: EndTransaction, context: Context, half: Half
-) -> Answer | Later:
-    # What the client says of the topic, if anything, counts for nothing.
-    if not await context.may(topic_need(half.topic, (PUB,))):
-        raise not_found(request.tran_state_table_offset)
-    return _end(request, context, half)
 
 
 def _end(request: EndTransaction, context: Context, half: Half) -> Answer | Later:

@@ -91,6 +91,13 @@ def eager(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Eventual
     return begun
 
 
+async def settled(answer: Eventual[T]) -> T:
+    """Await an answer, if it takes time."""
+    if isinstance(answer, Awaitable):
+        return await answer
+    return answer
+
+
 async def own_task(work: Awaitable[T]) -> T:
     """Await what may need a task of its own, such as what others wrote."""
     await asyncio.sleep(0)

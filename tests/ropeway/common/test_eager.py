@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ropeway.common.eager import Waiting, begin, eager, own_task
+from ropeway.common.eager import Waiting, begin, eager, own_task, settled
 from tests.remoting import looped
 
 if TYPE_CHECKING:
@@ -133,6 +133,12 @@ async def test_work_that_nobody_awaits_is_ended() -> None:
     found = begin(work())
     del found
     assert ended == [True, True]
+
+
+@looped
+async def test_an_answer_is_awaited_where_it_takes_time() -> None:
+    assert await settled(2) == 2
+    assert await settled(add(1)) == 2
 
 
 @looped
