@@ -1,16 +1,14 @@
-"""One client's connection: frames in, answers out once a tick, and its limits.
+"""One client's connection: frames come in, are begun, and answers go out once a tick.
 
-Back-pressure both ways: no request of a client is begun while the client does not take
-its answers, nor while it has too many requests in flight; and nothing is read while it
-has taken more than its quota. What cannot be begun at once waits here for the
-connection's turn, and nothing more is read until then.
+Its parts: `Reader` cuts frames, `RequestQueue` has what cannot be begun at once,
+`FlowControl` says when nothing is begun or read, `Outgoing` gathers answers. `Turns`
+gives connections their turns, and `quotas` a share to each client.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from itertools import islice
 from operator import length_hint
 from typing import TYPE_CHECKING, cast
@@ -19,11 +17,13 @@ import msgspec
 import structlog
 
 from ropeway.acl.api import Channel, Source
+from ropeway.gateway.flow_control import FlowControl
 from ropeway.gateway.node.calls import ClientAnswer
-from ropeway.gateway.node.fair_queueing import TURN_REQUESTS, Arrived, hearing_s
+from ropeway.gateway.node.fair_queueing import TURN_REQUESTS, hearing_s
 from ropeway.gateway.processors.dispatch import dispatch, dispatch_send
-from ropeway.gateway.processors.fast_failure import left_behind, refuse_sends
+from ropeway.gateway.processors.fast_failure import refuse_sends
 from ropeway.gateway.quotas import share_of
+from ropeway.gateway.request_queue import RequestQueue
 from ropeway.gateway.unauthenticated import Reader
 from ropeway.gateway.wire import host_port, message
 from ropeway.gateway.wire.codes import RESPONSE_FLAG, language_name
@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ropeway.acl.api import Principal
-    from ropeway.gateway.config import LimitsConfig
     from ropeway.gateway.listener import Listener, Outbox
-    from ropeway.gateway.node.fair_queueing import Turns
+    from ropeway.gateway.node.fair_queueing import Flow, Turns
     from ropeway.gateway.node.node import Node
     from ropeway.gateway.quotas import Share
     from ropeway.gateway.wire.frame import Buffer, RawFrame
@@ -49,24 +48,17 @@ class Connection(Outgoing, asyncio.Protocol):
     """A client's connection, the `Peer` of its requests."""
 
     __slots__ = (
-        "_draining",
+        "_flow_control",
         "_hearing_s",
-        "_in_flight",
-        "_limits",
         "_node",
-        "_paused",
         "_queued",
         "_reader",
-        "_reading",
         "_turns",
         "_waiting",
-        "_waiting_bytes",
-        "_waiting_count",
+        "_write_buffer_bytes",
         "active",
         "address",
         "advertised",
-        "congested",
-        "flow",
         "id_prefix",
         "known",
         "language",
@@ -93,33 +85,27 @@ class Connection(Outgoing, asyncio.Protocol):
     ) -> None:
         super().__init__(outbox)
         self._node = node
-        self._limits: LimitsConfig = node.config.limits
+        limits = node.config.limits
+        self._write_buffer_bytes = limits.write_buffer_bytes
+        self._flow_control = FlowControl(limits.requests_in_flight)
         self._reader: Reader
         self.known = False
         self._turns = turns
         self._queued = False
         """Whether it will get a turn."""
-        self._waiting: deque[Arrived] = deque()
-        self._waiting_bytes = self._waiting_count = 0
         self._hearing_s = 0.0
         """What it took to hear it while others waited; it takes that from its turn."""
-        self._draining = False
-        self._in_flight = 0
-        self._paused = False
-        """Whether nothing is begun until the client has taken answers."""
-        self._reading = True
         self.listener = listener
         self.id_prefix = listener.id_prefix
         self.packed_advertised = listener.packed_advertised
         self.advertised = listener.advertised
         self.language = "OTHER"
         self.version = 0
-        self.congested = False
         self.active = True
         """Whether a byte came since the last look; the sweep of idle ones resets it."""
         ip = host_port.plain_ip(host)
         self.address = host_port.join(ip, port)
-        self.flow = turns.flow(ip)
+        self._waiting = RequestQueue(turns, turns.flow(ip))
         self.source = Source(ip, Channel.REMOTING)
         self.packed_address = message.pack_host(ip, port)
 
@@ -128,7 +114,7 @@ class Connection(Outgoing, asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected."""
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(self._limits.write_buffer_bytes)
+        self._transport.set_write_buffer_limits(self._write_buffer_bytes)
         if certificate := transport.get_extra_info("peercert"):
             self.source = msgspec.structs.replace(self.source, certificate=certificate)
         self.listener.joined(self)
@@ -142,10 +128,7 @@ class Connection(Outgoing, asyncio.Protocol):
         """Somebody is known by a request: it may send more from now on."""
         self._reader.became_known()
         if principal is not None:
-            count, size = self._waiting_count, self._waiting_bytes
-            self._count_waiting(-count, -size)
-            self.flow = self._turns.flow(principal)
-            self._count_waiting(count, size)
+            self._waiting.move_to(self._turns.flow(principal))
 
     def data_received(self, data: bytes) -> None:
         """Bytes came: work on every request that is whole."""
@@ -155,7 +138,7 @@ class Connection(Outgoing, asyncio.Protocol):
             if self.share is not None:
                 self.share.charge(len(frames), len(data))
             turns = self._turns
-            if self._waiting or self._paused or not turns.is_free():
+            if self._waiting or self._flow_control.paused or not turns.is_free():
                 began = time.monotonic()
                 self._keep(frames)
                 self._hearing_s += hearing_s(len(data))
@@ -175,13 +158,13 @@ class Connection(Outgoing, asyncio.Protocol):
         """Begin one request, of which there may be none; tells whether more may be."""
         self._turns.sampling = not length_hint(frames)
         self._begin(islice(frames, 1), 0.0, came_s)
-        return not self._paused
+        return not self._flow_control.paused
 
     def _begin(
         self, frames: Iterable[RawFrame], until: float, came_s: float = 0.0
     ) -> None:
         """Begin requests until a time: one in any case."""
-        limit = self._limits.requests_in_flight
+        flow_control = self._flow_control
         monotonic = time.monotonic
         now = monotonic()
         for serialize_type, header, body in frames:
@@ -203,8 +186,7 @@ class Connection(Outgoing, asyncio.Protocol):
                     self.language = language_name(envelope.language)
                 dispatch(self._node, self, envelope, body, came_s)
             # One that was answered at once is discounted already.
-            self._in_flight += 1
-            if self._in_flight >= limit or self.congested:
+            if flow_control.begin():
                 self.pause_or_resume()
                 return
             if (now := monotonic()) > until:
@@ -216,10 +198,8 @@ class Connection(Outgoing, asyncio.Protocol):
         if self.known and (why := self._turns.why_late(self.flow)):
             frames = self._refuse_sends(frames, why)
         if frames:
-            size = sum(len(header) + len(body) for _, header, body in frames)
-            self._waiting.append(Arrived(time.monotonic(), iter(frames), size))
-            self._count_waiting(len(frames), size)
-        if not self._paused:
+            self._waiting.add(frames)
+        if not self._flow_control.paused:
             self._queue()
             self.pause_or_resume()
 
@@ -228,18 +208,6 @@ class Connection(Outgoing, asyncio.Protocol):
         if answers:
             self.push(answers)
         return others
-
-    def _count_waiting(self, count: int, size: int) -> None:
-        self._waiting_bytes += size
-        self._waiting_count += count
-        self.flow.waiting += count
-        self._turns.waiting += count
-        if size:
-            self._turns.keep(self.flow, size)
-
-    def _forget_waiting(self) -> None:
-        self._count_waiting(-self._waiting_count, -self._waiting_bytes)
-        self._waiting.clear()
 
     def _queue(self) -> None:
         if not self._queued:
@@ -250,9 +218,10 @@ class Connection(Outgoing, asyncio.Protocol):
         """Begin some of the requests that waited, and say how many."""
         self._queued = False
         begun = self._begin_waiting(now, until) if self._waiting else 0
-        if self._waiting and not self._paused:
+        paused = self._flow_control.paused
+        if self._waiting and not paused:
             self._queue()
-        elif not self._paused and not self.closed and self._turns.is_full(self.flow):
+        elif not paused and not self.closed and self._turns.is_full(self.flow):
             # Who has much that waits does not begin to send more.
             self._queued = True
             self._turns.hold_back(self)
@@ -264,32 +233,28 @@ class Connection(Outgoing, asyncio.Protocol):
         return begun
 
     def _begin_waiting(self, now: float, until: float) -> int:
-        if self._paused:
+        if self._flow_control.paused:
             return 0
-        came, frames, size, late = self._waiting[0]
-        count = length_hint(frames)
-        waited_s = now - came
+        first = self._waiting.first()
+        waited_s = now - first.at
+        count = length_hint(first.frames)
         try:
-            if waited_s > self._turns.wait_s and self.known and not late:
-                others = self._refuse_sends(frames, self._turns.waited(waited_s))
-                frames = iter(others)
-                self._waiting[0] = Arrived(came, frames, size, late=True)
-                self._count_waiting(len(others) - count, 0)
+            if waited_s > self._turns.wait_s and self.known and not first.late:
+                why = self._turns.waited(waited_s)
+                others = self._refuse_sends(first.frames, why)
+                first = self._waiting.keep_of_first(others, count - len(others))
                 count = len(others)
             # Who is unknown has a turn for the request that makes it known.
             most = TURN_REQUESTS if self.known else 1
             if not self._turns.sampling or (
-                self._begin_timed(frames, came) and time.monotonic() < until
+                self._begin_timed(first.frames, first.at) and time.monotonic() < until
             ):
-                self._begin(islice(frames, most), until)
+                self._begin(islice(first.frames, most), until)
         except FrameError as error:
             self._distrust(error)
             return 0
-        begun = count - length_hint(frames)
-        self._count_waiting(-begun, 0)
-        if begun == count:
-            self._waiting.popleft()
-            self._count_waiting(0, -size)
+        begun = count - length_hint(first.frames)
+        self._waiting.begun(begun)
         return begun
 
     def _distrust(self, error: FrameError) -> None:
@@ -298,13 +263,13 @@ class Connection(Outgoing, asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """The client does not take what we send: read nothing more from it."""
-        self.congested = True
+        self._flow_control.congested = True
         self.listener.slow(self)
         self.pause_or_resume()
 
     def resume_writing(self) -> None:
         """The client has caught up."""
-        self.congested = False
+        self._flow_control.congested = False
         self.listener.caught_up(self)
         self.pause_or_resume()
 
@@ -314,7 +279,9 @@ class Connection(Outgoing, asyncio.Protocol):
         if self.share is not None:
             self.share.leave()
         self._out.clear()
-        self._leave_behind()
+        if frames := self._waiting.leave_behind():
+            self._flow_control.paused = False
+            self._keep(frames)
         self.flow.held_back.pop(self, None)
         self._reader.clear()
         self.listener.left(self)
@@ -323,52 +290,55 @@ class Connection(Outgoing, asyncio.Protocol):
         self._node.calls.disconnected(self)
         self._node.clients.disconnected(self)
 
-    def _leave_behind(self) -> None:
-        """Let only those wait on that are done though their client has left."""
-        frames = left_behind(one.frames for one in self._waiting)
-        self._forget_waiting()
-        if frames:
-            self._paused = False
-            self._keep(frames)
-
     # -- the processors' side
 
     def respond(self, *data: Buffer) -> None:
         """Send a whole answer at the end of this tick; without data, count only."""
-        self._in_flight -= 1
+        flow_control = self._flow_control
+        flow_control.in_flight -= 1
         if data:
             self.push(*data)
-        if self._paused:
+        if flow_control.paused:
             self.pause_or_resume()
         if not self.known:
             self._reader.refused()
 
     def hold(self) -> None:
         """A request waits; it does not count as being worked on."""
-        self._in_flight -= 1
-        if self._paused:
+        self._flow_control.in_flight -= 1
+        if self._flow_control.paused:
             self.pause_or_resume()
 
     def unhold(self) -> None:
         """A waiting request goes on."""
-        self._in_flight += 1
+        self._flow_control.in_flight += 1
+
+    @property
+    def congested(self) -> bool:
+        """Whether the client does not take what it is sent."""
+        return self._flow_control.congested
 
     # -- the server's side
 
     @property
+    def flow(self) -> Flow:
+        """Whose turns it shares."""
+        return self._waiting.flow
+
+    @property
     def waiting(self) -> int:
         """Requests that came and are not begun."""
-        return sum(length_hint(one.frames) for one in self._waiting)
+        return len(self._waiting)
 
     @property
     def in_flight(self) -> int:
         """Requests being worked on."""
-        return self._in_flight
+        return self._flow_control.in_flight
 
     def drain(self) -> None:
         """Begin no more requests: only those in flight are still answered."""
-        self._draining = True
-        self._forget_waiting()
+        self._flow_control.draining = True
+        self._waiting.clear()
         self.pause_or_resume()
 
     def abort(self) -> None:
@@ -381,18 +351,7 @@ class Connection(Outgoing, asyncio.Protocol):
         """Begin requests and read more, or not, as things are now."""
         if self._transport is None or self.closed or self._transport.is_closing():
             return
-        limit = self._limits.requests_in_flight
-        if self._draining or self.congested or self._in_flight >= limit:
-            self._paused = True
-        elif self._paused and self._in_flight <= limit // 2:
-            self._paused = False
-            if self._waiting:
-                self._queue()
+        if self._flow_control.look() and self._waiting:
+            self._queue()
         held_back = self.share is not None and self.share.held_back
-        reading = not (self._paused or self._queued or held_back)
-        if reading != self._reading:
-            self._reading = reading
-            if reading:
-                self._transport.resume_reading()
-            else:
-                self._transport.pause_reading()
+        self._flow_control.read(self._transport, wanted=not (self._queued or held_back))

@@ -19,7 +19,7 @@ import asyncio
 import time
 from collections import deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
 
 import structlog
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ropeway.acl.api import Principal
     from ropeway.gateway.config import LimitsConfig
     from ropeway.gateway.node.leadership import Leadership
-    from ropeway.gateway.wire.frame import RawFrame
     from ropeway.storage.api import Log
 
 log = structlog.get_logger(__name__)
@@ -63,16 +62,6 @@ _LEARNING = 0.25
 def hearing_s(size: int) -> float:
     """Return about what it takes to hear so many bytes, in seconds."""
     return HEARING_S + size * _HEARING_BYTE_S
-
-
-class Arrived(NamedTuple):
-    """Requests that came together and wait."""
-
-    at: float
-    frames: Iterator[RawFrame]
-    size_bytes: int
-    late: bool = False
-    """Whether sends among them have been refused already."""
 
 
 class Flow:
@@ -106,7 +95,9 @@ class Flow:
 class Waiting(Protocol):
     """A connection that waits for its turn."""
 
-    flow: Flow
+    @property
+    def flow(self) -> Flow:
+        """Whose turns it shares."""
 
     def take_turn(self, now: float, until: float) -> int:
         """Begin requests until a time, or go on reading; says how many were begun."""
