@@ -206,7 +206,11 @@ def idle(watched: Watched, seconds: float, settle_s: float) -> None:
 def on_pulsar(given: argparse.Namespace, folder: Path, stack: ExitStack) -> Watched:
     """Measure two nodes on Pulsar."""
     java = [f"-Xmx{given.heap}", "-XX:MaxDirectMemorySize=1g", "-XX:+UseG1GC"]
-    settings = {"maxUnackedMessagesPerBroker": "0"}
+    settings = {
+        "maxUnackedMessagesPerBroker": "0",
+        # As docs/pulsar.md has it for many queues.
+        "managedLedgerCacheEvictionIntervalMs": "1000",
+    }
     pulsar = Pulsar(folder / "pulsar", java=java, settings=settings)
     zookeeper = ZooKeeper(folder / "zookeeper")
     for one in (pulsar, zookeeper):

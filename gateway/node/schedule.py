@@ -19,7 +19,7 @@ import structlog
 from ropeway.gateway.node import names
 from ropeway.gateway.node.backoff import Backoff
 from ropeway.gateway.node.node import now_ms
-from ropeway.gateway.node.timer.pending_timers import ASKED
+from ropeway.gateway.node.timer.pending_timers import ASKED, put_off
 from ropeway.gateway.wire import properties, record_rewrite
 
 if TYPE_CHECKING:
@@ -193,13 +193,15 @@ class _LevelReader:
         offsets = []
         due = []
         wait_ms = 0
+        leaves = self._delivery.leaves_early
         for piece in chunk.data:
             for offset, store_ms, record in record_rewrite.records_in(piece):
-                wait_ms = store_ms + self._delay_ms - now_ms()
+                left_ms = store_ms + self._delay_ms - now_ms()
+                wait_ms = 0 if leaves else left_ms
                 if wait_ms > 0:
                     break
                 offsets.append(offset)
-                due.append(_due(record))
+                due.append(_due(record, left_ms))
             if wait_ms > 0:
                 break
         await _to_its_end(self._deliver(offsets, due))
@@ -230,11 +232,16 @@ class _LevelReader:
         )
 
 
-def _due(record: bytes) -> Due:
-    pairs = properties.parse(record_rewrite.properties_of(record).decode())
+def _due(record: bytes, left_ms: int) -> Due:
+    text = record_rewrite.properties_of(record)
+    pairs = properties.parse(text.decode())
     topic = pairs.get(properties.REAL_TOPIC, "")
     queue_id = int(pairs.get(properties.REAL_QUEUE_ID, "0"))
-    return record, topic, queue_id, None
+    if left_ms <= 0:
+        return record, topic, queue_id, None
+    # It waits on in the timer of another broker.
+    again = put_off(text, topic, queue_id, now_ms() + left_ms)
+    return record, names.TIMER_TOPIC, 0, again
 
 
 async def _to_its_end(noting: Coroutine[None, None, None]) -> None:

@@ -6,6 +6,8 @@ Laws:
   off, stored in the system topic of timers with a later time; or once another broker
   has stored it, where that has the topic's queues now; or where nobody can ever have
   it, because its topic was deleted. What is none of these stays where it is.
+* A broker that is drained puts off in the system topic of another broker, and what
+  waits leaves it so before its time.
 * A topic that cannot be opened or written now holds up no other: its messages are put
   off, together, so that they keep their order.
 """
@@ -96,6 +98,11 @@ class Delivery:
         self.elsewhere: Elsewhere | None = None
         """Topics of other brokers; None where there are none."""
 
+    @property
+    def leaves_early(self) -> bool:
+        """Whether what waits here is to wait at another broker from now on."""
+        return self.elsewhere is not None and self.elsewhere.keeps_what_waits
+
     async def deliver(
         self, due: Sequence[Due], *, from_timer: bool = False
     ) -> list[LogError | None]:
@@ -162,6 +169,8 @@ class Delivery:
 
     def _is_elsewhere(self, name: str) -> bool:
         """Whether a topic has queues, and none here that can be used now."""
+        if name == names.TIMER_TOPIC:
+            return self.leaves_early
         topic = self._topics.get(name)
         is_here = topic is not None and topic.partitions
         return not is_here and self.elsewhere is not None and self.elsewhere.has(name)

@@ -42,12 +42,16 @@ class Intake:
         self.next_offset = 0
         """What is read next. All before it that counts is in the index."""
 
-    async def begin(self, done_ms: int, done_offset: int) -> None:
+    async def begin(
+        self, done_ms: int, done_offset: int, nothing_before: int = 0
+    ) -> None:
         """Find out where to go on.
 
         Args:
             done_ms: Until then all messages were visited
             done_offset: that are before this one. Later ones are due at once.
+            nothing_before: Nothing that is before this one waits any more. Whoever
+                found that had read all that any index was made from by then.
 
         Raises:
             LogError: The topic cannot be read now.
@@ -55,7 +59,11 @@ class Intake:
         """
         partition = self._partition
         self._done_offset = done_offset
+        if nothing_before > partition.end:
+            nothing_before = 0  # The topic was made again.
         known = await self._index.run(Index.read_to)
+        if known is not None and known[0] <= nothing_before:
+            known = None
         if known is not None and await self._fits(*known):
             self.next_offset = known[0]
             await self._index.run(Index.sweep, done_ms, done_offset)
@@ -64,7 +72,8 @@ class Intake:
             log.warning("index of timers does not fit the log: it is made again")
         await self._index.run(Index.clear)
         start = await partition.offset_at(done_ms - self._window_ms - _SLACK_MS)
-        self.next_offset = max(min(start, done_offset), partition.first)
+        start = max(min(start, done_offset), nothing_before)
+        self.next_offset = max(start, partition.first)
 
     async def _fits(self, next_offset: int, crc: int) -> bool:
         """Whether the index was made from this log, and goes on within it."""

@@ -3,7 +3,8 @@
 How far it has come is kept as two consumer offsets of the system topic, which the nodes
 of a broker share: of all messages before an offset (queue 0), those that were to be
 visited until a time (queue 1, in milliseconds since 1970) have been. Each alone may be
-older than it could be: then messages come again. None is ever lost.
+older than it could be: then messages come again. None is ever lost. Queue 2 has an
+offset before which nothing waits, whatever its time: it has left a drained broker.
 """
 
 from __future__ import annotations
@@ -51,6 +52,9 @@ _BACK_MS = 1000
 
 _QUEUE_OF_OFFSET = 0
 _QUEUE_OF_TIME = 1
+_QUEUE_OF_NOTHING = 2
+_WHENEVER_MS = 10**18
+"""Later than any time that a message can wait for."""
 
 
 class Timer:
@@ -188,7 +192,7 @@ class Timer:
         await self._index.open(anew=anew)
         self._done_ms, done_offset = self._noted()
         intake = Intake(partition, self._index, self._window_ms)
-        await intake.begin(self._done_ms, done_offset)
+        await intake.begin(self._done_ms, done_offset, self._nothing_before())
         while True:
             self._wake.clear()
             await intake.catch_up(self._done_ms)
@@ -212,14 +216,18 @@ class Timer:
         now_ms = self._clock()
         if now_ms < self._done_ms:
             self._set_back(now_ms, intake.next_offset)
+        leaves = self._delivery.leaves_early
+        until_ms = _WHENEVER_MS if leaves else now_ms
         entries, gone = await self._index.run(
-            Index.due, self._done_ms, now_ms, _BATCH, _BATCH_BYTES
+            Index.due, self._done_ms, until_ms, _BATCH, _BATCH_BYTES
         )
         if not entries:
             self._done_ms = now_ms
             if not self._noted_all:
                 self._commit(intake.next_offset)
                 self._noted_all = True
+            if leaves and self._nothing_before() < intake.next_offset:
+                self._commit_one(_QUEUE_OF_NOTHING, intake.next_offset)
             self.idle_rounds += 1
             next_ms = await self._index.run(Index.next_ms, now_ms)
             if next_ms is None:
@@ -270,8 +278,8 @@ class Timer:
         self, entries: Sequence[Entry], stay: set[int], read_to: int
     ) -> None:
         """Note that all these were visited but for those that stay."""
-        # There may be more of the last one's time.
-        done_ms = entries[-1].visit_ms - 1
+        # There may be more of the last one's time; and what left early is no clock.
+        done_ms = min(entries[-1].visit_ms - 1, self._clock())
         if stay:
             kept_ms = min(one.visit_ms for one in entries if one.offset in stay)
             done_ms = min(done_ms, kept_ms - 1)
@@ -290,12 +298,18 @@ class Timer:
         done_ms = min(queues.get(_QUEUE_OF_TIME, now_ms - 1), now_ms)
         return done_ms, queues.get(_QUEUE_OF_OFFSET, 0)
 
+    def _nothing_before(self) -> int:
+        return (
+            self._offsets.get(names.TIMER_GROUP, names.TIMER_TOPIC, _QUEUE_OF_NOTHING)
+            or 0
+        )
+
     def _commit(self, read_to: int) -> None:
-        for queue, value in (
-            (_QUEUE_OF_OFFSET, read_to),
-            (_QUEUE_OF_TIME, self._done_ms),
-        ):
-            self._offsets.commit(names.TIMER_GROUP, names.TIMER_TOPIC, queue, value)
+        self._commit_one(_QUEUE_OF_OFFSET, read_to)
+        self._commit_one(_QUEUE_OF_TIME, self._done_ms)
+
+    def _commit_one(self, queue: int, value: int) -> None:
+        self._offsets.commit(names.TIMER_GROUP, names.TIMER_TOPIC, queue, value)
 
     def _set_back(self, now_ms: int, read_to: int) -> None:
         """What comes from now on must be due at its time by the clock as it is now."""

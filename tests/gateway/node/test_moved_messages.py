@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
+from ropeway.gateway.node import names
+from ropeway.gateway.node.drains import DRAINING
 from ropeway.gateway.node.moved_messages import Elsewhere
+from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.wire.commands.moves import DueMessages
 from ropeway.storage.api import LogUnavailableError
 from tests.gateway.processors.test_moves import two
-from tests.remoting import connect, looped, sending, until
+from tests.remoting import TIMEOUT_S, connect, looped, sending, until
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from ropeway.gateway.app import App
 
 
 @looped
@@ -48,3 +54,47 @@ async def test_messages_are_stored_by_the_broker_that_has_their_topic(tmp_path: 
         lost = await elsewhere.store(due)
         assert "topic theirs is not on broker broker-1" in str(lost)
         assert not elsewhere.has("no")
+
+
+async def until_waiting(app: App, count: int) -> None:
+    """Return when so many messages wait at a broker."""
+    node = app.node
+    async with asyncio.timeout(TIMEOUT_S):
+        while True:
+            levels = await node.schedule.count_waiting()
+            if levels + await node.timer.count_waiting() == count:
+                return
+            await asyncio.sleep(0.01)
+
+
+@looped
+async def test_what_waits_at_a_drained_broker_waits_on_at_another(tmp_path: Path):
+    async with two(tmp_path, delay_levels="1s 1h") as (one, other, client, _log):
+        hour_ms = 3_600_000
+        for body, pairs in (
+            (b"level", {"DELAY": "2"}),
+            (b"timed", {"TIMER_DELAY_MS": str(hour_ms)}),
+        ):
+            asked = sending("orders", pairs=pairs)
+            assert (await client.ask(asked, body)).code == 0
+        routes = one.node.routes
+        elsewhere = Elsewhere("broker-0", routes, one.node.forwarder)
+        assert not elsewhere.keeps_what_waits
+        assert await one.node.schedule.count_waiting() == 1
+        assert await one.node.timer.count_waiting() == 1
+
+        await routes.put_setting(names.DRAINS, "broker-0", DRAINING)
+        assert elsewhere.keeps_what_waits
+        asked = sending("orders", pairs={"DELAY": "2", "UNIQ_KEY": "1" * 32})
+        assert (await client.ask(asked, b"late")).code == 0
+        await until_waiting(one, 0)
+        await until_waiting(other, 3)
+        entries, _ = await other.node.timer.page(b"", None, 9, 9)
+        assert [one.topic for one in entries] == ["orders"] * 3
+        left_ms = [one.due_ms - now_ms() for one in entries]
+        assert all(hour_ms - 60_000 * 10 < each <= hour_ms for each in left_ms)
+
+        # None is to keep it where all leave.
+        await until(lambda: (names.DRAINS, "broker-0") in other.node.routes.settings)
+        await routes.put_setting(names.DRAINS, "broker-1", DRAINING)
+        assert not elsewhere.keeps_what_waits

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+
 SECOND_MS = 1000
 DAY_MS = 86_400_000
 YEAR_MS = 365 * DAY_MS
