@@ -14,6 +14,7 @@ from ropeway.gateway.cli.spark_jobs import (
     finish,
     master_option,
     once_option,
+    reach,
     session,
     set_option,
     source_option,
@@ -79,6 +80,7 @@ def archive(
     cluster: Target,
 ) -> None:
     """Write the messages of TOPIC to files in DIRECTORY, each once."""
+    source = reach(cluster, [topic], options)
     with session(f"archive-{topic}", master, settings) as spark:
         from ropeway.spark import pipelines
 
@@ -87,7 +89,7 @@ def archive(
             topic,
             directory,
             checkpoint=checkpoint,
-            options={**cluster.source_options(), **options},
+            options=source,
             file_format=file_format,
             every=every,
             once=once,
@@ -124,13 +126,12 @@ def load(
 
     Rows become JSON, unless they have a column `value`.
     """
+    source = reach(cluster, [topic], options)
     with session(f"load-{topic}", master, settings) as spark:
         from ropeway.spark import pipelines
 
         table = spark.read.format(file_format).load(path)
-        pipelines.load(
-            table, topic, options={**cluster.source_options(), **options}, key=key
-        )
+        pipelines.load(table, topic, options=source, key=key)
         click.echo(f"sent: {path} to topic {topic}")
 
 
@@ -164,6 +165,7 @@ def sql(
     Each topic is a table of its own name. Rows become JSON, unless they have a
     column `value`.
     """
+    source = reach(cluster, [*topics, into], options)
     with session(f"sql-{into}", master, settings) as spark:
         from ropeway.spark import pipelines
 
@@ -173,7 +175,7 @@ def sql(
             topics,
             into,
             checkpoint=checkpoint,
-            options={**cluster.source_options(), **options},
+            options=source,
             once=once,
         )
         finish(running.wait, lambda: [running.query], is_watched=is_watched)

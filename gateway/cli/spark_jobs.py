@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ropeway.gateway.cli.failures import CannotError, MisusedError, reported
+from ropeway.client import TopicNotFoundError
+from ropeway.gateway.cli.clients import ask
+from ropeway.gateway.cli.failures import (
+    CannotError,
+    MisusedError,
+    RefusedError,
+    reported,
+)
 from ropeway.gateway.cli.pairs import pairs
+from ropeway.gateway.wire.codes import ResponseCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from ropeway.client import Admin
+    from ropeway.gateway.cli.target import Target
     from ropeway.spark.session import SparkSession
 
     Queries = Callable[[], Iterable[Any]]
     """Gives Spark's queries."""
 
 _LOOK_S = 1
+_REFUSED = ResponseCode.NO_PERMISSION.name
+"""What a worker of Spark says of it is all that is left of an error."""
 _ERROR_LINE = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception): .+)$", re.MULTILINE)
 
 master_option = click.option(
@@ -58,6 +70,31 @@ watch_option = click.option(
 )
 
 
+def reach(
+    cluster: Target, topics: Iterable[str], options: Mapping[str, str]
+) -> dict[str, str]:
+    """See whether a job's topics can be looked at, before Spark starts.
+
+    Args:
+        cluster: Where they are.
+        topics: Those that exist need a right to look at them.
+        options: What `--option` says, which comes first.
+
+    Returns:
+        The options of the data source.
+    """
+
+    async def look(admin: Admin) -> None:
+        for topic in topics:
+            with suppress(TopicNotFoundError):
+                await admin.route(topic)
+
+    # Those who name another place to the data source reach that.
+    if not options.keys() & {"tier", "nameServer"}:
+        ask(cluster, look)
+    return {**cluster.source_options(), **options}
+
+
 @contextmanager
 def session(name: str, master: str, settings: dict[str, str]) -> Iterator[SparkSession]:
     """A Spark session that ends with the command; failures become one line."""
@@ -71,7 +108,10 @@ def session(name: str, master: str, settings: dict[str, str]) -> Iterator[SparkS
             finally:
                 spark.stop()
         except SparkFailedError as error:
-            raise CannotError(reason(str(error))) from error
+            why = reason(str(error))
+            if _REFUSED in why:
+                raise RefusedError(f"{why}: not allowed") from error
+            raise CannotError(why) from error
         except ValueError as error:
             # What a topology or the data source says of what it was given.
             raise MisusedError(str(error)) from error

@@ -15,6 +15,7 @@ from ropeway.gateway.cli.spark_jobs import (
     finish,
     master_option,
     once_option,
+    reach,
     session,
     set_option,
     source_option,
@@ -81,6 +82,8 @@ def run(
         topology = load_job(job)
     except TopologyError as error:
         raise MisusedError(str(error)) from error
+    topics = {node.arguments.get("topic") for node in topology.nodes}
+    source = reach(cluster, filter(None, topics), options)
     with session(topology.job_id, master, settings) as spark:
         spark.sparkContext.setLogLevel("ERROR")
         stream = RopewayStream(
@@ -88,7 +91,7 @@ def run(
             spark,
             cluster.name_server,
             checkpoint=checkpoint,
-            options={**cluster.source_options(), **options},
+            options=source,
             dead_letters=dead_letters,
             is_mirrored=is_mirrored,
         )

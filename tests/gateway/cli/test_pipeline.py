@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from ropeway.gateway.cli.main import main
+from tests.gateway.cli.secured import NOBODY, ROOT, WAYS, secured
 from tests.ropeway.spark.tiers import TOPIC, Sent, make
 
 if TYPE_CHECKING:
@@ -73,3 +74,53 @@ def test_a_tier_is_compacted_to_a_directory(
     again = CliRunner().invoke(main, words)
     assert again.exit_code == 1
     assert "allowed: a target that has nothing of the topic" in again.output
+
+
+@pytest.mark.slow
+@pytest.mark.jvm
+@pytest.mark.parametrize("way", WAYS)
+def test_jobs_sign_in_where_rights_are_checked_and_tls_is_wanted(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(type(spark), "stop", lambda _: None)
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"item":"tea","price":3}\n')
+    job = tmp_path / "job.py"
+    job.write_text(
+        "from ropeway.streams import StreamBuilder\n"
+        'builder = StreamBuilder("copies")\n'
+        'builder.source("prices").sink("copied")\n'
+    )
+    (tmp_path / "node").mkdir()
+    with secured(tmp_path / "node") as node:
+
+        def run(*words: str, who: str = ROOT) -> Result:
+            return CliRunner().invoke(main, words, env=node.environment(who, way))
+
+        for topic in ("prices", "chosen", "copied"):
+            assert run("topic", "create", topic, "--queues", "1").exit_code == 0
+        jobs = (
+            ("pipeline", "load", str(prices), "prices", "--format", "json"),
+            (
+                *("pipeline", "sql", "select value from prices", "--from", "prices"),
+                *("--into", "chosen", "--once", "--checkpoint", str(tmp_path / "sql")),
+            ),
+            (
+                *("pipeline", "archive", "chosen", str(tmp_path / "lake"), "--once"),
+                *("--checkpoint", str(tmp_path / "archive")),
+            ),
+            (
+                *("streams", "run", str(job), "--once"),
+                *("--checkpoint", str(tmp_path / "streams")),
+            ),
+        )
+        for words in jobs:
+            refused = run(*words, who=NOBODY)
+            assert refused.exit_code == 6, (words, refused.output)
+            assert "not allowed" in refused.stderr
+        for words in jobs:
+            done = run(*words)
+            assert done.exit_code == 0, (words, done.output)
+        assert spark.read.parquet(str(tmp_path / "lake")).count() == 1
+        read = run("consume", "copied", "--count", "1")
+        assert read.stdout == '{"item":"tea","price":3}\n'
