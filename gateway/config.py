@@ -32,6 +32,10 @@ class ConfigError(Exception):
     """A setting cannot be used; the text says which, what came, what is allowed."""
 
 
+class PackageMissingError(ConfigError):
+    """A setting needs a package that is not installed; the text says how to."""
+
+
 def read_named(path: Path, at: str) -> str:
     """Read a small file that a setting names: a key, a password.
 

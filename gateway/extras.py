@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
-from ropeway.gateway.config import ConfigError
+from ropeway.gateway.config import ConfigError, PackageMissingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ def _load(point: EntryPoint) -> Any:
     try:
         return point.load()
     except ImportError as error:
-        raise ConfigError(
+        raise PackageMissingError(
             f"{package} brings {point.name!r} for {point.group}, which needs "
             f"{error.name}; install that, or remove {package}"
         ) from error
@@ -78,7 +78,7 @@ def needing(extra: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise ConfigError(
+        raise PackageMissingError(
             f"{error.name} is not installed; it comes with: pip install "
             f"ropeway[{extra}]"
         ) from error

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -151,13 +151,33 @@ def cluster_options(function: F) -> F:
     def called(*args: Any, **kwargs: Any) -> Any:
         from ropeway.gateway.cli.target import find, target  # noqa: PLC0415 - takes long
 
-        cluster = target(find(click.get_current_context()))
+        context = click.get_current_context()
+        _refuse_bytes([*kwargs.values(), *given(context).values()])
+        cluster = target(find(context))
         return function(*args, cluster=cluster, **kwargs)
 
     # As click's own decorators keep them: the last one first.
     found = vars(called).setdefault("__click_params__", [])
     found += reversed(options(is_complete=False))
     return cast("F", called)
+
+
+def _refuse_bytes(values: Iterable[Any]) -> None:
+    """Refuse what is not UTF-8: Python keeps such bytes as halves of surrogate pairs.
+
+    Raises:
+        MisusedError: A value is none.
+    """
+    from ropeway.gateway.cli.failures import MisusedError  # noqa: PLC0415 - takes long
+
+    for value in values:
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(text, str) and not text.isascii():
+                try:
+                    text.encode()
+                except UnicodeEncodeError:
+                    raw = text.encode(errors="surrogateescape")
+                    raise MisusedError(f"argument {raw!r}; allowed: UTF-8") from None
 
 
 def json_option(function: F) -> F:

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from ropeway.client import ConsumeFrom, PullConsumer
+from ropeway.client import ConsumeFrom, PullConsumer, ResponseError
 from ropeway.client.subscription import parse
 from ropeway.gateway.cli.clients import run
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.examples import example
-from ropeway.gateway.cli.failures import CannotError
+from ropeway.gateway.cli.failures import CannotError, MisusedError
 from ropeway.gateway.cli.output import FORMAT_NAMES, print_message
 from ropeway.gateway.cli.times import time_ms
 
 if TYPE_CHECKING:
+    from ropeway.client import MessageQueue
     from ropeway.gateway.cli.target import Target
 
 _OWN_GROUP = "ropeway-cli"
@@ -65,7 +66,7 @@ def _start(_: click.Context, __: click.Parameter, text: str) -> Start:
     type=click.FloatRange(0),
     default=5.0,
     show_default=True,
-    help="Stop when nothing came for so many seconds.",
+    help="Stop when nothing came for so many seconds; 0: at the end of what is there.",
 )
 @click.option("--follow", is_flag=True, help="Wait for messages without end.")
 @click.option(
@@ -94,31 +95,34 @@ def consume(
     Without --group it reads all queues and leaves no trace. With --count, fewer
     messages are an error.
     """
+    if not timeout_s and group is not None:
+        raise MisusedError("--timeout 0 is for reading without --group")
 
     async def receive() -> None:
+        wanted = parse(topic, expression, 0)
         consumer = cluster.pull_consumer(
             group or _OWN_GROUP,
             consume_from=start.where,
             consume_from_ms=start.time_ms,
             auto_commit=group is not None,
         )
-        wanted = parse(topic, expression, 0)
         if group is not None:
             consumer.subscribe(topic, expression)
         async with consumer:
-            if group is None:
-                await _read_all(consumer, topic, start)
+            ends = {} if group else await _read_all(consumer, topic, start)
             left = count
             while left != 0:
                 # What a poll gives counts as done, so it gets no more than is shown.
                 most = _POLL_COUNT if left is None else min(left, _POLL_COUNT)
-                found = await consumer.poll(_POLL_S if follow else timeout_s, most)
+                wait_s = _POLL_S if follow or not timeout_s else timeout_s
+                found = await consumer.poll(wait_s, most)
                 shown = [message for message in found if wanted.wants(message.tags)]
                 for message in shown:
                     print_message(message, template, as_json=as_json)
-                if left is not None:
-                    left -= len(shown)
-                if not found and not follow:
+                left = left and left - len(shown)
+                raise_refusal(consumer, all_failures=not timeout_s)
+                at_end = timeout_s or not _is_behind(consumer, ends)
+                if not found and not follow and at_end:
                     break
             if left and count:
                 raise CannotError(
@@ -129,17 +133,38 @@ def consume(
     run(cluster, receive())
 
 
-async def _read_all(consumer: PullConsumer, topic: str, start: Start) -> None:
-    """Read every queue, from where it was said and not from where the broker says.
+def raise_refusal(consumer: PullConsumer, *, all_failures: bool = False) -> None:
+    """Raise what a broker refuses reads with; other failures are tried again.
+
+    Raises:
+        ResponseError: It refuses.
+        RemotingError: It cannot be reached, where all failures count.
+    """
+    failure = consumer.failure
+    if failure and (all_failures or isinstance(failure, ResponseError)):
+        raise failure
+
+
+def _is_behind(consumer: PullConsumer, ends: dict[MessageQueue, int]) -> bool:
+    """Whether a consumer has yet to come to these offsets."""
+    return any(consumer.position(queue) < end for queue, end in ends.items())
+
+
+async def _read_all(
+    consumer: PullConsumer, topic: str, start: Start
+) -> dict[MessageQueue, int]:
+    """Read every queue, from where it was said; gives where they end now.
 
     A broker lets a group that it does not know begin at the first message of a young
     queue, whatever the group wants.
     """
     queues = await consumer.queues(topic)
     await consumer.assign(queues)
+    ends = {queue: await consumer.end_offset(queue) for queue in queues}
     for queue in queues:
         if start.where is ConsumeFrom.LAST_OFFSET:
-            await consumer.seek(queue, await consumer.end_offset(queue))
+            await consumer.seek(queue, ends[queue])
         elif start.where is ConsumeFrom.TIMESTAMP:
             offset = await consumer.offset_for_timestamp(queue, start.time_ms)
             await consumer.seek(queue, offset)
+    return ends

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ropeway.client import Admin, admin_dlq
+from ropeway.client import Admin, admin_dlq, admin_groups
 from ropeway.gateway.cli.clients import ask, confirm, run, yes_option
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.completion import group_argument, topic_names
@@ -44,6 +44,9 @@ def list_(
             rows.append(_row(letter))
             if len(rows) == count:
                 break
+        if not rows:
+            # One that was deleted may have left some.
+            await admin_groups.known(admin, group)
         return rows
 
     print_rows(ask(cluster, look), as_json=as_json)
@@ -100,7 +103,9 @@ def replay(
         async with cluster.admin() as admin, cluster.producer(_GROUP) as sender:
             total = await admin_dlq.count(admin, group)
             total = total if count is None else min(total, count)
-            if total:
+            if not total:
+                await admin_groups.known(admin, group)
+            else:
                 where = f"to topic {to_topic}" if to_topic else "to the group"
                 confirm(f"Give {total} messages of {group} back {where}?", yes=yes)
             with progress("replaying", total) as step:

@@ -9,7 +9,7 @@ import click
 
 from ropeway.client import ConnectionFailedError, RemotingError
 from ropeway.client.diagnosis import Reason
-from ropeway.gateway.config import ConfigError
+from ropeway.gateway.config import ConfigError, PackageMissingError
 from ropeway.gateway.errors import ServerError, WorkerError
 from ropeway.routing.api import RouteError
 from ropeway.storage.api import LogError, LogForeignError
@@ -65,6 +65,8 @@ def reported() -> Iterator[None]:
     """Turn what can go wrong into one line for the user."""
     try:
         yield
+    except PackageMissingError as error:
+        raise CannotError(str(error)) from error
     except ConfigError as error:
         raise MisusedError(str(error)) from error
     except ConnectionFailedError as error:

@@ -12,13 +12,14 @@ from ropeway.gateway.cli.clients import ask, confirm, run, yes_option
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.completion import group_names
 from ropeway.gateway.cli.examples import example
-from ropeway.gateway.cli.failures import CannotError, MisusedError
+from ropeway.gateway.cli.failures import MisusedError
 from ropeway.gateway.cli.output import print_json, print_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ropeway.client import QueueLag
+    from ropeway.client import Admin, QueueLag
+    from ropeway.client.admin_groups import Membership
     from ropeway.gateway.cli.target import Target
     from ropeway.gateway.wire.bodies import GroupConfig
 
@@ -53,9 +54,7 @@ def show(name: str, cluster: Target, as_json: bool) -> None:
     """Print how a group is set up, how far behind it is, and who consumes in it."""
 
     async def look(admin: Admin) -> dict[str, Any]:
-        config = await admin_groups.config(admin, name)
-        if config is None:
-            raise CannotError(f"there is no group {name}")
+        config = await admin_groups.known(admin, name)
         lags = await admin.describe_group(name)
         return {
             "group": name,
@@ -113,7 +112,12 @@ def _yes(flag: bool) -> str:
 @json_option
 def members(name: str, cluster: Target, as_json: bool) -> None:
     """Print the clients that consume in a group, and what they subscribe to."""
-    found = ask(cluster, lambda admin: admin_groups.membership(admin, name))
+
+    async def look(admin: Admin) -> Membership:
+        await admin_groups.known(admin, name)
+        return await admin_groups.membership(admin, name)
+
+    found = ask(cluster, look)
     clients = [structs.asdict(member) for member in found.members]
     wanted = [
         {"topic": topic, "type": data.expression_type, "filter": data.sub_string}
@@ -211,8 +215,7 @@ def delete(name: str, yes: bool, cluster: Target) -> None:
 
     async def remove() -> None:
         async with cluster.admin() as admin:
-            if name not in await admin.groups():
-                raise CannotError(f"there is no group {name}")
+            await admin_groups.known(admin, name)
             await admin.delete_group(name)
 
     run(cluster, remove())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from importlib import import_module
+from typing import Any
 
 import click
 
 from ropeway.gateway import __version__
 from ropeway.gateway.cli import cluster_options
+from ropeway.gateway.cli.entry import killable
 from ropeway.gateway.cli.examples import example
 
 COMMANDS = {
@@ -38,6 +41,9 @@ COMMANDS = {
 """Each is in the module of its name, and has this as its help."""
 
 
+_INTERRUPTED = 128 + signal.SIGINT
+
+
 class Commands(click.Group):
     """A group that imports a command when it is asked for, and not for its help.
 
@@ -54,12 +60,19 @@ class Commands(click.Group):
             return None
         from ropeway.gateway.fast_imports import quickly  # noqa: PLC0415 - likewise
 
-        with quickly():
+        with killable(), quickly():
             module = import_module(f"ropeway.gateway.cli.{cmd_name}")
         command = getattr(module, cmd_name)
         assert isinstance(command, click.Command)
         _share(command)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; Ctrl-C ends it with the exit code that shells give it."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(_INTERRUPTED) from None
 
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands with their help."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ropeway.client import admin_offsets
+from ropeway.client import admin_groups, admin_offsets
 from ropeway.client.admin_offsets import EARLIEST_MS, LATEST_MS
 from ropeway.gateway.cli.clients import ask, confirm, yes_option
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
@@ -18,7 +18,7 @@ from ropeway.gateway.cli.output import print_rows
 from ropeway.gateway.cli.times import duration_ms, time_ms, time_text
 
 if TYPE_CHECKING:
-    from ropeway.client import Admin
+    from ropeway.client import Admin, QueueLag
     from ropeway.client.admin_offsets import Moved
     from ropeway.gateway.cli.target import Target
 
@@ -44,7 +44,12 @@ def offset() -> None:
 @json_option
 def show(group: str, topic: str | None, cluster: Target, as_json: bool) -> None:
     """Print how far GROUP has come in each queue: of TOPIC, or of all its topics."""
-    lags = ask(cluster, lambda admin: admin_offsets.progress(admin, group, topic))
+
+    async def look(admin: Admin) -> list[QueueLag]:
+        await admin_groups.known(admin, group)
+        return await admin_offsets.progress(admin, group, topic)
+
+    lags = ask(cluster, look)
     rows = [
         {
             "topic": lag.queue.topic,

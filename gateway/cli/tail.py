@@ -11,6 +11,7 @@ from ropeway.client.subscription import parse
 from ropeway.gateway.cli.clients import run
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.completion import topic_argument
+from ropeway.gateway.cli.consume import raise_refusal
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.output import FORMAT_NAMES, print_message
 
@@ -72,6 +73,7 @@ def tail(
                     print_message(one, template, as_json=as_json)
                     if left is not None:
                         left -= 1
+                raise_refusal(consumer)
 
     run(cluster, follow())
 

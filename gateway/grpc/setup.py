@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from ropeway.gateway.config import ConfigError
+from ropeway.gateway.config import PackageMissingError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -35,7 +35,7 @@ async def messaging(app: App) -> AsyncIterator[None]:
         service = Messaging(app.node)
         calls = _calls(service, app)
     except ImportError as error:
-        raise ConfigError(
+        raise PackageMissingError(
             f"grpc needs the extra grpc: pip install 'ropeway[grpc]' ({error})"
         ) from error
     renewing = asyncio.get_running_loop().create_task(service.renewals.run())

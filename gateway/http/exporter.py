@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ropeway.gateway.config import ConfigError
+from ropeway.gateway.config import ConfigError, PackageMissingError
 from ropeway.gateway.http.metrics.page import gather
 from ropeway.gateway.node.backoff import keep_doing
 
@@ -58,7 +58,7 @@ def _exporter(app: App, config: OtlpConfig) -> Exporter:
     try:
         from ropeway.gateway.http.metrics.otlp import Exporter  # noqa: PLC0415 - see above
     except ImportError as error:
-        raise ConfigError(
+        raise PackageMissingError(
             f"otlp needs the extra otlp: pip install 'ropeway[otlp]' ({error})"
         ) from error
     return Exporter(config.endpoint, app.node_name)

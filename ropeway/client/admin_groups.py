@@ -63,6 +63,19 @@ async def config(admin: Admin, group: str) -> bodies.GroupConfig | None:
     return None
 
 
+async def known(admin: Admin, group: str) -> bodies.GroupConfig:
+    """How a group is set up, on the first broker that knows it.
+
+    Raises:
+        AdminError: There is no such group.
+        RemotingError: A broker cannot be reached, or refused.
+    """
+    found = await config(admin, group)
+    if found is None:
+        raise AdminError(f"group {group} does not exist")
+    return found
+
+
 async def create(admin: Admin, group: str, changes: dict[str, Any]) -> None:
     """Make a group on every broker.
 
@@ -92,9 +105,7 @@ async def update(admin: Admin, group: str, changes: dict[str, Any]) -> None:
         AdminError: There is no such group.
         RemotingError: A broker cannot be reached, or refused.
     """
-    found = await config(admin, group)
-    if found is None:
-        raise AdminError(f"there is no group {group}")
+    found = await known(admin, group)
     # Attributes are told as changes, and none of them changes.
     kept = msgspec.structs.replace(found, attributes={})
     await _put(admin, msgspec.structs.replace(kept, **changes))

@@ -16,6 +16,8 @@ from ropeway.client.tasks import wait_for
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from ropeway.client.errors import RemotingError
+
 _log = logging.getLogger(__name__)
 
 
@@ -139,6 +141,12 @@ class PullConsumer(QueueClient):
     def assignment(self) -> Collection[MessageQueue]:
         """The queues that this consumer reads now."""
         return tuple(sorted(self._reader.queues))
+
+    @property
+    def failure(self) -> RemotingError | None:
+        """Why a queue cannot be pulled from now; None where all can. It is retried."""
+        failures = (held.failure for held in self._reader.queues.values())
+        return next(filter(None, failures), None)
 
     async def start(self) -> None:
         """Join the group and begin to read.

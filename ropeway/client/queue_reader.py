@@ -44,6 +44,8 @@ class Held:
         """Set while the queue is being given up."""
         self.restarts = False
         """Pulling ends, to begin at another offset: that makes it not unhealthy."""
+        self.failure: RemotingError | None = None
+        """Why the last pull failed, if it did."""
         self.locked_at = 0.0
         """When its lock was last granted, by the loop's clock; orderly only."""
 
@@ -255,7 +257,9 @@ class QueueReader:
             await messages.wait_for_room()
             try:
                 await self._pull_once(held)
+                held.failure = None
             except RemotingError as error:
+                held.failure = error
                 _log.warning("pull failed queue=%s error=%s", messages.queue, error)
                 await asyncio.sleep(self.config.retry_delay_s)
 

@@ -100,3 +100,19 @@ def test_another_output_is_refused_with_those_that_are_allowed():
     refused = CliRunner().invoke(outer, ["inner", "--output", "xml"])
     assert refused.exit_code == 2
     assert "'table', 'json'" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["topic", "create", "a\udcff"],
+        ["produce", "orders", "a\udcff"],
+        ["produce", "orders", "a", "--key", "a\udcff"],
+        ["topic", "list", "--access-key", "a\udcff"],
+        ["topic", "list", "-n", "a\udcff"],
+    ],
+)
+def test_what_is_not_utf_8_is_refused(args):
+    refused = CliRunner().invoke(main, args)
+    assert refused.exit_code == 2
+    assert refused.stderr == "Error: argument b'a\\xff'; allowed: UTF-8\n"

@@ -39,6 +39,16 @@ def test_without_a_count_it_ends_when_nothing_comes(run, topic):
     assert shown.stdout.split() == list("012345")
 
 
+def test_without_time_it_ends_at_the_end_of_what_is_there(run, topic):
+    shown = run("consume", topic, "--timeout", "0")
+    assert shown.stdout.split() == list("012345")
+    shown = run("consume", topic, "--timeout", "0", "--tag", "odd")
+    assert shown.stdout.split() == list("135")
+    assert run("consume", topic, "--timeout", "0", "--from", "last").stdout == ""
+    refused = run("consume", topic, "--timeout", "0", "--group", "g", code=2)
+    assert "without --group" in refused.stderr
+
+
 def test_it_begins_where_it_is_told(run, topic):
     assert run("consume", topic, "--from", "last", "--timeout", "0.2").stdout == ""
     found = objects(run("consume", topic, "--count", "6", "--json"))

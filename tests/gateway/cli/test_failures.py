@@ -12,7 +12,7 @@ from ropeway.gateway.cli.failures import (
     UnreachableError,
     reported,
 )
-from ropeway.gateway.config import ConfigError
+from ropeway.gateway.config import ConfigError, PackageMissingError
 from ropeway.gateway.errors import ServerError
 from ropeway.routing.api import RouteError
 from ropeway.storage.api import LogDamagedError
@@ -22,6 +22,7 @@ from ropeway.storage.api import LogDamagedError
     ("raised", "kind", "code"),
     [
         (ConfigError("why"), MisusedError, 2),
+        (PackageMissingError("why"), CannotError, 1),
         (LogDamagedError("why"), CannotError, 1),
         (RouteError("why"), CannotError, 1),
         (ServerError("why"), CannotError, 1),

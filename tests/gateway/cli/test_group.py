@@ -50,7 +50,7 @@ def test_a_group_is_made_once_and_changed_in_part(run, ropeway_topic):
     assert (config["consumeEnable"], config["consumeMessageOrderly"]) == (False, True)
     assert "nothing to change" in run("group", "update", name, code=2).stderr
     absent = run("group", "update", "nobody", "--consume", code=1)
-    assert absent.stderr == "Error: there is no group nobody\n"
+    assert absent.stderr == "Error: group nobody does not exist\n"
 
 
 def test_members_are_none_where_nobody_consumes(run, group):
@@ -66,6 +66,25 @@ def test_a_deleted_group_is_gone_with_its_offsets(run, group, ropeway_topic):
     for command in ("show", "delete"):
         args = ["--yes"] if command == "delete" else []
         result = run("group", command, group, *args, code=1)
-        assert result.stderr == f"Error: there is no group {group}\n"
+        assert result.stderr == f"Error: group {group} does not exist\n"
     again = run("consume", ropeway_topic, "--group", group, "--count", "1")
     assert again.stdout == "1\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("offset show {0}", "offset show {0} {1}", "group show {0}"),
+        *(
+            "group members {0}",
+            "group update {0} --retries 1",
+            "group delete {0} --yes",
+        ),
+        *("message dlq list {0}", "message dlq replay {0} --yes"),
+    ],
+)
+def test_a_group_that_is_none_is_an_error(run, ropeway_topic, line):
+    run("topic", "create", ropeway_topic)
+    name = f"none-{ropeway_topic}"
+    refused = run(*line.format(name, ropeway_topic).split(), code=1)
+    assert refused.stderr == f"Error: group {name} does not exist\n"

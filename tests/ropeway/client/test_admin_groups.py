@@ -17,7 +17,7 @@ from tests.ropeway.client.scenario import (
 @scenario
 async def test_a_group_is_made_once_and_changed_in_part(ropeway_gateway, group):
     async with Admin(ropeway_gateway.name_server, config=PATIENT) as admin:
-        with pytest.raises(AdminError, match=f"there is no group {group}"):
+        with pytest.raises(AdminError, match=f"group {group}"):
             await admin_groups.update(admin, group, {"retry_max_times": 2})
         await admin_groups.create(admin, group, {"retry_max_times": 3})
         with pytest.raises(AdminError, match=f"group {group} is there already"):
