@@ -303,6 +303,9 @@ def received_lite(reply: Reply, broker: str) -> Iterator[Received]:
 
 def _own_handle(stored: message.Message) -> Handle | None:
     """The handle that a message brings; whoever sent it may have put anything there."""
+    if properties.POP_CK not in stored.properties:
+        # Nearly all: they are not read for that.
+        return None
     text = properties.parse(stored.properties).get(properties.POP_CK)
     if text is None:
         return None
