@@ -125,9 +125,9 @@ def test_the_help_and_the_version_load_neither_client_nor_gateway():
             check=True,
         )
         assert done.stdout.splitlines()[-1] == (
-            "['ropeway.gateway.cli', 'ropeway.gateway.cli.cluster_options', "
-            "'ropeway.gateway.cli.entry', 'ropeway.gateway.cli.examples', "
-            "'ropeway.gateway.cli.main']"
+            "['ropeway.gateway', 'ropeway.gateway.cli', "
+            "'ropeway.gateway.cli.cluster_options', 'ropeway.gateway.cli.entry', "
+            "'ropeway.gateway.cli.examples', 'ropeway.gateway.cli.main']"
         )
 
 
