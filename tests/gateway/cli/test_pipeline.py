@@ -111,6 +111,7 @@ def test_jobs_sign_in_where_rights_are_checked_and_tls_is_wanted(
             ),
             (
                 *("streams", "run", str(job), "--once"),
+                *("--option", "startingOffsets=earliest"),
                 *("--checkpoint", str(tmp_path / "streams")),
             ),
         )
