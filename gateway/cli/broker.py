@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.group(epilog=example("ropeway broker list"))
 def broker() -> None:
-    """Look at brokers and their nodes, and take brokers out of a cluster."""
+    """Show brokers and their nodes, and drain and remove brokers."""
 
 
 @broker.command("list", epilog=example("ropeway broker list"))
@@ -69,7 +69,7 @@ for each in (drain, undrain, remove):
 @cluster_options
 @json_option
 def show(name: str, settings: bool, cluster: Target, as_json: bool) -> None:
-    """Print how each node of a broker does."""
+    """Print the state of each node of a broker."""
 
     async def look(admin: Admin) -> list[dict[str, Any]]:
         nodes = await admin_nodes.nodes(admin, name)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.group(epilog=example("ropeway cluster show"))
 def cluster() -> None:
-    """Look at all brokers at a glance."""
+    """Show all brokers at a glance."""
 
 
 @cluster.command(epilog=example("ropeway cluster show"))

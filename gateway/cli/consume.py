@@ -27,7 +27,7 @@ _POLL_COUNT = 32
 
 
 class Start(NamedTuple):
-    """Where to begin on queues that the group has never read."""
+    """Where to start on queues for which the group has no offset."""
 
     where: ConsumeFrom
     time_ms: int = 0
@@ -48,7 +48,7 @@ def _start(_: click.Context, __: click.Parameter, text: str) -> Start:
     )
 )
 @click.argument("topic")
-@click.option("--group", help="Go on where this group is, and store how far it comes.")
+@click.option("--group", help="Consume in this group: start at its offset, and commit.")
 @click.option("--tag", "expression", default="*", help="Tags, like 'a || b'.")
 @click.option(
     "--from",
@@ -57,7 +57,7 @@ def _start(_: click.Context, __: click.Parameter, text: str) -> Start:
     show_default=True,
     callback=_start,
     metavar="first|last|TIME",
-    help="Where to begin on queues that the group has never read.",
+    help="Where to start on queues for which the group has no offset.",
 )
 @click.option("--count", type=click.IntRange(1), help="Stop after so many messages.")
 @click.option(
@@ -68,7 +68,7 @@ def _start(_: click.Context, __: click.Parameter, text: str) -> Start:
     show_default=True,
     help="Stop when nothing came for so many seconds; 0: at the end of what is there.",
 )
-@click.option("--follow", is_flag=True, help="Wait for messages without end.")
+@click.option("--follow", is_flag=True, help="Wait for further messages until Ctrl-C.")
 @click.option(
     "--format",
     "template",

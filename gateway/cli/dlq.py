@@ -92,7 +92,7 @@ def replay(
     cluster: Target,
     as_json: bool,
 ) -> None:
-    """Give GROUP its dead letters back, each with all its attempts anew.
+    """Replay GROUP's dead letters, each with all its retries.
 
     They stay where they are, and count as replayed. A crash may have the last one
     replayed twice.

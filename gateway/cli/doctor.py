@@ -30,8 +30,12 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Check this configuration and what it names, from this machine.",
 )
-@click.option("--only-here", is_flag=True, help="Ask no node; before the first start.")
-@click.option("--all", "everything", is_flag=True, help="Also print what is well.")
+@click.option(
+    "--only-here", is_flag=True, help="Check this machine only, before the first start."
+)
+@click.option(
+    "--all", "everything", is_flag=True, help="Also print checks that found nothing."
+)
 @click.option(
     "--fix",
     is_flag=True,

@@ -129,7 +129,7 @@ def _text(left: dict[str, int]) -> str:
 @broker_argument
 @cluster_options
 def undrain(broker: str, cluster: Target) -> None:
-    """Let BROKER have queues again; those that have moved stay where they are."""
+    """Let BROKER get queues again; those that have moved stay where they are."""
     ask(cluster, lambda admin: admin_drains.undrain(admin, broker))
     click.echo(
         f"broker {broker} gets queues again; spread those that are there with: "
@@ -152,7 +152,7 @@ def undrain(broker: str, cluster: Target) -> None:
 @cluster_options
 @json_option
 def remove(broker: str, gone: bool, yes: bool, cluster: Target, as_json: bool) -> None:
-    """Forget BROKER, of which no node runs.
+    """Remove BROKER, of which no node runs, from the routes.
 
     Its own topics leave the routes, and deletions of topics no longer wait for it.
     """

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def explain(
     msg_id: str, group: str, topic: str | None, cluster: Target, as_json: bool
 ) -> None:
-    """Say why the message MSG_ID was not delivered to GROUP, and what to do."""
+    """Explain why message MSG_ID was not delivered to GROUP, and what to do."""
     found = ask(
         cluster, lambda admin: admin_explain.explain(admin, msg_id, group, topic)
     )

@@ -1,4 +1,4 @@
-"""`ropeway group`: make, change, look at and delete consumer groups."""
+"""`ropeway group`: creates, changes, shows and deletes consumer groups."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ name_argument = click.argument("name", shell_complete=group_names)
 
 @click.group(epilog=example("ropeway group show kitchen"))
 def group() -> None:
-    """Make, change, look at and delete consumer groups."""
+    """Create, change, show and delete consumer groups."""
 
 
 @group.command("list", epilog=example("ropeway group list"))
@@ -51,7 +51,7 @@ def list_(cluster: Target, as_json: bool) -> None:
 @cluster_options
 @json_option
 def show(name: str, cluster: Target, as_json: bool) -> None:
-    """Print how a group is set up, how far behind it is, and who consumes in it."""
+    """Print a group's settings, its lag and its consumers."""
 
     async def look(admin: Admin) -> dict[str, Any]:
         config = await admin_groups.known(admin, name)
@@ -134,9 +134,11 @@ def members(name: str, cluster: Target, as_json: bool) -> None:
 
 def _setting_options(command: F) -> F:
     for option in (
-        click.option("--consume/--no-consume", default=None, help="Whether it may."),
         click.option(
-            "--broadcast/--no-broadcast", default=None, help="Whether it may."
+            "--consume/--no-consume", default=None, help="Whether it is allowed."
+        ),
+        click.option(
+            "--broadcast/--no-broadcast", default=None, help="Whether it is allowed."
         ),
         click.option(
             "--in-order/--not-in-order",
@@ -186,7 +188,7 @@ def _changes(
 @_setting_options
 @cluster_options
 def create(name: str, cluster: Target, **settings: Any) -> None:
-    """Make a group that is not there yet."""
+    """Create a group that does not exist."""
     changes = _changes(**settings)
     ask(cluster, lambda admin: admin_groups.create(admin, name, changes))
     click.echo(f"group {name} created")
@@ -197,7 +199,7 @@ def create(name: str, cluster: Target, **settings: Any) -> None:
 @_setting_options
 @cluster_options
 def update(name: str, cluster: Target, **settings: Any) -> None:
-    """Change a group; what is not given stays as it is."""
+    """Change a group; settings that are not given stay."""
     changes = _changes(**settings)
     if not changes:
         raise MisusedError("nothing to change; --help has what can be")

@@ -1,4 +1,4 @@
-"""`ropeway log`: how nodes' logs do, and looking after one that no node has open."""
+"""`ropeway log`: the state of nodes' logs, and verification of one that is not open."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _COMPACTION = "compaction"
 
 @click.group(epilog=example("ropeway log status"))
 def log() -> None:
-    """See how nodes' logs do, and look after one that no node has open."""
+    """Show the state of nodes' logs, and verify one that no node has open."""
 
 
 @log.command(epilog=example("ropeway log status"))
 @cluster_options
 @json_option
 def status(cluster: Target, as_json: bool) -> None:
-    """Print what each node keeps its messages on, and how that does."""
+    """Print each node's log backend and its state."""
     nodes = ask(cluster, admin_nodes.nodes)
     rows = [_row(node) for node in nodes]
     if not as_json:

@@ -19,23 +19,23 @@ COMMANDS = {
     "produce": "Send MESSAGE to TOPIC, or each line of the standard input.",
     "consume": "Print the messages of TOPIC, each on a line.",
     "context": "Save how clusters are reached, and choose the one that commands use.",
-    "cluster": "Look at all brokers at a glance.",
-    "broker": "Look at brokers and their nodes, and take brokers out of a cluster.",
-    "route": "See where queues are and who leads brokers, and change it.",
-    "topic": "Make, change, look at and delete topics.",
-    "group": "Make, change, look at and delete consumer groups.",
-    "offset": "See how far groups have come, and move them.",
+    "cluster": "Show all brokers at a glance.",
+    "broker": "Show brokers and their nodes, and drain and remove brokers.",
+    "route": "Show and change the placement of queues and the masters of brokers.",
+    "topic": "Create, change, show and delete topics.",
+    "group": "Create, change, show and delete consumer groups.",
+    "offset": "Show and reset consumer groups' offsets.",
     "message": "Find stored messages, send them, and send them again.",
-    "timer": "Look at messages that wait for their time, and take them back.",
-    "quota": "Limit what is sent to topics and read by groups, while nodes run.",
+    "timer": "List and cancel messages that wait for their delivery time.",
+    "quota": "Set limits for sending to topics and reading by groups, while nodes run.",
     "acl": "Explain what access control decides, and make keys for its secrets.",
-    "log": "See how nodes' logs do, and look after one that no node has open.",
-    "tier": "Look after the tier of an embedded log, or Pulsar's own offload.",
+    "log": "Show the state of nodes' logs, and verify one that no node has open.",
+    "tier": "Manage the tier of an embedded log, or Pulsar's own offload.",
     "metrics": "Print the metrics of a node and its workers, a column for each.",
     "streams": "Run stream jobs: Python files with a StreamBuilder named `builder`.",
     "pipeline": "Ready-made pipelines on Spark.",
     "doctor": "Check a configuration, Pulsar, ZooKeeper, ports, nodes and clocks.",
-    "explain": "Say why the message MSG_ID was not delivered to GROUP, and what to do.",
+    "explain": "Explain why message MSG_ID was not delivered to GROUP, and what to do.",
     "completion": "Print the script that makes SHELL complete commands and names.",
 }
 """Each is in the module of its name, and has this as its help."""
@@ -108,7 +108,7 @@ def _share(command: click.Command) -> None:
 )
 @click.version_option(__version__, prog_name="ropeway")
 def main() -> None:
-    """Serve RocketMQ clients from another log, and look after what is served."""
+    """Run a RocketMQ name server and broker on another log, and administer it."""
 
 
 main.params += cluster_options.options(is_complete=True)

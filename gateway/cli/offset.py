@@ -1,4 +1,4 @@
-"""`ropeway offset`: how far groups have come, and moving them."""
+"""`ropeway offset`: shows and resets consumer groups' offsets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ queue_option = click.option(
 
 @click.group(epilog=example("ropeway offset show kitchen orders"))
 def offset() -> None:
-    """See how far groups have come, and move them."""
+    """Show and reset consumer groups' offsets."""
 
 
 @offset.command(
@@ -43,7 +43,7 @@ def offset() -> None:
 @cluster_options
 @json_option
 def show(group: str, topic: str | None, cluster: Target, as_json: bool) -> None:
-    """Print how far GROUP has come in each queue: of TOPIC, or of all its topics."""
+    """Print GROUP's offsets and lag in each queue: of TOPIC, or of all its topics."""
 
     async def look(admin: Admin) -> list[QueueLag]:
         await admin_groups.known(admin, group)
@@ -102,9 +102,9 @@ def reset(
     cluster: Target,
     as_json: bool,
 ) -> None:
-    """Have GROUP go on elsewhere in TOPIC: messages come again, or are skipped.
+    """Reset GROUP's committed offsets in TOPIC: messages are redelivered or skipped.
 
-    Connected consumers follow within seconds; absent ones go on there when they come.
+    Connected consumers follow within seconds, others when they next start.
     """
     if (to_ms is None) == (to_offset is None):
         raise MisusedError("give one of --to and --to-offset")
@@ -146,9 +146,9 @@ def _span(_: click.Context, __: click.Parameter, text: str) -> int:
 def rewind(
     group: str, topic: str, by_ms: int, yes: bool, cluster: Target, as_json: bool
 ) -> None:
-    """Have GROUP get again what was stored in TOPIC in the last DURATION.
+    """Rewind GROUP by DURATION in TOPIC, so that it reads those messages again.
 
-    Where it is further behind than that, it stays.
+    In queues where the group is further behind, its offset stays.
     """
     confirm(f"Move group {group} back in topic {topic}?", yes=yes)
     to_ms = max(0, time.time_ns() // 1_000_000 - by_ms)

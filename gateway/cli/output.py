@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from ropeway.gateway.cli.failures import MisusedError
+from ropeway.gateway.cli.tables import print_table
 from ropeway.gateway.cli.times import time_text
 
 if TYPE_CHECKING:
@@ -29,35 +30,7 @@ def print_rows(rows: Sequence[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    if not rows:
-        return
-    if sys.stdout.isatty():
-        _print_table(rows)
-        return
-    lines = [list(rows[0]), *([str(value) for value in row.values()] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = (text.ljust(width) for text, width in zip(line, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
-
-
-def _print_table(rows: Sequence[dict[str, Any]]) -> None:
-    """Draw a table as wide as the terminal; nothing of a cell is left out."""
-    # It takes longer to import than most commands take to run.
-    from rich import box  # noqa: PLC0415
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name, value in rows[0].items():
-        is_number = isinstance(value, (int, float))
-        table.add_column(
-            name, justify="right" if is_number else "left", overflow="fold"
-        )
-    for row in rows:
-        table.add_row(*(Text(str(value)) for value in row.values()))
-    Console().print(table)
+    print_table(rows)
 
 
 def print_facts(facts: Mapping[str, Any], *, as_json: bool) -> None:

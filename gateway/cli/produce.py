@@ -37,15 +37,15 @@ def _time(_: click.Context, __: click.Parameter, text: str | None) -> int | None
 )
 @click.argument("topic")
 @click.argument("message", required=False)
-@click.option("--tag", help="The tag that consumers can choose by.")
-@click.option("--key", "keys", multiple=True, help="A word to find it by.")
+@click.option("--tag", help="The tag that consumers filter by.")
+@click.option("--key", "keys", multiple=True, help="A key to find the message by.")
 @click.option(
     "--property",
     "properties",
     multiple=True,
     callback=pairs,
     metavar="NAME=VALUE",
-    help="A property of the sender's own.",
+    help="A user property.",
 )
 @click.option(
     "--delay-level",
@@ -58,7 +58,7 @@ def _time(_: click.Context, __: click.Parameter, text: str | None) -> int | None
     "delay_s",
     type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
-    help="Deliver so much later; days and years are fine.",
+    help="Deliver after this delay; days and years are fine.",
 )
 @click.option(
     "--deliver-at",

@@ -26,7 +26,7 @@ _RATE = click.IntRange(0, 2**53)
 
 @click.group(epilog=example("ropeway quota set --topic orders --send-bytes 1000000"))
 def quota() -> None:
-    """Limit what is sent to topics and read by groups, while nodes run."""
+    """Set limits for sending to topics and reading by groups, while nodes run."""
 
 
 def _of(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""`ropeway route`: where queues are and who leads brokers, and changing that."""
+"""`ropeway route`: the placement of queues and the masters of brokers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ broker_option = click.option(
 
 @click.group(epilog=example("ropeway route show orders"))
 def route() -> None:
-    """See where queues are and who leads brokers, and change it."""
+    """Show and change the placement of queues and the masters of brokers."""
 
 
 @route.command(epilog=example("ropeway route show", "ropeway route show orders"))
@@ -129,7 +129,7 @@ def create(topic: str, broker: str, queues: int, perm: str, cluster: Target) -> 
 @queues_option
 @cluster_options
 def expand(topic: str, broker: str, queues: int, cluster: Target) -> None:
-    """Give TOPIC more queues on one broker; those that are there stay as they are."""
+    """Add queues of TOPIC on one broker; existing ones stay as they are."""
     ask(
         cluster,
         lambda admin: admin_topics.expand(admin, topic, queues, broker),
@@ -164,7 +164,7 @@ def delete(topic: str, broker: str, yes: bool, cluster: Target) -> None:
 @cluster_options
 @json_option
 def move(broker: str, to: str, cluster: Target, as_json: bool) -> None:
-    """Have another node of a broker be its master, and wait until it is.
+    """Make another node the master of a broker, and wait until it is.
 
     Clients notice a short wait and nothing else. Only on Pulsar: nobody else can open
     an embedded log.

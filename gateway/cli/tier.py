@@ -37,7 +37,7 @@ directory_argument = click.argument(
 
 @click.group(epilog=example("ropeway tier status ./data"))
 def tier() -> None:
-    """Look after the tier of an embedded log, or Pulsar's own offload."""
+    """Manage the tier of an embedded log, or Pulsar's own offload."""
 
 
 tier.add_command(offload)

@@ -1,4 +1,4 @@
-"""`ropeway timer`: look at messages that wait for their time, and take them back."""
+"""`ropeway timer`: lists and cancels messages that wait for their delivery time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GROUP = "ropeway-cli"
 
 @click.group(epilog=example("ropeway timer list --topic orders"))
 def timer() -> None:
-    """Look at messages that wait for their time, and take them back."""
+    """List and cancel messages that wait for their delivery time."""
 
 
 @timer.command(
@@ -69,7 +69,7 @@ def list_(topic: str | None, count: int, cluster: Target, as_json: bool) -> None
 @click.argument("recall_handle")
 @cluster_options
 def cancel(recall_handle: str, cluster: Target) -> None:
-    """Take back the message that RECALL_HANDLE names, before it is delivered.
+    """Cancel the message that RECALL_HANDLE names, before it is delivered.
 
     `ropeway timer list` and `ropeway produce` print the handles.
     """

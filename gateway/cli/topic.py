@@ -1,4 +1,4 @@
-"""`ropeway topic`: make, change and delete topics; `topic_views` looks at them."""
+"""`ropeway topic`: creates, changes and deletes topics; `topic_views` shows them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _DEFAULT_PERM = "6"
 
 @click.group(epilog=example("ropeway topic create orders --queues 16"))
 def topic() -> None:
-    """Make, change, look at and delete topics."""
+    """Create, change, show and delete topics."""
 
 
 for view in (topic_views.list_, topic_views.show, topic_views.stats):
@@ -59,7 +59,7 @@ def create(
     attributes: tuple[str, ...],
     cluster: Target,
 ) -> None:
-    """Make a topic that is not there yet, with 8 queues by default."""
+    """Create a topic that does not exist, with 8 queues by default."""
     pairs = (one.partition("=")[::2] for one in attributes)
 
     async def make() -> None:
@@ -83,7 +83,7 @@ def create(
 @perm_option
 @cluster_options
 def update(name: str, queues: int | None, perm: str | None, cluster: Target) -> None:
-    """Change a topic; what is not given stays as it is.
+    """Change a topic; settings that are not given stay.
 
     With fewer queues than before, the messages in the others stay and are not read.
     """
@@ -143,7 +143,7 @@ def compaction(topic: str, now: bool, cluster: Target, as_json: bool) -> None:
 )
 @cluster_options
 def expand(topic: str, queues: int, cluster: Target) -> None:
-    """Give a topic more queues, on every broker that has it.
+    """Add queues to a topic, on every broker that has it.
 
     They come behind the others, whose messages stay where they are.
     """
