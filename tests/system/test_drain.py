@@ -56,6 +56,7 @@ LEAVING = BROKERS[1]
 REFUSED = 6
 DELAYED = {"DELAY": "2"}
 TIMED = {"TIMER_DELAY_MS": "4000"}
+FAR = {"TIMER_DELAY_MS": str(30 * 86_400_000)}
 
 
 @looped
@@ -78,6 +79,7 @@ async def test_a_broker_is_emptied_whoever_is_killed_and_nothing_is_lost(
         ):
             await admin.create_topic("orders", 3)
             early = await send_waiting(producer)
+            far = await send_far(producer)
             refused = await refuse(made.name_server, admin, producer)
             sending = asyncio.create_task(send_on(producer, "orders", stop))
             before = await admin_topics.places(admin, "orders")
@@ -125,6 +127,8 @@ async def test_a_broker_is_emptied_whoever_is_killed_and_nothing_is_lost(
             assert f"{LEAVING} runs; stop its nodes first" in running_one
             await asyncio.to_thread(leaving.stop)
             await removed(made)
+            # What is timed for next month has kept nobody waiting, and waits on.
+            assert {one.msg_id for one in await admin.waiting("orders")} == far
             for topic in await admin.topics():
                 assert LEAVING not in await admin_topics.places(admin, topic)
 
@@ -153,6 +157,17 @@ async def send_waiting(producer: Producer) -> set[bytes]:
         message = Message("orders", body, properties=pairs)
         await producer.send(message, timeout_s=TIMEOUT_S)
     return set(bodies)
+
+
+async def send_far(producer: Producer) -> set[str]:
+    """Send messages that are timed for next month, to both brokers; their ids."""
+    sent = [
+        await producer.send(
+            Message("orders", b"far", properties=FAR), timeout_s=TIMEOUT_S
+        )
+        for _ in range(6)
+    ]
+    return {one.msg_id for one in sent}
 
 
 async def refuse(where: str, admin: Admin, producer: Producer) -> set[bytes]:
