@@ -21,7 +21,7 @@ from ropeway.gateway.grpc.protocol import (
 )
 from ropeway.gateway.grpc.reserved import RESERVED, TRACE_CONTEXT
 from ropeway.gateway.grpc.validation import NAMESPACE_END
-from ropeway.gateway.node import message_types
+from ropeway.gateway.node import message_types, names
 from ropeway.gateway.wire import host_port, message, properties
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ def message_of(
         attempts: Which delivery this is, from 1, where the message does not say.
     """
     pairs = properties.parse(stored.properties)
-    name = topic or pairs.get(properties.RETRY_TOPIC) or stored.topic
+    origin = names.origin_of(stored.topic, pairs.get(properties.RETRY_TOPIC))
     return Message(
-        topic=resource(name),
+        topic=resource(topic or origin),
         user_properties={
             name: value for name, value in pairs.items() if name not in RESERVED
         },

@@ -156,6 +156,17 @@ def is_derived(topic: str) -> bool:
     return topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
 
 
+def origin_of(topic: str, says: str | None) -> str:
+    """The topic that a message was sent to first.
+
+    Args:
+        topic: Where it is stored.
+        says: What its properties say, which is believed of retries and dead letters
+            alone: elsewhere, its sender may have written it.
+    """
+    return says if says and is_derived(topic) else topic
+
+
 def is_for_superusers(topic: str, cluster: str) -> bool:
     """Whether a topic holds what was sent to others, whoever may read those.
 

@@ -223,10 +223,10 @@ class Returns:
 def _bury(group: Group, one: Message, pairs: dict[str, str]) -> None:
     """Say in a dead letter's properties where it comes from."""
     topic = original_topic(group.name, one.topic)
-    pairs.setdefault(properties.RETRY_TOPIC, topic)
+    topic = names.origin_of(topic, pairs.get(properties.RETRY_TOPIC))
+    pairs[properties.RETRY_TOPIC] = pairs[properties.DLQ_ORIGIN_TOPIC] = topic
     origin = message_id.format_offset_msg_id(*one.store_host, one.message_id)
     pairs.setdefault(properties.ORIGIN_MESSAGE_ID, origin)
-    pairs.setdefault(properties.DLQ_ORIGIN_TOPIC, topic)
     pairs.setdefault(properties.DLQ_ORIGIN_MESSAGE_ID, origin)
     log.warning(
         "popped message is a dead letter now",

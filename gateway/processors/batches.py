@@ -41,7 +41,11 @@ async def stage(request: Stage, context: Context) -> StageReply:
     _check_producer(request.producer_id)
     topic = lookup.find_topic(node, request.topic)
     lookup.find_partition(node, request.topic, request.queue_id)
-    if not topic.writable or request.topic in names.NOT_FOR_SENDING:
+    if (
+        not topic.writable
+        or request.topic in names.NOT_FOR_SENDING
+        or request.topic.startswith(names.RETRY_PREFIX)
+    ):
         raise Refusal(
             ResponseCode.NO_PERMISSION,
             f"the topic[{request.topic}] sending message is forbidden",

@@ -15,7 +15,6 @@ from ropeway.gateway.node.transactions import half_message as half_messages
 from ropeway.gateway.node.transactions import records
 from ropeway.gateway.processors.context import LATER, Context, Later, Refusal
 from ropeway.gateway.processors.send_answer import stored
-from ropeway.gateway.processors.send_batch import ended
 from ropeway.gateway.wire import message, properties
 from ropeway.gateway.wire.codes import ResponseCode
 
@@ -58,7 +57,7 @@ def store_half(
     half_topic = node.topics.get(names.HALF_TOPIC)
     if half_topic is None:
         return _make_and_store(request, context, topic, queue_id)
-    text, pairs = ended(request.properties)
+    text, pairs = properties.ended(request.properties)
     # A time that cannot be used is refused now, not when it is committed.
     store_ms = now_ms()
     node.delays.asked_ms(pairs, store_ms)

@@ -59,7 +59,8 @@ async def send_back(request: ConsumerSendMsgBack, context: Context) -> Answer:
 def _properties(original: message.Message) -> dict[str, str]:
     """A message's properties, with where it comes from: once known, that stays."""
     pairs = properties.parse(original.properties)
-    pairs.setdefault(properties.RETRY_TOPIC, original.topic)
+    origin = names.origin_of(original.topic, pairs.get(properties.RETRY_TOPIC))
+    pairs[properties.RETRY_TOPIC] = origin
     if not pairs.get(properties.ORIGIN_MESSAGE_ID):
         pairs[properties.ORIGIN_MESSAGE_ID] = message_id.format_offset_msg_id(
             *original.store_host, original.message_id

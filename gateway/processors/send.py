@@ -25,7 +25,7 @@ from ropeway.gateway.processors.needs import PUB, SUB, Needs, topic_need, topic_
 from ropeway.gateway.processors.queue_choice import queue_of
 from ropeway.gateway.processors.registry import handles
 from ropeway.gateway.processors.send_answer import stored
-from ropeway.gateway.processors.send_batch import ended, no_batch, send_batch
+from ropeway.gateway.processors.send_batch import no_batch, send_batch
 from ropeway.gateway.processors.throttling import charge_send, has_to_wait, wait_to_send
 from ropeway.gateway.wire import properties
 from ropeway.gateway.wire.codes import ResponseCode
@@ -49,10 +49,18 @@ _PUB = (PUB,)
 
 
 def _needs(request: SendMessage, context: Context) -> Iterator[Need]:
-    # Consumers send back to their groups' retry topics.
     if request.topic.startswith(names.RETRY_PREFIX):
-        return topic_needs(context.node, request.topic, (SUB,))
+        return _retry_needs(request, context)
     return iter((topic_need(request.topic, _PUB),))
+
+
+def _retry_needs(request: SendMessage, context: Context) -> Iterator[Need]:
+    """What consumers need that send back to their groups' retry topics."""
+    yield from topic_needs(context.node, request.topic, (SUB,))
+    # The group will take the message for one of that topic.
+    pairs = properties.parse(request.properties)
+    if origin := pairs.get(properties.RETRY_TOPIC):
+        yield from topic_needs(context.node, origin, (SUB,))
 
 
 @handles(SendMessage, Needs(_needs))
@@ -233,15 +241,13 @@ def _store_special(
     """Store a message that lacks its unique key, or asks for more than storing."""
     node = context.node
     peer = context.peer
-    text, pairs = ended(request.properties)
+    text, pairs = properties.ended(request.properties)
     unique_key = pairs.get(properties.UNIQ_KEY)
     if not unique_key:
         unique_key = pairs[properties.UNIQ_KEY] = node.unique_keys.make()
         text = properties.dump(pairs)
     if properties.REPLY_TO_CLIENT in pairs:
         text = _request_text(request, context, text, pairs)
-    if pairs.pop(properties.POP_CK, None):
-        text = properties.dump(pairs)
     store_ms, queue_id, handle = now_ms(), asked_queue_id, b""
     if delayed and not DELAYING.isdisjoint(pairs):
         place = node.delays.divert(topic, queue_id, pairs, text, store_ms)

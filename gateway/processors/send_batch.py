@@ -127,7 +127,7 @@ class _Batch(msgspec.Struct, frozen=True, gc=False):
         for offset, entry in enumerate(
             decode_batch(data, before), self.offset + before
         ):
-            text, pairs = ended(entry.properties)
+            text, pairs = properties.ended(entry.properties)
             if pairs.get(properties.TRANSACTION_PREPARED, "").lower() == "true":
                 raise no_batch("transaction")
             if pairs.get(properties.DELAY, "0") != "0" or not ASKED.isdisjoint(pairs):
@@ -246,10 +246,3 @@ def no_batch(what: str) -> Refusal:
         ResponseCode.MESSAGE_ILLEGAL,
         f"a {what} is not supported for messages of a batch",
     )
-
-
-def ended(text: str) -> tuple[str, dict[str, str]]:
-    """End properties in wire form where they were not, and take them apart."""
-    if text and not text.endswith(properties.VALUE_END):
-        text += properties.VALUE_END
-    return text, properties.parse(text)

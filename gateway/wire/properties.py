@@ -99,6 +99,20 @@ def dump(properties: Mapping[str, str]) -> str:
     )
 
 
+def ended(text: str) -> tuple[str, dict[str, str]]:
+    """End properties in wire form where they were not, and take them apart.
+
+    A receipt is left out that came with them from a pop: who pops the message would
+    acknowledge by it whatever its sender chose.
+    """
+    if text and not text.endswith(VALUE_END):
+        text += VALUE_END
+    pairs = parse(text)
+    if pairs.pop(POP_CK, None) is not None:
+        text = dump(pairs)
+    return text, pairs
+
+
 def key_words(properties: Mapping[str, str]) -> list[str]:
     """The keys to find a message by: the words of KEYS, and the unique key."""
     keys = properties.get(KEYS, "").split()

@@ -16,7 +16,7 @@ from ropeway.client.errors import AdminError, TopicNotFoundError
 from ropeway.client.message import (
     ReceivedMessage,
 )
-from ropeway.client.send_request import RETRY_PREFIX
+from ropeway.client.send_request import DLQ_PREFIX, RETRY_PREFIX
 from ropeway.gateway.wire import properties as names
 from ropeway.gateway.wire.bodies import GroupConfig, encode
 from ropeway.gateway.wire.commands.admin import CreateGroup
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     )
     from ropeway.client.producer import Producer
 
-DLQ_PREFIX = "%DLQ%"
 REPLAY_GROUP = "ropeway-dlq"
 """Its offsets say how far dead letters have been replayed."""
 

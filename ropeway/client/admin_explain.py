@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from ropeway.client import admin_groups, admin_messages, admin_offsets, subscription
-from ropeway.client.admin_dlq import DLQ_PREFIX
 from ropeway.client.errors import AdminError, TopicNotFoundError
 from ropeway.client.message import ReceivedMessage
-from ropeway.client.send_request import RETRY_PREFIX
+from ropeway.client.send_request import DLQ_PREFIX, RETRY_PREFIX
 from ropeway.gateway.wire import properties as names
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.transactions import FindHalf, OpenHalf

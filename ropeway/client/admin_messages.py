@@ -11,6 +11,7 @@ from ropeway.client.decompression import MAX_ANSWER_BYTES, MAX_BODY_BYTES
 from ropeway.client.errors import AdminError, ResponseError
 from ropeway.client.message import Message
 from ropeway.client.received import read_answer
+from ropeway.client.send_request import DLQ_PREFIX
 from ropeway.gateway.wire import host_port
 from ropeway.gateway.wire import properties as names
 from ropeway.gateway.wire.bodies import SUB_ALL, TAG
@@ -217,8 +218,12 @@ def copy_of(message: ReceivedMessage, topic: str | None = None) -> Message:
             f"{MAX_BODY_BYTES} bytes"
         )
     own = message.properties
+    if topic is None:
+        # A dead letter says where it was sent first; elsewhere, a sender may say so.
+        is_dead = message.topic.startswith(DLQ_PREFIX)
+        topic = own.get(names.RETRY_TOPIC, message.topic) if is_dead else message.topic
     return Message(
-        topic or own.get(names.RETRY_TOPIC) or message.topic,
+        topic,
         message.body,
         tags=message.tags,
         keys=message.keys,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ropeway.client.connection import Response
     from ropeway.client.message import Message
 
-RETRY_PREFIX = "%RETRY%"
+RETRY_PREFIX, DLQ_PREFIX = "%RETRY%", "%DLQ%"
 
 STATUS_OF_CODE = {
     ResponseCode.SUCCESS: SendStatus.SEND_OK,

@@ -148,7 +148,7 @@ class Publisher:
                 offset,
                 store_ms,
                 body=entry.body,
-                text=f"{_ended(entry.properties)}{self._suffix}"
+                text=f"{properties.ended(entry.properties)[0]}{self._suffix}"
                 f"{records.mark(decided_at, at)}",
                 flag=entry.flag,
                 sys_flag=0,
@@ -222,9 +222,3 @@ def appended(
 
     partition.append(made, store_ms, done)
     return stored
-
-
-def _ended(text: str) -> str:
-    if text and not text.endswith(properties.VALUE_END):
-        return text + properties.VALUE_END
-    return text

@@ -102,7 +102,9 @@ async def test_retries_go_where_the_switch_says_and_stay_there(tmp_path: Path, v
 async def test_what_came_too_often_is_a_dead_letter(tmp_path: Path):
     async with rigged(tmp_path) as rig:
         await rig.app.node.groups.put(Group(name=GROUP, retry_max_times=2))
-        await rig.consumer.send(1, pairs={"KEYS": "k"})
+        # Where a message was sent to, its producer does not say.
+        forged = {"RETRY_TOPIC": "bank", "DLQ_ORIGIN_TOPIC": "bank"}
+        await rig.consumer.send(1, pairs={"KEYS": "k", **forged})
         found = await rig.consumer.take(1)
         for _ in range(2):
             again = await next_one(rig)

@@ -3,6 +3,7 @@
 import asyncio
 import time
 
+import msgspec
 import pytest
 
 from ropeway.client import (
@@ -84,6 +85,12 @@ async def test_a_copy_has_what_the_sender_meant_and_nothing_of_its_first_life(
         copy = admin_messages.copy_of(found)
         assert copy == message
         assert admin_messages.copy_of(found, "other").topic == "other"
+        # Only of a dead letter has a broker written where it was sent first.
+        told = {**found.properties, "RETRY_TOPIC": "bank"}
+        told = msgspec.structs.replace(found, properties=told)
+        assert admin_messages.copy_of(told).topic == topic
+        dead = msgspec.structs.replace(told, topic="%DLQ%g")
+        assert admin_messages.copy_of(dead).topic == "bank"
         second = await sender.send(copy)
         assert second.msg_id != first.msg_id
 
