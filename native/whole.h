@@ -1,4 +1,4 @@
-/* Whether bytes are as many as rows of one size have; storage.forms.count_of. */
+/* Whether bytes are as many as rows of one size have; ropeway/common/native.py. */
 
 #ifndef ROPEWAY_WHOLE_H
 #define ROPEWAY_WHOLE_H

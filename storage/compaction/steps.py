@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ropeway.common.native import count_of
 from ropeway.storage.compaction.compiled import may_be_compiled
 from ropeway.storage.compaction.layout import ENTRY
 from ropeway.storage.compaction_api import KEYED, ROW, TOMBSTONE
-from ropeway.storage.forms import count_of
 
 if TYPE_CHECKING:
     from array import array

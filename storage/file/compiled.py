@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 
-from ropeway.storage.forms import Forms
+from ropeway.common.native import Forms
 
 may_be_compiled = Forms("ropeway.storage.file._reading")
 """Give the compiled form of a function of reading, where there is one."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from ropeway.common.native import count_of
 from ropeway.storage.file.block import ENTRY
 from ropeway.storage.file.compiled import may_be_compiled
 from ropeway.storage.file.partition import LENGTH
-from ropeway.storage.forms import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 
-from ropeway.storage.forms import count_of
+from ropeway.common.native import count_of
 from ropeway.storage.replication import ENTRY, KEY_BYTES
 from ropeway.storage.tiered.compiled import may_be_compiled
 

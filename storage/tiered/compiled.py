@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from ropeway.storage.forms import Forms
+from ropeway.common.native import Forms
 
 may_be_compiled = Forms("ropeway.storage.tiered._native")
 """Give the compiled form of a function, where there is one."""

@@ -47,8 +47,9 @@ def main() -> None:
     for name, path in wanted.items():
         load(name, path)
     # Only now, since they look for compiled forms when they are imported.
+    from ropeway.common.native import TABLES
     from tests.fuzz.targets import TARGETS
-    from tests.fuzz.twins import TABLES, Refused, given_to, outcome
+    from tests.fuzz.twins import Refused, given_to, outcome
 
     targets = {
         f"{module}.{name}": (target, TABLES[module][name][1])

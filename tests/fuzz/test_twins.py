@@ -15,12 +15,12 @@ from inspect import isbuiltin
 
 import pytest
 
+from ropeway.common.native import TABLES
 from tests.chance import fixed_and_fresh
 from tests.chance import seed as seed_of_run
 from tests.compiler import needs_compiled_forms
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.twins import (
-    TABLES,
     Refused,
     extensions,
     given_to,

@@ -13,10 +13,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ropeway.gateway.wire import compiled as wire
-from ropeway.storage.compaction import compiled as compaction
-from ropeway.storage.file import compiled as file
-from ropeway.storage.tiered import compiled as tiered
 from tests.fuzz.mutate import mutate
 
 if TYPE_CHECKING:
@@ -25,15 +21,6 @@ if TYPE_CHECKING:
 Form = Callable[..., Any]
 
 ROOT = Path(__file__).parents[2]
-TABLES: dict[str, dict[str, tuple[Form, Form | None]]] = {
-    "ropeway.gateway.wire._native": wire.TWINS,
-    "ropeway.storage.compaction._native": compaction.may_be_compiled.twins,
-    "ropeway.storage.file._native": file.writing_may_be_compiled.twins,
-    "ropeway.storage.file._reading": file.may_be_compiled.twins,
-    "ropeway.storage.tiered._native": tiered.may_be_compiled.twins,
-}
-"""By compiled module and function: Python's form and the compiled one."""
-
 DECLARING = (
     "ropeway.gateway.node.timer.pending_timers",
     "ropeway.gateway.wire.compaction_rows",
@@ -46,7 +33,7 @@ DECLARING = (
     "ropeway.storage.file.selection",
     "ropeway.storage.tiered.columns",
 )
-"""Modules that put their functions into the tables when they are imported."""
+"""Modules that put their functions into `TABLES` when they are imported."""
 for _name in DECLARING:
     import_module(_name)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.protobuf.message import DecodeError
 
+from ropeway.common.native import TABLES
 from ropeway.gateway.config import HttpConfig
 from ropeway.gateway.grpc.protocol import Resource, message_class
 from ropeway.gateway.http2.hpack_decoder import Decoder
@@ -34,7 +35,6 @@ from ropeway.gateway.wire.frame import (
 from ropeway.gateway.wire.header import ROWS, decode_request, to_fields
 from ropeway.gateway.wire.rocketmq_header import Fixed
 from ropeway.gateway.wire.rocketmq_header import encode as encode_rocketmq
-from tests.fuzz.twins import TABLES
 from tests.fuzz.wire_targets import COMMON
 from tests.gateway.http.signed import guarded_site, sign_in
 from tests.guarded import ROOT

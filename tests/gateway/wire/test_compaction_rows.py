@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ropeway.gateway.wire import compaction_rows, message, properties
 from ropeway.gateway.wire.compaction_rows import KEYED, ROW, TOMBSTONE
-from ropeway.gateway.wire.compiled import TWINS
+from ropeway.gateway.wire.compiled import may_be_compiled
 from ropeway.gateway.wire.message import Message
 
 HOSTS = st.sampled_from([("127.0.0.1", 1), ("::1", 2)])
@@ -20,7 +20,7 @@ PAIRS = st.lists(
     st.tuples(st.sampled_from(["KEYS", "XKEYS", "TAGS", "KEY", "UNIQ_KEY"]), WORDS),
     max_size=5,
 )
-FORMS = [one for one in TWINS["describe"] if one is not None]
+FORMS = [one for one in may_be_compiled.twins["describe"] if one is not None]
 
 
 def stored(topic, body, pairs, born_host, store_host, store_ms) -> bytes:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import zlib
+from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -16,7 +17,6 @@ from hypothesis import strategies as st
 from ropeway.gateway.node.timer import pending_timers
 from ropeway.gateway.wire import (
     compaction_rows,
-    compiled,
     frame,
     message,
     properties,
@@ -25,7 +25,7 @@ from ropeway.gateway.wire import (
 )
 from ropeway.gateway.wire.batch import BatchEntry, encode_batch
 from ropeway.gateway.wire.commands.send import SendMessageV2
-from ropeway.gateway.wire.compiled import TWINS
+from ropeway.gateway.wire.compiled import may_be_compiled
 from ropeway.gateway.wire.frame import RawFrame
 from tests.compiler import needs_compiled_forms
 
@@ -222,20 +222,21 @@ def dump(header: object, ascii_only: bool = True) -> str:
 
 
 def both(name: str, *arguments: Any) -> tuple[Any, Any]:
-    pure, twin = TWINS[name]
+    pure, twin = may_be_compiled.twins[name]
     assert twin is not None
     return pure(*arguments), twin(*arguments)
 
 
 @needs_compiled_forms
 def test_every_function_that_may_be_compiled_is():
-    assert TWINS.keys() == {*NAMES_OF_ALL}
-    assert all(twin for _, twin in TWINS.values())
+    assert may_be_compiled.twins.keys() == {*NAMES_OF_ALL}
+    assert all(twin for _, twin in may_be_compiled.twins.values())
 
 
 @needs_compiled_forms
 def test_both_forms_know_the_same_rare_properties():
-    assert compiled._native.RARE == properties.RARE
+    native = import_module("ropeway.gateway.wire._native")
+    assert native.RARE == properties.RARE
 
 
 @needs_compiled_forms
@@ -278,7 +279,9 @@ def test_the_longest_properties_are_the_same(length):
 @pytest.mark.parametrize("size", [0, 1, 15, 16, 63, 64, 65, 127, 128, 1000, 100_003])
 def test_checksums_of_all_lengths_are_zlibs(size):
     body = bytes(number * 7 % 251 for number in range(size))
-    record, _, _ = TWINS["record_of"][1](*SOME, body, "UNIQ_KEY\1k\2", True)
+    record, _, _ = may_be_compiled.twins["record_of"][1](
+        *SOME, body, "UNIQ_KEY\1k\2", True
+    )
     assert record[8:12] == (zlib.crc32(body) & 0x7FFFFFFF).to_bytes(4, "big")
 
 
@@ -358,7 +361,7 @@ def test_answers_are_written_alike(arguments):
 @needs_compiled_forms
 @pytest.mark.parametrize("name", NAMES_OF_ALL)
 def test_wrong_arguments_are_refused_and_not_followed(name):
-    pure, twin = TWINS[name]
+    pure, twin = may_be_compiled.twins[name]
     count = pure.__code__.co_argcount
     is_text = name == "parse"
     wrong: list[Any] = [None, 1, *([b""] if count > 1 or is_text else [""])]
@@ -375,8 +378,9 @@ def test_compiled_forms_are_used_unless_the_environment_asks_for_pythons(
     environment: dict[str, str], used: str
 ) -> None:
     program = (
-        "from ropeway.gateway.wire import compiled, frame\n"
-        "print(compiled.IS_PURE, compiled.TWINS['cut'].index(frame.cut))"
+        "from ropeway.gateway.wire import frame\n"
+        "from ropeway.gateway.wire.compiled import may_be_compiled as forms\n"
+        "print(forms.is_pure, forms.twins['cut'].index(frame.cut))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ropeway.gateway.node.timer import pending_timers
 from ropeway.gateway.wire import message, properties, record_rewrite
-from ropeway.gateway.wire.compiled import TWINS
+from ropeway.gateway.wire.compiled import may_be_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +54,7 @@ STORED = message.Message(
 
 def forms(name: str) -> list[Callable[..., Any]]:
     """Python's form of a function, and the compiled one where it was built."""
-    return [form for form in TWINS[name] if form is not None]
+    return [form for form in may_be_compiled.twins[name] if form is not None]
 
 
 @given(st.lists(MESSAGES, min_size=1, max_size=4), TOPICS)

@@ -13,7 +13,7 @@ from ropeway.gateway.wire.codes import (
     RequestCode,
 )
 from ropeway.gateway.wire.commands.send import SendMessageV2, SendReply
-from ropeway.gateway.wire.compiled import TWINS
+from ropeway.gateway.wire.compiled import may_be_compiled
 from ropeway.gateway.wire.frame import JSON, decode_envelope, encode_frame
 from ropeway.gateway.wire.header import decode_request, row_of, to_fields
 
@@ -26,9 +26,9 @@ V6 = message.pack_host("::1", 2)
 def form(request):
     """Both forms of a function, by its name."""
     number = ["python", "compiled"].index(request.param)
-    if TWINS["record_of"][number] is None:
+    if may_be_compiled.twins["record_of"][number] is None:
         pytest.skip("not built here")
-    return lambda name: TWINS[name][number]
+    return lambda name: may_be_compiled.twins[name][number]
 
 
 def record(

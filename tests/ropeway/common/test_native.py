@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import math
 
-from ropeway.storage.forms import Forms
+import pytest
+
+from ropeway.common import native
+from ropeway.common.native import Forms
+
+
+@pytest.fixture(autouse=True)
+def none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "TABLES", {})
 
 
 def floor(_value: float) -> int:
     return -1
 
 
-def test_a_compiled_form_takes_pythons_place_where_there_is_one(monkeypatch) -> None:
+def test_a_compiled_form_takes_pythons_place_where_there_is_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("ROPEWAY_PURE", raising=False)
     forms = Forms("math")
     assert not forms.is_pure
     assert forms(floor) is math.floor
-    assert forms.twins["floor"] == (floor, math.floor)
+    assert {"math": {"floor": (floor, math.floor)}} == native.TABLES
 
 
-def test_without_one_or_where_it_is_not_wanted_python_does_it(monkeypatch) -> None:
+def test_without_one_or_where_it_is_not_wanted_python_does_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     missing = Forms("no.such.module")
     assert missing.is_pure
     assert missing(floor) is floor

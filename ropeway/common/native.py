@@ -1,7 +1,15 @@
-"""Functions that may have a compiled form; Python's form is the reference.
+"""The registry of functions that have a compiled form; Python's is the reference.
 
 The compiled forms are built from `native/` on installation where there is a C compiler.
 `ROPEWAY_PURE=1` in the environment leaves them alone.
+
+Laws:
+
+* Both forms take, refuse and give the same bytes; `tests/fuzz/test_twins.py` holds each
+  pair to that. The compiled one may return None, where Python's form says what that
+  means: the general form is asked then.
+* This is the one place that looks for compiled modules, since `gateway/wire` and logs
+  have some and know nothing of each other.
 """
 
 from __future__ import annotations
@@ -15,6 +23,11 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 F = TypeVar("F", bound="Callable[..., Any]")
+Twins = dict[str, tuple["Callable[..., Any]", "Callable[..., Any] | None"]]
+
+TABLES: dict[str, Twins] = {}
+"""By compiled module and function: Python's form and the compiled one, if it is built.
+"""
 
 
 def count_of(rows: Sized, row_bytes: int, least: int = 0) -> int:
@@ -32,7 +45,7 @@ def count_of(rows: Sized, row_bytes: int, least: int = 0) -> int:
 
 
 class Forms:
-    """The functions of one compiled module.
+    """The functions of one compiled module; a decorator.
 
     Args:
         module: Where it would be.
@@ -46,7 +59,7 @@ class Forms:
             self._native = None
         self.is_pure = self._native is None or bool(os.environ.get("ROPEWAY_PURE"))
         """Whether Python's forms are used."""
-        self.twins: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {}
+        self.twins: Twins = TABLES.setdefault(module, {})
         """Python's and the compiled form of each, for the tests that compare them."""
 
     def __call__(self, function: F) -> F:
