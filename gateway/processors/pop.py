@@ -19,7 +19,7 @@ from ropeway.gateway.processors.context import LATER, Answer, Context, Later, Re
 from ropeway.gateway.processors.long_poll import LongPoll
 from ropeway.gateway.processors.needs import SUB, on_popped
 from ropeway.gateway.processors.registry import handles
-from ropeway.gateway.processors.throttling import LimitedRead, pop_throttled
+from ropeway.gateway.processors.throttling import LimitedRead, read_throttled
 from ropeway.gateway.wire import receipt
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.pop import FROM_EARLIEST, PopMessage
@@ -223,10 +223,18 @@ class _Pop(msgspec.Struct, gc=False):
             self.request.poll_time,
             lambda: not self._is_outdated(),
         )
-        taken = await pop_throttled(limited, self.wanted)
+        taken = await read_throttled(limited, self._take_permitted)
         if taken is None:
             return self._over()
         return self._found(taken) if taken.count else self._wait(taken)
+
+    async def _take_permitted(self, from_memory: bool) -> tuple[Taken | None, int]:
+        node = self.context.node
+        taken = node.pop.giving.pop(self.wanted, from_memory=from_memory)
+        if not isinstance(taken, Taken):
+            async with node.disk_reads:
+                taken = await taken
+        return taken if taken.count or not taken.cold else None, taken.size_bytes
 
     # Waiting.
 

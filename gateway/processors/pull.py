@@ -198,8 +198,16 @@ class _Pull(msgspec.Struct, gc=False):
             request.suspend_timeout_millis if request.sys_flag & SUSPEND_FLAG else 0,
             self._is_still_there,
         )
-        chunk = await read_throttled(limited, self._read_now, self._read_chunk)
+        chunk = await read_throttled(limited, self._read_permitted)
         return self._not_now() if chunk is None else self._found(chunk)
+
+    async def _read_permitted(self, from_memory: bool) -> tuple[Chunk | None, int]:
+        chunk = self._read_now()
+        if from_memory and (chunk is None or chunk.cold):
+            return None, 0
+        if chunk is None:
+            chunk = await self._read_chunk()
+        return chunk, sum(map(len, chunk.data))
 
     def _is_still_there(self) -> bool:
         """Whether there is something for the pull, after it has waited."""

@@ -6,18 +6,17 @@ the topic's account is even. A read waits for a permit before it is done.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ropeway.gateway.node.quotas import Permit
-from ropeway.gateway.pop.pop_receive import Taken
 from ropeway.gateway.processors.reauthorize import Interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from ropeway.gateway.pop.pop_receive import Wanted
     from ropeway.gateway.processors.context import Context
-    from ropeway.storage.api import Chunk
+
+T = TypeVar("T")
 
 FORWARDED_S = 2.0
 """So long a send waits at most that another node sent on: clients wait for 3 s."""
@@ -112,19 +111,17 @@ class LimitedRead(NamedTuple):
 
 
 async def read_throttled(
-    limited: LimitedRead,
-    read_now: Callable[[], Chunk | None],
-    read: Callable[[], Awaitable[Chunk]],
-) -> Chunk | None:
+    limited: LimitedRead, read: Callable[[bool], Awaitable[tuple[T | None, int]]]
+) -> T | None:
     """Read when quotas let it.
 
     Args:
         limited: The read.
-        read_now: Reads what is in memory; None where more is needed.
-        read: Reads wherever it is.
+        read: Reads, from memory alone where it is told so. It returns what it has
+            found, or None where that is not in memory, and of how many bytes that is.
 
     Returns:
-        What was read; None where the request is to be answered without messages.
+        What was found; None where the request is to be answered without messages.
     """
     quotas, cold = limited.context.node.quotas, False
     while True:
@@ -132,39 +129,8 @@ async def read_throttled(
         if permit is None:
             return None
         with permit:
-            chunk = read_now()
-            is_cold = chunk is None or chunk.cold
-            if is_cold and not cold and quotas.limits_cold(limited.group):
-                cold = True
-                continue
-            if chunk is None:
-                chunk = await read()
-            permit.size_bytes = sum(map(len, chunk.data))
-        return chunk
-
-
-async def pop_throttled(limited: LimitedRead, wanted: Wanted) -> Taken | None:
-    """Pop when quotas let it.
-
-    Args:
-        limited: The read.
-        wanted: What it asks for.
-
-    Returns:
-        What was taken; None where the request is to be answered without messages.
-    """
-    node, cold = limited.context.node, False
-    while True:
-        permit = await limited.acquire(cold=cold)
-        if permit is None:
-            return None
-        with permit:
-            from_memory = not cold and node.quotas.limits_cold(limited.group)
-            taken = node.pop.giving.pop(wanted, from_memory=from_memory)
-            if not isinstance(taken, Taken):
-                async with node.disk_reads:
-                    taken = await taken
-            permit.size_bytes = taken.size_bytes
-        if taken.count or not taken.cold:
-            return taken
+            from_memory = not cold and quotas.limits_cold(limited.group)
+            found, permit.size_bytes = await read(from_memory)
+        if found is not None:
+            return found
         cold = True
