@@ -1,4 +1,4 @@
-"""`ropeway acl`: explain what access control decides, and make keys for its secrets."""
+"""`ropeway acl`: policies of users, what access control decides, and new keys."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ropeway.gateway.cli import policies
 from ropeway.gateway.cli.clients import ask
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.examples import example
@@ -26,7 +27,11 @@ _MISSING = "cryptography is not installed; it comes with: pip install ropeway[ac
     )
 )
 def acl() -> None:
-    """Explain what access control decides, and make keys for its secrets."""
+    """Show and change users' policies, and explain access decisions."""
+
+
+for each in (policies.list_, policies.create, policies.delete):
+    acl.add_command(each)
 
 
 @acl.command(

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from tests.gateway.cli.secured import Secured
 
 WALK = {
+    "acl create": "target-{way} --resource Topic:a* --action Pub --source 10.0.0.0/8",
+    "acl delete": "ruled-{way} --yes",
+    "acl list": "",
+    "user create": "made-{way} --password-file {password}",
+    "user delete": "gone-{way} --yes",
+    "user list": "",
+    "user update": "target-{way} --disable",
     "acl check": f"--principal {ROOT} --action PUB --resource topic:orders",
     "broker drain": "broker-0 --dry-run",
     "broker list": "",
@@ -108,7 +115,10 @@ class Prepared(NamedTuple):
     def run(self, who: str, way: str, command: str) -> Result:
         """Run a command of `WALK` as somebody."""
         line = WALK[command].format(
-            way=way, msg_id=self.msg_id, handle=self.handles[way]
+            way=way,
+            msg_id=self.msg_id,
+            handle=self.handles[way],
+            password=self.node.folder / "password",
         )
         return ropeway(self.node, who, way, f"{command} {line}")
 
@@ -124,6 +134,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
             for topic in ("gone", "wide", "long"):
                 as_root(made, f"topic create {topic}-{way}")
             as_root(made, f"group create gone-{way}")
+            secret = made.folder / "password"
+            for user in ("target", "ruled", "gone"):
+                as_root(made, f"user create {user}-{way} --password-file {secret}")
+            rule = "--resource Topic:orders --action Sub"
+            as_root(made, f"acl create ruled-{way} {rule}")
         as_root(made, "group create kitchen")
         as_root(made, "topic create orders --queues 2")
         as_root(made, "topic create prices --attribute cleanup.policy=COMPACTION")
