@@ -13,6 +13,7 @@ from benchmarks.faults.place import NAMESPACE, SESSION_S
 from ropeway.client import Admin, ClientConfig, RemotingError, admin_moves, admin_nodes
 from ropeway.client.admin_moves import Move
 from tests.remoting import pulling, sending
+from tests.starts import StartError
 from tests.system.node_places import places
 from tests.system.process import stopped
 
@@ -167,14 +168,24 @@ def _partition(scene: Scene) -> tuple[str, int]:
 async def restart_pulsar(scene: Scene) -> Hit:
     await asyncio.to_thread(scene.place.pulsar.kill)
     await asyncio.sleep(PULSAR_DEAD_S)
-    await asyncio.to_thread(scene.place.pulsar.start)
-    return Hit(ALL, time.monotonic())
+    return await _pulsar_ready(scene)
 
 
 async def stop_pulsar(scene: Scene) -> Hit:
     await asyncio.to_thread(scene.place.pulsar.stop)
-    await asyncio.to_thread(scene.place.pulsar.start)
-    return Hit(ALL, time.monotonic())
+    return await _pulsar_ready(scene)
+
+
+async def _pulsar_ready(scene: Scene) -> Hit:
+    """Start Pulsar until it is ready: on a busy machine one start may not be enough."""
+    while True:
+        try:
+            await asyncio.to_thread(scene.place.pulsar.start)
+        except StartError as error:
+            print(f"Pulsar is started again: {str(error).splitlines()[0]}", flush=True)
+            await asyncio.to_thread(scene.place.pulsar.kill)
+        else:
+            return Hit(ALL, time.monotonic())
 
 
 async def kill_bookie(scene: Scene) -> Hit:
