@@ -270,6 +270,17 @@ class VaultError(Exception):
     """A secret cannot be read; the text says why, and has nothing of the secret."""
 
 
+class PulsarAdmin(Protocol):
+    """The admin REST of a Pulsar, asked as somebody whom it knows."""
+
+    async def get(self, path: str) -> tuple[int, bytes]:
+        """Ask for what is at `/admin/v2/PATH`; the status and the content.
+
+        Raises:
+            OSError: Nobody answers, or there is nothing to sign in with.
+        """
+
+
 class Setting(Struct, frozen=True):
     """What a hook is given when it is made."""
 
@@ -286,6 +297,8 @@ class Setting(Struct, frozen=True):
     """The process' environment, for secrets that are in no file."""
     audit: Auditor
     """For changes of rules that no request makes."""
+    pulsar: PulsarAdmin | None = None
+    """The one that the log is on, asked as the log does; None for another log."""
 
 
 class Open(Protocol):

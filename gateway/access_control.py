@@ -20,6 +20,7 @@ from ropeway.acl.api import (
 from ropeway.acl.audit import Audit
 from ropeway.acl.chain import Chain
 from ropeway.common.eager import settled
+from ropeway.gateway import on_pulsar
 from ropeway.gateway.config import ConfigError, read_named
 from ropeway.gateway.extras import load_plugin, needing
 from ropeway.gateway.node import names
@@ -84,6 +85,9 @@ async def open_guard(
         return None
     _check_names(given)
     vault = _vault(given, environment)
+    pulsar = on_pulsar.open_admin(config)
+    if pulsar is not None:
+        stack.push_async_callback(pulsar.close)
     chain = Chain(audit, time.monotonic, dry_run=given.dry_run)
     # Hooks that were opened are closed, also where the next one cannot be.
     stack.push_async_callback(chain.close)
@@ -98,6 +102,7 @@ async def open_guard(
             changed=chain.forget,
             environment=environment,
             audit=audit,
+            pulsar=pulsar,
         )
         chain.add(name, await _open(name, setting))
     return chain

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ropeway.gateway.config import Config
     from ropeway.gateway.pulsar_config import OAuth2Config, PulsarConfig
     from ropeway.routing.api import RouteStore
+    from ropeway.storage.pulsar.admin import Admin
     from ropeway.storage.pulsar.diagnosis import Finding
     from ropeway.storage.pulsar.leftovers import Routed
     from ropeway.storage.pulsar.oauth2 import OAuth2Settings
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from ropeway.storage.pulsar.owner import Owner
     from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
 
+ASK_S = 5.0
+"""Access control waits for an answer of each host: less than the 15 s that Java clients
+connect for."""
 _ID = names.ACCESS_NAMESPACES, "cluster_id"
 """The setting of the route store that says which cluster this is."""
 _ID_BYTES = 8
@@ -161,6 +165,24 @@ async def examine(
         fix=fix,
     )
     return found
+
+
+def open_admin(config: Config) -> Admin | None:
+    """Be ready to ask Pulsar's admin REST as the log does; None for another log.
+
+    Whoever opens it closes it.
+
+    Raises:
+        ConfigError: A setting cannot be used.
+    """
+    if config.pulsar is None:
+        return None
+    module = package("ropeway.storage.pulsar.cluster", "pulsar")
+    try:
+        made: Admin = module.open_admin(settings(config, config.pulsar), ASK_S)
+    except OSError as error:
+        raise ConfigError(f"pulsar: {error}") from error
+    return made
 
 
 def open_offloading(config: Config) -> AbstractAsyncContextManager[Offloading]:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import ssl
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
-import aiohttp
 import msgspec
-from yarl import URL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
-TIMEOUT_S = 5.0
-"""A client's request waits for it: less than the 15 s that Java clients connect for."""
-_REDIRECTS = 5
+    from ropeway.acl.api import PulsarAdmin
+
 _FORBIDDEN = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 Roles = dict[str, frozenset[str]]
@@ -64,40 +59,14 @@ NOBODY = Permissions({}, {}, {}, {}, by_prefix=False, admins=frozenset())
 
 
 class Admin:
-    """A cluster's admin REST.
+    """What a cluster's admin REST says.
 
     Args:
-        url: `http://host:port`, or several hosts with commas between.
-        token_file: Our own token, read anew each time; None: it is `token`.
-        token: Our own token; None without.
-        ca_certificate: Who signed the servers' certificates; None: the system's.
-
-    Raises:
-        OSError: `ca_certificate` cannot be used.
+        rest: Asks it.
     """
 
-    def __init__(
-        self,
-        url: str,
-        token_file: Path | None,
-        token: str | None,
-        ca_certificate: Path | None,
-    ) -> None:
-        scheme, _, hosts = url.partition("://")
-        self._bases = [f"{scheme}://{host.strip('/')}" for host in hosts.split(",")]
-        self._token_file = token_file
-        self._token = token
-        self._tls = (
-            ssl.create_default_context(cafile=ca_certificate)
-            if ca_certificate
-            else None
-        )
-        self._session: aiohttp.ClientSession | None = None
-
-    async def close(self) -> None:
-        """Close all connections."""
-        if self._session is not None:
-            await self._session.close()
+    def __init__(self, rest: PulsarAdmin) -> None:
+        self._rest = rest
 
     async def permissions(self, tenant: str, namespace: str) -> Permissions:
         """Who may do what in a namespace; nobody anything where there is none.
@@ -143,45 +112,11 @@ class Admin:
         return frozenset(one.strip() for one in given.strip("[]").split(",")) - {""}
 
     async def _get(self, path: str, kind: Any) -> Any:
-        """What one of the hosts answers; None where there is no such thing."""
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=TIMEOUT_S)
-            )
-        headers = self._headers()
-        failure: Exception | None = None
-        for base in list(self._bases):
-            try:
-                return await self._ask(f"{base}/admin/v2/{path}", headers, kind)
-            except (aiohttp.ClientError, OSError) as error:  # as TimeoutError is
-                failure = error
-                # The next one begins with a host that may be up.
-                self._bases.remove(base)
-                self._bases.append(base)
-        raise AdminError(
-            f"Pulsar's admin REST does not answer: {failure or 'no answer in time'}"
-        ) from failure
-
-    def _headers(self) -> dict[str, str]:
-        token = self._token
-        if self._token_file is not None:
-            try:
-                token = self._token_file.read_text(encoding="ascii").strip()
-            except (OSError, UnicodeDecodeError) as error:
-                raise AdminError(f"{self._token_file} has no token: {error}") from error
-        return {"Authorization": f"Bearer {token}"} if token else {}
-
-    async def _ask(self, url: str, headers: dict[str, str], kind: Any) -> Any:
-        assert self._session is not None, "made before it is used"
-        async with self._session.get(
-            URL(url, encoded=True),
-            headers=headers,
-            max_redirects=_REDIRECTS,
-            ssl=self._tls if self._tls is not None else True,
-        ) as response:
-            answer = await response.read()
-            status = response.status
-        path = URL(url, encoded=True).path
+        """What is answered; None where there is no such thing."""
+        try:
+            status, answer = await self._rest.get(path)
+        except OSError as error:
+            raise AdminError(f"Pulsar's admin REST does not answer: {error}") from error
         if status == HTTPStatus.NOT_FOUND:
             return None
         if status in _FORBIDDEN:

@@ -12,8 +12,9 @@ import structlog
 from ropeway.acl.api import Hook, HookError
 from ropeway.acl.pulsar.admin import Admin, AdminError
 from ropeway.acl.pulsar.keys import read_key
-from ropeway.acl.pulsar.options import read_options
+from ropeway.acl.pulsar.options import ADMIN_URL, read_options
 from ropeway.acl.pulsar.permissions import PulsarPermissions
+from ropeway.acl.pulsar.token_rest import TokenRest
 from ropeway.acl.pulsar.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -38,15 +39,10 @@ async def open_hook(setting: Setting) -> Hook:
         setting.name, {"namespace": setting.cluster, **setting.options}
     )
     key = read_key(options, setting.environment)
-    try:
-        admin = Admin(
-            options.admin_url,
-            options.token_file,
-            setting.environment.get(TOKEN_VARIABLE),
-            options.ca_certificate,
-        )
-    except OSError as error:
-        raise HookError(f"{options.ca_certificate} cannot be used: {error}") from error
+    own = _own_rest(setting, options)
+    rest = own or setting.pulsar
+    assert rest is not None, "its own where the log has none"
+    admin = Admin(rest)
     tokens = Tokens(setting.name, options, key, time.time)
     permissions = PulsarPermissions(options, admin, setting.changed, time.monotonic)
     upkeep = _Upkeep(setting, options, admin, tokens, permissions, key)
@@ -60,11 +56,32 @@ async def open_hook(setting: Setting) -> Hook:
             with suppress(asyncio.CancelledError):
                 await task
         await permissions.close()
-        await admin.close()
+        if own is not None:
+            await own.close()
 
     return Hook(
         authenticator=tokens, authorizer=permissions, find=tokens.find, close=close
     )
+
+
+def _own_rest(setting: Setting, options: Options) -> TokenRest | None:
+    """What the options say of the admin REST; None where the log's settings count.
+
+    Raises:
+        HookError: The certificate cannot be used.
+    """
+    given = (options.admin_url, options.token_file, options.ca_certificate)
+    if setting.pulsar is not None and given == (None, None, None):
+        return None
+    try:
+        return TokenRest(
+            options.admin_url or ADMIN_URL,
+            options.token_file,
+            setting.environment.get(TOKEN_VARIABLE),
+            options.ca_certificate,
+        )
+    except OSError as error:
+        raise HookError(f"{options.ca_certificate} cannot be used: {error}") from error
 
 
 class _Upkeep:

@@ -12,6 +12,8 @@ from ropeway.acl.api import HookError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+ADMIN_URL = "http://127.0.0.1:8080"
+
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
@@ -31,8 +33,10 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which claim must name `token_audience`."""
     token_audience: str | None = None
     token_allowed_clock_skew_seconds: Annotated[int, msgspec.Meta(ge=0)] = 0
-    admin_url: str = "http://127.0.0.1:8080"
-    """Pulsar's admin REST, which is asked for permissions; several with commas."""
+    admin_url: str | None = None
+    """Pulsar's admin REST, which is asked for permissions; several with commas. Where
+    neither it nor the next two are given: as the log's settings have it, or where the
+    log is not on Pulsar, `ADMIN_URL`."""
     token_file: Path | None = None
     """Our own token for it, read anew when it is asked; the environment's
     ROPEWAY_PULSAR_TOKEN, where it is not given."""

@@ -41,6 +41,21 @@ class Admin(Rest):
         """The brokers' version, like `4.0.8`."""
         return (await self.call("GET", "brokers/version")).decode().strip('" \n')
 
+    async def get(self, path: str) -> tuple[int, bytes]:
+        """Ask for anything, once; the status and the content, empty of a refusal.
+
+        Raises:
+            ConnectionError: Nobody answers, or there is nothing to sign in with.
+        """
+        try:
+            return HTTPStatus.OK, await self._call_once("GET", path, None)
+        except NotPermittedError:
+            return HTTPStatus.FORBIDDEN, b""
+        except AdminRefusedError as error:
+            return error.status, b""
+        except LogUnavailableError as error:
+            raise ConnectionError(str(error)) from error
+
     async def configuration(self) -> dict[str, str] | None:
         """The broker's settings; None where only its owner may see them."""
         try:

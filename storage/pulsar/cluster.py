@@ -14,6 +14,7 @@ from ropeway.storage.pulsar.authentication import (
 )
 from ropeway.storage.pulsar.client import PulsarClient
 from ropeway.storage.pulsar.oauth2 import OAuth2
+from ropeway.storage.pulsar.rest import TIMEOUT_S
 from ropeway.storage.pulsar.tls import TlsFiles
 
 if TYPE_CHECKING:
@@ -32,13 +33,22 @@ class Cluster(NamedTuple):
         await self.admin.close()
 
 
-def open_admin(settings: PulsarLogSettings) -> Admin:
+def open_admin(settings: PulsarLogSettings, timeout_s: float = TIMEOUT_S) -> Admin:
     """Be ready to ask the admin REST of the settings; whoever opens it closes it.
+
+    Args:
+        settings: Where it is, and who we are.
+        timeout_s: How long each host may take.
 
     Raises:
         OSError: A certificate or its key cannot be used.
     """
-    return _admin(settings, authentication(settings), _tls(settings))
+    return Admin(
+        settings.admin_url,
+        authentication=authentication(settings),
+        tls=_tls(settings),
+        timeout_s=timeout_s,
+    )
 
 
 def open_cluster(settings: PulsarLogSettings, request_timeout_s: float) -> Cluster:
@@ -53,7 +63,7 @@ def open_cluster(settings: PulsarLogSettings, request_timeout_s: float) -> Clust
     """
     who, tls = authentication(settings), _tls(settings)
     return Cluster(
-        _admin(settings, who, tls),
+        Admin(settings.admin_url, authentication=who, tls=tls),
         PulsarClient(
             settings.service_url,
             authentication=who,
@@ -63,10 +73,6 @@ def open_cluster(settings: PulsarLogSettings, request_timeout_s: float) -> Clust
             keep_alive_s=settings.keep_alive_ms / 1000,
         ),
     )
-
-
-def _admin(settings: PulsarLogSettings, who: Authentication, tls: TlsFiles) -> Admin:
-    return Admin(settings.admin_url, authentication=who, tls=tls)
 
 
 def _tls(settings: PulsarLogSettings) -> TlsFiles:

@@ -77,6 +77,7 @@ class Rest:
         authentication: Who we are; asked at each request.
         tls: Whom to trust and what to show; asked at each request, and a connection is
             kept for as long as that is the same. None: as Python does.
+        timeout_s: How long each host may take.
     """
 
     def __init__(
@@ -85,11 +86,13 @@ class Rest:
         *,
         authentication: Authentication | None = None,
         tls: Callable[[], ssl.SSLContext] | None = None,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
         scheme, _, hosts = url.partition("://")
         self._bases = [f"{scheme}://{host.strip('/')}" for host in hosts.split(",")]
         self._authentication = authentication or Unauthenticated()
         self._tls = tls
+        self._timeout_s = timeout_s
         self._session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
@@ -114,7 +117,7 @@ class Rest:
         """One request, at the first host that answers."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=TIMEOUT_S)
+                timeout=aiohttp.ClientTimeout(total=self._timeout_s)
             )
         failure: Exception | None = None
         for base in list(self._bases):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.storage.api import LogUnavailableError
 from ropeway.storage.pulsar.admin import Admin
 from ropeway.storage.pulsar.authentication import Token
@@ -23,7 +24,7 @@ from ropeway.storage.pulsar.tls import TlsFiles
 from tests.clients.harness import AgentError, Session, bodies, numbered
 from tests.clients.programs import JAVA_5
 from tests.gateway.test_tls import Pair, issue, trusting
-from tests.remoting import looped, sending
+from tests.remoting import looped, sending, to_fields
 from tests.system.issuer import CLIENT, Issuer
 from tests.system.pulsar_client import (
     TIMEOUT_S,
@@ -74,6 +75,14 @@ token_file = "{directory}/token"
 tenant = "public"
 namespace = "gateway"
 refresh_s = 2.0
+"""
+HOOK = """\
+[acl]
+hooks = ["pulsar"]
+[acl.options.pulsar]
+token_secret_key = "{directory}/key"
+tenant = "public"
+namespace = "{directory.name}"
 """
 __all__ = ["issuer", "way"]
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
@@ -338,6 +347,31 @@ async def test_a_node_and_doctor_go_in_each_way_and_tell_no_secret(
         assert await stored(node) == [b"one"]
         log = (tmp_path / "node" / "ropeway.log").read_text()
         assert [one for one in (*SECRETS, *issuer.given) if one in log] == []
+
+
+@looped
+async def test_permissions_are_asked_for_as_the_log_signs_in(
+    tmp_path: Path, server: Pulsar, pair: Pair, way: Way
+):
+    way.mend()
+    (tmp_path / "key").write_bytes(KEY)
+    hook = HOOK.format(directory=tmp_path)
+    settings = settings_file(tmp_path, server, pair, as_table(way) + hook)
+    permissions = f"namespaces/public/{tmp_path.name}/permissions"
+    server.admin("POST", f"{permissions}/writer", ["produce"])
+
+    async def code(node: Ropeway, role: str) -> int:
+        fields = {
+            **to_fields(sending("orders")),
+            "AccessKey": token(role),
+            "Signature": "unused",
+        }
+        async with reach(node) as client:
+            return (await client.ask(310, b"one", fields=fields)).code
+
+    with running(tmp_path / "node", "--config", str(settings)) as node:
+        assert await code(node, "writer") == 0
+        assert await code(node, "stranger") == ResponseCode.NO_PERMISSION
 
 
 @looped

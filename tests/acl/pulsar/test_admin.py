@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 
 from ropeway.acl.pulsar.admin import NOBODY, Admin, AdminError
+from ropeway.acl.pulsar.token_rest import TokenRest
 from tests.remoting import looped
 from tests.system.process import free_ports
 
@@ -41,6 +42,7 @@ class FakePulsar:
             "/admin/v2/brokers/configuration/runtime": {"superUserRoles": "[root, op]"},
         }
         self.tokens: list[str | None] = []
+        self.url = ""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.tokens.append(request.headers.get("Authorization"))
@@ -67,13 +69,14 @@ async def asking(
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     host = "{}:{}".format(*runner.addresses[0])
+    fake.url = f"http://{host}"
     if dead_first:
         host = f"127.0.0.1:{free_ports(1)[0]},{host}"
-    admin = Admin(f"http://{host}", token_file, token, None)
+    rest = TokenRest(f"http://{host}", token_file, token, None)
     try:
-        yield fake, admin
+        yield fake, Admin(rest)
     finally:
-        await admin.close()
+        await rest.close()
         await runner.cleanup()
 
 
@@ -142,10 +145,10 @@ async def test_the_next_host_is_asked_where_one_does_not_answer():
     async with asking(dead_first=True) as (fake, admin):
         assert (await admin.permissions("acme", "blue")).admins == {"boss"}
         fake.answers.clear()
-    admin = Admin(f"http://127.0.0.1:{free_ports(1)[0]}", None, None, None)
+    rest = TokenRest(f"http://127.0.0.1:{free_ports(1)[0]}", None, None, None)
     with pytest.raises(AdminError, match="does not answer"):
-        await admin.permissions("acme", "blue")
-    await admin.close()
+        await Admin(rest).permissions("acme", "blue")
+    await rest.close()
 
 
 @looped

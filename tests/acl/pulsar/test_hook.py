@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.json import encode
 
 from ropeway.acl.api import (
     Action,
@@ -65,16 +66,36 @@ class Opened:
         return found.allowed
 
 
+class LogsRest:
+    """The admin REST, asked as a log does that says who it is in a way of its own."""
+
+    def __init__(self, fake: FakePulsar) -> None:
+        self.fake = fake
+        self.asked: list[str] = []
+
+    async def get(self, path: str) -> tuple[int, bytes]:
+        self.asked.append(path)
+        found = self.fake.answers.get(f"/admin/v2/{path}", 404)
+        if isinstance(found, Exception):
+            raise found
+        return (found, b"") if isinstance(found, int) else (200, encode(found))
+
+
 @asynccontextmanager
 async def opened(
-    key: Path, answers: dict[str, Any] | None = None, **options: Any
+    key: Path,
+    answers: dict[str, Any] | None = None,
+    log: LogsRest | None = None,
+    **options: Any,
 ) -> AsyncIterator[Opened]:
     key.write_bytes(SECRET)  # noqa: ASYNC240 - before anything runs
     changes: list[None] = []
-    async with asking() as (fake, admin):
+    async with asking() as (fake, _):
         fake.answers |= answers or {}
+        if log is not None:
+            log.fake = fake
         options = {
-            "admin_url": admin._bases[0],
+            **({} if log else {"admin_url": fake.url}),
             "token_secret_key": str(key),
             "refresh_s": 0.05,
             **options,
@@ -84,6 +105,7 @@ async def opened(
             name="pulsar",
             options=options,
             cluster="c",
+            pulsar=log,
             changed=lambda: changes.append(None),
             **more,
         )
@@ -105,6 +127,24 @@ async def test_tokens_permissions_and_superusers_work_together(tmp_path: Path):
         assert not one.who(token({"sub": "boss"})).super
         assert one.hook.find is not None
         assert one.hook.find("root") == one.who(token({"sub": "root"}))
+
+
+@looped
+async def test_the_log_is_asked_where_the_options_name_no_admin_rest(tmp_path: Path):
+    log = LogsRest(FakePulsar())
+    async with opened(tmp_path / "key", log=log) as one:
+        assert await one.may("writer", Action.PUB)
+        assert one.who(token({"sub": "root"})).super
+        assert one.fake.tokens == []
+        # What is not answered is no answer, and what was known counts on.
+        broken = {path: OSError("away") for path in one.fake.answers}
+        one.fake.answers |= broken
+        assert await one.may("writer", Action.PUB)
+        assert not await one.may("stranger", Action.PUB)
+    asked = len(log.asked)
+    async with opened(tmp_path / "key", log=log, token_file="absent") as one:
+        assert not await one.may("writer", Action.PUB)
+    assert len(log.asked) == asked
 
 
 @looped
