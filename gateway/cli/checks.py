@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from ropeway.client.admin_doctor import Check
 from ropeway.gateway import access_control, backends, logs, on_pulsar, secret_files
+from ropeway.gateway.addresses import is_everywhere
 from ropeway.gateway.config import ConfigError
 from ropeway.gateway.config_file import load
 from ropeway.gateway.tls import server_context
@@ -155,6 +156,7 @@ async def _namespaces(config: Config, *, fix: bool) -> list[Check]:
             owner = on_pulsar.known_owner(config, routes)
             expected = on_pulsar.expected(routes)
             found += _deletions(routes)
+            found += _name(config, routes)
             await routes.close()
     except (ConfigError, RouteError, OSError) as error:
         advice = "see `routes`; whose Pulsar's namespaces are is not looked at without"
@@ -199,6 +201,33 @@ def _deletions(routes: RouteStore) -> Iterator[Check]:
             f"topics were deleted, like {min(topics)}",
             f"start a node of it (--broker {broker}): it forgets their offsets then; "
             f"or where it never comes back: ropeway broker remove {broker} --gone",
+        )
+
+
+def _name(config: Config, routes: RouteStore) -> Iterator[Check]:
+    """Whether another process has the name of this node: a start is refused then."""
+    listener = config.listeners[0]
+    port = listener.advertised_port or listener.port
+    host = listener.advertised_host or listener.host
+    for one in routes.brokers.get(config.broker, ()):
+        if config.node != one.node:
+            continue
+        text = (
+            f"node {one.node} of broker {one.name} runs, as process {one.pid} at "
+            f"{', '.join(one.addresses)}"
+        )
+        there = host_port.split(one.addresses[0])
+        is_other = port not in {0, there[1]} or (
+            not is_everywhere(listener) and host != there[0]
+        )
+        if not is_other:
+            yield Check("node", "ok", text)
+            continue
+        yield Check(
+            "node",
+            "problem",
+            f"{text}, and not at {host_port.join(host, port)}: a start is refused",
+            "give each node a name of its own (`node`, or --node), or stop the other",
         )
 
 

@@ -6,6 +6,7 @@ was asked to be mended.
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 
 from ropeway.storage.api import LogError
@@ -14,6 +15,7 @@ from ropeway.storage.pulsar import owner as owners
 from ropeway.storage.pulsar.catalog import Catalog
 from ropeway.storage.pulsar.cluster import open_cluster
 from ropeway.storage.pulsar.errors import PulsarError
+from ropeway.storage.pulsar.rest import AdminRefusedError, NotPermittedError
 from ropeway.storage.pulsar.selftest import PUBLIC
 
 if TYPE_CHECKING:
@@ -94,6 +96,8 @@ async def _examine(
         yield Finding(f"Pulsar's admin interface {settings.admin_url} answers")
         for space in catalog.spaces:
             policies = await owners.look(admin, space)
+            if policies is None and prepare and space != PUBLIC:
+                await _see_that_we_may_make(admin, space)
             if policies is not None:
                 await catalog.load([space])
                 yield await _signed_in(client, space)
@@ -109,8 +113,26 @@ async def _examine(
                     admin, space, expected, catalog.names, fix=fix
                 ):
                     yield one
+    except NotPermittedError as error:
+        yield Finding(str(error), _SIGN_IN, refused=True)
     except (LogError, OSError) as error:
         yield _refused(str(error))
+
+
+async def _see_that_we_may_make(admin: Admin, space: str) -> None:
+    """See whether a start may make a namespace, and its tenant, which changes nothing.
+
+    Raises:
+        NotPermittedError: It may not.
+    """
+    try:
+        # For admins of the tenant, as making a namespace is; so is the next for
+        # superusers, as making a tenant.
+        await admin.call("GET", f"namespaces/{space.partition('/')[0]}")
+    except AdminRefusedError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        await admin.call("GET", "tenants")
 
 
 async def _signed_in(client: PulsarClient, space: str) -> Finding:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ropeway.client import Admin
+from ropeway.gateway.wire import host_port
 from tests.remoting import looped
 from tests.storage.pulsar.logs import until
-from tests.system.process import START_SECONDS
+from tests.system.process import START_SECONDS, free_ports
 from tests.system.ropeway import ROOT
 from tests.system.test_namespaces import (
     FOREIGN,
@@ -146,6 +147,31 @@ async def test_it_sees_a_broker_that_is_gone(
         ]
         assert text.startswith("broker b has queues of ")
         assert "--broker b" in advice
+
+
+@looped
+async def test_it_sees_another_process_that_has_the_name(
+    tmp_path: Path, pulsar: Pulsar, chroot: str, name: str
+):
+    given = options(pulsar, chroot, name)
+    here_, elsewhere = (tmp_path / one for one in ("here", "elsewhere"))
+    for directory in (here_, elsewhere):
+        directory.mkdir()
+    with running(tmp_path / "node", *given) as node:
+        host, port = host_port.split(node.name_server)
+        own, other = (
+            config_of(directory, pulsar, chroot, name)
+            for directory in (here_, elsewhere)
+        )
+        for config, its in ((own, port), (other, free_ports(1)[0])):
+            text = config.read_text().replace("port = 0", f"port = {its}")
+            config.write_text(f"node = 'node'\n{text}")
+        assert here(own) == []
+        ((check, text, advice),) = here(other)
+        assert (check, "--node" in advice) == ("node", True)
+        assert f"at {host}:{port}" in text
+        code, said = refused(tmp_path / "copy", *given)
+        assert (code, "runs already" in said) == (1, True)
 
 
 @looped
