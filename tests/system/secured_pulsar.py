@@ -29,6 +29,26 @@ _PROVIDERS = ",".join(
 )
 AS_ITSELF = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
 
+SETTINGS = """\
+[pulsar]
+service_url = "{service_url}"
+admin_url = "{admin_url}"
+token_file = "{directory}/token"
+tenant = "public"
+namespace = "gateway"
+namespaces = ["public/secured"]
+[acl]
+hooks = ["pulsar"]
+[acl.options.pulsar]
+token_secret_key = "{directory}/key"
+admin_url = "{admin_url}"
+token_file = "{directory}/token"
+tenant = "public"
+namespace = "gateway"
+refresh_s = 2.0
+"""
+"""A node that believes Pulsar's tokens, and shows its own, by options of the hook."""
+
 
 def token(subject: str, seconds: float = 3600, signed_with: bytes = KEY) -> str:
     """A JWT that ends after some seconds, and not before."""

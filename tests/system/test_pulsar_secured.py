@@ -19,7 +19,6 @@ from ropeway.storage.pulsar.errors import (
     PulsarError,
     PulsarUnavailableError,
 )
-from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
 from ropeway.storage.pulsar.tls import TlsFiles
 from tests.clients.harness import AgentError, Session, bodies, numbered
 from tests.clients.programs import JAVA_5
@@ -40,6 +39,7 @@ from tests.system.secured_pulsar import (
     EXTERNAL,
     KEY,
     PASSWORD,
+    SETTINGS,
     secured_pulsar,
     token,
 )
@@ -47,7 +47,16 @@ from tests.system.test_cluster import reach
 from tests.system.test_doctor import here
 from tests.system.test_namespaces import bodies as stored
 from tests.system.test_namespaces import place_order, running
-from tests.system.ways_in import Way, as_table, issuer, settings_file, way
+from tests.system.ways_in import (
+    HOOK,
+    Way,
+    as_table,
+    issuer,
+    permitted,
+    settings_file,
+    settings_of,
+    way,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,32 +67,6 @@ if TYPE_CHECKING:
 
 SEEN_S = 60
 """How soon a change of permissions is seen."""
-SETTINGS = """\
-[pulsar]
-service_url = "{service_url}"
-admin_url = "{admin_url}"
-token_file = "{directory}/token"
-tenant = "public"
-namespace = "gateway"
-namespaces = ["public/secured"]
-[acl]
-hooks = ["pulsar"]
-[acl.options.pulsar]
-token_secret_key = "{directory}/key"
-admin_url = "{admin_url}"
-token_file = "{directory}/token"
-tenant = "public"
-namespace = "gateway"
-refresh_s = 2.0
-"""
-HOOK = """\
-[acl]
-hooks = ["pulsar"]
-[acl.options.pulsar]
-token_secret_key = "{directory}/key"
-tenant = "public"
-namespace = "{directory.name}"
-"""
 __all__ = ["issuer", "way"]
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
 TOPIC = "persistent://public/secured/topic"
@@ -246,12 +229,6 @@ ROTATED_S = 20
 SECRETS = (PASSWORD, CLIENT["client_secret"])
 
 
-def settings_of(server: Pulsar, pair: Pair, way: Way) -> PulsarLogSettings:
-    urls = {"service_url": server.tls_service_url, "admin_url": server.tls_admin_url}
-    ca = str(pair.certificate)
-    return PulsarLogSettings(tls_ca_file=ca, **urls, **way.settings)
-
-
 @on_uvloop()
 async def test_each_way_in_leads_to_brokers_and_admin_and_is_read_anew(
     server: Pulsar, pair: Pair, way: Way
@@ -297,17 +274,6 @@ async def test_a_token_of_an_issuer_that_ends_is_renewed_without_a_break(
             await writer.settled()
             await asyncio.sleep(0.05)
         assert (writer.errors, writer.lost) == ([], [])
-
-
-async def permitted(admin: Admin) -> None:
-    """Return when we are: an issuer that has refused us is left alone for a second."""
-    while True:
-        try:
-            assert await admin.policies("public/secured")
-        except LogUnavailableError:
-            await asyncio.sleep(0.1)
-        else:
-            return
 
 
 @on_uvloop()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from ropeway.storage.api import LogUnavailableError
 from ropeway.storage.pulsar.oauth2 import OAuth2Settings
+from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
 from tests.gateway.test_tls import Pair, issue
 from tests.system.issuer import CLIENT, Issuer
 from tests.system.secured_pulsar import ADMIN, EXTERNAL, PASSWORD, token
@@ -16,8 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from ropeway.storage.pulsar.admin import Admin
     from tests.system.pulsar import Pulsar
 
+HOOK = """\
+[acl]
+hooks = ["pulsar"]
+[acl.options.pulsar]
+token_secret_key = "{directory}/key"
+tenant = "public"
+namespace = "{directory.name}"
+"""
 REFUSED = "Pulsar does not permit|AuthenticationError"
 
 
@@ -106,3 +118,20 @@ def settings_file(directory: Path, server: Pulsar, pair: Pair, table: str) -> Pa
         f'namespace = "{directory.name}"\n{table}'
     )
     return file
+
+
+def settings_of(server: Pulsar, pair: Pair, way: Way) -> PulsarLogSettings:
+    urls = {"service_url": server.tls_service_url, "admin_url": server.tls_admin_url}
+    ca = str(pair.certificate)
+    return PulsarLogSettings(tls_ca_file=ca, **urls, **way.settings)
+
+
+async def permitted(admin: Admin) -> None:
+    """Return when we are: an issuer that has refused us is left alone for a second."""
+    while True:
+        try:
+            assert await admin.policies("public/secured")
+        except LogUnavailableError:
+            await asyncio.sleep(0.1)
+        else:
+            return
