@@ -39,7 +39,7 @@ WITHOUT_TEST_FILE = {
 
 HOMES = {
     "aiohttp": [
-        "acl/pulsar/admin.py",
+        "acl/pulsar/token_rest.py",
         "gateway/http/*",
         "storage/pulsar/oauth2.py",
         "storage/pulsar/rest.py",
@@ -65,7 +65,7 @@ HOMES = {
     "rocksdict": ["gateway/node/rocks.py"],
     "jwt": ["acl/pulsar/keys.py", "acl/pulsar/tokens.py"],
     "ssl": [
-        "acl/pulsar/admin.py",
+        "acl/pulsar/token_rest.py",
         "gateway/app.py",
         "gateway/cli/checks.py",
         "gateway/node/forwarder.py",
