@@ -13,8 +13,9 @@ from ropeway.gateway.pop.in_flight import Batch
 from ropeway.gateway.pop.revive import original_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
+    from ropeway.common.eager import Eventual
     from ropeway.gateway.node.long_polling import LongPolling
     from ropeway.gateway.node.resets import Resets
     from ropeway.gateway.pop.in_flight import Handouts, PopQueue
@@ -65,9 +66,7 @@ class Acks:
         self._polling = polling
         self._clock = clock
 
-    def done(
-        self, place: Place, receipt: Receipt, offset: int
-    ) -> bool | Coroutine[None, None, bool]:
+    def done(self, place: Place, receipt: Receipt, offset: int) -> Eventual[bool]:
         """A message is done; False where it is not out by that receipt.
 
         Raises:
@@ -101,7 +100,7 @@ class Acks:
 
     def keep(
         self, place: Place, receipt: Receipt, offset: int, invisible_ms: int
-    ) -> Renewed | Coroutine[None, None, Renewed | None] | None:
+    ) -> Eventual[Renewed | None]:
         """Keep a message for a time from now; None where it is not out so.
 
         Raises:

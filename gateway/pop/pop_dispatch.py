@@ -18,8 +18,9 @@ from ropeway.gateway.wire import receipt
 from ropeway.gateway.wire.receipt import Receipt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from ropeway.common.eager import Eventual
     from ropeway.gateway.node.long_polling import LongPolling
     from ropeway.gateway.node.pulled_offsets import Pulled
     from ropeway.gateway.node.resets import Resets
@@ -83,9 +84,7 @@ class Giving:
         self._clock = clock
         self._turns: defaultdict[tuple[str, str], int] = defaultdict(int)
 
-    def pop(
-        self, wanted: Wanted, *, from_memory: bool = False
-    ) -> Taken | Coroutine[None, None, Taken]:
+    def pop(self, wanted: Wanted, *, from_memory: bool = False) -> Eventual[Taken]:
         """Hand out what there is; or of that, what is in memory.
 
         Returns:

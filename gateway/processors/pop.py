@@ -26,8 +26,9 @@ from ropeway.gateway.wire.commands.pop import FROM_EARLIEST, PopMessage
 from ropeway.routing.api import Group
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable, Coroutine
 
+    from ropeway.common.eager import Eventual
     from ropeway.gateway.node.subscriptions import Subscription
     from ropeway.gateway.request_limits import RequestsConfig
 
@@ -37,9 +38,7 @@ MAX_POLL_MS = 120_000
 
 
 @handles(PopMessage, on_popped(SUB))
-def pop_message(
-    request: PopMessage, context: Context
-) -> Answer | Later | Coroutine[None, None, Answer | Later]:
+def pop_message(request: PopMessage, context: Context) -> Eventual[Answer | Later]:
     """Hand messages out, or wait for some."""
     group = context.node.groups.get(request.consumer_group)
     if group is None:
@@ -195,7 +194,7 @@ class _Pop(msgspec.Struct, gc=False):
 
     # Taking, with the filter.
 
-    def take(self) -> Answer | Later | Coroutine[None, None, Answer | Later]:
+    def take(self) -> Eventual[Answer | Later]:
         """Take now what is in memory, or when the quotas or the disk let it."""
         if self.context.node.quotas.limits_reads and self._is_limited():
             return self._take_throttled()
@@ -208,7 +207,7 @@ class _Pop(msgspec.Struct, gc=False):
         quotas = self.context.node.quotas
         return quotas.limits(self.group.name, self.topic.name)
 
-    async def _take_later(self, taking: Coroutine[None, None, Taken]) -> Answer | Later:
+    async def _take_later(self, taking: Awaitable[Taken]) -> Answer | Later:
         async with self.context.node.disk_reads:
             taken = await taking
         return self._found(taken) if taken.count else self._wait(taken)

@@ -40,11 +40,10 @@ from ropeway.routing.api import Group
 from ropeway.storage.api import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
+    from ropeway.common.eager import Eventual
     from ropeway.storage.api import Chunk
 
-    _Found = Answer | Coroutine[None, None, Answer]
+    _Found = Eventual[Answer]
 
 MAX_PULL_BYTES = 4 * 1024 * 1024
 """Most that one pull gives, and what one without a limit gets at most."""
@@ -57,9 +56,7 @@ MAX_SUSPEND_MS = 120_000
 
 @handles(PullMessage, on_topic(SUB) & on_group(SUB), reads=True)
 @handles(LitePullMessage, on_topic(SUB) & on_group(SUB), reads=True)
-def pull_message(
-    request: PullMessage, context: Context
-) -> Answer | Later | Coroutine[None, None, Answer | Later]:
+def pull_message(request: PullMessage, context: Context) -> Eventual[Answer | Later]:
     """Give messages of a queue from an offset on, or wait for some."""
     node = context.node
     group = node.groups.get(request.consumer_group)
