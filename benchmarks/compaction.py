@@ -23,8 +23,8 @@ from pathlib import Path
 
 import uvloop
 
+from ropeway.common.clock import now_ms
 from ropeway.gateway.node.message_keys import MessageKeys
-from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.wire import message, properties
 from ropeway.storage.api import Record
 from ropeway.storage.compaction.compaction_config import CompactionSettings

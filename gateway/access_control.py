@@ -19,12 +19,12 @@ from ropeway.acl.api import (
 )
 from ropeway.acl.audit import Audit
 from ropeway.acl.chain import Chain
+from ropeway.common.clock import now_ms
 from ropeway.common.eager import settled
 from ropeway.gateway import on_pulsar
 from ropeway.gateway.config import ConfigError, read_named
 from ropeway.gateway.extras import load_plugin, needing
 from ropeway.gateway.node import names
-from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.node.node_auth import new_secret
 from ropeway.gateway.rules import RouteRules
 

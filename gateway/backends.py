@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import structlog
 
+from ropeway.common.clock import now_ms
 from ropeway.gateway import on_pulsar
 from ropeway.gateway.config import ConfigError, read_named
 from ropeway.gateway.embedded import (
@@ -25,7 +26,6 @@ from ropeway.gateway.embedded import (
 from ropeway.gateway.extras import load_plugin, package
 from ropeway.gateway.node import attributes, names
 from ropeway.gateway.node.backoff import keep_doing
-from ropeway.gateway.node.node import now_ms
 from ropeway.routing.api import NoRoutesError
 from ropeway.routing.embedded import EmbeddedRoutes
 from ropeway.storage import private

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
+from ropeway.common.clock import now_ms
 from ropeway.gateway import access_control, backends
 from ropeway.gateway.config import ConfigError
 from ropeway.gateway.lite.service import Lite
@@ -33,7 +34,7 @@ from ropeway.gateway.node.locks import QueueLocks
 from ropeway.gateway.node.long_polling import LongPolling
 from ropeway.gateway.node.moved_messages import Elsewhere
 from ropeway.gateway.node.moves import Moves
-from ropeway.gateway.node.node import Node, monotonic_ms, now_ms
+from ropeway.gateway.node.node import Node, monotonic_ms
 from ropeway.gateway.node.node_auth import Seal
 from ropeway.gateway.node.offset_repair import TakenBack
 from ropeway.gateway.node.pending_sends import PendingSends

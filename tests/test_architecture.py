@@ -65,6 +65,10 @@ STARTS_THREADS = {
     *("Thread", "start_new_thread"),
 }
 
+MOST_CIRCLES, MOST_IN_CIRCLES = 13, 57
+"""Circles of imports, also of those that only type checkers see, and modules in them.
+Who takes one apart lowers this; nobody raises it."""
+
 CONTRACTS = {
     "ropeway.storage.file": "LogContract",
     "ropeway.storage.pulsar": "LogContract",
@@ -169,3 +173,60 @@ def test_threads_are_few_and_known() -> None:
 def test_what_is_remembered_of_texts_is_known_to_be_short() -> None:
     users = {name for name in sources() if "lru_cache" in called(name)}
     assert users == set(WITH_CACHES)
+
+
+def imports() -> dict[str, set[str]]:
+    """Which modules of ours each imports, also for type checkers alone."""
+    files = {
+        "ropeway."
+        + name.removesuffix(".py")
+        .replace("/", ".")
+        .removesuffix(".__init__")
+        .removeprefix("ropeway."): name
+        for name in sources()
+    }
+    return {
+        module: {
+            target if target in files else target.rpartition(".")[0]
+            for target in modules(name)
+        }
+        & (files.keys() - {module})
+        for module, name in files.items()
+    }
+
+
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """The largest sets of modules of which each reaches every other one."""
+    reached: dict[str, set[str]] = {}
+    for start in graph:
+        seen, left = set(), [start]
+        while left:
+            for one in graph[left.pop()] - seen:
+                seen.add(one)
+                left.append(one)
+        reached[start] = seen
+    found: list[set[str]] = []
+    for module, seen in reached.items():
+        if module in seen and not any(module in one for one in found):
+            found.append({one for one in seen if module in reached[one]})
+    return found
+
+
+def test_circles_are_found() -> None:
+    graph = {
+        "a": {"b"},
+        "b": {"a", "c"},
+        "c": {"d"},
+        "d": {"e"},
+        "e": {"c"},
+        "f": {"a"},
+    }
+    assert circles(graph) == [{"a", "b"}, {"c", "d", "e"}]
+    assert circles({"a": {"b"}, "b": set()}) == []
+
+
+def test_circles_of_imports_get_no_more_and_no_larger() -> None:
+    found = sorted(circles(imports()), key=len)
+    told = "\n".join(", ".join(sorted(one)) for one in found)
+    assert len(found) <= MOST_CIRCLES, told
+    assert sum(map(len, found)) <= MOST_IN_CIRCLES, told

@@ -8,11 +8,11 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
+from ropeway.common.clock import now_ms
 from ropeway.gateway.grpc import validation
 from ropeway.gateway.grpc.protocol import Code, Encoding, MessageType
 from ropeway.gateway.grpc.reserved import RESERVED, TRACE_CONTEXT
 from ropeway.gateway.grpc.statuses import RefusedError
-from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.wire import message, properties
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import structlog
 
+from ropeway.common.clock import now_ms
 from ropeway.gateway.budget import Budget
 from ropeway.gateway.grpc import (  # noqa: F401 - registers every method
     clients,
@@ -33,7 +34,6 @@ from ropeway.gateway.grpc.protocol import (
 from ropeway.gateway.grpc.renewals import Renewals
 from ropeway.gateway.grpc.sessions import Sessions
 from ropeway.gateway.grpc.statuses import RefusedError, status
-from ropeway.gateway.node.node import now_ms
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable

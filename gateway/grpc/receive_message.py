@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from ropeway.common.clock import now_ms
 from ropeway.gateway.grpc import validation
 from ropeway.gateway.grpc.caller import Caller
 from ropeway.gateway.grpc.calls import rpc
@@ -18,7 +19,6 @@ from ropeway.gateway.grpc.receipts import handle as handle_of
 from ropeway.gateway.grpc.renewals import GIVE_BACK_MS, INVISIBLE_MS
 from ropeway.gateway.grpc.settings import LONG_POLL_MS, RECEIVE_BATCH
 from ropeway.gateway.grpc.statuses import OK, RefusedError, status
-from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.wire import bodies, message, properties, receipt
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.lite import PopLiteMessage, PopLiteReply

@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ropeway.common.clock import now_ms
+
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
@@ -46,11 +48,6 @@ if TYPE_CHECKING:
     from ropeway.storage.api import Log, Partition
     from ropeway.storage.compaction_api import Compaction
     from ropeway.storage.offsets import Offsets
-
-
-def now_ms() -> int:
-    """Milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 _BOOTED_MS = now_ms() - time.monotonic_ns() // 1_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ropeway.gateway.node.node import now_ms
+from ropeway.common.clock import now_ms
 from ropeway.gateway.wire import message, properties
 from ropeway.gateway.wire.errors import MessageError
 from ropeway.gateway.wire.send_codec import record_of

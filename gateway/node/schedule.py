@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ropeway.common.clock import now_ms
 from ropeway.gateway.node import names
 from ropeway.gateway.node.backoff import Backoff
-from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.node.timer.pending_timers import ASKED, put_off
 from ropeway.gateway.wire import properties, record_rewrite
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+from ropeway.common.clock import now_ms
 from ropeway.gateway import __version__
-from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.node.traffic import BROKER_GET_NUMS, BROKER_PUT_NUMS
 from ropeway.gateway.processors.context import Answer, Context
 from ropeway.gateway.processors.needs import GET, UPDATE, on_cluster

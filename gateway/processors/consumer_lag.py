@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ropeway.common.clock import now_ms
 from ropeway.gateway.node import names
-from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.processors import lookup
 from ropeway.gateway.processors.context import Answer, Context
 from ropeway.gateway.processors.needs import (

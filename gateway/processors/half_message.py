@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ropeway.common.clock import now_ms
 from ropeway.common.eager import settled
 from ropeway.gateway.node import names
-from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.node.transactions import half_message as half_messages
 from ropeway.gateway.node.transactions import records
 from ropeway.gateway.processors.context import LATER, Context, Later, Refusal

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ropeway.common.clock import now_ms
 from ropeway.gateway import __version__
 from ropeway.gateway.node import namespaces
-from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.processors.context import Answer, Context, Refusal
 from ropeway.gateway.processors.needs import GET, UPDATE, on_cluster, on_topic
 from ropeway.gateway.processors.registry import handles

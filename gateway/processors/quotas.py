@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ropeway.common.clock import now_ms
 from ropeway.gateway.node import names
-from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.node.quotas import ALLOWED, GROUP, TOPIC, Key
 from ropeway.gateway.processors.context import Answer, Context, Refusal
 from ropeway.gateway.processors.needs import GET, UPDATE, on_cluster

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ropeway.common.clock import now_ms
 from ropeway.gateway.node import names, record_builder
 from ropeway.gateway.node.calls import NoAnswerError
-from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.node.reply_to import ReplyTo, ReplyToError
 from ropeway.gateway.processors import auto_create
 from ropeway.gateway.processors.context import Answer, Context, Refusal

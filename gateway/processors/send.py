@@ -6,12 +6,12 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ropeway.common.clock import now_ms
 from ropeway.common.eager import settled
 from ropeway.gateway.node import message_keys, message_types, names, record_builder
 from ropeway.gateway.node.client_owners import TakenError
 from ropeway.gateway.node.creations import TooLongError, TooManyError
 from ropeway.gateway.node.delays import DELAYING
-from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.processors import auto_create, retry, timed
 from ropeway.gateway.processors.context import (
     LATER,

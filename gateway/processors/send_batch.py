@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ropeway.common.clock import now_ms
 from ropeway.gateway.node import message_keys, names, record_builder
-from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.node.served_topic import ServedTopic
 from ropeway.gateway.node.timer.pending_timers import ASKED
 from ropeway.gateway.processors.context import (

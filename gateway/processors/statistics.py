@@ -5,7 +5,7 @@ Source: AdminBrokerProcessor.viewBrokerStatsData, RocketMQ 5.5.0.
 
 from __future__ import annotations
 
-from ropeway.gateway.node.node import now_ms
+from ropeway.common.clock import now_ms
 from ropeway.gateway.node.traffic import (
     COUNTED,
     GROUP_GET_NUMS,

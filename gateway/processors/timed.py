@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ropeway.common.clock import now_ms
 from ropeway.gateway.node import names, record_builder
-from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.node.timer import pending_timers
 from ropeway.gateway.processors import lookup
 from ropeway.gateway.processors.context import LATER, Answer, Context, Later, Refusal

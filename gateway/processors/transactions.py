@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ropeway.common.clock import now_ms
 from ropeway.common.eager import eager, own_task
 from ropeway.gateway.node import names
-from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.node.transactions import half_message as half_messages
 from ropeway.gateway.node.transactions import not_found
 from ropeway.gateway.node.transactions.end_records import End

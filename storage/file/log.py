@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import structlog
 
+from ropeway.common.clock import now_ms
 from ropeway.storage.api import (
     MAX_PARTITIONS,
     LogBusyError,
@@ -48,11 +48,6 @@ READERS = 4
 """Threads that wait for disks on behalf of readers."""
 
 _log = structlog.get_logger()
-
-
-def now_ms() -> int:
-    """This machine's time, in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 def open_log(

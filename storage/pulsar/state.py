@@ -14,9 +14,10 @@ from urllib.parse import quote
 
 import structlog
 
+from ropeway.common.clock import now_ms
 from ropeway.storage.api import LogUnavailableError
 from ropeway.storage.pulsar.errors import FencedError, PulsarError
-from ropeway.storage.pulsar.state_compaction import Compaction, now_ms
+from ropeway.storage.pulsar.state_compaction import Compaction
 from ropeway.storage.pulsar.state_entry import LEADER, MAX_FACT_BYTES, TERM
 from ropeway.storage.pulsar.state_replica import Replica
 from ropeway.storage.pulsar.state_term import Term

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING
 
 import structlog
 
+from ropeway.common.clock import now_ms
 from ropeway.storage.api import LogError
 
 if TYPE_CHECKING:
@@ -73,8 +73,3 @@ class Compaction:
             await self._admin.compact(self._topic)
         except LogError as error:
             _log.warning("state not compacted", topic=self._topic, reason=str(error))
-
-
-def now_ms() -> int:
-    """Milliseconds since 1970."""
-    return time.time_ns() // 1_000_000

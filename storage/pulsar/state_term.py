@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ropeway.common.clock import now_ms
 from ropeway.storage.pulsar.errors import PulsarError, PulsarUnavailableError
-from ropeway.storage.pulsar.state_compaction import now_ms
 from ropeway.storage.pulsar.state_entry import (
     LEADER,
     PROPERTY,

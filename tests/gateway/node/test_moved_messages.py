@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from ropeway.common.clock import now_ms
 from ropeway.gateway.node import names
 from ropeway.gateway.node.drains import DRAINING
 from ropeway.gateway.node.moved_messages import Elsewhere
-from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.wire.commands.moves import DueMessages
 from ropeway.storage.api import LogUnavailableError
 from tests.gateway.processors.test_moves import two

@@ -7,7 +7,7 @@ import gc
 import time
 from typing import TYPE_CHECKING
 
-from ropeway.gateway.node.node import now_ms
+from ropeway.common.clock import now_ms
 from tests.remoting import looped, running, until
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ropeway.gateway.node.node import now_ms
+from ropeway.common.clock import now_ms
 from ropeway.gateway.node.schedule import parse_levels
 from ropeway.gateway.wire import message, properties
 from ropeway.gateway.wire.commands.send import SendReply

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ropeway.common.clock import now_ms
 from ropeway.storage.api import (
     LogError,
     LogLimitError,
@@ -16,7 +17,6 @@ from ropeway.storage.api import (
     NoSuchPartitionError,
 )
 from ropeway.storage.file import FileLog, FileLogSettings, open_log, verify
-from ropeway.storage.file.log import now_ms
 from tests.contracts.log import TOPIC, LogContract, begin, read_all, record
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ropeway.common.clock import now_ms
 from ropeway.gateway.node.backoff import Backoff
 from ropeway.gateway.node.batches.publisher import Publisher
 from ropeway.gateway.node.batches.records import MARK, Decided
-from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.wire import message, properties
 from ropeway.gateway.wire.batch import BatchEntry, encode_batch
 from ropeway.storage.api import OutcomeUnknownError

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ropeway.common.clock import now_ms
 from ropeway.gateway.node import names
 from ropeway.gateway.node.batches import BatchError, Batches
-from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.wire import message
 from ropeway.gateway.wire.batch import BatchEntry, encode_batch
 from ropeway.storage.api import OutcomeUnknownError

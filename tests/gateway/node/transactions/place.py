@@ -6,8 +6,8 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from ropeway.common.clock import now_ms
 from ropeway.gateway.config import TransactionsConfig
-from ropeway.gateway.node.node import now_ms
 from ropeway.gateway.node.transactions import Transactions, records
 from ropeway.gateway.node.transactions import half_message as half_messages
 from ropeway.gateway.wire import message, properties
