@@ -13,6 +13,7 @@ import pytest
 
 from ropeway.client import MessageQueue
 from ropeway.client.offsets import FileOffsets
+from ropeway.gateway.cli import context_file
 from ropeway.gateway.node import rocks
 from ropeway.gateway.pop.store import Store, key_of, value_of
 from ropeway.routing.api import Topic
@@ -98,6 +99,25 @@ def check_client_offsets(directory: Path, marks: list[str]) -> None:
     del marks
     offsets = FileOffsets(directory / "home" / "group.json")
     assert (asyncio.run(offsets.read(QUEUE)) or 0) in range(CHANGES + 1)
+
+
+async def contexts(directory: Path) -> None:
+    """Save a user's contexts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(directory / "home"))
+        for number in range(1, CHANGES + 1):
+            context = context_file.Context(name_server=f"host:{number}")
+            context_file.save(context_file.Contexts("work", {"work": context}))
+
+
+def check_contexts(directory: Path, marks: list[str]) -> None:
+    """The file is whole, or not there: an older one has what was saved before."""
+    del marks
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(directory / "home"))
+        found = context_file.load().contexts
+    names = {f"host:{number}" for number in range(1, CHANGES + 1)}
+    assert {one.name_server for one in found.values()} <= names
 
 
 class SmallStore(Store):

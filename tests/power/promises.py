@@ -41,6 +41,7 @@ WORKLOADS = {
     "offsets": Workload(("commits",), file_workloads.check_commits),
     "routes": Workload(("routes",), file_workloads.check_routes),
     "client": Workload(("client_offsets",), file_workloads.check_client_offsets),
+    "contexts": Workload(("contexts",), file_workloads.check_contexts),
     "pop": Workload(("in_flight",), file_workloads.check_in_flight),
 }
 
@@ -64,6 +65,7 @@ SITES = {
     "ropeway.storage.tiered.posix.PosixProvider._put": "tier",
     "ropeway.storage.tiered.posix.PosixProvider._put, names": "tier",
     "ropeway.client.offsets._save": "client",
+    "ropeway.gateway.cli.context_file.save": "contexts",
 }
 """Functions of ours that sync files, or the names in a directory; and who shows why."""
 

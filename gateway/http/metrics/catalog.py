@@ -98,7 +98,8 @@ _FAMILIES = (
         "ropeway_request_latency_seconds",
         "histogram",
         ("code", "request"),
-        "From a request's arrival to its answer, of a sample; waiting pulls left out.",
+        "From a request's arrival to its answer, of a sample; "
+        "requests that wait for messages left out.",
     ),
     Family(
         "ropeway_requests_waiting",
