@@ -65,7 +65,7 @@ def create(
     async def make() -> None:
         async with cluster.admin() as admin:
             if name in await admin.topics():
-                raise CannotError(f"topic {name} is there already")
+                raise CannotError(f"topic {name} exists already")
             await admin.create_topic(
                 name,
                 queues or _DEFAULT_QUEUES,
@@ -163,7 +163,7 @@ def delete(name: str, yes: bool, cluster: Target) -> None:
     async def remove() -> None:
         async with cluster.admin() as admin:
             if name not in await admin.topics():
-                raise CannotError(f"there is no topic {name}")
+                raise CannotError(f"topic {name!r} does not exist")
             await admin.delete_topic(name)
 
     run(cluster, remove())

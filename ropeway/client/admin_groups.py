@@ -89,7 +89,7 @@ async def create(admin: Admin, group: str, changes: dict[str, Any]) -> None:
         RemotingError: A broker cannot be reached, or refused.
     """
     if await config(admin, group) is not None:
-        raise AdminError(f"group {group} is there already")
+        raise AdminError(f"group {group} exists already")
     await _put(admin, bodies.GroupConfig(group_name=group, **changes))
 
 

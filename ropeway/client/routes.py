@@ -162,7 +162,7 @@ class Routes:
         if data is None:
             if topic not in self._borrowed:
                 self._routes.pop(topic, None)
-            raise TopicNotFoundError(f"no name server knows topic {topic!r}")
+            raise TopicNotFoundError(f"topic {topic!r} does not exist")
         self._borrowed.pop(topic, None)
         return self._keep(topic, make_route(topic, data))
 

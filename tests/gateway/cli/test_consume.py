@@ -88,4 +88,4 @@ def test_what_makes_no_sense_is_said_in_words(run, topic, args, complaint):
 
 def test_a_topic_that_is_not_there_is_an_error(run):
     result = run("consume", "none", code=1)
-    assert result.stderr == "Error: no name server knows topic 'none'\n"
+    assert result.stderr == "Error: topic 'none' does not exist\n"

@@ -43,7 +43,7 @@ def test_a_group_is_made_once_and_changed_in_part(run, ropeway_topic):
     name = f"new-{ropeway_topic}"
     made = run("group", "create", name, "--retries", "3", "--read-at", "slave")
     assert made.stdout == f"group {name} created\n"
-    assert "is there already" in run("group", "create", name, code=1).stderr
+    assert "exists already" in run("group", "create", name, code=1).stderr
     run("group", "update", name, "--no-consume", "--in-order")
     config = json.loads(run("group", "show", name, "--json").stdout)["config"]
     assert (config["retryMaxTimes"], config["brokerId"]) == (3, 1)

@@ -20,7 +20,7 @@ async def test_a_group_is_made_once_and_changed_in_part(ropeway_gateway, group):
         with pytest.raises(AdminError, match=f"group {group}"):
             await admin_groups.update(admin, group, {"retry_max_times": 2})
         await admin_groups.create(admin, group, {"retry_max_times": 3})
-        with pytest.raises(AdminError, match=f"group {group} is there already"):
+        with pytest.raises(AdminError, match=f"group {group} exists already"):
             await admin_groups.create(admin, group, {})
         await admin_groups.update(admin, group, {"consume_enable": False})
         found = await admin_groups.config(admin, group)

@@ -115,5 +115,5 @@ async def test_a_topic_that_is_not_created_is_not_found():
             ResponseCode.TOPIC_NOT_EXIST
         )
         async with Producer(server.address, "g", config=PRODUCER) as sender:
-            with pytest.raises(TopicNotFoundError, match="knows topic 't'"):
+            with pytest.raises(TopicNotFoundError, match="topic 't' does not exist"):
                 await sender.send(Message("t", b"x"))

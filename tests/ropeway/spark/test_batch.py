@@ -55,5 +55,5 @@ def test_no_ranges_are_no_rows(ropeway_topics: Topics) -> None:
 def test_an_unknown_topic_is_named_before_anything_is_read(
     ropeway_topics: Topics,
 ) -> None:
-    with pytest.raises(TopicNotFoundError, match="no name server knows topic 'none'"):
+    with pytest.raises(TopicNotFoundError, match="topic 'none' does not exist"):
         reader(ropeway_topics, "none").partitions()

@@ -48,9 +48,19 @@ def test_the_topic_of_a_shuffle_is_made_with_eight_queues(
 @pytest.mark.parametrize(
     ("source", "sink", "dead", "complaint"),
     [
-        ("no", "", None, r"step 'job-no-ROPEWAY-SOURCE-1' has topic 'no', and no name"),
-        ("", "no", None, r"step 'job-\S+-ROPEWAY-SINK-1' has topic 'no', and no name"),
-        ("", "", "no", "dead_letters has topic 'no', and no name server knows"),
+        (
+            "no",
+            "",
+            None,
+            r"step 'job-no-ROPEWAY-SOURCE-1' has topic 'no', and topic 'no' does",
+        ),
+        (
+            "",
+            "no",
+            None,
+            r"step 'job-\S+-ROPEWAY-SINK-1' has topic 'no', and topic 'no' does",
+        ),
+        ("", "", "no", "dead_letters has topic 'no', and topic 'no' does not"),
     ],
 )
 def test_a_topic_that_is_not_there_is_named_with_its_step(
