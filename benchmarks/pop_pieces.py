@@ -24,7 +24,7 @@ from ropeway.gateway.app import App
 from ropeway.gateway.config import Config, ListenerConfig
 from ropeway.gateway.connection import Connection
 from ropeway.gateway.listener import Outbox
-from ropeway.gateway.node.fair_queueing import Turns
+from ropeway.gateway.node.fair_queueing import FairQueue
 from ropeway.gateway.wire.batch import BatchEntry, encode_batch
 from ropeway.gateway.wire.commands.pop import (
     AckMessage,
@@ -169,7 +169,7 @@ async def main(rounds: int) -> None:
             data=Path(data), listeners=(ListenerConfig(port=0),), shutdown_ms=100
         )
         async with App(config) as app:
-            turns = Turns(config.limits, app.node.log, app.node.leadership)
+            turns = FairQueue(config.limits, app.node.log, app.node.leadership)
             outbox = Outbox(asyncio.get_running_loop())
             (listener,) = app.server.listeners
             connection = Connection(

@@ -26,7 +26,7 @@ from ropeway.gateway.app import App
 from ropeway.gateway.config import Config, LimitsConfig, ListenerConfig
 from ropeway.gateway.connection import Connection
 from ropeway.gateway.listener import Outbox
-from ropeway.gateway.node.fair_queueing import Turns
+from ropeway.gateway.node.fair_queueing import FairQueue
 from ropeway.gateway.wire.batch import BatchEntry, encode_batch
 from ropeway.gateway.wire.codes import RequestCode
 from ropeway.gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage
@@ -159,7 +159,7 @@ async def main(rounds: int) -> None:
         )
         async with App(config) as app:
             outbox = Outbox(asyncio.get_running_loop())
-            turns = Turns(config.limits, app.node.log, app.node.leadership)
+            turns = FairQueue(config.limits, app.node.log, app.node.leadership)
             (listener,) = app.server.listeners
             connections = [
                 Connection(

@@ -24,7 +24,7 @@ from ropeway.gateway.app import App
 from ropeway.gateway.config import AclConfig, Config, ListenerConfig
 from ropeway.gateway.connection import Connection
 from ropeway.gateway.listener import Outbox
-from ropeway.gateway.node.fair_queueing import Turns
+from ropeway.gateway.node.fair_queueing import FairQueue
 from ropeway.gateway.wire.frame import (
     FrameReader,
     decode_envelope,
@@ -107,7 +107,7 @@ async def sends(rounds: int, name: str, acl: AclConfig | None, **fields: str) ->
         )
         app = await stack.enter_async_context(App(config))
         outbox = Outbox(asyncio.get_running_loop())
-        turns = Turns(config.limits, app.node.log, app.node.leadership)
+        turns = FairQueue(config.limits, app.node.log, app.node.leadership)
         (listener,) = app.server.listeners
         connections = [
             Connection(app.node, listener, outbox, turns, "127.0.0.1", 1024 + number)

@@ -19,26 +19,26 @@ from ropeway.gateway.node.arrivals import Arrivals
 from ropeway.gateway.node.balance import Balance
 from ropeway.gateway.node.batches import Batches
 from ropeway.gateway.node.calls import Calls
-from ropeway.gateway.node.cleanup import Forgetting, forget_ends, keep_forgotten
-from ropeway.gateway.node.client_owners import Owners
+from ropeway.gateway.node.cleanup import Cleanup, forget_ends, keep_forgotten
+from ropeway.gateway.node.client_owners import ClientOwners
 from ropeway.gateway.node.clients import Clients
 from ropeway.gateway.node.creations import Creations
 from ropeway.gateway.node.delays import Delays
 from ropeway.gateway.node.drains import Drains
-from ropeway.gateway.node.fair_queueing import Turns
+from ropeway.gateway.node.fair_queueing import FairQueue
 from ropeway.gateway.node.forwarder import Forwarder
 from ropeway.gateway.node.groups import Groups
 from ropeway.gateway.node.latencies import Latencies
 from ropeway.gateway.node.leadership import Leadership
 from ropeway.gateway.node.locks import QueueLocks
 from ropeway.gateway.node.long_polling import LongPolling
-from ropeway.gateway.node.moved_messages import Elsewhere
+from ropeway.gateway.node.moved_messages import MovedMessages
 from ropeway.gateway.node.moves import Moves
 from ropeway.gateway.node.node import Node, monotonic_ms
-from ropeway.gateway.node.node_auth import Seal
+from ropeway.gateway.node.node_auth import NodeAuth
 from ropeway.gateway.node.offset_repair import TakenBack
 from ropeway.gateway.node.pending_sends import PendingSends
-from ropeway.gateway.node.pulled_offsets import Pulled
+from ropeway.gateway.node.pulled_offsets import PulledOffsets
 from ropeway.gateway.node.quotas import Quotas
 from ropeway.gateway.node.reauthorization import Reauthorization
 from ropeway.gateway.node.reply_to import ReplyAddresses
@@ -129,8 +129,8 @@ class Builder:
         )
         holds: LongPolling[Partition] = LongPolling(config.limits.held_pulls)
         resets = Resets(storage.offsets, time.monotonic)
-        pulled = Pulled()
-        forgetting = Forgetting(
+        pulled = PulledOffsets()
+        forgetting = Cleanup(
             *(storage.offsets, storage.shared_log, holds, resets, pulled, topics)
         )
         topics.watch_deleted(forgetting.topic)
@@ -139,7 +139,7 @@ class Builder:
         timer = self._timer(topics, delivery)
         delays = Delays(schedule, timer)
         dry_run = config.acl is not None and config.acl.dry_run
-        owners = Owners(dry_run=dry_run)
+        owners = ClientOwners(dry_run=dry_run)
         clients = Clients(
             monotonic_ms, notify_consumer_ids_changed, owners, config.creations
         )
@@ -170,7 +170,7 @@ class Builder:
         )
         secret = await access_control.cluster_secret(config, routes, os.environ)
         forwarder = await _forwarder(config, secret, routes, stack)
-        delivery.elsewhere = Elsewhere(config.broker, routes, forwarder)
+        delivery.elsewhere = MovedMessages(config.broker, routes, forwarder)
         signed = guard is not None and not dry_run
         reauthorization = Reauthorization()
         stack.callback(reauthorization.close)
@@ -219,7 +219,7 @@ class Builder:
             lite=lite,
             batches=batches,
             unique_keys=UniqueKeys(),
-            turns=Turns(config.limits, storage.log, leadership),
+            turns=FairQueue(config.limits, storage.log, leadership),
             latencies=Latencies(),
             our_name=b'"n":' + msgspec.json.encode(config.broker),
             property_suffix=suffix,
@@ -289,7 +289,7 @@ class Builder:
         topics: Topics,
         groups: Groups,
         resets: Resets,
-        pulled: Pulled,
+        pulled: PulledOffsets,
         timer: Timer,
     ) -> Pop:
         config = self._config
@@ -364,7 +364,7 @@ async def _forwarder(
         tls = node_context(config.tls)
     except OSError as error:
         raise ConfigError(f"tls.nodes_ca cannot be used: {error}") from error
-    forwarder = Forwarder(config.limits.frame_bytes, tls, Seal(secret))
+    forwarder = Forwarder(config.limits.frame_bytes, tls, NodeAuth(secret))
     stack.push_async_callback(forwarder.close)
     if config.routes is not None:
         watching = asyncio.get_running_loop().create_task(

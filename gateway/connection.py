@@ -1,8 +1,8 @@
 """One client's connection: frames come in, are begun, and answers go out once a tick.
 
 Its parts: `Reader` cuts frames, `RequestQueue` has what cannot be begun at once,
-`FlowControl` says when nothing is begun or read, `Outgoing` gathers answers. `Turns`
-gives connections their turns, and `quotas` a share to each client.
+`FlowControl` says when nothing is begun or read, `WriteBuffer` gathers answers.
+`FairQueue` gives connections their turns, and `quotas` a share to each client.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from ropeway.gateway.wire import host_port, message
 from ropeway.gateway.wire.codes import RESPONSE_FLAG, language_name
 from ropeway.gateway.wire.errors import FrameError
 from ropeway.gateway.wire.frame import JSON, decode_envelope
-from ropeway.gateway.write_buffer import Outgoing
+from ropeway.gateway.write_buffer import WriteBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ropeway.acl.api import Principal
     from ropeway.gateway.listener import Listener, Outbox
-    from ropeway.gateway.node.fair_queueing import Flow, Turns
+    from ropeway.gateway.node.fair_queueing import FairQueue, Flow
     from ropeway.gateway.node.node import Node
     from ropeway.gateway.quotas import Share
     from ropeway.gateway.wire.frame import Buffer, RawFrame
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-class Connection(Outgoing, asyncio.Protocol):
+class Connection(WriteBuffer, asyncio.Protocol):
     """A client's connection, the `Peer` of its requests."""
 
     __slots__ = (
@@ -79,7 +79,7 @@ class Connection(Outgoing, asyncio.Protocol):
         node: Node,
         listener: Listener,
         outbox: Outbox,
-        turns: Turns,
+        turns: FairQueue,
         host: str,
         port: int,
     ) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ropeway.gateway.config import ListenerConfig
     from ropeway.gateway.connection import Connection
     from ropeway.gateway.unauthenticated import Unauthenticated
-    from ropeway.gateway.write_buffer import Outgoing
+    from ropeway.gateway.write_buffer import WriteBuffer
 
 log = structlog.get_logger(__name__)
 
@@ -27,7 +27,7 @@ class Outbox:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._expecting = False
-        self._connections: list[Outgoing] = []
+        self._connections: list[WriteBuffer] = []
 
     def expect(self) -> None:
         """Write when all has been called that is due by now, and has answered."""
@@ -35,7 +35,7 @@ class Outbox:
             self._expecting = True
             self._loop.call_soon(self._flush)
 
-    def add(self, connection: Outgoing) -> None:
+    def add(self, connection: WriteBuffer) -> None:
         """Write this connection's answers when the tick ends."""
         self._connections.append(connection)
         self.expect()

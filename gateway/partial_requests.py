@@ -37,7 +37,7 @@ class _Request:
         self.counts = False
 
 
-class Arriving:
+class PartialRequests:
     """Follows the bytes of one connection.
 
     Args:

@@ -19,7 +19,7 @@ import msgspec
 import structlog
 
 from ropeway.acl.api import Channel
-from ropeway.gateway.partial_requests import Arriving
+from ropeway.gateway.partial_requests import PartialRequests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,7 +116,7 @@ class Pipe(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.early: list[bytes] = []
         """What came before there was somewhere to write it."""
-        self._arriving = Arriving(pipes.limit_bytes)
+        self._arriving = PartialRequests(pipes.limit_bytes)
         self.known = False
         self._inner = _Inner(self)
         self._opening: asyncio.Task[None] | None = None

@@ -12,7 +12,7 @@ from ropeway.gateway.processors.fast_failure import left_behind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ropeway.gateway.node.fair_queueing import Flow, Turns
+    from ropeway.gateway.node.fair_queueing import FairQueue, Flow
     from ropeway.gateway.wire.frame import RawFrame
 
 
@@ -37,7 +37,7 @@ class RequestQueue:
 
     __slots__ = ("_arrived", "_count", "_size_bytes", "_turns", "flow")
 
-    def __init__(self, turns: Turns, flow: Flow) -> None:
+    def __init__(self, turns: FairQueue, flow: Flow) -> None:
         self._arrived: deque[Arrived] = deque()
         self._count = self._size_bytes = 0
         self._turns = turns

@@ -18,7 +18,7 @@ import structlog
 
 from ropeway.gateway import logs, process
 from ropeway.gateway.app import App
-from ropeway.gateway.balance.opening import balancing
+from ropeway.gateway.balance.setup import balancing
 from ropeway.gateway.config import Config, ConfigError
 from ropeway.gateway.errors import ServerError
 from ropeway.gateway.grpc.setup import messaging

@@ -19,7 +19,7 @@ _FLUSH_ABOVE = 1024 * 1024
 a client that does not take them is known before more is read for it."""
 
 
-class Outgoing:
+class WriteBuffer:
     """The outgoing half of a connection.
 
     Args:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ropeway.gateway.node.fair_queueing import Turns
+    from ropeway.gateway.node.fair_queueing import FairQueue
 
 TURN_S = 0.002
 """Longer than the shortest time that a send may be told to wait."""
@@ -22,7 +22,7 @@ class Busy:
         turns: Whose turns.
     """
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: FairQueue) -> None:
         self._turns = turns
         self.flow = turns.flow("busy")
         self.turns = 0
@@ -42,7 +42,7 @@ class Busy:
 
 
 @contextmanager
-def busy(turns: Turns) -> Iterator[Busy]:
+def busy(turns: FairQueue) -> Iterator[Busy]:
     """Have somebody wait for turns all the time, until the end of the block."""
     one = Busy(turns)
     turns.join(one)

@@ -13,7 +13,7 @@ import structlog
 
 from ropeway.gateway import addresses, logs
 from ropeway.gateway.app import App
-from ropeway.gateway.balance.opening import balancing
+from ropeway.gateway.balance.setup import balancing
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import reported
 from ropeway.gateway.config_file import load, parse_address, parse_listener

@@ -26,7 +26,7 @@ _MAX_RECOVERY_S = 3600
 _HALF = 0x4
 
 
-class Outgoing(NamedTuple):
+class DecodedMessage(NamedTuple):
     """A message on its way to the log."""
 
     message_id: str
@@ -54,7 +54,7 @@ class Outgoing(NamedTuple):
         return zlib.crc32(self.group.encode())
 
 
-def outgoing(node: Node, topic: str, sent: Message) -> Outgoing:
+def outgoing(node: Node, topic: str, sent: Message) -> DecodedMessage:
     """Check a message and turn it into what is stored.
 
     Raises:
@@ -81,7 +81,7 @@ def outgoing(node: Node, topic: str, sent: Message) -> Outgoing:
     if system.message_type == MessageType.TRANSACTION:
         sys_flag |= _HALF
     born_ms = validation.timestamp_ms(system.born_timestamp)
-    return Outgoing(
+    return DecodedMessage(
         system.message_id,
         sent.body,
         pairs,

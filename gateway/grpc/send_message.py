@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ropeway.gateway.grpc import validation
 from ropeway.gateway.grpc.calls import rpc
-from ropeway.gateway.grpc.message_decoder import Outgoing, outgoing
+from ropeway.gateway.grpc.message_decoder import DecodedMessage, outgoing
 from ropeway.gateway.grpc.protocol import (
     Code,
     RecallMessageResponse,
@@ -47,7 +47,7 @@ async def send_message(request: SendMessageRequest, call: Call) -> SendMessageRe
         raise RefusedError(Code.MESSAGE_CORRUPTED, "no message to send")
     first = request.messages[0].topic
     topic = validation.topic(first)
-    messages: list[Outgoing] = []
+    messages: list[DecodedMessage] = []
     slices = call.slices()
     for one in request.messages:
         if messages:
@@ -82,7 +82,7 @@ async def send_message(request: SendMessageRequest, call: Call) -> SendMessageRe
     return SendMessageResponse(status=OK, entries=entries)
 
 
-def _check_type(node: Node, topic: str, one: Outgoing) -> None:
+def _check_type(node: Node, topic: str, one: DecodedMessage) -> None:
     """Refuse a message of another type than its topic's, as RocketMQ's proxy does."""
     served = node.topics.get(topic)
     if served is None or topic.startswith(names.RETRY_PREFIX):
@@ -96,7 +96,7 @@ def _check_type(node: Node, topic: str, one: Outgoing) -> None:
         ) from error
 
 
-async def _send_one(topic: str, one: Outgoing, call: Call) -> SendReply:
+async def _send_one(topic: str, one: DecodedMessage, call: Call) -> SendReply:
     queue_id = _queue(call.node, topic, one)
     broker = _broker(call.node, topic, one)
     header = _header(SendMessageV2, topic, one, queue_id, broker)
@@ -105,7 +105,7 @@ async def _send_one(topic: str, one: Outgoing, call: Call) -> SendReply:
 
 
 async def _send_batch(
-    topic: str, messages: Sequence[Outgoing], call: Call
+    topic: str, messages: Sequence[DecodedMessage], call: Call
 ) -> SendReply:
     first = messages[0]
     if any(one.sys_flag or one.lite_topic for one in messages):
@@ -125,7 +125,7 @@ async def _send_batch(
 def _header(
     kind: type[SendMessage],
     topic: str,
-    one: Outgoing,
+    one: DecodedMessage,
     queue_id: int,
     broker: str | None = None,
     *,
@@ -146,7 +146,7 @@ def _header(
     )
 
 
-def _broker(node: Node, topic: str, one: Outgoing) -> str | None:
+def _broker(node: Node, topic: str, one: DecodedMessage) -> str | None:
     """The broker of a lite topic is always the same; else it is the one asked."""
     known = node.routes.topics.get(topic)
     if not one.lite_topic or known is None or not known.route:
@@ -154,7 +154,7 @@ def _broker(node: Node, topic: str, one: Outgoing) -> str | None:
     return lite_names.broker(one.lite_topic, known.route)
 
 
-def _queue(node: Node, topic: str, one: Outgoing) -> int:
+def _queue(node: Node, topic: str, one: DecodedMessage) -> int:
     """The queue of a message group is always the same; else any will do."""
     served = node.topics.get(topic)
     if served is None or not one.group:

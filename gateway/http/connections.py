@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ropeway.gateway.config import HttpConfig
-    from ropeway.gateway.node.fair_queueing import Turns
+    from ropeway.gateway.node.fair_queueing import FairQueue
 
 log = structlog.get_logger(__name__)
 
@@ -45,7 +45,7 @@ class Connections:
     """
 
     def __init__(
-        self, config: HttpConfig, turns: Turns, make: Callable[[], asyncio.Protocol]
+        self, config: HttpConfig, turns: FairQueue, make: Callable[[], asyncio.Protocol]
     ) -> None:
         self.config = config
         self.turns = turns
@@ -253,7 +253,7 @@ class Runner(web.AppRunner):
         self,
         application: web.Application,
         config: HttpConfig,
-        turns: Turns,
+        turns: FairQueue,
         **more: Any,
     ) -> None:
         super().__init__(

@@ -46,7 +46,7 @@ class Given:
         self.lites: list[str] = []
 
 
-class Giving:
+class LiteDispatch:
     """Hands messages out.
 
     Args:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ropeway.gateway.lite import names
-from ropeway.gateway.lite.dispatch import Given, Giving
+from ropeway.gateway.lite.dispatch import Given, LiteDispatch
 from ropeway.gateway.lite.follower import Follower
 from ropeway.gateway.lite.group_offsets import GroupOffsets
 from ropeway.gateway.lite.offset_reset import Resetting
@@ -89,7 +89,9 @@ class Lite:
             topics, message_log, directory, self.subscribers.announce
         )
         self._book = OrderBook()
-        self._giving = Giving(self._follower, self.subscribers, self._book, progress)
+        self._giving = LiteDispatch(
+            self._follower, self.subscribers, self._book, progress
+        )
         self._resetting = Resetting(self._follower, progress, self._book)
         self._upkeep = Upkeep(topics, self._follower, progress, self._book)
         self.views = Views(self._follower, self.subscribers, self._book, progress)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from ropeway.gateway.node.long_polling import LongPolling
     from ropeway.gateway.node.moves import InHand
-    from ropeway.gateway.node.pulled_offsets import Pulled
+    from ropeway.gateway.node.pulled_offsets import PulledOffsets
     from ropeway.gateway.node.resets import Resets
     from ropeway.gateway.node.served_topic import ServedTopic
     from ropeway.gateway.node.shared_partitions import SharedLog
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from ropeway.storage.offsets import Offsets
 
 
-class Forgetting(NamedTuple):
+class Cleanup(NamedTuple):
     """What knows of topics and queues."""
 
     offsets: Offsets
     log: SharedLog | None
     holds: LongPolling[Partition]
     resets: Resets
-    pulled: Pulled
+    pulled: PulledOffsets
     topics: Topics
 
     def topic(self, topic: ServedTopic) -> None:

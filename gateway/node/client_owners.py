@@ -32,7 +32,7 @@ def is_same(one: Principal | None, other: Principal | None) -> bool:
     return (one.hook, one.name) == (other.hook, other.name)
 
 
-class Owners:
+class ClientOwners:
     """The client ids of one node's connections.
 
     Args:

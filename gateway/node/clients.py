@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ropeway.gateway.node import subscriptions
-from ropeway.gateway.node.client_owners import Owners
+from ropeway.gateway.node.client_owners import ClientOwners
 from ropeway.gateway.node.creations import (
     Registrations,
     TooManyError,
@@ -117,7 +117,7 @@ class Clients:
         self,
         now_ms: Callable[[], int],
         notify: Callable[[list[Link], str], None],
-        owners: Owners | None = None,
+        owners: ClientOwners | None = None,
         bounds: CreationsConfig | None = None,
     ) -> None:
         self._now_ms = now_ms
@@ -128,7 +128,7 @@ class Clients:
         self._producer_links: dict[str, Link] = {}
         self._elsewhere: dict[str, str] = {}
         self._tells = True
-        self.owners = owners or Owners()
+        self.owners = owners or ClientOwners()
         bounds = bounds or CreationsConfig()
         self._registrations = Registrations(bounds.registrations)
         self._characters = bounds.client_id_characters

@@ -117,7 +117,7 @@ class Slices:
 
     __slots__ = ("_expected_s", "_size_bytes", "_turns", "_waits", "flow")
 
-    def __init__(self, turns: Turns, flow: Flow, size_bytes: int = 0) -> None:
+    def __init__(self, turns: FairQueue, flow: Flow, size_bytes: int = 0) -> None:
         self._turns = turns
         self.flow = flow
         self._size_bytes = size_bytes
@@ -194,7 +194,7 @@ class Slices:
         self._waits.cancel()
 
 
-class Turns:
+class FairQueue:
     """The connections whose requests wait, of all listeners of a server.
 
     Args:

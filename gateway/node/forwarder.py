@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from ropeway.gateway.node.node_auth import new_session
-from ropeway.gateway.node.transit_time import Transit
+from ropeway.gateway.node.transit_time import TransitTime
 from ropeway.gateway.wire import host_port
 from ropeway.gateway.wire.codes import RequestCode
 from ropeway.gateway.wire.commands.forward import Forward
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import ssl
 
     from ropeway.acl.api import Principal
-    from ropeway.gateway.node.node_auth import Seal
+    from ropeway.gateway.node.node_auth import NodeAuth
     from ropeway.routing.api import Broker
 
 log = structlog.get_logger(__name__)
@@ -53,7 +53,7 @@ class Forwarder:
     """
 
     def __init__(
-        self, max_frame_bytes: int, tls: ssl.SSLContext | None, seal: Seal
+        self, max_frame_bytes: int, tls: ssl.SSLContext | None, seal: NodeAuth
     ) -> None:
         self._max_frame_bytes = max_frame_bytes
         self._tls = tls
@@ -61,7 +61,7 @@ class Forwarder:
         self._links: dict[str, asyncio.Task[_Link]] = {}
         self.others: dict[str, Broker] = {}
         """The masters of other brokers that run, by the brokers' names."""
-        self.transit = Transit()
+        self.transit = TransitTime()
         """How long requests of others were on their way here."""
         self.forwarded = 0
         """Requests that other nodes were asked to work on, so far."""
@@ -170,7 +170,7 @@ def _is_usable(task: asyncio.Task[_Link]) -> bool:
 class _Link(asyncio.Protocol):
     """A connection to another node."""
 
-    def __init__(self, max_frame_bytes: int, address: str, seal: Seal) -> None:
+    def __init__(self, max_frame_bytes: int, address: str, seal: NodeAuth) -> None:
         self._reader = FrameReader(max_frame_bytes)
         self._address = address
         self._seal = seal

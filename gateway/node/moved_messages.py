@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ropeway.routing.api import RouteStore
 
 
-class Elsewhere:
+class MovedMessages:
     """The topics of other brokers, as places for messages.
 
     Args:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ropeway.gateway.node.creations import Creations
     from ropeway.gateway.node.delays import Delays
     from ropeway.gateway.node.drains import Drains
-    from ropeway.gateway.node.fair_queueing import Turns
+    from ropeway.gateway.node.fair_queueing import FairQueue
     from ropeway.gateway.node.forwarder import Forwarder
     from ropeway.gateway.node.groups import Groups
     from ropeway.gateway.node.latencies import Latencies
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ropeway.gateway.node.long_polling import LongPolling
     from ropeway.gateway.node.moves import Moves
     from ropeway.gateway.node.pending_sends import PendingSends
-    from ropeway.gateway.node.pulled_offsets import Pulled
+    from ropeway.gateway.node.pulled_offsets import PulledOffsets
     from ropeway.gateway.node.quotas import Quotas
     from ropeway.gateway.node.reauthorization import Reauthorization
     from ropeway.gateway.node.reply_to import ReplyAddresses
@@ -92,7 +92,7 @@ class Node:
     holds: LongPolling[Partition]
     pending_sends: PendingSends
     resets: Resets
-    pulled: Pulled
+    pulled: PulledOffsets
     schedule: Schedule
     delays: Delays
     traffic: Traffic
@@ -103,7 +103,7 @@ class Node:
     lite: Lite
     batches: Batches
     unique_keys: UniqueKeys
-    turns: Turns
+    turns: FairQueue
     """Whose requests are begun, and whose long work goes on."""
     latencies: Latencies
     our_name: bytes

@@ -68,7 +68,7 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class Seal:
+class NodeAuth:
     """Makes seals, and believes those of others.
 
     Args:

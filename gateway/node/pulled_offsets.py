@@ -9,7 +9,7 @@ Source: ConsumerOffsetManager.commitPullOffset, RocketMQ 5.3.4.
 from __future__ import annotations
 
 
-class Pulled:
+class PulledOffsets:
     """The next offset to pull of every group, topic and queue."""
 
     def __init__(self) -> None:

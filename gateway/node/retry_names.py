@@ -44,7 +44,7 @@ class Reading(NamedTuple):
 def readings(name: str, groups: Groups, offsets: Progress) -> list[Reading]:
     """Every reading of a retry topic's name that exists; at least one.
 
-    A group has popped a topic with a v1 name where it has an offset there: `Returns`
+    A group has popped a topic with a v1 name where it has an offset there: `Revive`
     sees to that before it stores.
     """
     rest = name.removeprefix(names.RETRY_PREFIX)

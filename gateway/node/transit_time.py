@@ -17,7 +17,7 @@ WINDOW_MS = 600_000
 in 10,000 are 0.12 s further apart at its end."""
 
 
-class Transit:
+class TransitTime:
     """The least difference of clocks for each link."""
 
     def __init__(self) -> None:

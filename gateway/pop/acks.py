@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ropeway.common.eager import Eventual
     from ropeway.gateway.node.long_polling import LongPolling
     from ropeway.gateway.node.resets import Resets
-    from ropeway.gateway.pop.in_flight import Handouts, PopQueue
+    from ropeway.gateway.pop.in_flight import InFlight, PopQueue
     from ropeway.gateway.pop.ledger import Ledger
     from ropeway.gateway.pop.order import OrderBook, Page, Place
     from ropeway.gateway.wire.receipt import Receipt
@@ -51,7 +51,7 @@ class Acks:
         limit: int,
         offsets: Offsets,
         resets: Resets,
-        handouts: Handouts,
+        handouts: InFlight,
         ledger: Ledger,
         book: OrderBook,
         polling: LongPolling[tuple[str, str]],

@@ -203,7 +203,7 @@ class PopQueue:
         self.buffered = 0
 
 
-class Handouts:
+class InFlight:
     """Everything that is in consumers' hands and young.
 
     Args:

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from ropeway.common.eager import Eventual
     from ropeway.gateway.node.long_polling import LongPolling
-    from ropeway.gateway.node.pulled_offsets import Pulled
+    from ropeway.gateway.node.pulled_offsets import PulledOffsets
     from ropeway.gateway.node.resets import Resets
     from ropeway.gateway.node.served_topic import ServedTopic
     from ropeway.gateway.node.topics import Topics
-    from ropeway.gateway.pop.in_flight import Handouts, PopQueue
+    from ropeway.gateway.pop.in_flight import InFlight, PopQueue
     from ropeway.gateway.pop.order import OrderBook
     from ropeway.gateway.pop.pop_receive import Wanted
     from ropeway.gateway.pop.switches import Switches
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Place3 = tuple[ServedTopic, int, int]
 
 
-class Giving:
+class PopDispatch:
     """Hands messages out.
 
     Args:
@@ -63,8 +63,8 @@ class Giving:
         topics: Topics,
         offsets: Offsets,
         resets: Resets,
-        pulled: Pulled,
-        handouts: Handouts,
+        pulled: PulledOffsets,
+        handouts: InFlight,
         book: OrderBook,
         polling: LongPolling[tuple[str, str]],
         moved: Callable[[PopQueue], None],

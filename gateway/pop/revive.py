@@ -67,7 +67,7 @@ def original_topic(group: str, topic: str) -> str:
     return topic
 
 
-class Returns:
+class Revive:
     """Stores messages again that come back.
 
     Args:

@@ -18,11 +18,11 @@ from ropeway.gateway.node.long_polling import LongPolling
 from ropeway.gateway.node.names import ORDER_SIGN, POP_TOPIC
 from ropeway.gateway.node.timer.thread import IndexLostError
 from ropeway.gateway.pop.acks import Acks
-from ropeway.gateway.pop.in_flight import SLOT_MS, Handouts
+from ropeway.gateway.pop.in_flight import SLOT_MS, InFlight
 from ropeway.gateway.pop.ledger import Ledger
 from ropeway.gateway.pop.order import OrderBook
-from ropeway.gateway.pop.pop_dispatch import Giving
-from ropeway.gateway.pop.revive import Returns
+from ropeway.gateway.pop.pop_dispatch import PopDispatch
+from ropeway.gateway.pop.revive import Revive
 from ropeway.gateway.pop.upkeep import DUE_COUNT, Upkeep
 from ropeway.gateway.wire import receipt
 from ropeway.storage.api import LogError
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from ropeway.gateway.config import PopConfig
     from ropeway.gateway.node.groups import Groups
-    from ropeway.gateway.node.pulled_offsets import Pulled
+    from ropeway.gateway.node.pulled_offsets import PulledOffsets
     from ropeway.gateway.node.resets import Resets
     from ropeway.gateway.node.served_topic import ServedTopic
     from ropeway.gateway.node.topics import Topics
@@ -85,7 +85,7 @@ class Pop:
         groups: Groups,
         offsets: Offsets,
         resets: Resets,
-        pulled: Pulled,
+        pulled: PulledOffsets,
         message_log: Log,
         directory: Path,
         timer: Callable[[], ServedTopic],
@@ -99,11 +99,11 @@ class Pop:
         self._offsets = offsets
         self._resets = resets
         self._clock = clock
-        self.handouts = Handouts(config.stay_ms)
+        self.handouts = InFlight(config.stay_ms)
         self.book = OrderBook()
         self.polling: LongPolling[tuple[str, str]] = LongPolling(waiting, MAX_POLLING)
         self.ledger = Ledger(topics, message_log, directory, longest_ms, host, clock)
-        self.giving = Giving(
+        self.giving = PopDispatch(
             broker,
             switches,
             config.in_flight,
@@ -128,7 +128,7 @@ class Pop:
             clock,
         )
         kind = receipt.RETRY_V2 if config.retry_topic_v2 else receipt.RETRY_V1
-        returns = Returns(topics, groups, message_log, timer, offsets, kind)
+        returns = Revive(topics, groups, message_log, timer, offsets, kind)
         self._upkeep = Upkeep(self.handouts, self.ledger, returns, self.polling, clock)
         self.roll_back = self._upkeep.roll_back
         self._tasks: set[asyncio.Task[None]] = set()

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ropeway.gateway.node.long_polling import LongPolling
-    from ropeway.gateway.pop.in_flight import Batch, Handouts, PopQueue
+    from ropeway.gateway.pop.in_flight import Batch, InFlight, PopQueue
     from ropeway.gateway.pop.ledger import Ledger
-    from ropeway.gateway.pop.revive import Returns
+    from ropeway.gateway.pop.revive import Revive
     from ropeway.gateway.pop.store import Entry, Place
 
 log = structlog.get_logger(__name__)
@@ -42,9 +42,9 @@ class Upkeep:
 
     def __init__(
         self,
-        handouts: Handouts,
+        handouts: InFlight,
         ledger: Ledger,
-        returns: Returns,
+        returns: Revive,
         polling: LongPolling[tuple[str, str]],
         clock: Callable[[], int],
     ) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 
-class WayIn(Protocol):
+class AppendPath(Protocol):
     """An open partition's appends on their way."""
 
     @property
@@ -56,7 +56,7 @@ class WayIn(Protocol):
         """Let Pulsar know that this is over."""
 
 
-async def drain(ways: Sequence[WayIn]) -> None:
+async def drain(ways: Sequence[AppendPath]) -> None:
     """Return when all that was appended to several before is stored.
 
     Raises:
@@ -67,7 +67,7 @@ async def drain(ways: Sequence[WayIn]) -> None:
         await asyncio.gather(*waits)
 
 
-async def let_go(ways: Sequence[WayIn], reason: str, patience_s: float) -> None:
+async def let_go(ways: Sequence[AppendPath], reason: str, patience_s: float) -> None:
     """Close several, when what is on its way is stored, or patience is over."""
     try:
         async with asyncio.timeout(patience_s):

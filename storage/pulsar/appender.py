@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ropeway.storage.api import Done, RecordParts
-    from ropeway.storage.pulsar.append_path import WayIn
+    from ropeway.storage.pulsar.append_path import AppendPath
     from ropeway.storage.pulsar.entry import Position
     from ropeway.storage.pulsar.errors import PulsarError
     from ropeway.storage.pulsar.pack import Append
@@ -55,7 +55,7 @@ class Traffic:
         self.limit_bytes = limit_bytes
         self.waiting_bytes = 0
         """Bytes of records and tables that were appended and are not done."""
-        self.appenders: dict[WayIn, None] = {}
+        self.appenders: dict[AppendPath, None] = {}
         """Those that have something in flight."""
         self.heard_at = 0.0
         """When Pulsar last acknowledged something, or had nothing to acknowledge."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ropeway.storage.offsets import Furthest
-    from ropeway.storage.pulsar.other_brokers import Elsewhere
+    from ropeway.storage.pulsar.other_brokers import OtherBrokers
     from ropeway.storage.pulsar.partition import PulsarPartition
     from ropeway.storage.pulsar.topic_names import PulsarName
     from ropeway.storage.state import State
@@ -60,7 +60,7 @@ def _prefix(name: PulsarName) -> str:
     return f"{PREFIX}{name.path}/"
 
 
-class Ends:
+class EndOffsets:
     """Notes where the partitions of a broker end, and knows it when they are opened.
 
     Before `keep` it knows nothing: then a partition ends where its topic says.
@@ -73,14 +73,14 @@ class Ends:
         """When ends that another node noted have moved last."""
         self._state: State | None = None
         self._furthest: Furthest = _nobody
-        self._elsewhere: Elsewhere | None = None
+        self._elsewhere: OtherBrokers | None = None
         self._task: asyncio.Task[None] | None = None
 
     def keep(
         self,
         state: State,
         partitions: Callable[[], Iterable[PulsarPartition]],
-        elsewhere: Elsewhere,
+        elsewhere: OtherBrokers,
         every_s: float = NOTE_EVERY_S,
     ) -> None:
         """Note ends from now on, while this node leads.

@@ -15,9 +15,9 @@ from ropeway.storage.pulsar.append_path import drain, let_go
 from ropeway.storage.pulsar.catalog import Catalog
 from ropeway.storage.pulsar.cluster import open_cluster
 from ropeway.storage.pulsar.compaction import PulsarCompaction
-from ropeway.storage.pulsar.end_offsets import Ends
+from ropeway.storage.pulsar.end_offsets import EndOffsets
 from ropeway.storage.pulsar.hosts import hosts as find_hosts
-from ropeway.storage.pulsar.other_brokers import Elsewhere
+from ropeway.storage.pulsar.other_brokers import OtherBrokers
 from ropeway.storage.pulsar.owner import take
 from ropeway.storage.pulsar.ownership import Ownership
 from ropeway.storage.pulsar.pack_search import Finder
@@ -102,7 +102,7 @@ class PulsarLog:
         refresh = partial(refresh_first, client, admin)
         self._readers = Readers(client, finder, settings, refresh)
         self._times = Times(finder, self._readers)
-        self._ends = Ends()
+        self._ends = EndOffsets()
         self._noted = self._ends.noted
         self._ownership = Ownership(
             *(client, admin, self._readers, settings, self._ends),
@@ -166,7 +166,7 @@ class PulsarLog:
         space = self._catalog.spaces[0]
         topic = state_topic(space, broker)
         state = await open_state(self._client, self._admin, topic, node, deposed)
-        elsewhere = Elsewhere(self._client, self._admin, space, topic)
+        elsewhere = OtherBrokers(self._client, self._admin, space, topic)
         self._ends.keep(state, self._open_ones, elsewhere)
         return state
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from ropeway.storage.pulsar.admin import Admin
     from ropeway.storage.pulsar.client import PulsarClient
-    from ropeway.storage.pulsar.end_offsets import Ends
+    from ropeway.storage.pulsar.end_offsets import EndOffsets
     from ropeway.storage.pulsar.entry import Position
     from ropeway.storage.pulsar.entry_reader import Found
     from ropeway.storage.pulsar.partition import PulsarPartition
@@ -71,7 +71,7 @@ async def open_partition(
     admin: Admin,
     partition: PulsarPartition,
     settings: PulsarLogSettings,
-    known_ends: Ends,
+    known_ends: EndOffsets,
     lost: Callable[[PulsarError], None],
 ) -> Opened:
     """Take a partition over, and find its ends.
@@ -124,7 +124,7 @@ class Opening:
         admin: Admin,
         partition: PulsarPartition,
         producer: Producer,
-        known_ends: Ends,
+        known_ends: EndOffsets,
         newest: Found | None,
     ) -> None:
         self._partition = partition

@@ -27,7 +27,7 @@ KEPT_S = 60.0
 """A state with 100,000 facts takes 0.4 s of CPU to read: less than 1 % then."""
 
 
-class Elsewhere:
+class OtherBrokers:
     """Reads the states of a namespace's other brokers, when it is asked.
 
     Args:

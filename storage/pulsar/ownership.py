@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable
 
     from ropeway.storage.pulsar.admin import Admin
-    from ropeway.storage.pulsar.append_path import WayIn
+    from ropeway.storage.pulsar.append_path import AppendPath
     from ropeway.storage.pulsar.client import PulsarClient
-    from ropeway.storage.pulsar.end_offsets import Ends
+    from ropeway.storage.pulsar.end_offsets import EndOffsets
     from ropeway.storage.pulsar.follower import Followed
     from ropeway.storage.pulsar.open_partition import Opened
     from ropeway.storage.pulsar.partition import PulsarPartition
@@ -66,7 +66,7 @@ class Ownership:
         admin: Admin,
         readers: Readers,
         settings: PulsarLogSettings,
-        ends: Ends,
+        ends: EndOffsets,
         taken: Callable[[PulsarPartition], None],
         deleted: Callable[[PulsarPartition], None],
     ) -> None:
@@ -362,6 +362,6 @@ class Ownership:
         await self.idle()
 
 
-async def _close(appender: WayIn | None) -> None:
+async def _close(appender: AppendPath | None) -> None:
     if appender is not None:
         await appender.close()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ropeway.storage.api import Chunk, Done, Filter, RecordParts
     from ropeway.storage.native import Converter
-    from ropeway.storage.pulsar.append_path import WayIn
+    from ropeway.storage.pulsar.append_path import AppendPath
     from ropeway.storage.pulsar.appender import Flight
     from ropeway.storage.pulsar.entry import Position
     from ropeway.storage.pulsar.read_ahead import Readers
@@ -93,7 +93,7 @@ class PulsarPartition:
         self._cached = Cached()
         self.positions = Positions(positions)
         self.watchers: dict[Callable[[], None], None] = {}
-        self.appender: WayIn | None = None
+        self.appender: AppendPath | None = None
         """Its way in; None while it is not open."""
         self.first_offset = 0
         self.end_offset = 0
@@ -257,7 +257,9 @@ class PulsarPartition:
         # Native clients' transactions leave gaps.
         return pack if pack is not None and peel(pack).end > offset else None
 
-    def open(self, appender: WayIn, first: int, end: int, oldest_ledger: int) -> None:
+    def open(
+        self, appender: AppendPath, first: int, end: int, oldest_ledger: int
+    ) -> None:
         """Be open from now on."""
         self._cached = Cached()
         self.first_offset = first

@@ -13,7 +13,7 @@ from ropeway.storage.api import OutcomeUnknownError
 
 if TYPE_CHECKING:
     from ropeway.storage.api import Done, LogError
-    from ropeway.storage.pulsar.append_path import WayIn
+    from ropeway.storage.pulsar.append_path import AppendPath
     from ropeway.storage.pulsar.appender import Traffic
 
 _log = structlog.get_logger()
@@ -28,7 +28,7 @@ class _Sent(NamedTuple):
     """None: it was answered as of unknown outcome."""
 
 
-class Awaited:
+class PendingAppends:
     """What is on its way of one partition, in order, and who waits for it.
 
     Args:
@@ -39,7 +39,7 @@ class Awaited:
 
     __slots__ = ("_drains", "_name", "_sent", "_traffic", "_way_in", "records")
 
-    def __init__(self, way_in: WayIn, name: str, traffic: Traffic) -> None:
+    def __init__(self, way_in: AppendPath, name: str, traffic: Traffic) -> None:
         self._way_in = way_in
         self._name = name
         self._traffic = traffic

@@ -13,13 +13,16 @@ from ropeway.storage.pulsar.appender import Appender
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ropeway.storage.pulsar.end_offsets import Ends
+    from ropeway.storage.pulsar.end_offsets import EndOffsets
     from ropeway.storage.pulsar.partition import PulsarPartition
     from ropeway.storage.pulsar.read_ahead import Readers
 
 
 async def release(
-    partitions: Iterable[PulsarPartition], readers: Readers, ends: Ends, wait_ms: int
+    partitions: Iterable[PulsarPartition],
+    readers: Readers,
+    ends: EndOffsets,
+    wait_ms: int,
 ) -> None:
     """Close partitions; appends are waited for, and then of unknown outcome.
 

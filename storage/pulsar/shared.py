@@ -22,7 +22,7 @@ from ropeway.storage.pulsar.errors import EntryError, PulsarError
 from ropeway.storage.pulsar.native import base_offset, outgoing, to_pack
 from ropeway.storage.pulsar.newest import Newest
 from ropeway.storage.pulsar.pack import peel
-from ropeway.storage.pulsar.pending_appends import Awaited
+from ropeway.storage.pulsar.pending_appends import PendingAppends
 from ropeway.storage.pulsar.selftest import check_indexes
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class SharedAppender:
         self._producer: Producer
         self._newest = Newest(partition, self._take, lost)
         self._sequence_id = 0
-        self._awaited = Awaited(self, partition.full_name, traffic)
+        self._awaited = PendingAppends(self, partition.full_name, traffic)
         self._refusal: str | None = None
         """Why appends are refused, where they are."""
         self._failed = False

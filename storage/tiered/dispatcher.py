@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ropeway.storage.replication import Followed, Run, Stretch
     from ropeway.storage.tiered.background_pace import BackgroundPace
     from ropeway.storage.tiered.tier_config import TieredSettings
-    from ropeway.storage.tiered.tier_index import Shelf
+    from ropeway.storage.tiered.tier_index import TierIndex
 
 POSITION, PAUSED, BACKFILL, FAILURE = "position", "paused", "backfill", "failure"
 URL = "url"
@@ -45,7 +45,7 @@ class Dispatcher:
     def __init__(
         self,
         log: Followed,
-        shelf: Shelf,
+        shelf: TierIndex,
         settings: TieredSettings,
         wants: Callable[[str], bool],
         clock_s: Callable[[], float],

@@ -20,11 +20,11 @@ from ropeway.storage.tiered.metadata_rebuild import rebuild
 from ropeway.storage.tiered.partition import TieredPartition
 from ropeway.storage.tiered.query import query
 from ropeway.storage.tiered.reader import Reader
+from ropeway.storage.tiered.retention_clock import RetentionClock
 from ropeway.storage.tiered.segment_merge import mergeable, merged
-from ropeway.storage.tiered.steady import SteadyTime
 from ropeway.storage.tiered.throttle import Throttle
 from ropeway.storage.tiered.tier_config import TieredSettings
-from ropeway.storage.tiered.tier_index import Shelf
+from ropeway.storage.tiered.tier_index import TierIndex
 from ropeway.storage.wrapper import WrappedLog
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ropeway.storage.api import Found
     from ropeway.storage.tiered.api import Provider
-    from ropeway.storage.tiered.tier_partition import Flat, Segment
+    from ropeway.storage.tiered.tier_partition import Segment, TierPartition
 
 SEEN_MS = "seen_ms"
 """Of the metadata's words: what time it was last."""
@@ -91,9 +91,9 @@ async def open_log(
             await rebuild(metadata, provider)
         seen_ms = metadata.get_state(SEEN_MS)
         last_ms = None if seen_ms is None else int(seen_ms)
-        steady = SteadyTime(wall_ms, clock_s, last_ms)
+        steady = RetentionClock(wall_ms, clock_s, last_ms)
         throttle = Throttle(settings.upload_bytes_per_s, clock_s)
-        shelf = Shelf(provider, metadata, throttle)
+        shelf = TierIndex(provider, metadata, throttle)
         for flat in shelf.flats.values():
             _refuse_what_is_ahead(flat, inner, provider)
     except LogError:
@@ -103,7 +103,9 @@ async def open_log(
     return TieredLog(inner, shelf, dispatcher, settings, reserve_ms, steady)
 
 
-def _refuse_what_is_ahead(flat: Flat, inner: Tierable, provider: Provider) -> None:
+def _refuse_what_is_ahead(
+    flat: TierPartition, inner: Tierable, provider: Provider
+) -> None:
     if not _is_of(flat, inner):
         return
     end = inner.partition(flat.topic, flat.number).end
@@ -115,7 +117,7 @@ def _refuse_what_is_ahead(flat: Flat, inner: Tierable, provider: Provider) -> No
         )
 
 
-def _is_of(flat: Flat, inner: Tierable) -> bool:
+def _is_of(flat: TierPartition, inner: Tierable) -> bool:
     """Whether the log has that partition still, and did not make it again."""
     try:
         return inner.identity(flat.topic, flat.number) == flat.identity
@@ -129,11 +131,11 @@ class TieredLog(WrappedLog[Tierable]):
     def __init__(
         self,
         inner: Tierable,
-        shelf: Shelf,
+        shelf: TierIndex,
         dispatcher: Dispatcher,
         settings: TieredSettings,
         reserve_ms: Callable[[str], int | None],
-        steady: SteadyTime,
+        steady: RetentionClock,
     ) -> None:
         super().__init__(inner)
         self.shelf = shelf
@@ -260,7 +262,7 @@ class TieredLog(WrappedLog[Tierable]):
         await self.shelf.settle()
         return made
 
-    async def _merge_some(self, flat: Flat) -> bool:
+    async def _merge_some(self, flat: TierPartition) -> bool:
         run = mergeable(flat, self._settings)
         if not run:
             return False

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ropeway.storage.api import Chunk, Filter, Partition
     from ropeway.storage.tiered.reader import Reader
     from ropeway.storage.tiered.tier_config import ReadLevel
-    from ropeway.storage.tiered.tier_partition import Flat
+    from ropeway.storage.tiered.tier_partition import TierPartition
 
 _log = structlog.get_logger()
 
@@ -30,7 +30,7 @@ class TieredPartition(WrappedPartition):
     def __init__(
         self,
         inner: Partition,
-        flat: Callable[[], Flat | None],
+        flat: Callable[[], TierPartition | None],
         reader: Reader,
         level: ReadLevel,
     ) -> None:
@@ -106,7 +106,7 @@ class TieredPartition(WrappedPartition):
             _log.warning("tier not read, the log is", reason=str(error))
             return await inner.read(offset, max_count, max_bytes, filter)
 
-    def _tier_end(self, flat: Flat, offset: int, first: int) -> int:
+    def _tier_end(self, flat: TierPartition, offset: int, first: int) -> int:
         """Up to where a read that begins at an offset is the tier's."""
         if offset < first:
             # What is missing there is nowhere, and is passed over.

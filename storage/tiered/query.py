@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ropeway.storage.tiered.fetcher import Fetcher
     from ropeway.storage.tiered.reader import Reader
-    from ropeway.storage.tiered.tier_partition import Flat, Segment
+    from ropeway.storage.tiered.tier_partition import Segment, TierPartition
 
 _RUNS_AT_ONCE = 256
 """Runs of keys that are searched without a pause where none has the key: a millisecond.
@@ -23,7 +23,7 @@ One whose keys are all the same takes as long."""
 
 
 async def query(
-    parts: Sequence[tuple[Flat, int]],
+    parts: Sequence[tuple[TierPartition, int]],
     fetcher: Fetcher,
     reader: Reader,
     key: str,
@@ -54,7 +54,7 @@ async def query(
         and segment.most_ms >= begin_ms
     ]
     candidates.sort(key=lambda one: (one[0].most_ms, one[0].base), reverse=True)
-    hits: list[tuple[int, int, int, Flat]] = []
+    hits: list[tuple[int, int, int, TierPartition]] = []
     for number, (segment, flat, end) in enumerate(candidates):
         newest = await _newest(fetcher, segment, end, key, times_ms, max_count)
         hits += [(store_ms, offset, flat.number, flat) for store_ms, offset in newest]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ropeway.storage.tiered.fetcher import Block, Fetcher
     from ropeway.storage.tiered.loop_share import LoopShare
     from ropeway.storage.tiered.segment import Index
-    from ropeway.storage.tiered.tier_partition import Flat, Segment
+    from ropeway.storage.tiered.tier_partition import Segment, TierPartition
 
 _ALL = Filter()
 
@@ -41,7 +41,7 @@ class Pick:
 
     def __init__(
         self,
-        flat: Flat,
+        flat: TierPartition,
         fetcher: Fetcher,
         offset: int,
         limits: tuple[int, int],
@@ -169,7 +169,7 @@ class Reader:
 
     def read_now(
         self,
-        flat: Flat,
+        flat: TierPartition,
         offset: int,
         end: int,
         limits: tuple[int, int],
@@ -186,7 +186,7 @@ class Reader:
 
     async def read(
         self,
-        flat: Flat,
+        flat: TierPartition,
         offset: int,
         end: int,
         limits: tuple[int, int],
@@ -214,7 +214,7 @@ class Reader:
             await self._fetch(missing)
 
     async def offset_at(
-        self, flat: Flat, time_ms: int, end: int, *, upper: bool
+        self, flat: TierPartition, time_ms: int, end: int, *, upper: bool
     ) -> int | None:
         """An offset by store time among those before `end`.
 
@@ -240,7 +240,7 @@ class Reader:
                     return segment.base + at
         return None
 
-    async def store_time(self, flat: Flat, offset: int) -> int | None:
+    async def store_time(self, flat: TierPartition, offset: int) -> int | None:
         """When a record was stored; None where it is not there."""
         segment = flat.locate(offset)
         if segment is None or offset < segment.base:

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from ropeway.storage.tiered.object_names import Part
     from ropeway.storage.tiered.segment import Index
     from ropeway.storage.tiered.tier_config import TieredSettings
-    from ropeway.storage.tiered.tier_partition import Flat, Segment
+    from ropeway.storage.tiered.tier_partition import Segment, TierPartition
 
 _BITS_A_LEVEL = 4
 
 
-def mergeable(flat: Flat, settings: TieredSettings) -> list[Segment]:
+def mergeable(flat: TierPartition, settings: TieredSettings) -> list[Segment]:
     """Neighbours of a partition that are to become one; none, or at least two."""
     run: list[Segment] = []
     size = records = 0

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ropeway.storage.tiered.api import ObjectMissingError, ProviderError
 from ropeway.storage.tiered.object_names import PARTS
 from ropeway.storage.tiered.segment import SegmentError, decode_index
-from ropeway.storage.tiered.tier_partition import Flat, Segment
+from ropeway.storage.tiered.tier_partition import Segment, TierPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-class Shelf:
+class TierIndex:
     """Puts segments and takes them away. The event loop's thread only."""
 
     def __init__(
@@ -41,13 +41,13 @@ class Shelf:
     ) -> None:
         self.provider = provider
         self.metadata = metadata
-        self.flats: dict[int, Flat] = {}
+        self.flats: dict[int, TierPartition] = {}
         """By the partition's identity."""
         self.uploaded_bytes = 0
         self._throttle = throttle
         self._thread = ThreadPoolExecutor(1, "tier-metadata")
         self._leftover: list[Segment] = []
-        self._by_topic: dict[str, dict[int, Flat]] = {}
+        self._by_topic: dict[str, dict[int, TierPartition]] = {}
         for queue in metadata.iterate_queue():
             self.flat(queue.topic, queue.number, queue.identity)
         for segment, status in metadata.iterate_file_segment():
@@ -67,15 +67,15 @@ class Shelf:
         """Have the metadata changed, by their thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, do)
 
-    def flat(self, topic: str, number: int, identity: int) -> Flat:
+    def flat(self, topic: str, number: int, identity: int) -> TierPartition:
         """A partition, which is made where the tier has nothing of it."""
         found = self.flats.get(identity)
         if found is None:
-            found = self.flats[identity] = Flat(topic, number, identity)
+            found = self.flats[identity] = TierPartition(topic, number, identity)
             self._by_topic.setdefault(topic, {})[identity] = found
         return found
 
-    def of_topic(self, topic: str) -> list[Flat]:
+    def of_topic(self, topic: str) -> list[TierPartition]:
         """Its partitions, also those of a topic of that name that was deleted."""
         return [*self._by_topic.get(topic, {}).values()]
 

@@ -36,7 +36,7 @@ class Segment(NamedTuple):
         return self.name.end
 
 
-class Flat:
+class TierPartition:
     """The segments of one partition; no two of them share a record."""
 
     __slots__ = ("_bases", "identity", "number", "segments", "topic")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ropeway.storage.tiered.tier_partition import Flat, Segment
+    from ropeway.storage.tiered.tier_partition import Segment, TierPartition
 
 
 def outlived(
-    flats: Iterable[Flat],
+    flats: Iterable[TierPartition],
     now_ms: int,
     retention_ms: int | None,
     reserve_ms: Callable[[str], int | None],

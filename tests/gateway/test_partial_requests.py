@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from ropeway.gateway.partial_requests import Arriving
+from ropeway.gateway.partial_requests import PartialRequests
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 LIMIT = 1 << 20
@@ -28,11 +28,11 @@ def request(size: int) -> bytes:
 
 def fed(*frames: bytes) -> int:
     """What is left of frames that came whole."""
-    return Arriving(LIMIT).feed(PREFACE + b"".join(frames))
+    return PartialRequests(LIMIT).feed(PREFACE + b"".join(frames))
 
 
 def test_a_part_counts_until_the_rest_is_there():
-    arriving = Arriving(LIMIT)
+    arriving = PartialRequests(LIMIT)
     whole = request(1000)
     assert arriving.feed(PREFACE + frame(HEADERS, 4, 1, b"x" * 50)) == 0
     assert arriving.feed(frame(DATA, 0, 1, whole[:605])) == 600
@@ -82,7 +82,7 @@ def test_any_cut_comes_to_the_same(size: int):
         + frame(DATA, 0, 1, whole[middle:-10])
     )
     for step in (1, 7, 1000):
-        arriving = Arriving(LIMIT)
+        arriving = PartialRequests(LIMIT)
         parts = [sent[at : at + step] for at in range(0, len(sent), step)]
         assert sum(map(arriving.feed, parts)) == size - 10
         assert arriving.feed(frame(DATA, 1, 1, whole[-10:])) == 10 - size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropeway.gateway.write_buffer import Outgoing
+from ropeway.gateway.write_buffer import WriteBuffer
 
 
 class Transport:
@@ -28,9 +28,9 @@ class Outbox:
         self.added += 1
 
 
-def made() -> tuple[Outgoing, Transport, Outbox]:
+def made() -> tuple[WriteBuffer, Transport, Outbox]:
     transport, outbox = Transport(), Outbox()
-    outgoing = Outgoing(outbox)
+    outgoing = WriteBuffer(outbox)
     outgoing._transport = transport
     return outgoing, transport, outbox
 

@@ -19,7 +19,7 @@ import pytest
 from ropeway.gateway.grpc import protocol
 from ropeway.gateway.grpc.protocol import Code, NotifyClientTerminationRequest, Resource
 from ropeway.gateway.node import names
-from ropeway.gateway.node.node_auth import Seal, new_session
+from ropeway.gateway.node.node_auth import NodeAuth, new_session
 from ropeway.gateway.processors.needs import KNOWN, NEEDS
 from ropeway.gateway.processors.registry import PROCESSORS
 from ropeway.gateway.wire import bodies, message
@@ -319,7 +319,7 @@ async def test_nobody_speaks_for_another_as_a_node(there: Deployment) -> None:
     async with there.everywhere() as knocking:
         for node, client in knocking:
             for secret in ("", "ropeway", "0" * 43):
-                seal = Seal(secret)
+                seal = NodeAuth(secret)
                 for principal in (None, root):
                     said = seal.say("127.0.0.1:1", node, new_session(), 1, principal)
                     forged = Forward(

@@ -36,7 +36,7 @@ from ropeway.storage.api import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ropeway.gateway.node.moved_messages import Elsewhere
+    from ropeway.gateway.node.moved_messages import MovedMessages
     from ropeway.gateway.node.served_topic import ServedTopic
     from ropeway.gateway.node.topics import Topics
     from ropeway.storage.api import Log, RecordParts
@@ -95,7 +95,7 @@ class Delivery:
         self._log = message_log
         self._clock = clock
         self._pauses: dict[str, _Pause] = {}
-        self.elsewhere: Elsewhere | None = None
+        self.elsewhere: MovedMessages | None = None
         """Topics of other brokers; None where there are none."""
 
     @property

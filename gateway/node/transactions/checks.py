@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ropeway.gateway.node.served_topic import ServedTopic
     from ropeway.gateway.node.topics import Topics
     from ropeway.gateway.node.transactions.half_message import Half
-    from ropeway.gateway.node.transactions.open_transactions import Book
+    from ropeway.gateway.node.transactions.open_transactions import OpenTransactions
     from ropeway.gateway.node.transactions.writer import EndsWriter
     from ropeway.storage.api import LogError
 
@@ -67,7 +67,7 @@ class Checks:
         self,
         config: TransactionsConfig,
         broker: str,
-        book: Book,
+        book: OpenTransactions,
         writer: EndsWriter,
         topics: Topics,
         clients: Clients,

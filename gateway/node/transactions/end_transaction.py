@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ropeway.gateway.node.delays import Delays
     from ropeway.gateway.node.topics import Topics
     from ropeway.gateway.node.transactions.half_message import Half
-    from ropeway.gateway.node.transactions.open_transactions import Book
+    from ropeway.gateway.node.transactions.open_transactions import OpenTransactions
     from ropeway.gateway.node.transactions.writer import EndsWriter
 
     Done = Callable[[LogError | None], None]
@@ -35,7 +35,7 @@ class Ending:
 
     def __init__(
         self,
-        book: Book,
+        book: OpenTransactions,
         writer: EndsWriter,
         topics: Topics,
         delays: Delays,

@@ -20,7 +20,7 @@ _REMEMBERED = 65_536
 """Ended transactions whose end is known, so that asking again is answered rightly."""
 
 
-class Book:
+class OpenTransactions:
     """The transactions of a broker.
 
     One that is open is *ending* while what ends it is on its way to the log, has

@@ -23,7 +23,7 @@ from ropeway.gateway.node.transactions import end_records, records
 from ropeway.gateway.node.transactions import half_message as half_messages
 from ropeway.gateway.node.transactions.checks import Checks
 from ropeway.gateway.node.transactions.end_transaction import Ending, TransactionError
-from ropeway.gateway.node.transactions.open_transactions import Book
+from ropeway.gateway.node.transactions.open_transactions import OpenTransactions
 from ropeway.gateway.node.transactions.recent import Recent
 from ropeway.gateway.node.transactions.writer import EndsWriter
 from ropeway.storage.api import LogError, NotReadyError
@@ -98,9 +98,9 @@ class Transactions:
         self._patience = Backoff("transactions wait", message_log, pause)
         self._task: asyncio.Task[None] | None = None
         self._known = asyncio.Event()
-        self._begin(Book())
+        self._begin(OpenTransactions())
 
-    def _begin(self, book: Book) -> None:
+    def _begin(self, book: OpenTransactions) -> None:
         self._book = book
         self._recent = Recent()
         self._writer = EndsWriter(
@@ -155,7 +155,7 @@ class Transactions:
         except LogError as error:
             log.warning("a start reads more half messages", reason=str(error))
         self._known.clear()
-        self._begin(Book())
+        self._begin(OpenTransactions())
 
     async def _run(self) -> None:
         await self._patience.insist(self._rebuild)
@@ -188,7 +188,7 @@ class Transactions:
         end = partition.end
         start = min(max(floor or 0, partition.first), end)
         # What is stored from now on comes by `opened`, to the same book.
-        self._begin(Book(start))
+        self._begin(OpenTransactions(start))
         # Producers come back one by one, too.
         earliest_ms = self._now_ms() + self._config.check_interval_ms
         async for half in half_messages.read_range(partition, start, end):

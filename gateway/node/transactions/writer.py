@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ropeway.gateway.node.topics import Topics
-    from ropeway.gateway.node.transactions.open_transactions import Book
+    from ropeway.gateway.node.transactions.open_transactions import OpenTransactions
     from ropeway.storage.api import Log
 
 log = structlog.get_logger(__name__)
@@ -37,7 +37,7 @@ class EndsWriter:
 
     def __init__(
         self,
-        book: Book,
+        book: OpenTransactions,
         topics: Topics,
         message_log: Log,
         host: Callable[[], bytes],

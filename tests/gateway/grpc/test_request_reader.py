@@ -21,7 +21,7 @@ from ropeway.gateway.grpc.protocol import (
 )
 from ropeway.gateway.grpc.request_reader import Request, parts_so_far
 from ropeway.gateway.node import fair_queueing
-from ropeway.gateway.node.fair_queueing import Turns
+from ropeway.gateway.node.fair_queueing import FairQueue
 from ropeway.gateway.request_limits import RequestsConfig
 from tests.busy import busy
 from tests.remoting import looped
@@ -43,7 +43,7 @@ class Calm:
 
 def read(data, kind=QueryRouteRequest):
     async def reading():
-        slices = Turns(LimitsConfig(), Calm(), Calm()).slices("127.0.0.1")
+        slices = FairQueue(LimitsConfig(), Calm(), Calm()).slices("127.0.0.1")
         request = Request(kind, data, LIMITS)
         try:
             return await request.message(slices)
@@ -132,7 +132,7 @@ async def test_others_have_turns_while_a_long_request_is_looked_through(monkeypa
     sent = SendMessageRequest()
     for _ in range(4000):
         sent.messages.add().body = b"x"
-    waiting = Turns(LimitsConfig(), Calm(), Calm())
+    waiting = FairQueue(LimitsConfig(), Calm(), Calm())
     request = Request(SendMessageRequest, sent.SerializeToString(), LIMITS)
     with busy(waiting) as other:
         assert await request.message(waiting.slices("127.0.0.1")) == sent
@@ -142,7 +142,7 @@ async def test_others_have_turns_while_a_long_request_is_looked_through(monkeypa
 @looped
 async def test_what_is_compressed_waits_for_its_turn_to_be_inflated():
     """Hundreds that came together were inflated at once, and nobody was heard."""
-    waiting = Turns(LimitsConfig(), Calm(), Calm())
+    waiting = FairQueue(LimitsConfig(), Calm(), Calm())
     squeezed = Compressed(squeeze(ASKED.SerializeToString()), 31, LIMIT)
     request = Request(QueryRouteRequest, squeezed, LIMITS)
     with busy(waiting) as other:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ropeway.acl.api import Principal
-from ropeway.gateway.node.client_owners import Owners, TakenError, is_same
+from ropeway.gateway.node.client_owners import ClientOwners, TakenError, is_same
 
 ALICE = Principal("alice", "users")
 BOB = Principal("bob", "users")
@@ -18,7 +18,7 @@ def links(count: int) -> list[Any]:
 
 
 def test_an_id_is_its_principals_on_any_number_of_connections():
-    owners = Owners()
+    owners = ClientOwners()
     one, two, other = links(3)
     owners.claim(one, "c", ALICE)
     owners.claim(two, "c", Principal("alice", "users", rule="another password"))
@@ -29,7 +29,7 @@ def test_an_id_is_its_principals_on_any_number_of_connections():
 
 
 def test_an_id_is_free_when_the_last_connection_of_its_client_is_gone():
-    owners = Owners()
+    owners = ClientOwners()
     one, two, other = links(3)
     owners.claim(one, "c", ALICE)
     owners.claim(two, "c", ALICE)
@@ -45,7 +45,7 @@ def test_an_id_is_free_when_the_last_connection_of_its_client_is_gone():
 
 
 def test_a_connection_may_change_its_principal_and_has_one_id():
-    owners = Owners()
+    owners = ClientOwners()
     one, other = links(2)
     owners.claim(one, "c", ALICE)
     owners.claim(one, "c", BOB)
@@ -57,7 +57,7 @@ def test_a_connection_may_change_its_principal_and_has_one_id():
 
 
 def test_a_refused_claim_changes_nothing():
-    owners = Owners()
+    owners = ClientOwners()
     one, other = links(2)
     owners.claim(one, "c", ALICE)
     owners.claim(other, "d", BOB)
@@ -67,7 +67,7 @@ def test_a_refused_claim_changes_nothing():
 
 
 def test_where_nobody_is_known_nobody_owns_anything():
-    owners = Owners()
+    owners = ClientOwners()
     one, other = links(2)
     owners.claim(one, "c", None)
     owners.claim(other, "c", None)
@@ -75,7 +75,7 @@ def test_where_nobody_is_known_nobody_owns_anything():
 
 
 def test_a_dry_run_refuses_nobody():
-    owners = Owners(dry_run=True)
+    owners = ClientOwners(dry_run=True)
     one, other = links(2)
     owners.claim(one, "c", ALICE)
     owners.claim(other, "c", BOB)

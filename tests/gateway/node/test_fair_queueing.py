@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ropeway.gateway.config import LimitsConfig, LogConfig
-from ropeway.gateway.node.fair_queueing import Turns
+from ropeway.gateway.node.fair_queueing import FairQueue
 from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from ropeway.gateway.wire.commands.namesrv import GetAllTopicList
 from ropeway.gateway.wire.commands.send import SendReply
@@ -47,7 +47,12 @@ class Asking:
     """A connection that has so many turns' worth of requests."""
 
     def __init__(
-        self, name: str, turns: Turns, count: int, taken: list[str], flow: str = "one"
+        self,
+        name: str,
+        turns: FairQueue,
+        count: int,
+        taken: list[str],
+        flow: str = "one",
     ) -> None:
         self._name = name
         self.flow = turns.flow(flow)
@@ -74,7 +79,7 @@ async def in_time(answer: Awaitable[Frame]) -> Frame:
 
 @looped
 async def test_who_asks_for_much_does_not_hold_up_who_asks_for_little():
-    turns = Turns(LimitsConfig(), Log(), Leadership())
+    turns = FairQueue(LimitsConfig(), Log(), Leadership())
     taken: list[str] = []
     Asking("much", turns, 4, taken)
     Asking("little", turns, 1, taken)
@@ -85,7 +90,7 @@ async def test_who_asks_for_much_does_not_hold_up_who_asks_for_little():
 
 @looped
 async def test_nobody_has_more_turns_by_having_more_connections():
-    turns = Turns(LimitsConfig(), Log(), Leadership())
+    turns = FairQueue(LimitsConfig(), Log(), Leadership())
     taken: list[str] = []
     for number in range(4):
         Asking(f"many{number}", turns, 2, taken, "many")
@@ -108,7 +113,7 @@ class Failing(Asking):
 
 @looped
 async def test_a_turn_that_fails_ends_its_connection_and_no_others():
-    turns = Turns(LimitsConfig(), Log(), Leadership())
+    turns = FairQueue(LimitsConfig(), Log(), Leadership())
     taken: list[str] = []
     failing = Failing("failing", turns, 2, taken, "one")
     Asking("other", turns, 3, taken, "two")
@@ -119,7 +124,7 @@ async def test_a_turn_that_fails_ends_its_connection_and_no_others():
 
 @looped
 async def test_long_work_waits_for_turns_while_others_do():
-    turns = Turns(LimitsConfig(), Log(), Leadership())
+    turns = FairQueue(LimitsConfig(), Log(), Leadership())
     slices = turns.slices("long")
     # Nobody waits: no pause.
     await asyncio.wait_for(slices.pause(), 20)
@@ -147,7 +152,7 @@ async def test_long_work_waits_for_turns_while_others_do():
 
 @looped
 async def test_a_send_that_waits_for_its_turn_for_too_long_is_told_why():
-    turns = Turns(LimitsConfig(send_wait_ms=1), Log(), Leadership())
+    turns = FairQueue(LimitsConfig(send_wait_ms=1), Log(), Leadership())
     assert not await turns.slices("sender").why_late()
     with busy(turns):
         why = await asyncio.wait_for(turns.slices("sender").why_late(), 60)
@@ -156,7 +161,7 @@ async def test_a_send_that_waits_for_its_turn_for_too_long_is_told_why():
 
 @looped
 async def test_what_long_work_keeps_counts_as_waiting_while_it_pauses():
-    turns = Turns(LimitsConfig(waiting_bytes=100), Log(), Leadership())
+    turns = FairQueue(LimitsConfig(waiting_bytes=100), Log(), Leadership())
     Asking("one", turns, 1_000_000, [], "short")
     pausing = [asyncio.create_task(turns.slices("long", 60).pause()) for _ in range(2)]
     await asyncio.sleep(0)
@@ -169,7 +174,7 @@ async def test_what_long_work_keeps_counts_as_waiting_while_it_pauses():
 
 @looped
 async def test_large_requests_are_few_and_one_of_each_flow():
-    turns = Turns(LimitsConfig(), Log(), Leadership())
+    turns = FairQueue(LimitsConfig(), Log(), Leadership())
     mine, also_mine, other = (turns.slices(one) for one in ("a", "a", "b"))
     await mine.begin_large()
     second = asyncio.create_task(also_mine.begin_large())
@@ -213,7 +218,7 @@ async def test_who_is_unknown_is_not_refused_for_what_others_of_its_address_send
 
 @looped
 async def test_what_comes_is_begun_at_once_until_somebody_waits():
-    turns = Turns(LimitsConfig(), Log(), Leadership())
+    turns = FairQueue(LimitsConfig(), Log(), Leadership())
     assert turns.is_free()
     assert turns.is_free()
     taken: list[str] = []
@@ -226,7 +231,7 @@ async def test_what_comes_is_begun_at_once_until_somebody_waits():
 @looped
 async def test_sends_are_refused_when_half_of_the_wait_is_foreseen_or_the_log_is_late():
     log = Log()
-    turns = Turns(LimitsConfig(send_wait_ms=200), log, Leadership())
+    turns = FairQueue(LimitsConfig(send_wait_ms=200), log, Leadership())
     flow, other = turns.flow("one"), turns.flow("other")
     flow.waiting = 4_000
     assert not turns.why_late(flow)

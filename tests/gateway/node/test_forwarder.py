@@ -9,7 +9,7 @@ import pytest
 
 from ropeway.gateway.node import forwarder as module
 from ropeway.gateway.node.forwarder import Forwarder, ForwardingError
-from ropeway.gateway.node.node_auth import Seal
+from ropeway.gateway.node.node_auth import NodeAuth
 from ropeway.gateway.wire.frame import (
     MAX_FRAME_BYTES,
     FrameReader,
@@ -44,7 +44,7 @@ async def forwarding():
     node = Node()
     server = await asyncio.start_server(node.serve, "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()
-    forwarder = Forwarder(MAX_FRAME_BYTES, None, Seal("a secret of the cluster"))
+    forwarder = Forwarder(MAX_FRAME_BYTES, None, NodeAuth("a secret of the cluster"))
     try:
         yield node, forwarder, f"{host}:{port}"
     finally:

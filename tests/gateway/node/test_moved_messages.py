@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ropeway.common.clock import now_ms
 from ropeway.gateway.node import names
 from ropeway.gateway.node.drains import DRAINING
-from ropeway.gateway.node.moved_messages import Elsewhere
+from ropeway.gateway.node.moved_messages import MovedMessages
 from ropeway.gateway.wire.commands.moves import DueMessages
 from ropeway.storage.api import LogUnavailableError
 from tests.gateway.processors.test_moves import two
@@ -30,7 +30,7 @@ async def test_messages_are_stored_by_the_broker_that_has_their_topic(tmp_path: 
         there = other.node.topics.get("theirs").partitions
         await until(lambda: "theirs" in one.node.routes.topics)
         (record,) = (await there[0].read(0, 1, 1)).data
-        elsewhere = Elsewhere("broker-0", one.node.routes, one.node.forwarder)
+        elsewhere = MovedMessages("broker-0", one.node.routes, one.node.forwarder)
         due = DueMessages(
             topic="theirs",
             queue_id=len(there) + 1,
@@ -78,7 +78,7 @@ async def test_what_waits_at_a_drained_broker_waits_on_at_another(tmp_path: Path
             asked = sending("orders", pairs=pairs)
             assert (await client.ask(asked, body)).code == 0
         routes = one.node.routes
-        elsewhere = Elsewhere("broker-0", routes, one.node.forwarder)
+        elsewhere = MovedMessages("broker-0", routes, one.node.forwarder)
         assert not elsewhere.keeps_what_waits
         assert await one.node.schedule.count_waiting() == 1
         assert await one.node.timer.count_waiting() == 1

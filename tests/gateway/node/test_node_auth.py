@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ropeway.gateway.node.node_auth import (
     FRESH_S,
-    Seal,
+    NodeAuth,
     Sealed,
     SealError,
     new_secret,
@@ -29,7 +29,7 @@ class Clock:
 
 def pair():
     clock = Clock()
-    return Seal(SECRET, clock), Seal(SECRET, clock), clock
+    return NodeAuth(SECRET, clock), NodeAuth(SECRET, clock), clock
 
 
 def said(sender, number=0, session="s", to=HERE, principal='{"name":"alice"}'):
@@ -85,7 +85,7 @@ def test_no_other_text_is_a_seal(text):
 
 
 def test_another_secret_is_another_cluster():
-    sender, receiver = Seal(new_secret(), Clock()), Seal(new_secret(), Clock())
+    sender, receiver = NodeAuth(new_secret(), Clock()), NodeAuth(new_secret(), Clock())
     one = said(sender)
     with pytest.raises(SealError, match="no seal"):
         receiver.check(one, BODY, sender.sign(one, BODY), HERE)
@@ -109,11 +109,11 @@ def test_an_old_seal_and_one_of_the_future_are_refused(apart_s):
 
 def test_what_was_sealed_before_the_start_is_refused():
     clock = Clock()
-    sender = Seal(SECRET, clock)
+    sender = NodeAuth(SECRET, clock)
     one = said(sender)
     clock.now_ms += 1000
     with pytest.raises(SealError, match="before this node started"):
-        Seal(SECRET, clock).check(one, BODY, sender.sign(one, BODY), HERE)
+        NodeAuth(SECRET, clock).check(one, BODY, sender.sign(one, BODY), HERE)
 
 
 def test_sessions_are_forgotten_when_their_seals_are_worth_nothing():
@@ -126,5 +126,5 @@ def test_sessions_are_forgotten_when_their_seals_are_worth_nothing():
 
 
 def test_a_seal_does_not_show_its_secret():
-    assert SECRET not in repr(Seal(SECRET))
+    assert SECRET not in repr(NodeAuth(SECRET))
     assert msgspec.structs.asdict(Sealed("c", "t", "s", 0, 0))["principal"] is None

@@ -1,10 +1,10 @@
 """How far groups have pulled."""
 
-from ropeway.gateway.node.pulled_offsets import Pulled
+from ropeway.gateway.node.pulled_offsets import PulledOffsets
 
 
 def test_the_last_pull_counts_also_where_it_goes_back():
-    pulled = Pulled()
+    pulled = PulledOffsets()
     assert pulled.get("g", "orders", 0) == 0
     pulled.put("g", "orders", 0, 9)
     pulled.put("g", "orders", 0, 4)
@@ -13,7 +13,7 @@ def test_the_last_pull_counts_also_where_it_goes_back():
 
 
 def test_groups_and_topics_are_forgotten():
-    pulled = Pulled()
+    pulled = PulledOffsets()
     pairs = [("g", "a"), ("g", "b"), ("h", "a"), ("h", "b")]
 
     def fill() -> None:

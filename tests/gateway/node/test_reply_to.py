@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ropeway.acl.api import Principal
-from ropeway.gateway.node.node_auth import Seal
+from ropeway.gateway.node.node_auth import NodeAuth
 from ropeway.gateway.node.reply_to import (
     VALID_MS,
     ReplyAddresses,
@@ -65,8 +65,8 @@ def test_what_an_address_shows_signs_no_other():
         for signed in (f"{hook}!{tag}", f"{hook}!1!!{tag}", tag, f"!!!{tag}"):
             with pytest.raises(ReplyToError):
                 addresses.verify(signed, "c1")
-    assert addresses.owner(ALICE) != Seal(SECRET).sign(
-        Seal(SECRET).say("users", "alice", "", 0, None), b""
+    assert addresses.owner(ALICE) != NodeAuth(SECRET).sign(
+        NodeAuth(SECRET).say("users", "alice", "", 0, None), b""
     )
 
 

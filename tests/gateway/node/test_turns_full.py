@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from ropeway.gateway.config import LimitsConfig
-from ropeway.gateway.node.fair_queueing import Turns
+from ropeway.gateway.node.fair_queueing import FairQueue
 from ropeway.gateway.processors import auto_create
 from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.codes import ResponseCode
@@ -40,7 +40,7 @@ class Quiet(Asking):
 
 @looped
 async def test_who_keeps_too_much_is_held_back_and_others_are_not():
-    turns = Turns(LimitsConfig(waiting_bytes=100), Log(), Leadership())
+    turns = FairQueue(LimitsConfig(waiting_bytes=100), Log(), Leadership())
     much, little = turns.flow("much"), turns.flow("little")
     turns.keep(much, 101)
     turns.keep(little, 50)
@@ -70,7 +70,7 @@ async def test_who_keeps_too_much_is_held_back_and_others_are_not():
 
 @looped
 async def test_what_waits_to_be_inflated_counts_and_nobody_begins_beside_the_turns():
-    turns = Turns(LimitsConfig(waiting_bytes=100), Log(), Leadership())
+    turns = FairQueue(LimitsConfig(waiting_bytes=100), Log(), Leadership())
     first, second = turns.slices("bombs"), turns.slices("bombs")
     await first.begin_large(1000)
     assert (turns.waiting_bytes, turns.is_free()) == (0, True)

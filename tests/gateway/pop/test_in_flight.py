@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from ropeway.gateway.pop.in_flight import Batch, Handouts, PopQueue
+from ropeway.gateway.pop.in_flight import Batch, InFlight, PopQueue
 
 STAY_MS = 10_000
 
@@ -85,7 +85,7 @@ def test_progress_and_counts_are_right_whatever_is_closed_when():
 
 
 def test_batches_are_given_once_when_their_time_has_come():
-    handouts = Handouts(STAY_MS)
+    handouts = InFlight(STAY_MS)
     queue = handouts.queue("g", "t", 0)
     short, long = Batch(0, 1000, 5000, (0,)), Batch(1, 1000, 60_000, (1,))
     done = Batch(2, 1000, 5000, (2,))
@@ -103,7 +103,7 @@ def test_batches_are_given_once_when_their_time_has_come():
 
 
 def test_beyond_the_limit_batches_leave_at_once():
-    handouts = Handouts(STAY_MS, most=3)
+    handouts = InFlight(STAY_MS, most=3)
     queue = handouts.queue("g", "t", 0)
     first, second = Batch(0, 1000, 60_000, range(3)), Batch(3, 1000, 60_000, (3,))
     handouts.add(queue, first)
@@ -119,7 +119,7 @@ def test_beyond_the_limit_batches_leave_at_once():
 
 
 def test_forgetting_a_group_or_a_topic_leaves_the_others():
-    handouts = Handouts(STAY_MS)
+    handouts = InFlight(STAY_MS)
     for group, topic in (("a", "x"), ("a", "y"), ("b", "x")):
         queue = handouts.queue(group, topic, 0)
         handouts.add(queue, Batch(0, 1000, 5000, (0,)))
@@ -135,7 +135,7 @@ def test_forgetting_a_group_or_a_topic_leaves_the_others():
 
 
 def test_a_queue_that_was_moved_has_nothing_in_hand():
-    handouts = Handouts(STAY_MS)
+    handouts = InFlight(STAY_MS)
     queue = handouts.queue("g", "t", 0)
     old = Batch(5, 1000, 5000, (5,))
     handouts.add(queue, old)
@@ -151,7 +151,7 @@ def test_a_queue_that_was_moved_has_nothing_in_hand():
 
 
 def test_what_another_node_leads_now_is_due_here_no_more():
-    handouts = Handouts(STAY_MS)
+    handouts = InFlight(STAY_MS)
     handouts.add(handouts.queue("g", "t", 0), Batch(0, 1000, 20, range(3)))
     handouts.clear()
     assert handouts.take_due(1 << 50) == []

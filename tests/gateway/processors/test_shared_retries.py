@@ -118,7 +118,7 @@ async def test_a_group_made_later_does_not_read_what_was_popped(tmp_path: Path):
     async with guarded(tmp_path, *rules) as (app, client):
         await ask(client, ROOT, sending("billing"), b"secret")
         await app.node.groups.put(Group(name="team"))
-        # As `Returns` does before it stores what was not acknowledged.
+        # As `Revive` does before it stores what was not acknowledged.
         await ask(client, ROOT, sending(THEIRS), b"secret")
         app.node.offsets.commit("team", THEIRS, 0, 0)
         await app.node.groups.put(Group(name="team_billing"))

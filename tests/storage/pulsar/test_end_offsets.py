@@ -11,7 +11,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from ropeway.storage.api import NotReadyError
-from ropeway.storage.pulsar.end_offsets import FURTHEST_COMMIT, Ends, decode_end, key_of
+from ropeway.storage.pulsar.end_offsets import (
+    FURTHEST_COMMIT,
+    EndOffsets,
+    decode_end,
+    key_of,
+)
 from ropeway.storage.pulsar.terms import LAST_OFFSET
 from ropeway.storage.pulsar.topic_names import PulsarName
 from tests.contracts.log import TOPIC, begin, opened, read_all, record, texts
@@ -80,7 +85,7 @@ def test_what_was_never_used_is_not_in_use_and_what_moved_last_comes_first() -> 
         *(part(0), part(1, was_read=True), part(2, watchers={print: None}), part(3)),
         *map(part, range(4, 99)),
     )
-    ends = Ends()
+    ends = EndOffsets()
     for one in (moved, latest):
         ends._changed(key_of(one.name, one.number), "1")
     found = ends.in_use([*never, moved, read, watched, latest])
@@ -98,7 +103,7 @@ def test_where_a_closed_partition_ends_is_looked_up_once() -> None:
     state: Any = SimpleNamespace(leading=True, get=get)
     name = PulsarName("public", "default", "t")
     partition: Any = SimpleNamespace(name=name, number=1, noted_end=-1)
-    ends = Ends()
+    ends = EndOffsets()
     ends._state = state
     assert [ends.noted(partition) for _ in range(3)] == [7, 7, 7]
     assert asked == [key_of(name, 1)]

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from ropeway.storage.api import LogDamagedError, LogLimitError
-from ropeway.storage.pulsar.end_offsets import Ends
+from ropeway.storage.pulsar.end_offsets import EndOffsets
 from ropeway.storage.pulsar.entry import Position
 from ropeway.storage.pulsar.entry_reader import Found
 from ropeway.storage.pulsar.open_partition import Opening
@@ -133,7 +133,7 @@ def test_packs_that_are_missing_at_the_end_are_told(known: int, says: bool) -> N
     nothing: Any = None
     producer: Any = SimpleNamespace(last_sequence_id=known)
     partition: Any = SimpleNamespace(full_name="orders-partition-0")
-    opening = Opening(nothing, nothing, partition, producer, Ends(), None)
+    opening = Opening(nothing, nothing, partition, producer, EndOffsets(), None)
     marker = Pack(memoryview(encode_marker(5)), 5, 0, 0)
     with capture_logs() as logs:
         opening._look_for_losses(Found(marker, Position(1, 1), after(2, 5)))

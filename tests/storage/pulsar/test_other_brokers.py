@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ropeway.storage.api import LogUnavailableError
-from ropeway.storage.pulsar.other_brokers import Elsewhere
+from ropeway.storage.pulsar.other_brokers import OtherBrokers
 from tests.contracts.log import opened
 from tests.contracts.state import ignore
 from tests.storage.pulsar.logs import log_of, settings_for
@@ -51,7 +51,7 @@ def test_the_largest_end_counts_and_one_reading_serves_all_who_ask(
                 state.put("end/x/y/orders/0", end)
                 state.put("offset/g/orders/0", "50")
                 await state.close()
-            elsewhere = Elsewhere(
+            elsewhere = OtherBrokers(
                 log._client, log._admin, pulsar_namespace, state.topic
             )
             asked = [elsewhere.end("end/x/y/orders/0") for _ in range(20)]
@@ -70,7 +70,7 @@ def test_an_end_that_cannot_be_asked_for_is_not_taken_for_none(
 ) -> None:
     async def main() -> None:
         async with log_of(settings_for(pulsar, pulsar_namespace)) as log:
-            elsewhere = Elsewhere(log._client, log._admin, "public/absent", "")
+            elsewhere = OtherBrokers(log._client, log._admin, "public/absent", "")
             for _ in range(2):
                 with pytest.raises(LogUnavailableError, match="public/absent"):
                     await elsewhere.end("end/x/y/orders/0")

@@ -15,7 +15,7 @@ import pytest
 
 from ropeway.storage.api import LogUnavailableError, NoSuchPartitionError, NotReadyError
 from ropeway.storage.pulsar import ownership
-from ropeway.storage.pulsar.end_offsets import Ends
+from ropeway.storage.pulsar.end_offsets import EndOffsets
 from ropeway.storage.pulsar.entry import Position
 from ropeway.storage.pulsar.entry_reader import Found
 from ropeway.storage.pulsar.errors import FencedError, PulsarError, TopicNotFoundError
@@ -90,7 +90,7 @@ class Rig:
             NOTHING,
             SimpleNamespace(forget=self.forgotten.append),  # type: ignore[arg-type]
             PulsarLogSettings(),
-            Ends(),
+            EndOffsets(),
             self.taken.append,
             self.deleted.append,
         )

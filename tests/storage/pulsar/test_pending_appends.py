@@ -9,7 +9,7 @@ import pytest
 
 from ropeway.storage.api import LogError, OutcomeUnknownError
 from ropeway.storage.pulsar.appender import Traffic
-from ropeway.storage.pulsar.pending_appends import Awaited
+from ropeway.storage.pulsar.pending_appends import PendingAppends
 
 if TYPE_CHECKING:
     from ropeway.storage.api import Done
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Way(NamedTuple):
     """Appends on their way, what all of them weigh, and what was answered."""
 
-    pending: Awaited
+    pending: PendingAppends
     traffic: Traffic
     told: list[tuple[int, int, LogError | None]]
 
@@ -34,7 +34,7 @@ class Way(NamedTuple):
 def way() -> Way:
     traffic = Traffic(1000)
     way_in: Any = "way in"
-    return Way(Awaited(way_in, "orders-0", traffic), traffic, [])
+    return Way(PendingAppends(way_in, "orders-0", traffic), traffic, [])
 
 
 def test_what_comes_is_done_with_its_offset_and_weighs_nothing_more(way: Way) -> None:

@@ -15,7 +15,7 @@ from ropeway.storage.tiered.memory import MemoryProvider
 from ropeway.storage.tiered.metadata import Metadata
 from ropeway.storage.tiered.throttle import Throttle
 from ropeway.storage.tiered.tier_config import TieredSettings
-from ropeway.storage.tiered.tier_index import Shelf
+from ropeway.storage.tiered.tier_index import TierIndex
 from tests.storage.tiered.segments import IDENTITY, run
 
 SETTINGS = TieredSettings(
@@ -45,7 +45,7 @@ class Bench:
     def __init__(self, directory, runs, settings=SETTINGS, wants=lambda _: True):
         self.now_s = 0.0
         self.provider = MemoryProvider()
-        self.shelf = Shelf(
+        self.shelf = TierIndex(
             self.provider, Metadata(directory), Throttle(None, lambda: 0.0)
         )
         self.dispatcher = Dispatcher(

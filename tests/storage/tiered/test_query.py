@@ -12,14 +12,14 @@ from ropeway.storage.tiered.query import query
 from ropeway.storage.tiered.reader import Reader
 from ropeway.storage.tiered.segment import KEYS_A_RUN, records_with
 from ropeway.storage.tiered.tier_config import TieredSettings
-from ropeway.storage.tiered.tier_partition import Flat, Segment
+from ropeway.storage.tiered.tier_partition import Segment, TierPartition
 from tests.storage.tiered.segments import IDENTITY, NUMBER, TOPIC, encoded, put, run
 from tests.storage.tiered.tiers import Faulty
 
 
 def test_the_newest_are_found_first_and_older_segments_left_alone():
     async def main():
-        provider, flat = Faulty(), Flat(TOPIC, NUMBER, IDENTITY)
+        provider, flat = Faulty(), TierPartition(TOPIC, NUMBER, IDENTITY)
         for at in range(10):
             made = encoded(["k", f"{at}"], 2 * at, store_ms=1000 + 100 * at)
             await put(provider, made)
@@ -67,7 +67,7 @@ def test_of_a_key_that_very_many_have_the_newest_alone_are_gathered(monkeypatch)
 
         loop = asyncio.get_running_loop()
         tick()
-        provider, flat = Faulty(), Flat(TOPIC, NUMBER, IDENTITY)
+        provider, flat = Faulty(), TierPartition(TOPIC, NUMBER, IDENTITY)
         made = encoded(["k"] * count)
         await put(provider, made)
         least, most, keys = made.about.least_ms, made.about.most_ms, made.about.keys
@@ -97,7 +97,7 @@ def test_a_record_with_two_keys_of_one_hash_is_found_once():
     assert [*records_with(keys, 5)] == [[2, 1, 1, 0]]
 
     async def main():
-        provider, flat = Faulty(), Flat(TOPIC, NUMBER, IDENTITY)
+        provider, flat = Faulty(), TierPartition(TOPIC, NUMBER, IDENTITY)
         twice = run(["k", "k"])
         twice = twice._replace(keys=twice.keys[:8] * 2 + twice.keys[8:] * 2)
         pending = Pending(twice, 0, 0.0)

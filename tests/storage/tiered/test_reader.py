@@ -17,7 +17,7 @@ from ropeway.storage.tiered.loop_share import LoopShare
 from ropeway.storage.tiered.memory import MemoryProvider
 from ropeway.storage.tiered.reader import Reader
 from ropeway.storage.tiered.tier_config import TieredSettings
-from ropeway.storage.tiered.tier_partition import Flat, Segment
+from ropeway.storage.tiered.tier_partition import Segment, TierPartition
 from tests.storage.tiered.segments import encoded, put
 
 TEXTS = ["a" * (at % 5) for at in range(40)]
@@ -38,7 +38,7 @@ def texts_of(chunk):
 
 async def tier():
     """A partition of four segments with blocks of a few records."""
-    provider, flat = MemoryProvider(), Flat("orders", 3, 1)
+    provider, flat = MemoryProvider(), TierPartition("orders", 3, 1)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("ropeway.storage.tiered.pending_segment.BLOCK_BYTES", 30)
         for low, high in pairwise(CUTS):

@@ -15,7 +15,7 @@ from ropeway.storage.tiered.memory import MemoryProvider
 from ropeway.storage.tiered.object_names import SegmentName
 from ropeway.storage.tiered.segment_merge import mergeable, merged
 from ropeway.storage.tiered.tier_config import TieredSettings
-from ropeway.storage.tiered.tier_partition import Flat, Segment
+from ropeway.storage.tiered.tier_partition import Segment, TierPartition
 from tests.storage.tiered.segments import encoded, put
 from tests.storage.tiered.test_pending_segment import hash_of
 
@@ -23,7 +23,7 @@ SETTINGS = TieredSettings(segment_bytes=10_000, merge_count=3)
 
 
 def flat(*sizes, gaps=()):
-    made = Flat("t", 0, 1)
+    made = TierPartition("t", 0, 1)
     for at, size in enumerate(sizes):
         base = 2 * at
         end = base + (1 if at in gaps else 2)
@@ -58,7 +58,7 @@ def test_nothing_is_put_together_over_a_gap():
 
 
 def test_a_byte_is_copied_once_for_each_factor_that_segments_grow():
-    made, copied = Flat("t", 0, 1), 0
+    made, copied = TierPartition("t", 0, 1), 0
     settings = msgspec.structs.replace(
         TieredSettings(), segment_bytes=1 << 30, merge_count=16
     )
@@ -77,7 +77,7 @@ def test_a_byte_is_copied_once_for_each_factor_that_segments_grow():
 def test_the_new_segment_has_all_records_times_tags_and_keys(compression):
     async def main():
         provider = MemoryProvider()
-        flat, texts = Flat("orders", 3, 1), []
+        flat, texts = TierPartition("orders", 3, 1), []
         for number in range(4):
             some = [f"{number}-{at}" for at in range(5)]
             made = encoded(some, len(texts), compression)

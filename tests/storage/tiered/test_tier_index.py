@@ -10,7 +10,7 @@ import pytest
 from ropeway.storage.tiered.api import ProviderError
 from ropeway.storage.tiered.metadata import Metadata
 from ropeway.storage.tiered.throttle import Throttle
-from ropeway.storage.tiered.tier_index import Shelf
+from ropeway.storage.tiered.tier_index import TierIndex
 from ropeway.storage.tiered.tier_partition import Segment
 from tests.storage.tiered.segments import IDENTITY, encoded
 from tests.storage.tiered.tiers import Faulty, fails
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def shelf_of(directory: Path, provider: Faulty) -> Shelf:
-    return Shelf(provider, Metadata(directory), Throttle(None, lambda: 0.0))
+def shelf_of(directory: Path, provider: Faulty) -> TierIndex:
+    return TierIndex(provider, Metadata(directory), Throttle(None, lambda: 0.0))
 
 
 def parts(provider: Faulty, wanted: str) -> list[str]:

@@ -3,7 +3,7 @@
 import pytest
 
 from ropeway.storage.tiered.object_names import SegmentName
-from ropeway.storage.tiered.tier_partition import Flat, Segment, chosen
+from ropeway.storage.tiered.tier_partition import Segment, TierPartition, chosen
 
 
 def segment(base, end):
@@ -12,7 +12,7 @@ def segment(base, end):
 
 @pytest.fixture
 def flat():
-    made = Flat("t", 0, 1)
+    made = TierPartition("t", 0, 1)
     for base, end in [(20, 30), (0, 10), (10, 20), (50, 60)]:
         made.add(segment(base, end))
     return made
@@ -33,7 +33,7 @@ def test_an_offset_is_located_or_the_next_one_there_is(flat):
         assert found.base == base
     assert flat.locate(60) is None
     assert (flat.first, flat.end) == (0, 60)
-    empty = Flat("t", 0, 1)
+    empty = TierPartition("t", 0, 1)
     assert (empty.locate(0), empty.first, empty.end) == (None, 0, 0)
 
 

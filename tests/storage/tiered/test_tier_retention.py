@@ -1,12 +1,12 @@
 """What is old enough goes, oldest first, by the time that its topic asks for."""
 
 from ropeway.storage.tiered.object_names import SegmentName
-from ropeway.storage.tiered.tier_partition import Flat, Segment
+from ropeway.storage.tiered.tier_partition import Segment, TierPartition
 from ropeway.storage.tiered.tier_retention import outlived
 
 
 def flat(topic, *written_ms):
-    made = Flat(topic, 0, 1)
+    made = TierPartition(topic, 0, 1)
     for at, ms in enumerate(written_ms):
         made.add(Segment(SegmentName(topic, 0, 1, at, at + 1), 0, 0, ms, 0, 0))
     return made

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from ropeway.gateway.config import LimitsConfig
-from ropeway.gateway.node.fair_queueing import Turns
+from ropeway.gateway.node.fair_queueing import FairQueue
 from ropeway.gateway.node.sql import (
     CompilerBusyError,
     NotCompiledError,
@@ -79,8 +79,8 @@ def of_terms(name: str, count: int = 50) -> str:
     return " OR ".join(f"{name}{number} = 1" for number in range(count))
 
 
-def turns_of() -> Turns:
-    return Turns(LimitsConfig(), Log(), Leadership())
+def turns_of() -> FairQueue:
+    return FairQueue(LimitsConfig(), Log(), Leadership())
 
 
 def wanted() -> bool:

@@ -6,11 +6,11 @@ import random
 import time
 
 from ropeway.gateway.node.transactions.end_records import End
-from ropeway.gateway.node.transactions.open_transactions import Book
+from ropeway.gateway.node.transactions.open_transactions import OpenTransactions
 
 
 def test_what_is_due_comes_in_its_second_in_order_and_once():
-    book = Book()
+    book = OpenTransactions()
     for offset, look_ms in enumerate([3000, 1001, 2000, 1000]):
         book.add(offset, offset, look_ms)
     assert book.take_due(999) == []
@@ -23,7 +23,7 @@ def test_what_is_due_comes_in_its_second_in_order_and_once():
 
 
 def test_a_copy_takes_the_place_of_what_was_before():
-    book = Book()
+    book = OpenTransactions()
     book.add(0, 0, 1000)
     book.add(1, 1, 1000)
     book.add(2, 0, 2000)
@@ -37,7 +37,7 @@ def test_a_copy_takes_the_place_of_what_was_before():
 
 
 def test_the_floor_is_the_oldest_open_half_message():
-    book = Book(10)
+    book = OpenTransactions(10)
     assert book.floor == 10
     for offset in range(10, 14):
         book.add(offset, offset, 0)
@@ -57,7 +57,7 @@ def test_the_floor_is_the_oldest_open_half_message():
 
 
 def test_a_transaction_ends_in_steps():
-    book = Book()
+    book = OpenTransactions()
     book.add(0, 0, 1000)
     assert book.is_undecided(0)
     book.ending.add(0)
@@ -70,7 +70,7 @@ def test_a_transaction_ends_in_steps():
 
 
 def test_only_so_many_ends_are_remembered():
-    book = Book()
+    book = OpenTransactions()
     for origin in range(65_537):
         book.finish(origin, End.COMMITTED)
     assert book.ended(0) is None
@@ -78,7 +78,7 @@ def test_only_so_many_ends_are_remembered():
 
 
 def test_a_look_costs_what_is_due_and_not_what_is_open():
-    book = Book()
+    book = OpenTransactions()
     for offset in range(200_000):
         book.add(offset, offset, 1_000_000 + offset % 30_000)
     book.put_off(5, 1000)
@@ -91,7 +91,7 @@ def test_a_look_costs_what_is_due_and_not_what_is_open():
 
 def test_it_agrees_with_a_list_of_all_transactions():
     chance = random.Random(7)
-    book = Book()
+    book = OpenTransactions()
     current: dict[int, int] = {}
     for offset in range(3000):
         if current and chance.random() < 0.5:

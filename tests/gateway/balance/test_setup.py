@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ropeway.gateway.balance.opening import balancing
+from ropeway.gateway.balance.setup import balancing
 from ropeway.gateway.config import ConfigError
 from ropeway.gateway.pulsar_config import BalanceConfig
 from tests.remoting import looped, running

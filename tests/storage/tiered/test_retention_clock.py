@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from ropeway.storage.tiered.steady import BELIEVED_AFTER_S, LEAP_MS, SteadyTime
+from ropeway.storage.tiered.retention_clock import (
+    BELIEVED_AFTER_S,
+    LEAP_MS,
+    RetentionClock,
+)
 
 YEAR_MS = 365 * 86_400_000
 START_MS = 50 * YEAR_MS
@@ -14,7 +18,9 @@ class Clocks:
     def __init__(self, last_ms: int | None = None) -> None:
         self.wall_ms = START_MS
         self.running_s = 7.0
-        self.time = SteadyTime(lambda: self.wall_ms, lambda: self.running_s, last_ms)
+        self.time = RetentionClock(
+            lambda: self.wall_ms, lambda: self.running_s, last_ms
+        )
 
     def wait(self, seconds: float) -> None:
         self.running_s += seconds

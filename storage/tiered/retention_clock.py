@@ -18,7 +18,7 @@ LEAP_MS = 3_600_000
 BELIEVED_AFTER_S = 86_400.0
 
 
-class SteadyTime:
+class RetentionClock:
     """Says what time it is.
 
     Args:
