@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import itertools
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from ropeway.client import Message, Producer
+from ropeway.gateway.cli import stdin
 from ropeway.gateway.cli.clients import run
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.examples import example
@@ -19,8 +17,6 @@ from ropeway.gateway.cli.pairs import pairs
 from ropeway.gateway.cli.times import time_ms
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from ropeway.client import MessageQueue, SendResult
     from ropeway.gateway.cli.target import Target
 
@@ -115,7 +111,7 @@ def produce(
             if message is not None:
                 _show([await producer.send(made(message.encode()), queue)], as_json)
                 return
-            async for lines in _lines(batch):
+            async for lines in stdin.lines(batch):
                 messages = [made(line) for line in lines]
                 if len(messages) == 1:
                     _show([await producer.send(messages[0], queue)], as_json)
@@ -136,18 +132,6 @@ async def _queue(
             return queue
     allowed = ", ".join(str(queue.queue_id) for queue in queues)
     raise MisusedError(f"topic {topic} has no queue {queue_id}; allowed: {allowed}")
-
-
-async def _lines(batch: int) -> AsyncIterator[list[bytes]]:
-    """The standard input in lists of lines; empty lines cannot be sent."""
-
-    def read() -> list[bytes]:
-        stripped = (line.rstrip(b"\r\n") for line in sys.stdin.buffer)
-        return list(itertools.islice(filter(None, stripped), batch))
-
-    # In a thread, since a person may type and the client has to send heartbeats.
-    while lines := await asyncio.to_thread(read):
-        yield lines
 
 
 def _show(results: list[SendResult], as_json: bool) -> None:

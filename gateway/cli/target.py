@@ -8,7 +8,6 @@ default.
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -25,7 +24,7 @@ from ropeway.client import (
     PullConsumer,
 )
 from ropeway.client.tls import TlsFiles
-from ropeway.gateway.cli import context_file
+from ropeway.gateway.cli import context_file, stdin
 from ropeway.gateway.cli.cluster_options import SETTINGS, given
 from ropeway.gateway.cli.failures import MisusedError
 from ropeway.gateway.wire import host_port
@@ -255,7 +254,7 @@ def secret_in(file: str) -> str:
         MisusedError: It cannot be read, or there is none.
     """
     try:
-        data = sys.stdin.buffer.readline() if file == _STDIN else _bytes(file)
+        data = stdin.read_line() if file == _STDIN else _bytes(file)
         secret = data.decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
