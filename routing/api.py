@@ -200,7 +200,7 @@ class RouteStore(Protocol):
         """
 
     async def catch_up(self) -> None:
-        """Have in the copy all that others on this machine had changed by now.
+        """Have in the copy all that this and others on this machine had changed by now.
 
         It never waits for another machine: what nodes there changed comes a moment
         later. Where the store cannot be read now, the copy stays as it is.

@@ -270,7 +270,9 @@ class EmbeddedRoutes:
     # Following other processes.
 
     async def catch_up(self) -> None:
-        """Have in the copy all that others had changed when this was called."""
+        """Have in the copy all that was changed or begun when this was called."""
+        if self._under_way:
+            await asyncio.wait([*self._under_way])
         if self._follower is not None:
             # Whoever follows tells of a file that cannot be read.
             with suppress(sqlite3.Error, msgspec.DecodeError):

@@ -133,9 +133,13 @@ class PullConsumer(QueueClient):
         topics = {queue.topic for queue in self._reader.assigned}
         for topic in self._reader.subscriptions.keys() - topics:
             del self._reader.subscriptions[topic]
-        for topic in topics - self._reader.subscriptions.keys():
+        new = topics - self._reader.subscriptions.keys()
+        for topic in new:
             self._reader.subscribe(topic, "*")
         await self._reader.rebalancer.rebalance()
+        if new:
+            # Brokers know the group before its first offset comes.
+            await self._instance.heartbeat()
 
     @property
     def assignment(self) -> Collection[MessageQueue]:

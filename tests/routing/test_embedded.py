@@ -213,6 +213,20 @@ def test_who_catches_up_has_what_others_changed_and_its_watchers_hear_of_it(
     asyncio.run(main())
 
 
+def test_what_is_begun_is_caught_up_with(tmp_path: Path):
+    async def main():
+        async with sharing(tmp_path / "routes.db") as (routes, _):
+            change = asyncio.create_task(put_group(routes, Group(name="kitchen")))
+            await asyncio.sleep(0)
+            assert len(routes._under_way) == 1
+            assert routes.groups == {}
+            await routes.catch_up()
+            assert routes.groups == {"kitchen": Group(name="kitchen")}
+            await change
+
+    asyncio.run(main())
+
+
 def test_who_cannot_catch_up_goes_on_with_what_it_has(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(embedded, "POLL_S", 3600.0)
 
