@@ -53,7 +53,7 @@ CORES = {
     "storage/file": Core(
         ["storage/file"],
         ["tests/storage/file"],
-        ["tests/storage/test_forms.py", f"{PROCESSORS}/test_pull.py"],
+        ["tests/ropeway/common/test_native.py", f"{PROCESSORS}/test_pull.py"],
     ),
     "storage/pulsar": Core(
         ["storage/pulsar"], ["tests/storage/pulsar"], server="pulsar"
