@@ -29,7 +29,6 @@ DOES_IO = {"open", "print", "input", "exec", "eval"}
 WITH_THREADS = {
     "acl/bootstrap.py": "reads a file",
     "acl/plain.py": "reads a file",
-    "gateway/cli/produce.py": "reads the standard input",
     "gateway/grpc/request_reader.py": "inflates large messages",
     "gateway/http/exporter.py": "sends a page of metrics",
     "gateway/http/metrics/of_workers.py": "adds up pages of metrics",
