@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from ropeway.routing.api import Broker
 
 POLL_S = 0.1
-"""How long another process' change goes unseen. A look costs microseconds, but waking
-an idle processor for it costs a hundred."""
+"""How long another process' change goes unseen: waking an idle processor costs."""
 TELL_AFTER_S = 1.0
 """Another process has the file for milliseconds; longer is worth a line."""
 
