@@ -64,7 +64,7 @@ class BadTimeError(Exception):
     """A delivery time cannot be used; the text says what came and what is allowed."""
 
 
-class PendingTimers(NamedTuple):
+class PendingTimer(NamedTuple):
     """What is known of a record of the system topic, from its properties above all."""
 
     offset: int
@@ -199,7 +199,7 @@ def waiting_in(
     """What waits and what is recalled among records in a row; others are left out.
 
     Returns:
-        Tuples with the members of `PendingTimers`, and where the last record begins.
+        Tuples with the members of `PendingTimer`, and where the last record begins.
     """
     found = []
     last = 0
