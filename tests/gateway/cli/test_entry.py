@@ -34,12 +34,17 @@ def test_ctrl_c_while_it_imports_prints_nothing(module):
     assert (done.stdout, done.stderr) == (b"", b"")
 
 
+# Where tests run in the background of a shell, Ctrl-C is not for them, nor for theirs.
+_IN_FRONT = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from ropeway.gateway.cli.entry import main
+main()
+"""
+
+
 def test_ctrl_c_while_it_runs_gives_the_code_of_shells(ropeway_gateway, ropeway_topic):
-    command = [
-        sys.executable,
-        "-c",
-        "from ropeway.gateway.cli.entry import main; main()",
-    ]
+    command = [sys.executable, "-c", _IN_FRONT]
     arguments = ["produce", ropeway_topic, "-n", ropeway_gateway.address]
     with subprocess.Popen(
         [*command, *arguments],
