@@ -1,6 +1,5 @@
 """What users install: the wheel is whole, and works without the tools of developers."""
 
-import shutil
 import subprocess
 import sys
 import venv
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.packaging import copy_tree, installed
 from tests.test_laws import PACKAGES, ROOT, files, sources
 
 pytestmark = pytest.mark.slow
@@ -36,22 +36,11 @@ BESIDE = ["pyproject.toml", "LICENSE", "NOTICE", "README.md"]
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built from a copy so that the tree stays clean."""
     folder = tmp_path_factory.mktemp("wheel")
-    for name in files():
-        if name.split("/")[0] in {*PACKAGES, *BESIDE}:
-            target = folder / "source" / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, target)
-    for link in (ROOT / "ropeway").iterdir():
-        if link.is_symlink():
-            (folder / "source" / "ropeway" / link.name).symlink_to(link.readlink())
+    wanted = (name for name in files() if name.split("/")[0] in {*PACKAGES, *BESIDE})
+    copy_tree(wanted, folder / "source")
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
     run(*pip, "--wheel-dir", folder, folder / "source")
     return next(folder.glob("*.whl"))
-
-
-def installed(name: str) -> str:
-    """Where a file of the tree is in the wheel: all of it is one package."""
-    return name if name.startswith("ropeway/") else f"ropeway/{name}"
 
 
 def test_the_wheel_has_every_source_file_and_says_that_it_is_typed(wheel: Path) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.packaging import copy_tree, installed
 from tests.system.deployment import ROOT, RefusedError, node_of, understood
 from tests.system.process import free_ports
 from tests.system.ropeway import Ropeway
@@ -183,10 +183,7 @@ def test_a_build_gets_nothing_that_was_made_on_this_machine() -> None:
 def test_the_wheel_of_what_a_build_gets_is_whole_and_compiled(
     context, project, tmp_path: Path
 ) -> None:
-    for name in context:
-        target = tmp_path / "build" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, target)
+    copy_tree(context, tmp_path / "build")
     done = subprocess.run(
         [
             *[sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"],
@@ -204,7 +201,7 @@ def test_the_wheel_of_what_a_build_gets_is_whole_and_compiled(
     compiled = {
         name.replace(".", os.sep) + suffix for name in extension_modules(project)
     }
-    assert {*sources(), *compiled} - packed == set()
+    assert {*map(installed, sources()), *compiled} - packed == set()
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,8 @@ async def test_nothing_that_is_stored_runs_in_any_view(tmp_path: Path) -> None:
         ("messages?topic=orders", ("tag", "key", "member", "body")),
         (message, ("tag", "key", "property", "value", "member", "body", "tracer")),
         ("dead-letters", ("group",)),
-        ("dead-letters/readers", ("retried", "key", "member", "body")),
+        # Not "retried": where it was sent first is what the broker saw.
+        ("dead-letters/readers", ("key", "member", "body")),
         (f"dead-letters/{group}", ("group",)),
         ("routes", ("topic",)),
         (f"routes/{topic}", ("topic",)),
