@@ -3,6 +3,7 @@
 import gc
 
 import pytest
+import structlog
 
 pytest_plugins = [
     "tests.compatibility",
@@ -18,6 +19,17 @@ pytest_plugins = [
     "tests.counts",
 ]
 
+
+# A coloured traceback, which is the default, takes a second, and a plain one none.
+structlog.configure(
+    processors=[
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.dev.ConsoleRenderer(
+            colors=False, exception_formatter=structlog.dev.plain_traceback
+        ),
+    ]
+)
 
 # All that is collected stays: looking for garbage among it takes a quarter of the time.
 gc.disable()
