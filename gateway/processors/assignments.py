@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from ropeway.gateway.node import names
+from ropeway.gateway.processors import auto_create
 from ropeway.gateway.processors.context import Answer, Context, Refusal
 from ropeway.gateway.processors.needs import (
     GET,
@@ -189,7 +190,10 @@ def _set(_: SetMessageRequestMode, context: Context) -> Iterator[Need]:
 async def set_message_request_mode(
     _: SetMessageRequestMode, context: Context
 ) -> Answer:
-    """Say how a group consumes a topic from now on."""
+    """Say how a group consumes a topic from now on; make the group where it is missing.
+
+    Source: QueryAssignmentProcessor.setMessageRequestMode, RocketMQ 5.5.0.
+    """
     wanted = bodies.decode(RequestMode, context.body)
     if wanted.topic.startswith(names.RETRY_PREFIX):
         raise Refusal(
@@ -201,10 +205,8 @@ async def set_message_request_mode(
             ResponseCode.TOPIC_NOT_EXIST, f"topic[{wanted.topic:.200}] not exist"
         )
     if await node.groups.find(wanted.consumer_group) is None:
-        raise Refusal(
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"subscription group {wanted.consumer_group:.200} does not exist",
-        )
+        remark = f"subscription group {wanted.consumer_group:.200} does not exist"
+        await auto_create.ensure_group(context, wanted.consumer_group, remark)
     key = f"{wanted.topic}@{wanted.consumer_group}"
     await node.routes.put_setting(NAMESPACE, key, bodies.encode(wanted).decode())
     return Answer()

@@ -143,13 +143,27 @@ async def test_modes_are_refused_where_they_cannot_be(tmp_path: Path):
         assert retry == ResponseCode.NO_PERMISSION
         assert await set_mode(app, client) == ResponseCode.TOPIC_NOT_EXIST
         await app.node.topics.ensure_derived("orders", 1)
-        unknown = bodies.encode(RequestMode(topic="orders", consumer_group="nobody"))
-        answer = await client.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, unknown)
+        illegal = bodies.encode(RequestMode(topic="orders", consumer_group="not legal"))
+        answer = await client.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, illegal)
         assert answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
         for body in (b"", b"{}", SET.replace(b'"POP"', b'"PUSH"')):
             answer = await client.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, body)
             assert answer.code == ResponseCode.SYSTEM_ERROR
         assert (await client.ask(RequestCode.QUERY_ASSIGNMENT, b"[]")).code == 1
+
+
+@looped
+async def test_a_mode_makes_a_group_that_is_missing(tmp_path: Path):
+    async with running(tmp_path) as (app, client):
+        await app.node.topics.ensure_derived("orders", 1)
+        mode = RequestMode(topic="orders", consumer_group="new", mode="POP")
+        body = bodies.encode(mode)
+        answer = await client.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, body)
+        assert answer.code == ResponseCode.SUCCESS
+        assert app.node.groups.get("new")
+        await beat(client, "c1", "new")
+        found = await assigned(client, "c1", consumer_group="new")
+        assert found == [(-1, "POP")]
 
 
 @looped
