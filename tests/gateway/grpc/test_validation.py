@@ -47,9 +47,18 @@ def test_a_tag_has_no_bar():
     assert refused.value.code == Code.ILLEGAL_MESSAGE_TAG
 
 
-@pytest.mark.parametrize("seconds", [-1, 9, 12 * 3600 + 1, 1 << 40])
-def test_invisible_times_have_limits(seconds):
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-1, "the invisibleTime is too small. min is 10000"),
+        (9, "the invisibleTime is too small. min is 10000"),
+        (12 * 3600 + 1, "the invisibleTime is too large. max is 43200000"),
+        (1 << 40, "the invisibleTime is too large. max is 43200000"),
+    ],
+)
+def test_invisible_times_have_limits(seconds, words):
     with pytest.raises(RefusedError) as refused:
         validation.invisible_ms(Duration(seconds=seconds), validation.MIN_INVISIBLE_MS)
     assert refused.value.code == Code.ILLEGAL_INVISIBLE_TIME
+    assert str(refused.value).startswith(words)
     assert validation.invisible_ms(Duration(seconds=10), 10_000) == 10_000
