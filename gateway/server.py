@@ -164,9 +164,9 @@ class Server:
 
     async def _connect(self, connection: Connection, client: socket.socket) -> None:
         timeout_s = self._limits.handshake_ms / 1000
+        first, tls = b"", None
         try:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            first, tls = b"", None
             if self._certificates is not None or self.http2 is not None:
                 first = await first_byte(client, timeout_s)
             if self._certificates is not None and first == HANDSHAKE:
@@ -184,7 +184,10 @@ class Server:
                 ssl_handshake_timeout=timeout_s if tls else None,
             )
         except (OSError, TimeoutError) as error:
-            log.info(
+            # Load balancers probe a port so every few seconds.
+            is_probe = not first and isinstance(error, ConnectionResetError)
+            tell = log.debug if is_probe else log.info
+            tell(
                 "connection refused",
                 client=connection.address,
                 reason=str(error) or "no byte in time",

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from msgspec import structs
+from structlog.testing import capture_logs
 
 from ropeway.gateway.app import App
 from ropeway.gateway.config import ConfigError, LimitsConfig, TlsConfig
@@ -173,6 +174,19 @@ async def test_a_client_that_does_not_finish_its_handshake_is_closed(
         app.server._limits = structs.replace(app.server._limits, handshake_ms=60_000)
         async with connect(listener, tls=trusting(server_pair)) as client:
             assert (await client.ask(GetAllTopicList())).code == 0
+
+
+@looped
+async def test_a_probe_that_sends_nothing_is_no_event(
+    tmp_path: Path, server_pair: Pair
+):
+    async with tls_app(tmp_path, server_pair) as app:
+        arriving = app.server._arriving
+        with capture_logs() as lines:
+            async with connect(app.server.listeners[0]):
+                await until(lambda: arriving)
+            await until(lambda: not arriving)
+        assert {line["log_level"] for line in lines} <= {"debug"}, lines
 
 
 @looped
