@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -10,13 +11,16 @@ from ropeway.client import ConsumeFrom, PullConsumer, ResponseError
 from ropeway.client.subscription import parse
 from ropeway.gateway.cli.clients import run
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.delimiters import delimiter_option
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import CannotError, MisusedError
 from ropeway.gateway.cli.output import FORMAT_NAMES, print_message
 from ropeway.gateway.cli.times import time_ms
 
 if TYPE_CHECKING:
-    from ropeway.client import MessageQueue
+    from collections.abc import Callable
+
+    from ropeway.client import MessageQueue, ReceivedMessage
     from ropeway.gateway.cli.target import Target
 
 _OWN_GROUP = "ropeway-cli"
@@ -31,9 +35,13 @@ class Start(NamedTuple):
 
     where: ConsumeFrom
     time_ms: int = 0
+    offset: int | None = None
+    """Start here instead; a negative one counts from the end of each queue."""
 
 
-def _start(_: click.Context, __: click.Parameter, text: str) -> Start:
+def _start(_: click.Context, __: click.Parameter, text: str | None) -> Start | None:
+    if text is None:
+        return None
     if text == "first":
         return Start(ConsumeFrom.FIRST_OFFSET)
     if text == "last":
@@ -45,6 +53,7 @@ def _start(_: click.Context, __: click.Parameter, text: str) -> Start:
     epilog=example(
         "ropeway consume orders --count 10",
         "ropeway consume orders --group kitchen --tag 'paid || free' --follow",
+        "ropeway consume orders --offset -10 --exit-at-end --raw",
     )
 )
 @click.argument("topic")
@@ -53,11 +62,15 @@ def _start(_: click.Context, __: click.Parameter, text: str) -> Start:
 @click.option(
     "--from",
     "start",
-    default="first",
-    show_default=True,
     callback=_start,
     metavar="first|last|TIME",
-    help="Where to start on queues for which the group has no offset.",
+    help="Where to start on queues for which the group has no offset; first if not "
+    "given.",
+)
+@click.option(
+    "--offset",
+    type=int,
+    help="Start each queue at this offset; -10 is ten before its end. Without --group.",
 )
 @click.option("--count", type=click.IntRange(1), help="Stop after so many messages.")
 @click.option(
@@ -68,25 +81,32 @@ def _start(_: click.Context, __: click.Parameter, text: str) -> Start:
     show_default=True,
     help="Stop when nothing came for so many seconds; 0: at the end of what is there.",
 )
+@click.option("--exit-at-end", is_flag=True, help="Short for --timeout 0.")
 @click.option("--follow", is_flag=True, help="Wait for further messages until Ctrl-C.")
 @click.option(
     "--format",
     "template",
-    default="{body}",
-    show_default=True,
-    help=f"Names in braces: {FORMAT_NAMES}.",
+    help=f"Names in braces: {FORMAT_NAMES}; {{body}} if not given.",
 )
+@click.option("--raw", is_flag=True, help="Print the bytes of bodies and nothing else.")
+@click.option("--hex", "as_hex", is_flag=True, help="Print bodies in hexadecimal.")
+@delimiter_option("With --raw: print this after each body.")
 @cluster_options
 @json_option
 def consume(
     topic: str,
     group: str | None,
     expression: str,
-    start: Start,
+    start: Start | None,
+    offset: int | None,
     count: int | None,
     timeout_s: float,
+    exit_at_end: bool,
     follow: bool,
-    template: str,
+    template: str | None,
+    raw: bool,
+    as_hex: bool,
+    delimiter: bytes | None,
     cluster: Target,
     as_json: bool,
 ) -> None:
@@ -95,21 +115,27 @@ def consume(
     Without --group it reads all queues and leaves no trace. With --count, fewer
     messages are an error.
     """
+    timeout_s = 0 if exit_at_end else timeout_s
     if not timeout_s and group is not None:
-        raise MisusedError("--timeout 0 is for reading without --group")
+        name = "--exit-at-end" if exit_at_end else "--timeout 0"
+        raise MisusedError(f"{name} is for reading without --group")
+    if offset is not None and (group is not None or start is not None):
+        raise MisusedError("--offset is for reading without --group and --from")
+    begin = start or Start(ConsumeFrom.FIRST_OFFSET, offset=offset)
+    show = _printer(template, delimiter, raw=raw, as_hex=as_hex, as_json=as_json)
 
     async def receive() -> None:
         wanted = parse(topic, expression, 0)
         consumer = cluster.pull_consumer(
             group or _OWN_GROUP,
-            consume_from=start.where,
-            consume_from_ms=start.time_ms,
+            consume_from=begin.where,
+            consume_from_ms=begin.time_ms,
             auto_commit=group is not None,
         )
         if group is not None:
             consumer.subscribe(topic, expression)
         async with consumer:
-            ends = {} if group else await _read_all(consumer, topic, start)
+            ends = {} if group else await _read_all(consumer, topic, begin)
             left = count
             while left != 0:
                 # What a poll gives counts as done, so it gets no more than is shown.
@@ -118,7 +144,7 @@ def consume(
                 found = await consumer.poll(wait_s, most)
                 shown = [message for message in found if wanted.wants(message.tags)]
                 for message in shown:
-                    print_message(message, template, as_json=as_json)
+                    show(message)
                 left = left and left - len(shown)
                 raise_refusal(consumer, all_failures=not timeout_s)
                 at_end = timeout_s or not _is_behind(consumer, ends)
@@ -131,6 +157,30 @@ def consume(
                 )
 
     run(cluster, receive())
+
+
+def _printer(
+    template: str | None,
+    delimiter: bytes | None,
+    *,
+    raw: bool,
+    as_hex: bool,
+    as_json: bool,
+) -> Callable[[ReceivedMessage], None]:
+    """What prints a message; `--raw`, `--hex` and `--format` are stronger than JSON."""
+    ways = {"--raw": raw, "--hex": as_hex, "--format": template is not None}
+    chosen = [name for name, is_given in ways.items() if is_given]
+    if len(chosen) > 1:
+        raise MisusedError(f"{' and '.join(chosen)} are given; allowed: one")
+    if delimiter is not None and not raw:
+        raise MisusedError("--delimiter is given without --raw")
+    if raw:
+        end = delimiter or b""
+        return lambda message: click.echo(message.body + end, nl=False)
+    if as_hex:
+        return lambda message: click.echo(message.body.hex())
+    as_json = as_json and template is None
+    return partial(print_message, template=template or "{body}", as_json=as_json)
 
 
 def raise_refusal(consumer: PullConsumer, *, all_failures: bool = False) -> None:
@@ -162,7 +212,11 @@ async def _read_all(
     await consumer.assign(queues)
     ends = {queue: await consumer.end_offset(queue) for queue in queues}
     for queue in queues:
-        if start.where is ConsumeFrom.LAST_OFFSET:
+        if start.offset is not None:
+            first = await consumer.begin_offset(queue)
+            wanted = start.offset + (ends[queue] if start.offset < 0 else 0)
+            await consumer.seek(queue, min(max(first, wanted), ends[queue]))
+        elif start.where is ConsumeFrom.LAST_OFFSET:
             await consumer.seek(queue, ends[queue])
         elif start.where is ConsumeFrom.TIMESTAMP:
             offset = await consumer.offset_for_timestamp(queue, start.time_ms)

@@ -91,10 +91,15 @@ def message_row(message: ReceivedMessage) -> dict[str, Any]:
 
 
 def print_message(message: ReceivedMessage, template: str, *, as_json: bool) -> None:
-    """Print a message by a template like `{offset} {body}`, or as a line of JSON."""
+    """Print a message by a template like `{offset} {body}`, or as a line of JSON.
+
+    A terminal gets escapes for what is no text, and a pipe the body's own bytes.
+    """
     row = message_row(message)
     if not as_json:
-        click.echo(formatted(template, row))
+        if not sys.stdout.isatty():
+            row["body"] = message.body.decode(errors="surrogateescape")
+        click.echo(formatted(template, row).encode(errors="surrogateescape"))
         return
     try:
         message.body.decode()

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from ropeway.client import Message, Producer
-from ropeway.gateway.cli import stdin
 from ropeway.gateway.cli.clients import run
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.delimiters import delimiter, delimiter_option
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import MisusedError
 from ropeway.gateway.cli.output import print_json
 from ropeway.gateway.cli.pairs import pairs
+from ropeway.gateway.cli.sources import Source
 from ropeway.gateway.cli.times import time_ms
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def _time(_: click.Context, __: click.Parameter, text: str | None) -> int | None
     epilog=example(
         "ropeway produce orders 'one coffee' --tag paid --key order-7",
         "ropeway produce orders --batch 100 < orders.txt",
+        "ropeway produce orders --file order.bin --key order-7",
     )
 )
 @click.argument("topic")
@@ -70,6 +72,28 @@ def _time(_: click.Context, __: click.Parameter, text: str | None) -> int | None
     default=1,
     help="Send so many lines in one request.",
 )
+@click.option(
+    "--file",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="Send this file's bytes as one message; - is all of the standard input.",
+)
+@delimiter_option("Split the standard input at this, and keep all else as it is.")
+@click.option(
+    "--key-delimiter",
+    callback=delimiter,
+    metavar="TEXT",
+    help="Each message begins with its key and this.",
+)
+@click.option(
+    "--input",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="json: each line is an object as `ropeway consume --json` prints it.",
+)
 @click.option("--group", default="ropeway-cli", show_default=True)
 @cluster_options
 @json_option
@@ -84,35 +108,42 @@ def produce(
     deliver_ms: int | None,
     queue_id: int | None,
     batch: int,
+    files: tuple[str, ...],
+    delimiter: bytes | None,
+    key_delimiter: bytes | None,
+    form: str,
     group: str,
     cluster: Target,
     as_json: bool,
 ) -> None:
-    """Send MESSAGE to TOPIC, or each line of the standard input.
+    """Send MESSAGE to TOPIC, or files, or each line of the standard input.
 
     Prints the queue, the offset and the message id of each.
     """
-
-    def made(body: bytes) -> Message:
-        return Message(
-            topic,
-            body,
-            tags=tag,
-            keys=keys,
-            delay_level=delay_level,
-            properties=properties,
-            deliver_ms=deliver_ms,
-            delay_ms=int((delay_s or 0) * 1000),
-        )
+    like = Message(
+        topic,
+        b"",
+        tags=tag,
+        keys=keys,
+        delay_level=delay_level,
+        properties=properties,
+        deliver_ms=deliver_ms,
+        delay_ms=int((delay_s or 0) * 1000),
+    )
+    source = Source(
+        message=message,
+        files=files,
+        delimiter=delimiter,
+        key_delimiter=key_delimiter,
+        is_json=form == "json",
+    )
+    source.check()
 
     async def send() -> None:
         async with cluster.producer(group) as producer:
             queue = await _queue(producer, topic, queue_id)
-            if message is not None:
-                _show([await producer.send(made(message.encode()), queue)], as_json)
-                return
-            async for lines in stdin.lines(batch):
-                messages = [made(line) for line in lines]
+            async for bodies in source.bodies(batch):
+                messages = [source.made(body, like) for body in bodies]
                 if len(messages) == 1:
                     _show([await producer.send(messages[0], queue)], as_json)
                 else:

@@ -21,26 +21,40 @@ def read_line() -> bytes:
     return _unbuffered().readline()
 
 
-async def lines(at_once: int) -> AsyncIterator[list[bytes]]:
-    """Read lists of so many lines, without their ends; the last may have fewer.
-
-    Empty lines are left out.
+async def parts(
+    at_once: int, delimiter: bytes | None = None
+) -> AsyncIterator[list[bytes]]:
+    """Read lists of so many parts, without their ends; the last may have fewer.
 
     Args:
-        at_once: How many lines each list has.
+        at_once: How many parts each list has.
+        delimiter: What stands between parts, which are kept as they are. By default
+            parts are lines, without empty ones.
     """
     found: list[bytes] = []
     rest = b""
     while data := await _read():
-        *whole, rest = (rest + data).split(b"\n")
-        found += filter(None, (line.rstrip(b"\r") for line in whole))
+        *whole, rest = (rest + data).split(b"\n" if delimiter is None else delimiter)
+        found += whole if delimiter else _lines(whole)
         while len(found) >= at_once:
             yield found[:at_once]
             del found[:at_once]
-    if rest := rest.rstrip(b"\r"):
-        found.append(rest)
+    if rest:
+        found += [rest] if delimiter else _lines([rest])
     if found:
         yield found
+
+
+async def everything() -> bytes:
+    """Read all that comes."""
+    found = []
+    while data := await _read():
+        found.append(data)
+    return b"".join(found)
+
+
+def _lines(whole: list[bytes]) -> list[bytes]:
+    return list(filter(None, (line.rstrip(b"\r") for line in whole)))
 
 
 def _unbuffered() -> IO[bytes]:

@@ -24,7 +24,7 @@ from ropeway.gateway.wire.errors import MessageError
 from ropeway.gateway.wire.message_id import parse_offset_msg_id
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
     from ropeway.client.admin import Admin
     from ropeway.client.message import MessageQueue, ReceivedMessage
@@ -228,11 +228,16 @@ def copy_of(message: ReceivedMessage, topic: str | None = None) -> Message:
         tags=message.tags,
         keys=message.keys,
         sharding_key=own.get(names.SHARDING_KEY),
-        properties={
-            name: value for name, value in own.items() if name not in _BROKERS_OWN
-        },
+        properties=senders_own(own),
         flag=message.flag,
     )
+
+
+def senders_own(properties: Mapping[str, str]) -> dict[str, str]:
+    """Choose those of a received message's properties that its sender set."""
+    return {
+        name: value for name, value in properties.items() if name not in _BROKERS_OWN
+    }
 
 
 class Handled(Struct, frozen=True, rename="camel"):

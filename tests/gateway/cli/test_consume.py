@@ -61,6 +61,15 @@ def test_it_begins_where_it_is_told(run, topic):
     assert shown.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("offset", "expected"),
+    [("-2", "45"), ("-10", "012345"), ("4", "45"), ("0", "012345"), ("9", "")],
+)
+def test_it_begins_at_an_offset_or_before_the_end(run, topic, offset, expected):
+    shown = run("consume", topic, "--offset", offset, "--exit-at-end")
+    assert shown.stdout.split() == list(expected)
+
+
 def test_fewer_messages_than_counted_on_are_an_error(run, topic):
     result = run("consume", topic, "--count", "7", "--timeout", "0.5", code=1)
     assert result.stderr == (
@@ -79,6 +88,10 @@ def test_messages_are_printed_as_the_format_says(run, topic):
     [
         (["--from", "soon"], "'soon'; allowed: first, last, milliseconds since 1970"),
         (["--tag", "||"], "names no tag"),
+        (["--raw", "--hex"], "--raw and --hex are given; allowed: one"),
+        (["--delimiter", ";"], "--delimiter is given without --raw"),
+        (["--offset", "1", "--group", "g"], "without --group and --from"),
+        (["--offset", "1", "--from", "last"], "without --group and --from"),
         (["--format", "{colour}", "--count", "1"], "allowed in braces: topic broker"),
     ],
 )

@@ -80,11 +80,18 @@ def test_a_format_that_names_nothing_is_refused(template):
         formatted(template, message_row(MESSAGE))
 
 
-def test_bodies_that_are_no_text_are_kept_whole_in_json(capsys):
+def test_bodies_that_are_no_text_are_kept_whole(capsysbinary):
     odd = msgspec.structs.replace(MESSAGE, body=b"\xff\x00")
     print_message(odd, "", as_json=True)
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(capsysbinary.readouterr().out)
     assert found["body_base64"] == "/wA="
     assert "body" not in found
     print_message(odd, "{body}", as_json=False)
-    assert capsys.readouterr().out == "\\xff\x00\n"
+    assert capsysbinary.readouterr().out == b"\xff\x00\n"
+
+
+def test_a_terminal_gets_escapes_for_what_is_no_text(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    odd = msgspec.structs.replace(MESSAGE, body=b"\xff")
+    print_message(odd, "{body}", as_json=False)
+    assert capsys.readouterr().out == "\\xff\n"

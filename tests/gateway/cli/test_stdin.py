@@ -17,7 +17,7 @@ TEXT = b"one\r\n\ntwo\nthree"
 
 
 async def read(at_once: int) -> list[list[bytes]]:
-    return [found async for found in stdin.lines(at_once)]
+    return [found async for found in stdin.parts(at_once)]
 
 
 def given_as(monkeypatch: pytest.MonkeyPatch, source: object) -> None:
@@ -69,3 +69,18 @@ def test_what_is_behind_a_secrets_line_is_left_for_who_reads_on(monkeypatch):
         given_as(monkeypatch, source)
         assert stdin.read_line() == b"secret\n"
         assert asyncio.run(read(1)) == [[b"message"]]
+
+
+@given(st.lists(st.binary(max_size=5)), st.sampled_from([b"\n", b"\0", b"ab"]))
+def test_parts_and_all_of_it_are_kept_as_they_are(pieces: list[bytes], end: bytes):
+    text = b"".join(pieces)
+    *expected, rest = text.split(end)
+
+    async def parts() -> list[bytes]:
+        return [part async for found in stdin.parts(2, end) for part in found]
+
+    with pytest.MonkeyPatch.context() as patch:
+        given_as(patch, io.BytesIO(text))
+        assert asyncio.run(parts()) == expected + [rest] * bool(rest)
+        given_as(patch, io.BytesIO(text))
+        assert asyncio.run(stdin.everything()) == text
