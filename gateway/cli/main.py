@@ -16,7 +16,7 @@ from ropeway.gateway.cli.examples import example
 COMMANDS = {
     "serve": "Run a node until SIGTERM or Ctrl-C; a second one ends it at once.",
     "demo": "Start a gateway in a temporary directory; send and receive a message.",
-    "produce": "Send MESSAGE to TOPIC, or each line of the standard input.",
+    "produce": "Send MESSAGE to TOPIC, or files, or each line of the standard input.",
     "consume": "Print the messages of TOPIC, each on a line.",
     "context": "Save how clusters are reached, and choose the one that commands use.",
     "cluster": "Show all brokers at a glance.",
