@@ -20,6 +20,7 @@ from ropeway.storage.pulsar.producer import Producer
 from ropeway.storage.pulsar.pulsar_log_config import KEEP_ALIVE_MS
 from ropeway.storage.pulsar.reader import Reader
 from ropeway.storage.pulsar.service_url import Address, ServiceUrl
+from ropeway.storage.pulsar.tls import explained
 
 REDIRECTS = 20
 """How often a look-up is sent on, as in Pulsar's own clients (maxLookupRedirects)."""
@@ -245,7 +246,8 @@ class PulsarClient:
             await connection.handshake(min(CONNECT_TIMEOUT_S, self.request_timeout_s))
         except OSError as error:  # as TimeoutError is
             forget()
-            raise PulsarUnavailableError(f"{host}:{port}: {error!r}") from error
+            reason = explained(repr(error))
+            raise PulsarUnavailableError(f"{host}:{port}: {reason}") from error
         except BaseException:
             forget()
             if connection is not None:

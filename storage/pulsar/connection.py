@@ -46,6 +46,7 @@ from ropeway.storage.pulsar.frames import (
     decode_frame,
 )
 from ropeway.storage.pulsar.protobuf import Message
+from ropeway.storage.pulsar.tls import explained
 
 CLIENT_VERSION = "Ropeway"
 UNANSWERED_PINGS = 2
@@ -54,6 +55,7 @@ not one as brokers count: when this process has stood still, answers may be ther
 nobody has read, and one more interval reads them."""
 HANDSHAKE = -1
 """The request id of what belongs to CONNECT."""
+_CLOSED = "closed by the broker"
 _log = structlog.get_logger()
 
 MIGRATED_PRODUCER = 0
@@ -252,7 +254,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell everybody who relied on it."""
         error = self.broken = self.broken or PulsarUnavailableError(
-            f"the connection was lost: {exc or 'closed by the broker'}"
+            f"the connection was lost: {explained(str(exc or _CLOSED))}"
         )
         if self._keep_alive is not None:
             self._keep_alive.cancel()

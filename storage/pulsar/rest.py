@@ -15,6 +15,7 @@ from yarl import URL
 from ropeway.storage.api import LogUnavailableError
 from ropeway.storage.pulsar.authentication import Unauthenticated, headers
 from ropeway.storage.pulsar.errors import PulsarUnavailableError
+from ropeway.storage.pulsar.tls import explained
 
 if TYPE_CHECKING:
     import ssl
@@ -134,7 +135,7 @@ class Rest:
                 self._bases.append(base)
         raise LogUnavailableError(
             f"Pulsar's admin REST at {', '.join(self._bases)} does not answer: "
-            f"{failure or 'time-out'}"
+            f"{explained(str(failure) or 'time-out')}"
         ) from failure
 
     async def _ask(self, method: str, url: str, body: object) -> bytes:

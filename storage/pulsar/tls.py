@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from pathlib import Path
 
@@ -9,6 +10,10 @@ import structlog
 
 _NO_PASSPHRASE = ""
 """Without an answer at hand, OpenSSL would ask for it on the terminal, and wait."""
+
+_CERTIFICATE_ALERT = re.compile(r"ALERT_(BAD_CERTIFICATE|CERTIFICATE_\w+|UNKNOWN_CA)")
+"""Of RFC 8446, 6.2, as OpenSSL names them: what a server says of a client's
+certificate. Jetty says `bad certificate` where there is none."""
 
 _log = structlog.get_logger()
 
@@ -63,6 +68,14 @@ class TlsFiles:
         except OSError as error:  # as ssl.SSLError is
             raise OSError(f"cannot use {what}: {error.strerror or error}") from error
         return context
+
+
+def explained(failure: str) -> str:
+    """Add what to do to why a connection failed, where our certificate is why."""
+    if _CERTIFICATE_ALERT.search(failure) is None:
+        return failure
+    settings = "the settings certificate and key of [pulsar]"
+    return f"Pulsar demands a certificate that it trusts, see {settings}: {failure}"
 
 
 def _stamp_of(file: str) -> tuple[int, int, int]:

@@ -66,13 +66,14 @@ def token(subject: str, seconds: float = 3600, signed_with: bytes = KEY) -> str:
     return b".".join((text, encoded(signature))).decode()
 
 
-def secured_pulsar(directory: Path, pair: Pair) -> Pulsar:
+def secured_pulsar(directory: Path, pair: Pair, *, mutual: bool = False) -> Pulsar:
     """One where `admin` may do all, and who else is known may do nothing.
 
     Args:
         directory: For its files.
         pair: What it shows, of localhost and 127.0.0.1; it also signs certificates of
             clients.
+        mutual: Its ports with TLS end each connection that shows no certificate.
     """
     admin = token(ADMIN)
     key, users = (base64.b64encode(one).decode() for one in (KEY, USERS.encode()))
@@ -86,6 +87,7 @@ def secured_pulsar(directory: Path, pair: Pair) -> Pulsar:
             "tokenSecretKey": f"data:;base64,{key}",
             "basicAuthConf": f"data:;base64,{users}",
             "tlsTrustCertsFilePath": str(pair.certificate),
+            "tlsRequireTrustedClientCertOnConnect": str(mutual).lower(),
             "authenticationRefreshCheckSeconds": "1",
             "brokerClientAuthenticationPlugin": AS_ITSELF,
             "brokerClientAuthenticationParameters": f"token:{admin}",
