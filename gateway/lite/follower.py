@@ -8,7 +8,6 @@ a queue that grows is looked at once for all that has come.
 from __future__ import annotations
 
 import asyncio
-import zlib
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from ropeway.gateway.lite import names
 from ropeway.gateway.lite.catalogue import Catalogue
 from ropeway.gateway.lite.store import Noted, Store
 from ropeway.gateway.node.backoff import UNFORESEEN_S
+from ropeway.gateway.node.derived_store import Checkpoint, checkpoint_after
 from ropeway.gateway.node.timer.thread import IndexLostError, IndexThread
 from ropeway.gateway.wire import message
 from ropeway.storage.api import LogError, NoSuchPartitionError
@@ -224,8 +224,8 @@ class Follower:
     async def _begin(self, queue: _Queue) -> None:
         """Where to go on in a queue, if what is known of it is still so."""
         parent, partition = queue.parent, queue.partition
-        known = await self.store.run(Store.read_to, parent.name, queue.number)
-        if known is not None and not await _fits(partition, *known):
+        known = await self.store.run(Store.checkpoint_of, parent.name, queue.number)
+        if known is not None and not await _fits(known, partition):
             log.warning("lite topics do not fit the log", topic=parent.name)
             await self.store.run(Store.forget, parent.name)
             parent.catalogue = Catalogue()
@@ -240,7 +240,7 @@ class Follower:
         if not len(parent.catalogue):
             topics = await self.store.run(Store.topics, parent.name)
             parent.catalogue = Catalogue(topics)
-        queue.read_to = known[0]
+        queue.read_to = known.next_offset
         self._came(parent.name, parent.catalogue.names())
 
     async def _note(self, queue: _Queue, read_to: int) -> None:
@@ -248,7 +248,7 @@ class Follower:
         chunk = partition.read_now(read_to, _READ_COUNT, _READ_BYTES)
         if chunk is None:
             chunk = await partition.read(read_to, _READ_COUNT, _READ_BYTES)
-        found, checksum = _messages_in(chunk)
+        found, checkpoint = _messages_in(chunk)
         touched = parent.catalogue.note(queue.number, found)
         await self.store.run(
             Store.note,
@@ -256,15 +256,15 @@ class Follower:
             queue.number,
             found,
             parent.catalogue.known(touched),
-            (chunk.next_offset, checksum),
+            checkpoint,
         )
         queue.read_to = chunk.next_offset
         if touched:
             self._came(parent.name, touched)
 
 
-def _messages_in(chunk: Chunk) -> tuple[list[Noted], int]:
-    """The messages of lite topics that were read, and the last record's checksum."""
+def _messages_in(chunk: Chunk) -> tuple[list[Noted], Checkpoint]:
+    """The messages of lite topics that were read, and the checkpoint behind them."""
     found = []
     last: memoryview | None = None
     for piece in chunk.data:
@@ -274,15 +274,13 @@ def _messages_in(chunk: Chunk) -> tuple[list[Noted], int]:
             if lite is not None:
                 offset = int.from_bytes(record[_OFFSET_AT:_OFFSET_END], "big")
                 found.append(Noted(lite, offset, message.view_store_ms(record)))
-    return found, zlib.crc32(last) if last is not None else 0
+    return found, checkpoint_after(last or b"", chunk.next_offset)
 
 
-async def _fits(partition: Partition, offset: int, checksum: int) -> bool:
-    """Whether the record before an offset is the one that was noted last."""
-    if offset > partition.end:
-        return False
-    if offset <= partition.first:
-        # Retention has taken it, or nothing was noted.
-        return True
-    chunk = await partition.read(offset - 1, 1, 1)
-    return bool(chunk.records) and zlib.crc32(b"".join(chunk.data)) == checksum
+async def _fits(known: Checkpoint, partition: Partition) -> bool:
+    """Whether a queue is gone on with where a checkpoint says.
+
+    The store has what is in the queue and nothing else: so it does not matter that
+    retention has taken the record before, and more.
+    """
+    return known.next_offset <= partition.first or await known.fits(partition)

@@ -5,9 +5,8 @@
     "t" parent 0 lite          ->  time (8), place*   a lite topic: when its last
                                                       message was stored, and one past
                                                       the last one in each queue
-    "n" parent 0 queue id (4)  ->  offset (8), CRC-32 (4)
-                                                      the next message of a queue to be
-                                                      noted, and the record before it
+    "n" parent 0 queue id (4)  ->                     the checkpoint of a queue: see
+                                                      `DerivedStore`
 
     place  queue id (4) offset (8)
 
@@ -22,17 +21,18 @@ import struct
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from ropeway.gateway.node.rocks import Rocks
+from ropeway.gateway.node.derived_store import CHECKPOINT, DerivedStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ropeway.gateway.node.derived_store import Checkpoint
 
-_MESSAGE, _ORDER, _TOPIC, _NEXT = b"m", b"o", b"t", b"n"
+
+_MESSAGE, _ORDER, _TOPIC = b"m", b"o", b"t"
 _PLACE = struct.Struct(">IQ")
 _TIME = struct.Struct(">Q")
 _QUEUE = struct.Struct(">I")
-_READ = struct.Struct(">QI")
 
 
 class Noted(NamedTuple):
@@ -57,21 +57,24 @@ def _key(kind: bytes, parent: str, *rest: bytes) -> bytes:
     return b"".join((kind, parent.encode(), b"\x00", *rest))
 
 
+def _source(parent: str, queue_id: int) -> bytes:
+    return _key(b"", parent, _QUEUE.pack(queue_id))
+
+
 def _name(lite: str) -> bytes:
     return lite.encode() + b"\x00"
 
 
-class Store(Rocks):
+class Store(DerivedStore):
     """The index in a directory; one process, one thread at a time.
 
     Args:
         directory: Made where it is missing.
     """
 
-    def read_to(self, parent: str, queue_id: int) -> tuple[int, int] | None:
-        """The next message of a queue to be noted, and the record before it."""
-        value = self._get(_key(_NEXT, parent, _QUEUE.pack(queue_id)))
-        return _READ.unpack(value) if value is not None else None
+    def checkpoint_of(self, parent: str, queue_id: int) -> Checkpoint | None:
+        """How far a queue was noted; None where it was not."""
+        return self.checkpoint(_source(parent, queue_id))
 
     def note(
         self,
@@ -79,7 +82,7 @@ class Store(Rocks):
         queue_id: int,
         messages: Sequence[Noted],
         topics: Sequence[Known],
-        read_to: tuple[int, int],
+        checkpoint: Checkpoint,
     ) -> None:
         """Note messages of a queue, together.
 
@@ -88,7 +91,7 @@ class Store(Rocks):
             queue_id: Its queue.
             messages: In their order.
             topics: How the lite topics are afterwards.
-            read_to: As `read_to` says it afterwards.
+            checkpoint: How far the queue was read then.
         """
         batch = self._batch()
         for one in messages:
@@ -99,7 +102,7 @@ class Store(Rocks):
             places = (_PLACE.pack(*end) for end in known.ends.items())
             value = b"".join((_TIME.pack(known.last_ms), *places))
             batch.put(_key(_TOPIC, parent, known.lite.encode()), value)
-        batch.put(_key(_NEXT, parent, _QUEUE.pack(queue_id)), _READ.pack(*read_to))
+        self._note(batch, checkpoint, _source(parent, queue_id))
         self._write(batch)
 
     def topics(self, parent: str) -> list[Known]:
@@ -175,7 +178,7 @@ class Store(Rocks):
     def forget(self, parent: str) -> None:
         """Forget all lite topics of a topic."""
         batch = self._batch()
-        for kind in (_MESSAGE, _ORDER, _TOPIC, _NEXT):
+        for kind in (_MESSAGE, _ORDER, _TOPIC, CHECKPOINT):
             front = kind + parent.encode()
             batch.delete_range(front + b"\x00", front + b"\x01")
         self._write(batch)

@@ -28,6 +28,9 @@ from ropeway.storage import private
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+Batch = WriteBatch
+"""Changes that are written together."""
+
 _OPEN_FILES = 64
 _INFO_LOGS = 2
 _END = b"\xff"
@@ -112,11 +115,10 @@ class Rocks:
         return cast("bytes | None", self._db.get(key))
 
     @staticmethod
-    def _batch() -> WriteBatch:
-        """Changes that are to be written together."""
+    def _batch() -> Batch:
         return WriteBatch(raw_mode=True)
 
-    def _write(self, batch: WriteBatch) -> None:
+    def _write(self, batch: Batch) -> None:
         self._db.write(batch)
 
     def _from(self, start: bytes, front: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -9,7 +9,6 @@ between.
 from __future__ import annotations
 
 import asyncio
-import zlib
 from collections import Counter, defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import structlog
 
 from ropeway.gateway.node import names, record_builder
+from ropeway.gateway.node.derived_store import checkpoint_after, resume
 from ropeway.gateway.node.timer.thread import IndexLostError, IndexThread
 from ropeway.gateway.pop import store
 from ropeway.gateway.pop.store import Store
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Concatenate
 
+    from ropeway.gateway.node.derived_store import Checkpoint
     from ropeway.gateway.node.served_topic import ServedTopic
     from ropeway.gateway.node.topics import Topics
     from ropeway.gateway.pop.store import Change, Place
@@ -135,16 +136,10 @@ class Journal:
         self._read_to = 0
 
     async def _begin(self, partition: Partition) -> None:
-        known = await self._store.run(Store.read_to)
-        if known is not None and await _fits(partition, *known):
-            self._read_to = known[0]
-            return
-        if known is not None:
-            log.warning("index of pops does not fit the log: it is made again")
-        await self._store.run(Store.clear)
+        known = await resume(self._store, partition)
         # No time says where: what is out may be older than all that a clock allows,
         # where it was set, or where nobody was there to store it again.
-        self._read_to = partition.first
+        self._read_to = known if known is not None else partition.first
 
     async def _read_on(self, partition: Partition) -> None:
         while self._read_to < partition.end:
@@ -156,8 +151,8 @@ class Journal:
                     changes += store.load(message.decode(one).body)
                     last = one
             if last is not None:
-                read_to = (chunk.next_offset, zlib.crc32(last))
-                await self._store.run(Store.apply, changes, read_to)
+                checkpoint = checkpoint_after(last, chunk.next_offset)
+                await self._store.run(Store.apply, changes, checkpoint)
             self._read_to = chunk.next_offset
 
     # Writing.
@@ -247,11 +242,11 @@ class Journal:
             self.lost.set()
             return
         self._read_to = end
-        self._spawn(self._apply(changes, (end, zlib.crc32(records[-1][0]))))
+        self._spawn(self._apply(changes, checkpoint_after(records[-1][0], end)))
 
-    async def _apply(self, changes: list[Change], read_to: tuple[int, int]) -> None:
+    async def _apply(self, changes: list[Change], checkpoint: Checkpoint) -> None:
         try:
-            await self._store.run(Store.apply, changes, read_to)
+            await self._store.run(Store.apply, changes, checkpoint)
         except IndexLostError as error:
             log.warning("index of pops is made again", reason=str(error))
             self.lost.set()
@@ -342,11 +337,3 @@ class Journal:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-async def _fits(partition: Partition, next_offset: int, crc: int) -> bool:
-    """Whether the store was made from this log, and goes on within it."""
-    if not partition.first < next_offset <= partition.end:
-        return False
-    chunk = await partition.read(next_offset - 1, 1, 1)
-    return chunk.records == 1 and zlib.crc32(chunk.data[0]) == crc

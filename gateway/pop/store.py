@@ -1,7 +1,7 @@
 """The ledger's entries in RocksDB: a cache of the log, made again where it is lost.
 
     "h" key  ->  value       a batch that is in a consumer's hands
-    "n"      ->  next offset of the log to read (8), CRC-32 of the record before it (4)
+    "n"      ->  the checkpoint: see `DerivedStore`
 
     key    visible time (8) pop time (8) start (8) queue id (4) group "@" topic
     value  attempts (2) open messages, a bit each (4) offset of each message (8)
@@ -24,19 +24,19 @@ from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from ropeway.gateway.node.rocks import Rocks
+from ropeway.gateway.node.derived_store import DerivedStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from ropeway.gateway.node.derived_store import Checkpoint
+
 
 _HAND_OUT = b"h"
-_NEXT = b"n"
 _TIME = struct.Struct(">Q")
 _KEY = struct.Struct(">QQQI")
 _VALUE = struct.Struct(">HI")
 _LENGTH = struct.Struct(">H")
-_READ = struct.Struct(">QI")
 _OFFSET_BYTES = 8
 
 Change = tuple[bytes, bytes]
@@ -127,7 +127,7 @@ def load(body: bytes) -> Iterator[Change]:
         yield parts[0], parts[1]
 
 
-class Store(Rocks):
+class Store(DerivedStore):
     """The entries in a directory; one process, one thread at a time.
 
     Args:
@@ -136,17 +136,12 @@ class Store(Rocks):
 
     BLOOM_BITS = 10
 
-    def read_to(self) -> tuple[int, int] | None:
-        """The next offset to read and the CRC-32 of the record before it."""
-        value = self._get(_NEXT)
-        return _READ.unpack(value) if value is not None else None
-
-    def apply(self, changes: Iterable[Change], read_to: tuple[int, int]) -> None:
+    def apply(self, changes: Iterable[Change], checkpoint: Checkpoint) -> None:
         """Note what the log says.
 
         Args:
             changes: That, in order.
-            read_to: As `read_to` says it afterwards.
+            checkpoint: How far the log was read then.
         """
         batch = self._batch()
         for key, value in changes:
@@ -154,7 +149,7 @@ class Store(Rocks):
                 batch.put(_HAND_OUT + key, value)
             else:
                 batch.delete(_HAND_OUT + key)
-        batch.put(_NEXT, _READ.pack(*read_to))
+        self._note(batch, checkpoint)
         self._write(batch)
 
     def get(self, keys: Sequence[bytes]) -> list[bytes]:

@@ -153,7 +153,7 @@ def check_in_flight(directory: Path, marks: list[str]) -> None:
         patch.setattr(rocks, "boot_id", lambda: "the one after the power cut")
         store = SmallStore.open(directory / "pop")
     try:
-        number, _ = store.read_to() or (0, 0)
+        number, _ = store.checkpoint() or (0, 0)
         wanted = [one for one in _changes(number) if one[1]] if number else []
         assert store.due(0, 1 << 40, 100) == wanted
     finally:

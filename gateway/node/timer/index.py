@@ -3,7 +3,7 @@
     "m" visit time (8) offset (8)  ->  due time (8) size (4) queue id (2)
                                            topic "+" unique key
     "c" due time (8) topic "+" unique key  ->  nothing: recalled
-    "n"  ->  next offset to read (8), CRC-32 of the record before it (4)
+    "n"  ->  the checkpoint: see `DerivedStore`
 
 Numbers are big endian, times are in milliseconds. A message is *visited* when it is
 due, or earlier, when it has to be stored again before the log's retention takes it.
@@ -17,21 +17,21 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from ropeway.gateway.node.rocks import Rocks
+from ropeway.gateway.node.derived_store import DerivedStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from ropeway.gateway.node.derived_store import Checkpoint
 
 """Enough for what is due next; all else is read once."""
 _SWEEP = 4096
 
 _MESSAGE = b"m"
 _RECALLED = b"c"
-_NEXT = b"n"
 _KEY = struct.Struct(">cQQ")
 _VALUE = struct.Struct(">QIH")
 _TIME = struct.Struct(">Q")
-_READ = struct.Struct(">QI")
 
 FIRST_KEY = _MESSAGE
 
@@ -61,7 +61,7 @@ class Entry(NamedTuple):
         return _KEY.pack(_MESSAGE, self.visit_ms, self.offset)
 
 
-class Index(Rocks):
+class Index(DerivedStore):
     """The index in a directory; one process, one thread at a time.
 
     Args:
@@ -70,23 +70,18 @@ class Index(Rocks):
 
     MEMORY_BYTES = 8 << 20
 
-    def read_to(self) -> tuple[int, int] | None:
-        """The next offset to read and the CRC-32 of the record before it."""
-        value = self._get(_NEXT)
-        return _READ.unpack(value) if value is not None else None
-
     def add(
         self,
         entries: Sequence[tuple[int, int, int, int, int, bytes]],
         recalled: Sequence[tuple[int, bytes]],
-        read_to: tuple[int, int],
+        checkpoint: Checkpoint,
     ) -> None:
         """Note what was read.
 
         Args:
             entries: Messages that wait, with the members of an `Entry`.
             recalled: Due times and identities of those that do no longer.
-            read_to: As `read_to` says it afterwards.
+            checkpoint: How far the log was read then.
         """
         batch = self._batch()
         for visit_ms, offset, due_ms, size, queue_id, identity in entries:
@@ -96,7 +91,7 @@ class Index(Rocks):
             )
         for due_ms, identity in recalled:
             batch.put(_recalled_key(due_ms, identity), b"")
-        batch.put(_NEXT, _READ.pack(*read_to))
+        self._note(batch, checkpoint)
         self._write(batch)
 
     def due(

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import TYPE_CHECKING
 
-import structlog
-
+from ropeway.gateway.node.derived_store import checkpoint_after, resume
 from ropeway.gateway.node.timer.index import Index
 from ropeway.gateway.node.timer.pending_timers import RECALL, waiting_in
 
 if TYPE_CHECKING:
     from ropeway.gateway.node.timer.thread import IndexThread
     from ropeway.storage.api import Chunk, Partition
-
-log = structlog.get_logger(__name__)
 
 _COUNT = 1024
 _BYTES = 1024 * 1024
@@ -61,27 +57,14 @@ class Intake:
         self._done_offset = done_offset
         if nothing_before > partition.end:
             nothing_before = 0  # The topic was made again.
-        known = await self._index.run(Index.read_to)
-        if known is not None and known[0] <= nothing_before:
-            known = None
-        if known is not None and await self._fits(*known):
-            self.next_offset = known[0]
+        known = await resume(self._index, partition, nothing_before)
+        if known is not None:
+            self.next_offset = known
             await self._index.run(Index.sweep, done_ms, done_offset)
             return
-        if known is not None:
-            log.warning("index of timers does not fit the log: it is made again")
-        await self._index.run(Index.clear)
         start = await partition.offset_at(done_ms - self._window_ms - _SLACK_MS)
         start = max(min(start, done_offset), nothing_before)
         self.next_offset = max(start, partition.first)
-
-    async def _fits(self, next_offset: int, crc: int) -> bool:
-        """Whether the index was made from this log, and goes on within it."""
-        partition = self._partition
-        if not partition.first < next_offset <= partition.end:
-            return False
-        chunk = await partition.read(next_offset - 1, 1, 1)
-        return chunk.records == 1 and zlib.crc32(chunk.data[0]) == crc
 
     async def catch_up(self, done_ms: int) -> None:
         """Read on to the end.
@@ -118,5 +101,5 @@ class Intake:
                         continue
                     visit_ms = done_ms + 1
                 entries.append((visit_ms, offset, due_ms, size, queue_id, identity))
-        read_to = (chunk.next_offset, zlib.crc32(memoryview(piece)[last_at:]))
-        await self._index.run(Index.add, entries, recalled, read_to)
+        checkpoint = checkpoint_after(memoryview(piece)[last_at:], chunk.next_offset)
+        await self._index.run(Index.add, entries, recalled, checkpoint)

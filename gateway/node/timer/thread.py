@@ -51,7 +51,7 @@ class IndexThread(Generic[X]):
     """
 
     def __init__(self, name: str, opener: Opener[X], directory: Path) -> None:
-        self._name = name
+        self.name = name
         self._opener = opener
         self._directory = directory
         self._executor: ThreadPoolExecutor | None = None
@@ -67,7 +67,7 @@ class IndexThread(Generic[X]):
             IndexLostError: The directory cannot be used.
         """
         if self._executor is None:
-            self._executor = ThreadPoolExecutor(1, f"{self._name}-index")
+            self._executor = ThreadPoolExecutor(1, f"{self.name}-index")
         await self._call(self._open, anew)
 
     def _open(self, anew: bool) -> None:
@@ -89,7 +89,7 @@ class IndexThread(Generic[X]):
         """
         index = self._index
         if index is None:
-            raise IndexLostError(f"the index of {self._name} is closed")
+            raise IndexLostError(f"the index of {self.name} is closed")
         return await self._call(lambda: work(index, *args, **more))
 
     async def _call(self, work: Callable[..., R], *args: object) -> R:
@@ -109,7 +109,7 @@ class IndexThread(Generic[X]):
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(executor, self._close)
         except Exception as error:  # noqa: BLE001 - as above
-            log.warning("index closed badly", of=self._name, reason=str(error))
+            log.warning("index closed badly", of=self.name, reason=str(error))
         executor.shutdown()
 
     def _close(self) -> None:

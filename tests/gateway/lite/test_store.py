@@ -52,8 +52,8 @@ def test_what_is_known_outlives_a_restart(tmp_path: Path):
     note(first, ("a", 0), ("b", 1), ("a", 2))
     first.close()
     again = Store.open(tmp_path / "index")
-    assert again.read_to("rooms", 3) == (3, 77)
-    assert again.read_to("rooms", 2) is None
+    assert again.checkpoint_of("rooms", 3) == (3, 77)
+    assert again.checkpoint_of("rooms", 2) is None
     assert sorted(again.topics("rooms")) == [
         Known("a", 1002, {3: 3}),
         Known("b", 1001, {3: 2}),
@@ -83,10 +83,10 @@ def test_a_parent_is_forgotten_and_those_with_longer_names_stay(store: Store):
         note(store, ("a", 0), parent=parent)
     store.forget("rooms")
     assert store.topics("rooms") == []
-    assert store.read_to("rooms", 3) is None
+    assert store.checkpoint_of("rooms", 3) is None
     for parent in ("rooms2", "room"):
         assert store.offsets(parent, "a", 3, 0, 1) == [0]
-        assert store.read_to(parent, 3) == (1, 77)
+        assert store.checkpoint_of(parent, 3) == (1, 77)
 
 
 def test_a_damaged_index_is_made_anew(tmp_path: Path):

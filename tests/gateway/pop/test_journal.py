@@ -208,7 +208,7 @@ async def test_a_store_that_is_not_there_is_said(tmp_path: Path, monkeypatch):
             await one.journal.get(key)
 
 
-MADE_AGAIN = "index of pops does not fit the log: it is made again"
+MADE_AGAIN = "index does not fit the log: it is made again"
 
 
 @looped
@@ -223,7 +223,7 @@ async def test_a_store_that_fits_its_log_is_kept_and_another_is_made_again(
         with capture_logs() as logs:
             await one.open()
         assert not [line for line in logs if line["event"] == MADE_AGAIN]
-        read_to, crc = await one.journal.run(Store.read_to)
+        read_to, crc = await one.journal.run(Store.checkpoint)
         assert read_to > 1
         for wrong in ((read_to, crc ^ 1), (read_to + 1, crc), (0, crc), (1, crc)):
             stale = [change(9999, clock)]
@@ -232,7 +232,7 @@ async def test_a_store_that_fits_its_log_is_kept_and_another_is_made_again(
                 await one.open()
             assert [line for line in logs if line["event"] == MADE_AGAIN], wrong
             assert await one.all() == [*range(9000)]
-            assert await one.journal.run(Store.read_to) == (read_to, crc)
+            assert await one.journal.run(Store.checkpoint) == (read_to, crc)
 
 
 @looped

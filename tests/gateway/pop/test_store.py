@@ -65,11 +65,11 @@ def test_a_batch_is_there_until_it_is_taken_out(tmp_path: Path):
     assert index.get([one[0], two[0], change(3, 70)[0]]) == [one[1], two[1], b""]
     index.apply([(one[0], b"")], (8, 9))
     assert index.get([one[0], two[0]]) == [b"", two[1]]
-    assert index.read_to() == (8, 9)
+    assert index.checkpoint() == (8, 9)
     index.close()
     index = Store.open(tmp_path / "pop")
     assert index.get([one[0], two[0]]) == [b"", two[1]]
-    assert index.read_to() == (8, 9)
+    assert index.checkpoint() == (8, 9)
     index.close()
 
 
@@ -101,7 +101,7 @@ def test_batches_are_counted_and_found_by_their_queue(tmp_path: Path):
     ]
     index.clear()
     assert index.counts() == {}
-    assert index.read_to() is None
+    assert index.checkpoint() is None
     index.close()
 
 
@@ -115,7 +115,7 @@ def test_a_damaged_store_is_made_anew(tmp_path: Path):
     assert index.counts() == {}
     index.close()
     index = Store.open(directory, anew=True)
-    assert index.read_to() is None
+    assert index.checkpoint() is None
     index.close()
 
 

@@ -33,7 +33,7 @@ def test_what_is_due_comes_by_time_and_then_by_offset(index: Index):
     assert [one.offset for one in index.due(0, 7, 10, 250)[0]] == [1, 2]
     assert [one.offset for one in index.due(0, 7, 10, 1)[0]] == [1]
     assert (index.next_ms(7), index.next_ms(300)) == (300, None)
-    assert index.read_to() == (5, 1)
+    assert index.checkpoint() == (5, 1)
 
 
 def test_recalls_are_of_one_message_and_go_with_their_time(index: Index):
@@ -79,9 +79,9 @@ def test_what_was_added_is_there_after_it_was_closed(tmp_path: Path):
     index.close()
     index = Index.open(tmp_path)
     assert index.due(0, 9, 9, 9999)[0] == [entry(5, 1)]
-    assert index.read_to() == (2, 77)
+    assert index.checkpoint() == (2, 77)
     index.clear()
-    assert (index.next_ms(0), index.read_to()) == (None, None)
+    assert (index.next_ms(0), index.checkpoint()) == (None, None)
     index.close()
 
 
@@ -91,7 +91,7 @@ def test_one_that_cannot_be_read_is_made_anew(tmp_path: Path):
     index.close()
     (tmp_path / "CURRENT").write_text("nonsense")
     index = Index.open(tmp_path)
-    assert index.read_to() is None
+    assert index.checkpoint() is None
     index.close()
 
 

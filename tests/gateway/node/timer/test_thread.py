@@ -20,7 +20,7 @@ ENTRY = Entry(5, 1, 5, 100, 0, b"orders+K")
 async def test_what_goes_wrong_is_one_kind_of_error(tmp_path: Path):
     thread = IndexThread("timers", Index.open, tmp_path / "timer")
     with pytest.raises(IndexLostError, match="closed"):
-        await thread.run(Index.read_to)
+        await thread.run(Index.checkpoint)
     await thread.open()
     await thread.run(Index.add, [ENTRY], [], (2, 0))
     with pytest.raises(IndexLostError):
