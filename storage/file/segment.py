@@ -92,13 +92,14 @@ def create(directory: Path, base: int, capacity: int) -> Segment:
     return segment
 
 
-def write_block(descriptor: int, pieces: list[bytes], place: int) -> None:
-    """Write a block, or leave zeros where it would have been.
+def write_block(segment: Segment, pieces: list[bytes]) -> None:
+    """Write a block behind a segment's others, or leave zeros where it would be.
 
     Raises:
         OSError: It could not be written. `__cause__` is set where what a partial
             write left behind could not be cleared either.
     """
+    descriptor, place = segment.descriptor, segment.written
     wanted = sum(map(len, pieces))
     done = os.pwritev(descriptor, pieces, place)
     if done == wanted:

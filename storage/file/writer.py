@@ -14,6 +14,7 @@ import os
 import time
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -159,7 +160,7 @@ class Writer:
                     self._depart()
                     self._committer.submit(self._write_away, segment, block, runs)
                     return
-                _write(segment, block)
+                write_block(segment, [block.header, block.body])
             except OSError as error:
                 self._failed(runs, error)
                 continue
@@ -204,7 +205,14 @@ class Writer:
         """
         segment = self._segments.active
         now_ms = self._clock()
-        block = self._encode(runs, segment, now_ms)
+        lay_out = partial(
+            encode,
+            runs,
+            log_id=self._segments.log_id,
+            durable=self._syncer.durable,
+            written_ms=now_ms,
+        )
+        block = lay_out(base=segment.base, place=segment.written)
         length = HEADER.size + len(block.body)
         if segment.written + length > segment.capacity:
             if preparing := self._segments.preparing:
@@ -214,7 +222,7 @@ class Writer:
                 )
                 return None
             segment = self._segments.roll(length, self.loop)
-            block = self._encode(runs, segment, now_ms)
+            block = lay_out(base=segment.base, place=segment.written)
         segment.newest_ms = now_ms
         return segment, block
 
@@ -222,22 +230,12 @@ class Writer:
         self._arrive()
         self._tick()
 
-    def _encode(self, runs: list[Run], segment: Segment, now_ms: int) -> Encoded:
-        return encode(
-            runs,
-            base=segment.base,
-            place=segment.written,
-            log_id=self._segments.log_id,
-            durable=self._syncer.durable,
-            written_ms=now_ms,
-        )
-
     def _write_away(self, segment: Segment, block: Encoded, runs: list[Run]) -> None:
         """Write one block, and sync it with `sync`. In the committer's thread."""
         call = self.loop.call_soon_threadsafe
         began = time.monotonic()
         try:
-            _write(segment, block)
+            write_block(segment, [block.header, block.body])
         except OSError as error:
             call(self._not_written, runs, error)
             return
@@ -380,10 +378,6 @@ class Writer:
                 self._flushes.append((target, future))
             elif not future.done():
                 future.set_result(None)
-
-
-def _write(segment: Segment, block: Encoded) -> None:
-    write_block(segment.descriptor, [block.header, block.body], segment.written)
 
 
 def answer(run: Run, error: LogError | None = None) -> None:
