@@ -250,10 +250,6 @@ class Context(msgspec.Struct, gc=False):
         whose = self.principal or self.peer.source.address
         return self.node.turns.slices(whose, len(self.body))
 
-    def timed(self) -> None:
-        """A request that is timed is answered now."""
-        self.node.latencies.observe(self.code, self.came_s)
-
     def shows(self, topic: str) -> bool:
         """Whether a list of topics shows this one to who sent the request."""
         return shows(self.node, self.principal, topic)
@@ -314,7 +310,7 @@ class Context(msgspec.Struct, gc=False):
     def respond(self, *data: Buffer) -> None:
         """Answer the request, once, with a whole frame in pieces."""
         if self.came_s:
-            self.timed()
+            self.node.latencies.observe(self.code, self.came_s)
         if self.one_way:
             self.peer.respond()
         else:
@@ -323,7 +319,7 @@ class Context(msgspec.Struct, gc=False):
     def answer(self, result: Header | Answer) -> None:
         """Answer the request, once; a one-way request is only counted as done."""
         if self.came_s:
-            self.timed()
+            self.node.latencies.observe(self.code, self.came_s)
         peer, opaque = self.peer, self.opaque
         if self.one_way:
             peer.respond()

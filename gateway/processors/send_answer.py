@@ -37,7 +37,7 @@ def stored(
         context.answer(reply)
         return
     if context.came_s:
-        context.timed()
+        context.node.latencies.observe(context.code, context.came_s)
     if context.one_way:
         peer.respond()
         return
