@@ -48,10 +48,9 @@ async def send_message(request: SendMessageRequest, call: Call) -> SendMessageRe
     first = request.messages[0].topic
     topic = validation.topic(first)
     messages: list[DecodedMessage] = []
-    slices = call.slices()
     for one in request.messages:
         if messages:
-            await slices.pause()
+            await call.slices().pause()
             if one.topic != first:
                 raise RefusedError(
                     Code.MESSAGE_CORRUPTED, "topic in message is not same"
@@ -98,7 +97,8 @@ def _check_type(node: Node, topic: str, one: DecodedMessage) -> None:
 
 async def _send_one(topic: str, one: DecodedMessage, call: Call) -> SendReply:
     queue_id = _queue(call.node, topic, one)
-    broker = _broker(call.node, topic, one)
+    # A lite topic is always on the same broker; others are on the one that is asked.
+    broker = _broker_of_lite(call.node, topic, one) if one.lite_topic else None
     header = _header(SendMessageV2, topic, one, queue_id, broker)
     reply = await call.caller.get(header, one.body)
     return reply.header(SendReply)
@@ -146,10 +146,9 @@ def _header(
     )
 
 
-def _broker(node: Node, topic: str, one: DecodedMessage) -> str | None:
-    """The broker of a lite topic is always the same; else it is the one asked."""
+def _broker_of_lite(node: Node, topic: str, one: DecodedMessage) -> str | None:
     known = node.routes.topics.get(topic)
-    if not one.lite_topic or known is None or not known.route:
+    if known is None or not known.route:
         return None
     return lite_names.broker(one.lite_topic, known.route)
 
