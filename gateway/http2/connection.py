@@ -53,7 +53,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._draining = False
-        self.sender = Sender(self.write, self.held, self._sent)
+        self.sender = Sender(self.write, self.held)
         """Takes what streams answer."""
         self.receiver = Receiver(limits, self.stream, self.sender)
         """Knows the streams."""
@@ -199,6 +199,3 @@ class Connection(asyncio.Protocol):
             return
         log.info("connection closed", client=self.address, reason="no answer to a ping")
         self.abort()
-
-    def _sent(self, stream: Stream) -> None:
-        self.receiver.sent(stream)

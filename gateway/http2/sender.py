@@ -41,13 +41,10 @@ class Sender:
     Args:
         write: Takes bytes for the network.
         held: Told by how much more, or less, waits in streams.
-        done: Told of each stream whose answer has been sent.
     """
 
     __slots__ = (
         "_blocked",
-        "_done",
-        "_expecting",
         "_held",
         "_loop",
         "_out",
@@ -63,13 +60,11 @@ class Sender:
         self,
         write: Callable[[bytes], None],
         held: Callable[[int], None],
-        done: Callable[[Stream], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._write, self._held, self._done = write, held, done
+        self._write, self._held = write, held
         self._out: list[bytes] = []
         self._out_bytes = 0
-        self._expecting = False
         self._blocked: dict[Stream, None] = {}
         """Streams that wait for the connection; the first has waited for longest."""
         self.congested = False
@@ -82,17 +77,12 @@ class Sender:
 
     def send(self, data: bytes) -> None:
         """Send whole frames at the end of this tick."""
+        if not self._out:
+            self._loop.call_soon(self.flush)
         self._out.append(data)
         self._out_bytes += len(data)
         if self._out_bytes > _FLUSH_ABOVE:
             self.flush()
-        elif not self._expecting:
-            self._expecting = True
-            self._loop.call_soon(self._due)
-
-    def _due(self) -> None:
-        self._expecting = False
-        self.flush()
 
     def flush(self) -> None:
         """Write what has gathered."""
@@ -122,7 +112,7 @@ class Sender:
             stream.last = block
             return
         self.send(frame(HEADERS, _ENDING, stream.id, block))
-        self._done(stream)
+        stream.connection.receiver.sent(stream)
 
     def whole(self, stream: Stream, first: bytes, data: bytes, last: bytes) -> None:
         """Send a whole answer: a block, not empty DATA, and a block."""
@@ -148,7 +138,7 @@ class Sender:
                 )
             )
         )
-        self._done(stream)
+        stream.connection.receiver.sent(stream)
 
     def reset(self, stream: Stream, code: ErrorCode) -> None:
         """End a stream before its end."""
