@@ -14,6 +14,7 @@ from ropeway.gateway.cli.completion import group_names
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import MisusedError
 from ropeway.gateway.cli.output import print_json, print_rows
+from ropeway.gateway.node.names import SYSTEM_GROUP_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,17 +34,30 @@ def group() -> None:
     """Create, change, show and delete consumer groups."""
 
 
-@group.command("list", epilog=example("ropeway group list"))
+@group.command("list", epilog=example("ropeway group list", "ropeway group list --lag"))
+@click.option("--all", "everything", is_flag=True, help="Also those of brokers.")
+@click.option("--lag", "with_lag", is_flag=True, help="With lag, the largest first.")
 @cluster_options
 @json_option
-def list_(cluster: Target, as_json: bool) -> None:
-    """Print the names of all consumer groups."""
+def list_(everything: bool, with_lag: bool, cluster: Target, as_json: bool) -> None:
+    """Print the names of consumer groups, or the lag of each."""
 
-    async def names() -> list[str]:
-        async with cluster.admin() as admin:
-            return await admin.groups()
+    async def rows(admin: Admin) -> list[dict[str, Any]]:
+        names = [
+            name
+            for name in await admin.groups()
+            if everything or not name.startswith(SYSTEM_GROUP_PREFIX)
+        ]
+        if not with_lag:
+            return [{"group": name} for name in names]
+        found = [_total(name, await admin.describe_group(name)) for name in names]
+        return sorted(found, key=lambda row: (-row["lag"], row["group"]))
 
-    print_rows([{"group": name} for name in run(cluster, names())], as_json=as_json)
+    print_rows(ask(cluster, rows), as_json=as_json)
+
+
+def _total(name: str, lags: list[QueueLag]) -> dict[str, Any]:
+    return {"group": name, "lag": sum(lag.lag for lag in lags), "queues": len(lags)}
 
 
 @group.command(epilog=example("ropeway group show kitchen"))
@@ -84,7 +98,7 @@ def _lag(lag: QueueLag) -> dict[str, Any]:
     return {
         "topic": lag.queue.topic,
         "broker": lag.queue.broker_name,
-        "queue": lag.queue.queue_id,
+        "queue_id": lag.queue.queue_id,
         "committed": lag.committed,
         "end": lag.end,
         "lag": lag.lag,

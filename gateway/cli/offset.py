@@ -54,7 +54,7 @@ def show(group: str, topic: str | None, cluster: Target, as_json: bool) -> None:
         {
             "topic": lag.queue.topic,
             "broker": lag.queue.broker_name,
-            "queue": lag.queue.queue_id,
+            "queue_id": lag.queue.queue_id,
             "committed": lag.committed,
             "pulled": lag.pulled,
             "end": lag.end,
@@ -168,7 +168,7 @@ def _print(moved: list[Moved], *, as_json: bool) -> None:
         {
             "topic": one.queue.topic,
             "broker": one.queue.broker_name,
-            "queue": one.queue.queue_id,
+            "queue_id": one.queue.queue_id,
             "before": one.before,
             "after": one.after,
         }

@@ -74,7 +74,7 @@ def resend(
         return {
             "topic": sent.queue.topic,
             "broker": sent.queue.broker_name,
-            "queue": sent.queue.queue_id,
+            "queue_id": sent.queue.queue_id,
             "offset": sent.queue_offset,
             "msg_id": sent.msg_id,
             "offset_msg_id": sent.offset_msg_id,

@@ -120,7 +120,7 @@ def compaction(topic: str, now: bool, cluster: Target, as_json: bool) -> None:
     rows = [
         {
             "broker": broker.broker_name,
-            "queue": one.queue_id,
+            "queue_id": one.queue_id,
             "clean_end": one.clean_end,
             "end": one.end,
             "messages": one.messages,

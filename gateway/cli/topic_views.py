@@ -102,7 +102,7 @@ def stats(name: str, cluster: Target, as_json: bool) -> None:
         rows = [
             {
                 "broker": span.queue.broker_name,
-                "queue": span.queue.queue_id,
+                "queue_id": span.queue.queue_id,
                 "begin": span.begin,
                 "end": span.end,
                 "messages": span.end - span.begin,

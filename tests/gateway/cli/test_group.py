@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from ropeway.gateway.node.names import SYSTEM_GROUP_PREFIX
+
 
 @pytest.fixture
 def group(run, ropeway_topic) -> str:
@@ -21,12 +23,33 @@ def test_groups_are_listed(run, group):
     assert {"group": group} in rows
 
 
+def test_the_lag_of_all_groups_is_listed_the_largest_first(run, group, ropeway_topic):
+    ahead = f"a-{ropeway_topic}"
+    run("consume", ropeway_topic, "--group", ahead, "--count", "5")
+    rows = json.loads(run("group", "list", "--lag", "--json").stdout)
+    assert {"group": group, "lag": 3, "queues": 1} in rows
+    assert {"group": ahead, "lag": 0, "queues": 1} in rows
+    assert [one["lag"] for one in rows] == sorted(
+        (one["lag"] for one in rows), reverse=True
+    )
+
+
+def test_groups_of_brokers_are_hidden_unless_asked_for(run):
+    inner = f"{SYSTEM_GROUP_PREFIX}OWN"
+    run("group", "create", inner)
+    try:
+        assert inner not in run("group", "list").stdout.split()
+        assert inner in run("group", "list", "--all").stdout.split()
+    finally:
+        run("group", "delete", inner, "--yes")
+
+
 def test_a_group_is_shown_with_the_lag_of_each_queue_and_who_consumes(
     run, group, ropeway_topic
 ):
     shown = [line.split() for line in run("group", "show", group).stdout.splitlines()]
     assert shown[:5] == [
-        ["topic", "broker", "queue", "committed", "end", "lag"],
+        ["topic", "broker", "queue_id", "committed", "end", "lag"],
         [ropeway_topic, "broker-0", "0", "2", "5", "3"],
         ["lag:", "3"],
         ["dead", "letters:", "0"],

@@ -9,7 +9,7 @@ def test_a_topic_is_made_once(run, ropeway_topic):
     again = run("topic", "create", ropeway_topic, code=1)
     assert again.stderr == f"Error: topic {ropeway_topic} exists already\n"
     rows = json.loads(run("topic", "stats", ropeway_topic, "--json").stdout)["queues"]
-    assert [row["queue"] for row in rows] == [0, 1, 2]
+    assert [row["queue_id"] for row in rows] == [0, 1, 2]
 
 
 def test_a_topic_is_made_with_attributes(run, ropeway_topic):

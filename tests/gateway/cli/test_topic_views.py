@@ -29,7 +29,7 @@ def test_stats_have_the_bounds_of_queues_and_how_much_came(run, ropeway_topic):
     run("topic", "create", ropeway_topic, "--queues", "2")
     run("produce", ropeway_topic, "a", "--queue", "1")
     shown = json.loads(run("topic", "stats", ropeway_topic, "--json").stdout)
-    bounds = [(one["queue"], one["begin"], one["end"]) for one in shown["queues"]]
+    bounds = [(one["queue_id"], one["begin"], one["end"]) for one in shown["queues"]]
     assert bounds == [(0, 0, 0), (1, 0, 1)]
     assert (shown["messages"], shown["in_last_hour"]) == (1, 1)
     assert [bool(one["newest"]) for one in shown["queues"]] == [False, True]
