@@ -93,6 +93,11 @@ class ActiveIndex:
         part.data += entries
         return False
 
+    @property
+    def key_bytes(self) -> int:
+        """What its keys take."""
+        return (len(self._runs) * KEYS_A_RUN + len(self._tail)) * KEY_BYTES
+
     def add_keys(self, keys: bytes) -> None:
         """Add the key values of one block."""
         tail = self._tail

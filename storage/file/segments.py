@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from ropeway.storage.file.files import OpenFiles
     from ropeway.storage.file.segment import Segment
 
+MAX_KEY_BYTES = 16 << 20
+"""Keys of one segment, beyond which the next one begins. They are in memory until it is
+sealed. A segment of 128 MiB has 8 MiB of them where messages have 256 bytes and two
+keys each; where they have thousands each, there are more bytes of keys than of
+messages."""
+
 _log = structlog.get_logger()
 
 
@@ -54,10 +60,21 @@ class Segments:
         """The one that is written to."""
         return self.all[-1]
 
+    def is_full(self, block_bytes: int) -> bool:
+        """Whether a block begins another segment."""
+        active = self.active
+        return (
+            active.written + block_bytes > active.capacity
+            or _key_bytes(active) >= MAX_KEY_BYTES
+        )
+
     def prepare(self) -> None:
         """Have the next segment made, once the active one is half full."""
         active = self.active
-        if self._ahead is None and active.written * 2 > active.capacity:
+        if self._ahead is None and (
+            active.written * 2 > active.capacity
+            or _key_bytes(active) * 2 > MAX_KEY_BYTES
+        ):
             self._ahead = self._chores.submit(
                 files.create,
                 self._directory,
@@ -139,6 +156,12 @@ class Segments:
         for one in self.all:
             if one.descriptor >= 0:
                 os.close(one.descriptor)
+
+
+def _key_bytes(active: Segment) -> int:
+    index = active.index
+    assert isinstance(index, ActiveIndex)
+    return index.key_bytes
 
 
 def write_index(segment: Segment, log_id: int) -> SealedIndex:

@@ -214,7 +214,7 @@ class Writer:
         )
         block = lay_out(base=segment.base, place=segment.written)
         length = HEADER.size + len(block.body)
-        if segment.written + length > segment.capacity:
+        if self._segments.is_full(length):
             if preparing := self._segments.preparing:
                 self._depart()
                 preparing.add_done_callback(

@@ -6,7 +6,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
-from ropeway.storage.file import FileLogSettings, open_log
+from ropeway.storage.file import FileLogSettings, open_log, segments
 from tests.contracts.log import TOPIC, begin, read_all, record
 
 if TYPE_CHECKING:
@@ -75,3 +75,34 @@ def test_a_segment_that_cannot_be_synced_at_sealing_stops_appends(
         await log.close()
 
     asyncio.run(main())
+
+
+def test_a_segment_with_very_many_keys_is_followed_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its keys are in memory until it is sealed, so they are bounded for themselves."""
+    monkeypatch.setattr(segments, "MAX_KEY_BYTES", 1 << 16)
+    settings = FileLogSettings(segment_bytes=1 << 24)
+    words = [f"{number:x}" for number in range(1 << 11)]
+    count = 40
+
+    async def write() -> None:
+        log = open_log(tmp_path, settings)
+        await log.create(TOPIC, [0])
+        partition = log.partition(TOPIC, 0)
+        for number in range(count):
+            await begin(partition, record("x", 0, [*words, f"number-{number}"]))
+        await log.close()
+
+    async def read() -> None:
+        log = open_log(tmp_path, settings)
+        assert len(await read_all(log.partition(TOPIC, 0))) == count
+        for number in range(count):
+            (found,) = await log.query(TOPIC, f"number-{number}", 0, 9999, 20)
+            assert found.offset == number
+        await log.close()
+
+    asyncio.run(write())
+    # Each of 40 messages has 16 KiB of keys; four fill a segment.
+    assert len(list(tmp_path.glob("*.log"))) in (10, 11)
+    asyncio.run(read())
