@@ -31,6 +31,7 @@ public final class Agent {
         Map.entry("recall", Timing::recall),
         Map.entry("transact", Transacting::start),
         Map.entry("create_topic", Inspecting::createTopic),
+        Map.entry("ask", Asking::ask),
         Map.entry("stop", Agent::stop));
 
     public static void main(String[] arguments) throws Exception {
