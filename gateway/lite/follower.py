@@ -98,11 +98,14 @@ class Follower:
         self._topics = topics
         self._log = message_log
         self._came = came
-        self.store = IndexThread[Store]("lite topics", Store.open, directory)
+        self.store = IndexThread[Store](
+            "lite topics", Store.open, directory, self._lose
+        )
         self.parents: dict[str, Parent] = {}
         self._grown: dict[_Queue, None] = {}
         self._wake = asyncio.Event()
         self._open = False
+        self._lost = False
 
     @property
     def is_open(self) -> bool:
@@ -115,7 +118,7 @@ class Follower:
         while True:
             try:
                 await self.store.open(anew=anew)
-                self._open = True
+                self._open, self._lost = True, False
                 for topic in self._topics:
                     if topic.of_lites:
                         self.follow(topic)
@@ -178,6 +181,10 @@ class Follower:
         if self._open:
             await self.store.run(Store.forget, name)
 
+    def _lose(self) -> None:
+        self._lost = True
+        self._wake.set()
+
     def _look_at(self, queue: _Queue) -> None:
         self._grown[queue] = None
         self._wake.set()
@@ -186,6 +193,8 @@ class Follower:
         while True:
             await self._wake.wait()
             self._wake.clear()
+            if self._lost:
+                raise IndexLostError("it could not be read")
             for queue in list(self._grown):
                 if self._grown.pop(queue, queue) is None:
                     await self._read_on(queue)

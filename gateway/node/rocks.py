@@ -131,6 +131,8 @@ class Rocks:
                 return
             yield key, at.value()
             at.next()
+        # It ends at a block that is damaged as it does behind the last key.
+        at.status()
 
     def _keys_back(self, start: bytes, front: bytes) -> Iterator[bytes]:
         """Keys from one on, the last first, as long as they begin with a front."""
@@ -142,6 +144,7 @@ class Rocks:
                 return
             yield key
             at.prev()
+        at.status()
 
     def _has_between(self, start: bytes, end: bytes) -> bool:
         """Whether there is a key from one on and below another."""
@@ -150,6 +153,7 @@ class Rocks:
         bounded.set_iterate_upper_bound(end)
         at = self._db.iter(bounded)
         at.seek(start)
+        at.status()
         return at.valid()
 
     def clear(self) -> None:

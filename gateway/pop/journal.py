@@ -73,7 +73,6 @@ class Journal:
         self._host = host
         self._clock = clock
         self._applied = applied
-        self._store: IndexThread[Store] = IndexThread("pops", Store.open, directory)
         self._ahead: dict[bytes, bytes] = {}
         self._asked: defaultdict[bytes, list[asyncio.Future[bytes]]]
         self._asked = defaultdict(list)
@@ -84,6 +83,7 @@ class Journal:
         self._tasks: set[asyncio.Task[None]] = set()
         self.lost = asyncio.Event()
         """Set when the store cannot be used, or does not follow the log."""
+        self._store = IndexThread[Store]("pops", Store.open, directory, self.lost.set)
 
     def is_open(self) -> bool:
         """Whether the store has what the log says."""
@@ -249,7 +249,6 @@ class Journal:
             await self._store.run(Store.apply, changes, checkpoint)
         except IndexLostError as error:
             log.warning("index of pops is made again", reason=str(error))
-            self.lost.set()
             return
         self._forget_ahead(changes)
         self._applied(changes)
@@ -304,7 +303,6 @@ class Journal:
         try:
             values = await self._store.run(Store.get, list(asked))
         except IndexLostError as error:
-            self.lost.set()
             lost = LogUnavailableError(str(error))
             for answers in asked.values():
                 for answer in answers:

@@ -48,12 +48,20 @@ class IndexThread(Generic[X]):
         name: What it is an index of, for people.
         opener: Opens it.
         directory: Where it is.
+        on_lost: Called when a call has failed: the index is to be made again.
     """
 
-    def __init__(self, name: str, opener: Opener[X], directory: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        opener: Opener[X],
+        directory: Path,
+        on_lost: Callable[[], None] = lambda: None,
+    ) -> None:
         self.name = name
         self._opener = opener
         self._directory = directory
+        self._on_lost = on_lost
         self._executor: ThreadPoolExecutor | None = None
         self._index: X | None = None
 
@@ -90,7 +98,11 @@ class IndexThread(Generic[X]):
         index = self._index
         if index is None:
             raise IndexLostError(f"the index of {self.name} is closed")
-        return await self._call(lambda: work(index, *args, **more))
+        try:
+            return await self._call(lambda: work(index, *args, **more))
+        except IndexLostError:
+            self._on_lost()
+            raise
 
     async def _call(self, work: Callable[..., R], *args: object) -> R:
         loop = asyncio.get_running_loop()

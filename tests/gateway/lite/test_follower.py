@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from ropeway.gateway.lite import follower
 from ropeway.gateway.lite.store import Store
+from ropeway.gateway.node.timer.thread import IndexLostError
 from ropeway.gateway.wire.commands import lite
 from tests.gateway.lite.rig import PARENT, put_topic, rigged
 from tests.gateway.pop.rig import Clock
@@ -67,3 +71,22 @@ async def test_a_parent_that_gets_more_queues_is_followed_there_too(tmp_path: Pa
         await rig.add("a")
         await rig.send("a", "1")
         assert (await rig.pop()).bodies == ["0", "1"]
+
+
+@looped
+async def test_an_index_that_a_look_finds_damaged_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(follower, "_RETRY_S", 0.01)
+
+    def fail(*_: object) -> None:
+        raise ValueError("damage that a test makes")
+
+    async with rigged(tmp_path) as rig:
+        await rig.send("a", "0")
+        with pytest.raises(IndexLostError):
+            await rig.lite._follower.store.run(fail)
+        await until(lambda: not rig.lite._follower.parents)
+        await until(lambda: rig.lite.count() == 1)
+        await rig.add("a")
+        assert (await rig.pop(poll_time=60_000)).bodies == ["0"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from ropeway.gateway.node.timer.index import Index
 from ropeway.gateway.pop.store import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 OPENERS: list[Any] = [Index.open, Store.open, LiteStore.open]
@@ -65,3 +67,31 @@ def test_one_that_was_open_when_the_machine_went_down_is_made_anew(
         again = opener(left)
         assert (again._get(b"key") == b"value") is kept
         again.close()
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda store: list(store._from(b"", b"")),
+        lambda store: list(store._keys_back(b"\xff", b"")),
+        lambda store: [
+            store._has_between(b"%04d" % at, b"%04d" % (at + 1)) for at in range(5000)
+        ],
+    ],
+    ids=["forward", "back", "between"],
+)
+def test_a_damaged_block_is_an_error_and_not_the_end(
+    tmp_path: Path, look: Callable[[rocks.Rocks], object]
+):
+    store = rocks.Rocks.open(tmp_path)
+    for at in range(5000):
+        store._db[b"%04d" % at] = hashlib.sha256(b"%d" % at).digest()
+    store.close()
+    (path,) = tmp_path.glob("*.sst")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0x40
+    path.write_bytes(data)
+    store = rocks.Rocks.open(tmp_path)
+    with pytest.raises(Exception, match="Corruption"):
+        look(store)
+    store.close()

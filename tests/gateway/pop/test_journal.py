@@ -269,3 +269,14 @@ async def test_what_is_put_while_the_store_is_closed_is_there_when_it_is_open(
         assert not one.journal.lost.is_set()
         await one.open()
         assert await one.all() == [0, 1]
+
+
+@looped
+async def test_a_store_that_a_look_finds_damaged_is_lost(tmp_path: Path):
+    def fail(*_: object) -> None:
+        raise ValueError("damage that a test makes")
+
+    async with kept(tmp_path, Clock()) as (_, one):
+        with pytest.raises(IndexLostError):
+            await one.journal.run(fail)
+        assert one.journal.lost.is_set()
