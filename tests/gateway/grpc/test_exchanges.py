@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ropeway.gateway.config import LimitsConfig
-from ropeway.gateway.grpc import calls, protocol
+from ropeway.gateway.grpc import (
+    calls,
+    messaging_service,  # noqa: F401 - registers every method, before one is replaced
+    protocol,
+)
 from ropeway.gateway.grpc.framing import prefixed
 from ropeway.gateway.grpc.protocol import (
     Code,
