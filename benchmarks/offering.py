@@ -101,6 +101,7 @@ def pull(offset: int, *, count: int = 32, opaque: int = _PROBE) -> bytes:
         queue_id=0,
         queue_offset=offset,
         max_msg_nums=count,
+        bulk=count > 32 or None,
         sys_flag=SUBSCRIPTION_FLAG,
         commit_offset=0,
         suspend_timeout_millis=0,

@@ -116,5 +116,6 @@ def pull(
         suspend_timeout_millis=0,
         sub_version=0,
         subscription="*",
+        bulk=most > 32 or None,
     )
     return encode_frame(RequestCode.PULL_MESSAGE, 1, fields=to_fields(header))

@@ -11,6 +11,7 @@ from ropeway.gateway.pulsar_config import BalanceConfig, PulsarConfig
 from ropeway.gateway.request_limits import (
     CreationsConfig,
     Positive,
+    PullsConfig,
     RequestsConfig,
     UnauthenticatedConfig,
 )
@@ -360,6 +361,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     costs several times as much, and whose calls take no turns."""
     limits: LimitsConfig = LimitsConfig()
     requests: RequestsConfig = RequestsConfig()
+    pulls: PullsConfig = PullsConfig()
     unauthenticated: UnauthenticatedConfig = UnauthenticatedConfig()
     creations: CreationsConfig = CreationsConfig()
     balance: BalanceConfig = BalanceConfig()

@@ -38,6 +38,28 @@ class RequestsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Properties that one SQL92 expression looks up, or tags of one list."""
 
 
+class PullsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much one pull gives at most, whatever it asks for.
+
+    Source: MessageStoreConfig.java, RocketMQ 5.5.0.
+    """
+
+    count: Positive = 32
+    """Messages from memory: maxTransferCountOnMessageInMemory's default."""
+    size_bytes: Positive = 256 * 1024
+    """Likewise; one longer message is given alone: maxTransferBytesOnMessageInMemory's
+    default."""
+    disk_count: Positive = 32
+    """Messages that have to be fetched from a disk or from Pulsar. RocketMQ's
+    maxTransferCountOnMessageInDisk is 8, and counts from 40 % of RAM behind the end."""
+    disk_size_bytes: Positive = 256 * 1024
+    """Likewise: maxTransferBytesOnMessageInDisk, 64 KiB with RocketMQ."""
+    bulk_count: Positive = 1024
+    """Messages for who asks for bulk: Ropeway's Python client and Spark's source."""
+    bulk_size_bytes: Positive = 4 * 1024 * 1024
+    """Likewise."""
+
+
 class CreationsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What clients may make, each user or, without access control, each address.
 

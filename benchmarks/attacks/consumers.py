@@ -80,13 +80,15 @@ def pop(expression: str, kind: str = _SQL, **changes: object) -> PopMessage:
 
 
 def _pulls(target: Target, _: int) -> Iterator[bytes]:
-    asked = pull(subscription=LONG, expression_type=_SQL, max_msg_nums=1024)
+    asked = pull(subscription=LONG, expression_type=_SQL, max_msg_nums=1024, bulk=True)
     return many(target.request(asked), 1)
 
 
 def _pulls_by_tag(target: Target, _: int) -> Iterator[bytes]:
     tags = "||".join(f"tag{number}" for number in range(1000))
-    return many(target.request(pull(subscription=tags, max_msg_nums=1024)), 1)
+    return many(
+        target.request(pull(subscription=tags, max_msg_nums=1024, bulk=True)), 1
+    )
 
 
 def _pops(target: Target, _: int) -> Iterator[bytes]:
@@ -109,7 +111,7 @@ def _new_expressions(target: Target, number: int) -> Iterator[bytes]:
 
 
 def _large_pulls(target: Target, _: int) -> Iterator[bytes]:
-    return many(target.request(pull(max_msg_nums=1024)))
+    return many(target.request(pull(max_msg_nums=1024, bulk=True)))
 
 
 def _held(target: Target, _: int) -> Iterator[bytes]:

@@ -45,11 +45,6 @@ if TYPE_CHECKING:
 
     _Found = Eventual[Answer]
 
-MAX_PULL_BYTES = 4 * 1024 * 1024
-"""Most that one pull gives, and what one without a limit gets at most."""
-
-MAX_PULL_COUNT = 1024
-
 MAX_SUSPEND_MS = 120_000
 """Longest wait, whatever the client asks for: Java's is 20 or 30 seconds."""
 
@@ -171,15 +166,28 @@ class _Pull(msgspec.Struct, gc=False):
         return quotas.limits(self.group.name, self.topic.name)
 
     def _read_now(self) -> Chunk | None:
-        most, most_bytes = _limits(self.request)
+        most, most_bytes = self._limits()
         partition, wanted = self.partition, self.subscription.filter
         return partition.read_now(self.offset, most, most_bytes, wanted)
+
+    def _limits(self, *, is_on_disk: bool = False) -> tuple[int, int]:
+        """How many messages the pull gets at most, and of how many bytes."""
+        request, pulls = self.request, self.context.node.config.pulls
+        if request.bulk:
+            count, size = pulls.bulk_count, pulls.bulk_size_bytes
+        elif is_on_disk:
+            count, size = pulls.disk_count, pulls.disk_size_bytes
+        else:
+            count, size = pulls.count, pulls.size_bytes
+        if 0 < (wanted := request.max_msg_bytes or 0) < size:
+            size = wanted
+        return min(max(request.max_msg_nums, 1), count), size
 
     async def _read_later(self) -> Answer:
         return self._found(await self._read_chunk())
 
     async def _read_chunk(self) -> Chunk:
-        most, most_bytes = _limits(self.request)
+        most, most_bytes = self._limits(is_on_disk=True)
         partition, wanted = self.partition, self.subscription.filter
         async with self.context.node.disk_reads:
             return await partition.read(self.offset, most, most_bytes, wanted)
@@ -191,7 +199,7 @@ class _Pull(msgspec.Struct, gc=False):
             self.context,
             self.group.name,
             self.topic.name,
-            _limits(request)[1],
+            self._limits()[1],
             request.suspend_timeout_millis if request.sys_flag & SUSPEND_FLAG else 0,
             self._is_still_there,
         )
@@ -302,13 +310,3 @@ class _Pull(msgspec.Struct, gc=False):
     ) -> Answer:
         place = self.topic, self.group, self.partition
         return pull_answers.answer(code, remark, next_offset, *place)
-
-
-def _limits(request: PullMessage) -> tuple[int, int]:
-    """How many messages a pull gets at most, and of how many bytes."""
-    most, most_bytes = request.max_msg_nums, request.max_msg_bytes
-    if not 0 < most <= MAX_PULL_COUNT:
-        most = MAX_PULL_COUNT if most > 0 else 1
-    if most_bytes is None or not 0 < most_bytes <= MAX_PULL_BYTES:
-        most_bytes = MAX_PULL_BYTES
-    return most, most_bytes

@@ -175,6 +175,7 @@ class BulkReader(QueueClient):
             subscription=wanted.expression,
             expression_type=wanted.expression_type,
             max_msg_bytes=_PULL_BYTES,
+            bulk=True,
         )
         for attempt in range(_ATTEMPTS):
             try:

@@ -99,6 +99,7 @@ class Puller:
             sub_version=subscription.version,
             subscription=subscription.expression,
             expression_type=subscription.expression_type,
+            bulk=True,
         )
         response = await self._instance.connections.request(
             address,

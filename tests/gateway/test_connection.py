@@ -179,7 +179,7 @@ async def test_requests_of_one_connection_keep_their_order(tmp_path: Path):
         futures = [client.send(sending("fresh"), b"%d" % one) for one in range(200)]
         offsets = [(await one).read(SendReply).queue_offset for one in futures]
         assert offsets == list(range(200))
-        found = await client.ask(pulling("fresh", max_msg_nums=500))
+        found = await client.ask(pulling("fresh", max_msg_nums=500, bulk=True))
         assert [one.body for one in found.messages()] == [
             b"%d" % one for one in range(200)
         ]

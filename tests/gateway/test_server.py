@@ -199,7 +199,7 @@ async def test_shutdown_answers_what_is_in_flight_and_keeps_it(tmp_path: Path):
         with pytest.raises(OSError, match="Connect"):
             await asyncio.open_connection(listener.host, listener.port)
     async with running(tmp_path) as (_, client):
-        found = await client.ask(pulling("orders", max_msg_nums=500))
+        found = await client.ask(pulling("orders", max_msg_nums=500, bulk=True))
         assert len(found.messages()) == 201
 
 

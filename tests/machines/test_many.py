@@ -126,7 +126,9 @@ async def read(client: Remoting, queue_id: int, count: int) -> int:
     """Read as many messages of a queue, none of them stored too early."""
     offset = 0
     while offset < count:
-        header = pulling("orders", offset, queue_id=queue_id, max_msg_nums=1000)
+        header = pulling(
+            "orders", offset, queue_id=queue_id, max_msg_nums=1000, bulk=True
+        )
         answer = await client.ask(header)
         for one in answer.messages():
             assert one.queue_offset == offset

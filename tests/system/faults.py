@@ -170,7 +170,7 @@ async def _read_queue(client: Remoting, topic: str, queue_id: int) -> list[str]:
     give_up = time.monotonic() + RECOVERY_S
     while True:
         answer = await client.ask(
-            pulling(topic, len(found), queue_id=queue_id, max_msg_nums=1000)
+            pulling(topic, len(found), queue_id=queue_id, max_msg_nums=1000, bulk=True)
         )
         if answer.code not in PULLED and time.monotonic() < give_up:
             # Nobody leads yet, or the log cannot be read for a moment.

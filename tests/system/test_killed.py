@@ -50,7 +50,9 @@ async def read_all(client: Remoting, queue_id: int) -> list[bytes]:
     found: list[bytes] = []
     while True:
         answer = await client.ask(
-            pulling("orders", len(found), queue_id=queue_id, max_msg_nums=1000)
+            pulling(
+                "orders", len(found), queue_id=queue_id, max_msg_nums=1000, bulk=True
+            )
         )
         if answer.code != 0:
             return found

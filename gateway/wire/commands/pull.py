@@ -56,6 +56,8 @@ class PullMessage(Header, frozen=True):
     )
     lite_topic: str | None = None
     bname: str | None = None
+    bulk: bool | None = None
+    """Ropeway's own: the client takes as much as `pulls.bulk_count` says."""
 
 
 @request(RequestCode.LITE_PULL_MESSAGE, reply=PullReply)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ropeway.gateway.request_limits import PullsConfig
 from ropeway.gateway.wire import properties
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.pull import PullReply
@@ -126,6 +127,29 @@ async def test_counts_and_bytes_of_a_pull_are_limited(tmp_path: Path):
         for size in (0, -1, 2**31 - 1):
             answer = await client.ask(pulling("orders", max_msg_bytes=size))
             assert len(offsets_of(answer)) == 6
+
+
+@looped
+async def test_a_pull_gives_as_much_as_rocketmqs_does(tmp_path: Path):
+    async with running(tmp_path) as (_, client):
+        for size in [10] * 40 + [200_000] * 2:
+            await client.ask(sending("orders"), b"x" * size)
+        answer = await client.ask(pulling("orders", max_msg_nums=1024))
+        assert offsets_of(answer) == [*range(32)]
+        answer = await client.ask(pulling("orders", 40, max_msg_bytes=1 << 22))
+        assert offsets_of(answer) == [40]
+        whole = pulling("orders", max_msg_nums=1024, bulk=True)
+        assert offsets_of(await client.ask(whole)) == [*range(42)]
+
+
+@looped
+async def test_how_much_a_pull_gives_can_be_set(tmp_path: Path):
+    pulls = PullsConfig(count=3, size_bytes=1 << 20, bulk_count=5)
+    async with running(tmp_path, pulls=pulls) as (_, client):
+        await fill(client, 8)
+        for bulk, count in ((None, 3), (False, 3), (True, 5)):
+            answer = await client.ask(pulling("orders", bulk=bulk))
+            assert offsets_of(answer) == [*range(count)]
 
 
 @looped

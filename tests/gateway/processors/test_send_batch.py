@@ -58,7 +58,7 @@ async def until(holds: Callable[[], object]) -> int:
 async def all_of(client: Any, topic: str) -> list[Message]:
     found: list[Message] = []
     while True:
-        asked = pulling(topic, queue_offset=len(found), max_msg_nums=1024)
+        asked = pulling(topic, queue_offset=len(found), max_msg_nums=1024, bulk=True)
         answer = await client.ask(asked)
         if answer.code:
             return found

@@ -56,10 +56,11 @@ UNDECLARED_CAPTURES = {
 
 NOT_IN_JAVAS_CLASS = {
     "CreateTopic": {"allBrokers"},
+    "PullMessage": {"bulk"},
     "QueryMessage": {"_UNIQUE_KEY_QUERY"},
     "SendReply": {"MSG_REGION", "TRACE_ON"},
 }
-"""Fields that Java reads and writes without its header class, and one of ours."""
+"""Fields that Java reads and writes without its header class, and two of ours."""
 
 INHERITED = {"bname"}
 """What Java's header classes have from RpcRequestHeader."""
