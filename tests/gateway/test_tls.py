@@ -114,8 +114,8 @@ async def test_many_large_answers_arrive_over_tls(tmp_path: Path, server_pair: P
     ):
         for _ in range(3):
             await client.ask(sending("orders"), b"x" * 1_000_000)
-        await client.ask(pulling("orders"))
-        futures = [client.send(pulling("orders")) for _ in range(20)]
+        await client.ask(pulling("orders", bulk=True))
+        futures = [client.send(pulling("orders", bulk=True)) for _ in range(20)]
         for answer in await asyncio.gather(*futures):
             assert len(answer.messages()) == 3
 
