@@ -179,9 +179,12 @@ class _Pull(msgspec.Struct, gc=False):
             count, size = pulls.disk_count, pulls.disk_size_bytes
         else:
             count, size = pulls.count, pulls.size_bytes
-        if 0 < (wanted := request.max_msg_bytes or 0) < size:
-            size = wanted
-        return min(max(request.max_msg_nums, 1), count), size
+        most, most_bytes = request.max_msg_nums, request.max_msg_bytes
+        if not 0 < most <= count:
+            most = count if most > 0 else 1
+        if most_bytes is None or not 0 < most_bytes <= size:
+            most_bytes = size
+        return most, most_bytes
 
     async def _read_later(self) -> Answer:
         return self._found(await self._read_chunk())
