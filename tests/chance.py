@@ -23,7 +23,7 @@ NAME = "ROPEWAY_SEED"
 MOST = 1 << 32
 FIXED = 20
 """The seed of what is the same on each run."""
-TIERS = ("jvm", "go", "cpp", "server", "slow")
+TIERS = ("jvm", "go", "cpp", "server", "containers", "slow")
 """Marks of tests that are not in the quick tier."""
 
 # The fixed examples, however slow the machine is. The fresh ones are as many.

@@ -1,6 +1,6 @@
 """docker-compose.yml: valid by the specification's reference implementation, and whole.
 
-No container is started here: the same topology of plain processes is tested beside.
+No container is started here: `test_containers.py` does that, where it can.
 """
 
 import re

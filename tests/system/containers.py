@@ -1,0 +1,162 @@
+"""Real containers: docker-compose.yml in podman, on images that are made here.
+
+There is no registry to take ZooKeeper's and Pulsar's own images from, so both are made
+of Maven's archives, with what docker-compose.yml asks of them: see `images/`.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from tests import builds
+from tests.system.deployment import ROOT
+from tests.system.pulsar import ARCHIVE
+
+IMAGES = Path(__file__).parent / "images"
+COMPOSE = ROOT / "docker-compose.yml"
+COMMAND_SECONDS = 500
+PULSAR = "4.0.8"
+MOUNTED = ("/etc/apt/sources.list.d", "/etc/pip.conf", "/etc/ssl/certs")
+"""Where packages come from on this machine, while an image is built."""
+CONF = """\
+[containers]
+default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
+[engine]
+runtime = "runc"
+events_logger = "file"
+cgroup_manager = "cgroupfs"
+"""
+"""Nothing that needs systemd or the right to raise a limit."""
+
+
+def _composer() -> str | None:
+    venv = builds.cache() / "containers" / "venv" / "bin" / "podman-compose"
+    return str(venv) if venv.exists() else shutil.which("podman-compose")
+
+
+def base() -> str:
+    """The image that ours is made from."""
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    (first,) = (one.split()[1] for one in lines if one.startswith("FROM python:"))
+    return f"docker.io/library/{first}"
+
+
+def missing() -> str | None:
+    """What keeps containers from being started here; None where nothing does."""
+    how = "; as root on Debian, tests/system/images/prepare.sh sets it up"
+    for program in ("podman", "buildah", "runc"):
+        if shutil.which(program) is None:
+            return f"there is no {program}{how}"
+    if _composer() is None:
+        return f"there is no podman-compose{how}"
+    if os.geteuid():
+        return "containers with published ports and volumes are started as root here"
+    found = subprocess.run(["podman", "image", "exists", base()], check=False)
+    return f"there is no image {base()}{how}" if found.returncode else None
+
+
+class Containers:
+    """docker-compose.yml, with containers that are called `ropeway_SERVICE_1`.
+
+    Args:
+        directory: For podman's settings.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        conf = directory / "containers.conf"
+        conf.write_text(CONF)
+        self._environment = {**os.environ, "CONTAINERS_CONF": str(conf)}
+
+    def run(self, *command: str, check: bool = True) -> str:
+        """What a command says; its errors are in the exception's text."""
+        done = subprocess.run(
+            command,
+            check=False,
+            cwd=ROOT,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_SECONDS,
+        )
+        if check and done.returncode:
+            raise AssertionError(f"{command}: {done.stdout}{done.stderr}")
+        return done.stdout.strip()
+
+    def compose(self, *command: str) -> str:
+        """Run Compose on docker-compose.yml."""
+        composer = _composer()
+        assert composer is not None
+        return self.run(composer, "--file", str(COMPOSE), *command)
+
+    def inspect(self, service: str) -> Any:
+        """All that podman knows of a service's container."""
+        return json.loads(self.run("podman", "inspect", name(service)))[0]
+
+    def image_mb(self, service: str) -> float:
+        """What a service's image adds to `base()`."""
+
+        def size(image: str) -> int:
+            found = self.run("podman", "image", "inspect", "-f", "{{.Size}}", image)
+            return int(found)
+
+        return (size(self.inspect(service)["Image"]) - size(base())) / 1e6
+
+    def inside(self, service: str, *command: str, check: bool = True) -> str:
+        """What a command says that is run in a service's container."""
+        return self.run("podman", "exec", name(service), *command, check=check)
+
+    def healthy(self, service: str) -> bool:
+        """Whether a service's own health check passes now."""
+        with suppress(AssertionError):
+            self.run("podman", "healthcheck", "run", name(service))
+            return True
+        return False
+
+    def build(self, tag: str, folder: Path, file: Path, **arguments: str) -> None:
+        """Build an image with this machine's sources of packages."""
+        mounts = [f"--volume={one}:{one}:ro" for one in MOUNTED if Path(one).exists()]
+        given = [f"--build-arg={key}={value}" for key, value in arguments.items()]
+        where = ["--isolation=chroot", "--network=host"]
+        what = [f"--tag={tag}", f"--file={file}", str(folder)]
+        self.run("buildah", "bud", *where, *mounts, *given, *what)
+
+    def build_all(self, images: Mapping[str, str]) -> None:
+        """Make the images that services name.
+
+        Args:
+            images: By service.
+        """
+        self.build(images["ropeway-1"], ROOT, ROOT / "Dockerfile")
+        with tempfile.TemporaryDirectory() as made:
+            folder = Path(made)
+            (folder / "jars").mkdir()
+            for jar in builds.classpath(IMAGES.parent / "zookeeper.xml").split(":"):
+                shutil.copy(jar, folder / "jars")
+            archive = builds.unpacked(ARCHIVE.format(version=PULSAR))
+            server = archive / f"apache-pulsar-{PULSAR}"
+            shutil.copytree(server, folder / "apache-pulsar")
+            for script in ("zookeeper.sh", "apply_config.py"):
+                shutil.copy(IMAGES / script, folder)
+            for service in ("zookeeper", "pulsar"):
+                file = IMAGES / f"{service}.Dockerfile"
+                self.build(images[service], folder, file, BASE=base())
+
+    @contextmanager
+    def up(self) -> Iterator[None]:
+        """Run all of it, and leave nothing of it."""
+        try:
+            self.compose("up", "--detach")
+            yield
+        finally:
+            self.compose("down", "--volumes")
+
+
+def name(service: str) -> str:
+    """What a service's container is called."""
+    return f"ropeway_{service}_1"

@@ -1,0 +1,109 @@
+"""docker-compose.yml in real containers: served, through a kill of one node."""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.clients.harness import AgentError, Session, bodies, numbered
+from tests.clients.programs import JAVA_5
+from tests.system.containers import COMPOSE, Containers, missing, name
+from tests.system.deployment import understood
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.clients.fixtures import Agents
+
+NAME_SERVER = "127.0.0.1:9876;127.0.0.1:9877"
+READY_S = 400
+STOP_S = 30
+NODES = ("ropeway-1", "ropeway-2")
+SERVICES = ("zookeeper", "pulsar", *NODES)
+IMAGE_MB = 200
+"""What the image may add to the one that it is made from."""
+pytestmark = [pytest.mark.containers, pytest.mark.jvm, pytest.mark.timeout(1800)]
+
+
+@pytest.fixture(scope="module")
+def containers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Containers]:
+    lacking = missing()
+    if lacking is not None:
+        pytest.skip(lacking)
+    made = Containers(tmp_path_factory.mktemp("podman"))
+    services = understood("compose", COMPOSE)["services"]
+    made.build_all({one: services[one]["image"] for one in SERVICES})
+    with made.up():
+        for service in SERVICES:
+            until(lambda service=service: made.healthy(service))
+        yield made
+
+
+def until(holds: Callable[[], bool], seconds: float = READY_S) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.5)
+
+
+def accepted(session: Session, message: dict[str, object]) -> bool:
+    """Send a message once: refused until another node has taken over."""
+    with suppress(AgentError):
+        session.produce("orders", [message])
+        return True
+    return False
+
+
+@pytest.mark.parametrize("service", NODES)
+def test_a_node_has_no_rights_and_writes_nowhere_but_in_its_volume(
+    containers: Containers, service: str
+) -> None:
+    assert containers.inside(service, "id", "-u") == "10876"
+    status = containers.inside(service, "cat", "/proc/self/status")
+    assert re.search(r"^CapEff:\t0+$", status, re.MULTILINE)
+    assert re.search(r"^NoNewPrivs:\t1$", status, re.MULTILINE)
+    found = containers.inside(
+        service, "sh", "-c", "touch /usr/x 2>&1; touch /data/x && echo written"
+    )
+    assert "Read-only file system" in found
+    assert found.endswith("written")
+
+
+def test_the_image_is_little_more_than_the_one_that_it_is_made_from(
+    containers: Containers,
+) -> None:
+    assert containers.image_mb("ropeway-1") < IMAGE_MB
+
+
+def test_a_java_client_goes_on_when_a_node_is_killed_and_nothing_is_lost(
+    containers: Containers, agents: Agents
+) -> None:
+    session = Session(agents.of(JAVA_5), NAME_SERVER)
+    containers.inside(
+        *("ropeway-1", "ropeway", "topic", "create", "orders"),
+        *("--name-server", "127.0.0.1:9875"),
+    )
+    first, second = numbered(20, "first"), numbered(20, "second")
+    session.produce("orders", first)
+    consumer = session.start("consume", topic="orders", group="readers")
+    consumer.wait_for_bodies(bodies(first))
+    containers.run("podman", "kill", "--signal=KILL", name("ropeway-1"))
+    for message in second:
+        until(lambda message=message: accepted(session, message))
+    received = consumer.wait_for_bodies(bodies([*first, *second]))
+    assert {*bodies(received)} == {*bodies([*first, *second])}
+    consumer.stop()
+    containers.run("podman", "start", name("ropeway-1"))
+    until(lambda: containers.healthy("ropeway-1"))
+
+
+def test_a_node_ends_by_itself_at_sigterm(containers: Containers) -> None:
+    containers.run("podman", "stop", f"--time={STOP_S}", name("ropeway-2"))
+    state = containers.inspect("ropeway-2")["State"]
+    assert state["ExitCode"] == 0
+    containers.run("podman", "start", name("ropeway-2"))
+    until(lambda: containers.healthy("ropeway-2"))
