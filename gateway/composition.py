@@ -28,6 +28,7 @@ from ropeway.gateway.node.drains import Drains
 from ropeway.gateway.node.fair_queueing import FairQueue
 from ropeway.gateway.node.forwarder import Forwarder
 from ropeway.gateway.node.groups import Groups
+from ropeway.gateway.node.initial_topics import InitialTopics
 from ropeway.gateway.node.latencies import Latencies
 from ropeway.gateway.node.leadership import Leadership
 from ropeway.gateway.node.locks import QueueLocks
@@ -161,7 +162,8 @@ class Builder:
         lite = self._lite(topics, clients)
         traffic = Traffic(config.cluster, topics, now_ms)
         duties: list[Duty] = [
-            *(topics, holds, resets, schedule, timer, transactions, batches),
+            *(topics, InitialTopics(config, routes, topics, storage.log)),
+            *(holds, resets, schedule, timer, transactions, batches),
             *(pop, lite, clients, traffic),
         ]
         proofs = await _share(duties, storage, topics, holds, clients, routes)

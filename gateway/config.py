@@ -15,9 +15,8 @@ from ropeway.gateway.request_limits import (
     RequestsConfig,
     UnauthenticatedConfig,
 )
+from ropeway.gateway.topics_config import Name, TopicsConfig
 
-Name = Annotated[str, msgspec.Meta(pattern=r"^[%|a-zA-Z0-9_-]{1,127}$")]
-"""What can also be a topic's name: there are topics named like cluster and broker."""
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 
 DEFAULT_PORT = 9876
@@ -222,21 +221,6 @@ class ZooKeeperConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     certificate: Path | None = None
     """Ours, where the servers ask for one."""
     key: Path | None = None
-
-
-class TopicsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How topics and groups come to be."""
-
-    auto_create: bool = True
-    """Make a topic when somebody sends to it."""
-    auto_create_groups: bool = True
-    default_queues: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 8
-    """Queues of TBW102: the most that an automatic topic gets."""
-    check_message_types: bool = False
-    """Refuse messages of another type than their topic's attribute message.type says,
-    NORMAL where it has none, as RocketMQ's proxy does and its brokers do not."""
-    mixed_message_type: bool = False
-    """Allow the type MIXED: topics that take any message."""
 
 
 class TimerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

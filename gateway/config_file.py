@@ -13,6 +13,7 @@ import msgspec
 from msgspec import inspect
 
 from ropeway.gateway.config import Config, ConfigError
+from ropeway.gateway.topics_config import TOPIC_QUEUES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +26,7 @@ _NAMES: dict[type[inspect.Type], str] = {
     inspect.FloatType: "a number",
     inspect.IntType: "a whole number",
     inspect.CustomType: "a path",
-    inspect.DictType: "tables of options",
+    inspect.DictType: "a table",
 }
 
 
@@ -83,6 +84,18 @@ def parse_address(text: str) -> dict[str, Any]:
     if port is None or "=" in text:
         raise ConfigError(f"address is {text!r}; allowed: HOST:PORT")
     return {"host": host, "port": port} if host else {"port": port}
+
+
+def parse_topic(text: str) -> tuple[str, int]:
+    """Read `NAME` or `NAME:QUEUES`, a topic to create; without a number it gets 8.
+
+    Raises:
+        ConfigError: It is not of that form.
+    """
+    name, colon, queues = text.partition(":")
+    if not name or (colon and not (queues.isascii() and queues.isdecimal())):
+        raise ConfigError(f"topic is {text!r}; allowed: NAME or NAME:QUEUES")
+    return name, int(queues) if colon else TOPIC_QUEUES
 
 
 def _split(address: str, text: str) -> tuple[str, int | None]:
@@ -163,6 +176,11 @@ def _value(kind: Any, given: Any, at: str) -> Any:
         return tuple(
             _value(options[0], one, f"{at}[{index}]") for index, one in enumerate(given)
         )
+    if typing.get_origin(kind) is dict and isinstance(given, dict):
+        return {
+            _value(options[0], key, at): _value(options[1], one, f"{at}.{key}")
+            for key, one in given.items()
+        }
     try:
         return msgspec.convert(given, kind, dec_hook=_path)
     except msgspec.ValidationError as error:

@@ -15,10 +15,20 @@ if TYPE_CHECKING:
     from ropeway.testing import Gateway
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the setting `ropeway_topics` to pytest's configuration."""
+    parser.addini(
+        "ropeway_topics",
+        "Topics that ropeway_gateway has from the start: NAME or NAME:QUEUES each.",
+        type="args",
+        default=[],
+    )
+
+
 @pytest.fixture(scope="session")
-def ropeway_gateway() -> Iterator[Gateway]:
+def ropeway_gateway(pytestconfig: pytest.Config) -> Iterator[Gateway]:
     """Run a gateway that all tests of a session share; do not stop it."""
-    with running_gateway() as gateway:
+    with running_gateway(topics=pytestconfig.getini("ropeway_topics")) as gateway:
         yield gateway
 
 

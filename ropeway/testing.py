@@ -50,11 +50,15 @@ class Gateway:
         options: Further options of `ropeway serve`. Without a `--config` among them,
             no send is refused because the machine is busy, and segments of the log
             are of 8 MiB.
+        topics: Topics that are created before clients can come: `NAME` or
+            `NAME:QUEUES` each.
     """
 
-    def __init__(self, data: Path, options: Sequence[str] = ()) -> None:
+    def __init__(
+        self, data: Path, options: Sequence[str] = (), topics: Sequence[str] = ()
+    ) -> None:
         self._data = data
-        self._options = tuple(options)
+        self._options = (*options, *(f"--topic={topic}" for topic in topics))
         self._settings = data.with_name(f"{data.name}.toml")
         self._port = 0
         self._process: subprocess.Popen[str] | None = None
@@ -147,13 +151,17 @@ class Gateway:
 
 @contextlib.contextmanager
 def running_gateway(
-    data: Path | None = None, options: Sequence[str] = ()
+    data: Path | None = None,
+    options: Sequence[str] = (),
+    topics: Sequence[str] = (),
 ) -> Iterator[Gateway]:
     """Run a gateway as long as the block lasts.
 
     Args:
         data: The folder of its log; by default one that is deleted afterwards.
         options: Further options of `ropeway serve`.
+        topics: Topics that are created before clients can come: `NAME` or
+            `NAME:QUEUES` each.
 
     Raises:
         GatewayStartError: It did not start.
@@ -164,7 +172,7 @@ def running_gateway(
                 prefix="ropeway-", ignore_cleanup_errors=True
             )
             data = Path(stack.enter_context(folder)) / "data"
-        gateway = Gateway(data, options)
+        gateway = Gateway(data, options, topics)
         stack.callback(gateway.stop)
         gateway.start()
         yield gateway

@@ -16,7 +16,7 @@ from ropeway.gateway.app import App
 from ropeway.gateway.balance.setup import balancing
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import reported
-from ropeway.gateway.config_file import load, parse_address, parse_listener
+from ropeway.gateway.config_file import load, parse_address, parse_listener, parse_topic
 from ropeway.gateway.grpc.setup import messaging
 from ropeway.gateway.http.exporter import exporting
 from ropeway.gateway.http.setup import site
@@ -99,6 +99,14 @@ Point a client at name server {address}, for example
 @click.option("--grpc", is_flag=True, help="Serve gRPC clients too, on every listener.")
 @click.option("--no-auto-create", is_flag=True, help="Topics are not made by sending.")
 @click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="NAME[:QUEUES]",
+    help="Create this topic at the start, with 8 queues if not given, where it is "
+    "missing. Several times if wanted.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
@@ -157,6 +165,7 @@ def _settings(
     tls_key: str | None,
     grpc: bool,
     no_auto_create: bool,
+    topics: tuple[str, ...],
 ) -> dict[str, Any]:
     """The command line in the form of the file."""
     settings: dict[str, Any] = {
@@ -172,7 +181,13 @@ def _settings(
         "http": parse_address(http) if http else None,
         "listeners": [parse_listener(text) for text in listen] or None,
         "log": {"flush": flush} if flush else None,
-        "topics": {"auto_create": False} if no_auto_create else None,
+        "topics": _given(
+            {
+                "auto_create": False if no_auto_create else None,
+                "create": dict(map(parse_topic, topics)) or None,
+            }
+        )
+        or None,
         "grpc": grpc or None,
         "tls": _given({"certificate": tls_cert, "key": tls_key}) or None,
     }

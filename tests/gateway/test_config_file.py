@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from ropeway.gateway.config import Config, ConfigError, ListenerConfig, TlsConfig
-from ropeway.gateway.config_file import load, parse_address, parse_listener, read
+from ropeway.gateway.config_file import (
+    load,
+    parse_address,
+    parse_listener,
+    parse_topic,
+    read,
+)
 
 
 def test_nothing_given_is_the_defaults():
@@ -151,3 +157,26 @@ def test_an_address_is_a_listener_without_an_advertised_one():
 def test_what_is_no_address_is_refused_with_its_form(text):
     with pytest.raises(ConfigError, match="HOST:PORT"):
         parse_address(text)
+
+
+def test_a_topic_to_create_may_say_how_many_queues_it_gets():
+    assert parse_topic("orders") == ("orders", 8)
+    assert parse_topic("orders:16") == ("orders", 16)
+
+
+@pytest.mark.parametrize(
+    "text", ["", ":8", "orders:", "orders:x", "orders:-1", "a:1:2"]
+)
+def test_what_is_no_topic_to_create_is_refused_with_its_form(text):
+    with pytest.raises(ConfigError, match="allowed: NAME or NAME:QUEUES"):
+        parse_topic(text)
+
+
+def test_topics_of_the_command_line_are_added_to_the_files(tmp_path):
+    path = tmp_path / "r.toml"
+    path.write_text("[topics]\ncreate = { a = 1, b = 2 }\n")
+    assert load(path, {"topics": {"create": {"b": 3, "c": 4}}}).topics.create == {
+        "a": 1,
+        "b": 3,
+        "c": 4,
+    }
