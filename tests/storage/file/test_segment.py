@@ -43,7 +43,8 @@ def test_short_writes_are_carried_on(
     monkeypatch.setattr(
         os, "pwritev", lambda fd, pieces, at: os.pwrite(fd, pieces[0][:3], at)
     )
-    write_block(segment.descriptor, [b"head", b"body"], 10)
+    segment.written = 10
+    write_block(segment, [b"head", b"body"])
     assert segment.path.read_bytes()[:20] == bytes(10) + b"headbody" + bytes(2)
     os.close(segment.descriptor)
 
@@ -59,7 +60,7 @@ def test_a_block_that_cannot_be_cleared_says_so(
     monkeypatch.setattr(os, "pwritev", lambda *_: 3)
     monkeypatch.setattr(os, "pwrite", broken)
     with pytest.raises(OSError, match="Input/output") as failed:
-        write_block(segment.descriptor, [b"head", b"body"], 10)
+        write_block(segment, [b"head", b"body"])
     assert isinstance(failed.value.__cause__, OSError)
     os.close(segment.descriptor)
 
