@@ -59,7 +59,7 @@ async def _group(request: web.Request) -> web.Response:
                 {
                     "topic": one.queue.topic,
                     "broker": one.queue.broker_name,
-                    "queue": one.queue.queue_id,
+                    "queue_id": one.queue.queue_id,
                     "done": one.committed,
                     "end": one.end,
                     "lag": one.lag,

@@ -25,7 +25,7 @@ def in_list(message: ReceivedMessage) -> dict[str, Any]:
         "topic": message.topic,
         "from": message.queue.topic,
         "broker": message.queue.broker_name,
-        "queue": message.queue.queue_id,
+        "queue_id": message.queue.queue_id,
         "offset": message.queue_offset,
         "tags": message.tags,
         "keys": message.keys,

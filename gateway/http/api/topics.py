@@ -99,7 +99,7 @@ def _span(topic: Topic, span: QueueSpan) -> dict[str, Any]:
     numbers = topic.route.get(broker, ())
     return {
         "broker": broker,
-        "queue": queue_id,
+        "queue_id": queue_id,
         "partition": numbers[queue_id] if queue_id < len(numbers) else None,
         "first": span.begin,
         "end": span.end,

@@ -69,7 +69,7 @@ function details(group) {
       panel("Wants", group.subscriptions.length ? wants(group.subscriptions) : h("p", { class: "faint" }, "Nothing, as long as nobody is connected."))),
     sheet("Queues", group.queues.length ? table("Queues", [
       ["Topic", (queue) => topicLink(queue.topic), "name"],
-      ["Queue", (queue) => `${queue.broker} / ${queue.queue}`],
+      ["Queue", (queue) => `${queue.broker} / ${queue.queue_id}`],
       ["Done", (queue) => count(queue.done), "right"],
       ["End", (queue) => count(queue.end), "right"],
       ["Lag", (queue) => (queue.lag ? h("strong", {}, count(queue.lag)) : "0"), "right"],

@@ -45,7 +45,7 @@ export function search(root, { query }) {
       ? sheet("", table("Messages", [
         ["Message", link, "name"],
         ["Stored", (one) => time(one.stored_ms)],
-        ["Queue", (one) => `${one.broker} / ${one.queue}, ${count(one.offset)}`],
+        ["Queue", (one) => `${one.broker} / ${one.queue_id}, ${count(one.offset)}`],
         ["Tag", (one) => one.tags || "–"],
         ["Keys", (one) => one.keys.join(" ") || "–"],
         ["Body", shortened],
@@ -118,7 +118,7 @@ export function one(root, { name, query }) {
     h("div", { class: "columns" },
       panel("Where and when", facts([
         ["Topic", h("a", { href: `#/topics/${part(message.from)}` }, message.from)],
-        ["Queue", `${message.broker} / ${message.queue}, offset ${count(message.offset)}`],
+        ["Queue", `${message.broker} / ${message.queue_id}, offset ${count(message.offset)}`],
         ["Message id", h("span", { class: "mono" }, message.key_id)],
         ["Tag", message.tags ? badge(message.tags) : "none"],
         ["Keys", message.keys.length ? h("span", { class: "badges" }, message.keys.map((key) => badge(key))) : "none"],

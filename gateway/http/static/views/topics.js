@@ -57,7 +57,7 @@ export function one(root, { name }) {
           ? h("ul", { class: "plain" }, topic.groups.map((group) => h("li", {}, h("a", { href: `#/groups/${part(group)}` }, group))))
           : h("p", { class: "faint" }, "None has consumed it so far."))),
       sheet("Queues", table("Queues", [
-        ["Queue", (queue) => `${queue.broker} / ${queue.queue}`, "name"],
+        ["Queue", (queue) => `${queue.broker} / ${queue.queue_id}`, "name"],
         ["Partition", (queue) => queue.partition ?? "–", "right"],
         ["First offset", (queue) => count(queue.first), "right"],
         ["End", (queue) => count(queue.end), "right"],

@@ -36,7 +36,7 @@ async def test_a_group_is_shown_with_its_queues_clients_and_history(tmp_path):
         assert found["queues"][0] == {
             "topic": "orders",
             "broker": "broker-0",
-            "queue": 0,
+            "queue_id": 0,
             "done": 1,
             "end": 3,
             "lag": 2,

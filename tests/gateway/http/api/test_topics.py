@@ -50,7 +50,7 @@ async def test_a_topic_is_shown_with_its_queues_and_groups(tmp_path):
         assert found["spans"] == [
             {
                 "broker": "broker-0",
-                "queue": number,
+                "queue_id": number,
                 "partition": partitions[number],
                 "first": 0,
                 "end": 0 if number else 3,
