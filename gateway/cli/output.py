@@ -13,6 +13,7 @@ import msgspec
 from ropeway.gateway.cli.failures import MisusedError
 from ropeway.gateway.cli.tables import print_table
 from ropeway.gateway.cli.times import time_text
+from ropeway.gateway.wire.properties import SHARDING_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -72,6 +73,8 @@ _FACTS: dict[str, Callable[[ReceivedMessage], Any]] = {
     "offset": lambda message: message.queue_offset,
     "tag": lambda message: message.tags or "",
     "keys": lambda message: " ".join(message.keys),
+    "sharding_key": lambda message: message.properties.get(SHARDING_KEY, ""),
+    "flag": lambda message: message.flag,
     "msg_id": lambda message: message.msg_id,
     "offset_msg_id": lambda message: message.offset_msg_id,
     "born_ms": lambda message: message.born_ms,

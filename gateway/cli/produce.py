@@ -14,7 +14,7 @@ from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import MisusedError
 from ropeway.gateway.cli.output import print_json
 from ropeway.gateway.cli.pairs import pairs
-from ropeway.gateway.cli.sources import Source
+from ropeway.gateway.cli.sources import Source, of_one_queue
 from ropeway.gateway.cli.times import time_ms
 
 if TYPE_CHECKING:
@@ -144,12 +144,18 @@ def produce(
             queue = await _queue(producer, topic, queue_id)
             async for bodies in source.bodies(batch):
                 messages = [source.made(body, like) for body in bodies]
-                if len(messages) == 1:
-                    _show([await producer.send(messages[0], queue)], as_json)
-                else:
-                    _show(await producer.send_batch(messages, queue), as_json)
+                for some in [messages] if queue else of_one_queue(messages):
+                    _show(await _sent(producer, some, queue), as_json)
 
     run(cluster, send())
+
+
+async def _sent(
+    producer: Producer, messages: list[Message], queue: MessageQueue | None
+) -> list[SendResult]:
+    if len(messages) == 1:
+        return [await producer.send(messages[0], queue)]
+    return await producer.send_batch(messages, queue)
 
 
 async def _queue(

@@ -13,7 +13,7 @@ from ropeway.gateway.cli import stdin
 from ropeway.gateway.cli.failures import MisusedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from ropeway.client import Message
 
@@ -85,11 +85,24 @@ class Source(Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(like, body=body, keys=keys)
 
 
+def of_one_queue(messages: Sequence[Message]) -> list[list[Message]]:
+    """Divide messages into those that may be sent in one request, to one queue.
+
+    Messages with one sharding key stay together, in their order.
+    """
+    found: dict[str | None, list[Message]] = {}
+    for message in messages:
+        found.setdefault(message.sharding_key, []).append(message)
+    return list(found.values())
+
+
 class _Line(Struct):
     body: str | None = None
     body_base64: bytes | None = None
     tag: str = ""
     keys: str = ""
+    sharding_key: str = ""
+    flag: int | None = None
     properties: dict[str, str] = {}
 
 
@@ -106,6 +119,8 @@ def _from_json(line: bytes, like: Message) -> Message:
         body=body,
         tags=given.tag or like.tags,
         keys=(*like.keys, *given.keys.split()),
+        sharding_key=given.sharding_key or like.sharding_key,
+        flag=like.flag if given.flag is None else given.flag,
         properties={**like.properties, **senders_own(given.properties)},
     )
 

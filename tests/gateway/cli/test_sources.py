@@ -57,9 +57,51 @@ def test_json_lines_carry_bodies_keys_tags_and_properties(run, topic):
         assert (other["keys"], other["properties"]["a"]) == ("k1 k2", "b")
 
 
+def test_json_lines_carry_sharding_keys_and_flags(run, topic):
+    lines = [
+        {"body": str(number), "sharding_key": f"order-{number % 2}", "flag": number}
+        for number in range(6)
+    ]
+    stdin = "\n".join(map(json.dumps, lines)).encode()
+    run("produce", topic, "--input", "json", "--batch", "9", stdin=stdin)
+    printed = read(run, topic, "--json")
+    run("produce", topic, "--input", "json", stdin=printed)
+    found = objects(run("consume", topic, "--exit-at-end", "--json"))
+    meant = [
+        {name: one[name] for name in ("body", "sharding_key", "flag")} for one in found
+    ]
+    assert sorted(meant[:6], key=lambda one: one["flag"]) == lines
+    assert meant[6:] == meant[:6]
+    assert all(
+        one["properties"]["__SHARDINGKEY"] == one["sharding_key"] for one in found
+    )
+
+
+def test_a_batch_goes_to_one_queue_for_each_sharding_key(run, ropeway_topic):
+    run("topic", "create", ropeway_topic, "--queues", "16")
+    lines = [
+        {"body": f"{number}", "sharding_key": f"order-{number % 5}"}
+        for number in range(20)
+    ]
+    stdin = "\n".join(map(json.dumps, lines)).encode()
+    for batch in ("20", "1"):
+        given = ["--input", "json", "--batch", batch]
+        run("produce", ropeway_topic, *given, stdin=stdin)
+    queues: dict[str, set[int]] = {}
+    for one in objects(run("consume", ropeway_topic, "--exit-at-end", "--json")):
+        queues.setdefault(one["sharding_key"], set()).add(one["queue_id"])
+    assert {key: len(found) for key, found in queues.items()} == {
+        f"order-{number}": 1 for number in range(5)
+    }
+
+
 def test_each_message_may_begin_with_its_key(run, topic):
     run("produce", topic, "--key-delimiter", ":", stdin=b"k1:one:1\nk2:two\n")
     assert read(run, topic, "--format", "{keys}={body}") == b"k1=one:1\nk2=two\n"
+    printed = read(run, topic, "--format", "{keys}:{body}")
+    run("produce", topic, "--key-delimiter", ":", stdin=b"k3 k4:three\n" + printed)
+    again = read(run, topic, "--format", "{keys}:{body}")
+    assert again == printed + b"k3 k4:three\n" + printed
     refused = run("produce", topic, "--key-delimiter", ":", code=2, stdin=b"none\n")
     assert "b'none' has no b':'; allowed: a key" in refused.stderr
 
