@@ -37,7 +37,7 @@ for each in (policies.list_, policies.create, policies.delete):
 @acl.command(
     epilog=example(
         "ropeway acl check --principal alice --action PUB --resource topic:orders "
-        "--from 10.0.0.7"
+        "--source 10.0.0.7"
     )
 )
 @click.option("--principal", required=True, help="Whose request it would be.")
@@ -51,7 +51,7 @@ for each in (policies.list_, policies.create, policies.delete):
     help="topic:NAME, group:NAME, cluster:NAME or namespace:NAME.",
 )
 @click.option(
-    "--from",
+    "--source",
     "address",
     default="127.0.0.1",
     show_default=True,

@@ -15,7 +15,7 @@ from ropeway.gateway.cli.delimiters import delimiter_option
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import CannotError, MisusedError
 from ropeway.gateway.cli.output import FORMAT_NAMES, print_message
-from ropeway.gateway.cli.times import time_ms
+from ropeway.gateway.cli.times import past_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ def _start(_: click.Context, __: click.Parameter, text: str | None) -> Start | N
         return Start(ConsumeFrom.FIRST_OFFSET)
     if text == "last":
         return Start(ConsumeFrom.LAST_OFFSET)
-    return Start(ConsumeFrom.TIMESTAMP, time_ms(text, "first, last, "))
+    return Start(ConsumeFrom.TIMESTAMP, past_ms(text, "first, last, "))
 
 
 @click.command(
@@ -63,9 +63,9 @@ def _start(_: click.Context, __: click.Parameter, text: str | None) -> Start | N
     "--from",
     "start",
     callback=_start,
-    metavar="first|last|TIME",
+    metavar="first|last|TIME|DURATION",
     help="Where to start on queues for which the group has no offset; first if not "
-    "given.",
+    "given. A duration like 10m is so long ago.",
 )
 @click.option(
     "--offset",

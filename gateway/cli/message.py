@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from typing import TYPE_CHECKING
 
 import click
@@ -21,7 +20,7 @@ from ropeway.gateway.cli.output import FORMAT_NAMES, message_row, print_message
 from ropeway.gateway.cli.produce import produce
 from ropeway.gateway.cli.resend import resend
 from ropeway.gateway.cli.tail import tail
-from ropeway.gateway.cli.times import duration_ms, time_ms
+from ropeway.gateway.cli.times import past_ms
 
 if TYPE_CHECKING:
     from ropeway.client import Admin, ReceivedMessage
@@ -41,11 +40,7 @@ format_option = click.option(
 
 def _past(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
     """A moment, or how long ago it is."""
-    if text is None:
-        return None
-    if text[-1:] in "smhd" and text[:-1].isdecimal():
-        return time.time_ns() // 1_000_000 - duration_ms(text)
-    return time_ms(text, "how long ago, like 10m; ")
+    return None if text is None else past_ms(text)
 
 
 @click.group(epilog=example("ropeway message query orders order-7"))

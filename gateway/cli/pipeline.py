@@ -30,7 +30,7 @@ _ARCHIVE = (
 _LOAD = "ropeway pipeline load ./lake/prices prices --key item"
 _SQL = (
     "ropeway pipeline sql \"select value, 'big' tag from orders "
-    'where length(value) > 99" --from orders --into big-orders --checkpoint ./big.at'
+    'where length(value) > 99" --topic orders --into big-orders --checkpoint ./big.at'
 )
 _COMPACT = (
     "ropeway pipeline compact s3://bucket/ropeway/broker-0 prices file:///srv/prices"
@@ -138,7 +138,7 @@ def load(
 @pipeline.command(epilog=example(_SQL))
 @click.argument("statement")
 @click.option(
-    "--from", "topics", multiple=True, required=True, help="A topic that it names."
+    "--topic", "topics", multiple=True, required=True, help="A topic that it names."
 )
 @click.option("--into", required=True, metavar="TOPIC", help="Where rows go.")
 @checkpoint_option

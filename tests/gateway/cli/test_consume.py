@@ -57,6 +57,8 @@ def test_it_begins_where_it_is_told(run, topic):
     assert shown.split() == [
         one["body"] for one in found if one["store_ms"] >= found[3]["store_ms"]
     ]
+    shown = run("consume", topic, "--from", "1h", "--exit-at-end").stdout
+    assert shown.split() == list("012345")
     shown = run("consume", topic, "--from", "2100-01-01T00:00:00", "--timeout", "0.2")
     assert shown.stdout == ""
 
@@ -86,7 +88,7 @@ def test_messages_are_printed_as_the_format_says(run, topic):
 @pytest.mark.parametrize(
     ("args", "complaint"),
     [
-        (["--from", "soon"], "'soon'; allowed: first, last, milliseconds since 1970"),
+        (["--from", "soon"], "'soon'; allowed: first, last, how long ago, like 10m"),
         (["--tag", "||"], "names no tag"),
         (["--raw", "--hex"], "--raw and --hex are given; allowed: one"),
         (["--delimiter", ";"], "--delimiter is given without --raw"),

@@ -44,7 +44,7 @@ def test_a_table_goes_to_a_topic_through_sql_and_into_files(
     run(*table, "--key", "item")
     run(
         *("sql", f"select value from `{topic}` where key = 'gold'", "--once"),
-        *("--from", topic, "--into", chosen, "--checkpoint", str(tmp_path / "sql")),
+        *("--topic", topic, "--into", chosen, "--checkpoint", str(tmp_path / "sql")),
     )
     assert ropeway_topics.read(chosen) == ['{"item":"gold","price":3000}']
     lake = tmp_path / "lake"
@@ -102,7 +102,7 @@ def test_jobs_sign_in_where_rights_are_checked_and_tls_is_wanted(
         jobs = (
             ("pipeline", "load", str(prices), "prices", "--format", "json"),
             (
-                *("pipeline", "sql", "select value from prices", "--from", "prices"),
+                *("pipeline", "sql", "select value from prices", "--topic", "prices"),
                 *("--into", "chosen", "--once", "--checkpoint", str(tmp_path / "sql")),
             ),
             (

@@ -1,9 +1,11 @@
 """Moments on the command line."""
 
+import time
+
 import click
 import pytest
 
-from ropeway.gateway.cli.times import duration_ms, time_ms, time_text
+from ropeway.gateway.cli.times import duration_ms, past_ms, time_ms, time_text
 
 
 def test_a_moment_is_a_number_or_a_time():
@@ -25,3 +27,11 @@ def test_a_duration_is_a_number_and_a_unit():
     for odd in ("", "5", "h", "1.5h", "-1h", "5 h", "5w"):
         with pytest.raises(click.BadParameter, match="like 15m"):
             duration_ms(odd)
+
+
+def test_a_moment_may_be_said_by_how_long_ago_it_is():
+    assert past_ms("1800000000000") == 1_800_000_000_000
+    before = time.time() * 1000
+    assert before - 600_001 <= past_ms("10m") <= time.time() * 1000 - 600_000
+    with pytest.raises(click.BadParameter, match="allowed: first, how long ago, like"):
+        past_ms("soon", "first, ")
