@@ -34,7 +34,7 @@ WITH_THREADS = {
     "gateway/http/metrics/of_workers.py": "adds up pages of metrics",
     "gateway/lite/views.py": "sorts copies of numbers",
     "gateway/node/sql/condition.py": "compiles long expressions",
-    "gateway/node/timer/thread.py": "waits for RocksDB",
+    "gateway/node/index_thread.py": "waits for RocksDB",
     "routing/database.py": "commits to a disk",
     "routing/zookeeper/session.py": "has kazoo wait for ZooKeeper",
     "storage/*": "waits for disks",

@@ -18,7 +18,7 @@ from ropeway.gateway.lite.catalogue import Catalogue
 from ropeway.gateway.lite.store import Noted, Store
 from ropeway.gateway.node.backoff import UNFORESEEN_S
 from ropeway.gateway.node.derived_store import Checkpoint, checkpoint_after
-from ropeway.gateway.node.timer.thread import IndexLostError, IndexThread
+from ropeway.gateway.node.index_thread import IndexLostError, IndexThread
 from ropeway.gateway.wire import message
 from ropeway.storage.api import LogError, NoSuchPartitionError
 

@@ -22,7 +22,7 @@ from ropeway.gateway.lite.upkeep import Upkeep
 from ropeway.gateway.lite.views import Views
 from ropeway.gateway.node.backoff import keep_doing
 from ropeway.gateway.node.client_owners import is_same
-from ropeway.gateway.node.timer.thread import IndexLostError
+from ropeway.gateway.node.index_thread import IndexLostError
 from ropeway.gateway.pop.acks import Renewed
 from ropeway.gateway.pop.order import OrderBook
 

@@ -8,7 +8,7 @@ import structlog
 
 from ropeway.gateway.lite import lite_attributes, names
 from ropeway.gateway.lite.store import Store
-from ropeway.gateway.node.timer.thread import IndexLostError
+from ropeway.gateway.node.index_thread import IndexLostError
 from ropeway.storage.api import LogError
 
 if TYPE_CHECKING:

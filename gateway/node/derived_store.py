@@ -25,8 +25,8 @@ import structlog
 from ropeway.gateway.node.rocks import Rocks
 
 if TYPE_CHECKING:
+    from ropeway.gateway.node.index_thread import IndexThread
     from ropeway.gateway.node.rocks import Batch
-    from ropeway.gateway.node.timer.thread import IndexThread
     from ropeway.gateway.wire.frame import Buffer
     from ropeway.storage.api import Partition
 

@@ -17,7 +17,7 @@ import structlog
 
 from ropeway.gateway.node import names, record_builder
 from ropeway.gateway.node.derived_store import checkpoint_after, resume
-from ropeway.gateway.node.timer.thread import IndexLostError, IndexThread
+from ropeway.gateway.node.index_thread import IndexLostError, IndexThread
 from ropeway.gateway.pop import store
 from ropeway.gateway.pop.store import Store
 from ropeway.gateway.wire import message

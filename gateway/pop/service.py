@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ropeway.gateway.node.backoff import UNFORESEEN_S, keep_doing
+from ropeway.gateway.node.index_thread import IndexLostError
 from ropeway.gateway.node.long_polling import LongPolling
 from ropeway.gateway.node.names import ORDER_SIGN, POP_TOPIC
-from ropeway.gateway.node.timer.thread import IndexLostError
 from ropeway.gateway.pop.acks import Acks
 from ropeway.gateway.pop.in_flight import SLOT_MS, InFlight
 from ropeway.gateway.pop.ledger import Ledger

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ropeway.gateway.node.timer.thread import IndexLostError
+from ropeway.gateway.node.index_thread import IndexLostError
 from ropeway.gateway.pop.ledger import change_of
 from ropeway.gateway.pop.revive import back_off_ms, original_topic
 from ropeway.routing.api import RouteError

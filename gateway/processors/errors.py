@@ -12,6 +12,7 @@ from ropeway.gateway.node.batches import BatchError, ForeignBatchError
 from ropeway.gateway.node.client_owners import TakenError
 from ropeway.gateway.node.creations import TooLongError, TooManyError
 from ropeway.gateway.node.forwarder import ForwardingError
+from ropeway.gateway.node.index_thread import IndexLostError
 from ropeway.gateway.node.leadership import HandOverError, NoLeaderError
 from ropeway.gateway.node.message_keys import MissingKeyError
 from ropeway.gateway.node.message_types import WrongTypeError
@@ -19,7 +20,6 @@ from ropeway.gateway.node.moves import MoveError
 from ropeway.gateway.node.sql import CompilerBusyError
 from ropeway.gateway.node.subscriptions import SubscriptionError
 from ropeway.gateway.node.timer.pending_timers import BadTimeError
-from ropeway.gateway.node.timer.thread import IndexLostError
 from ropeway.gateway.node.topic_changes import TopicError
 from ropeway.gateway.node.transactions import TransactionError
 from ropeway.gateway.wire.codes import ResponseCode

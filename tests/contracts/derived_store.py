@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from ropeway.gateway.node.index_thread import IndexLostError
 from ropeway.gateway.node.rocks import Rocks
-from ropeway.gateway.node.timer.thread import IndexLostError
 from tests.remoting import looped
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from ropeway.gateway.node.timer.index import Index
 from ropeway.gateway.node.timer.pending_timers import RECALL, waiting_in
 
 if TYPE_CHECKING:
-    from ropeway.gateway.node.timer.thread import IndexThread
+    from ropeway.gateway.node.index_thread import IndexThread
     from ropeway.storage.api import Chunk, Partition
 
 _COUNT = 1024

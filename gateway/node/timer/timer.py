@@ -17,11 +17,11 @@ import structlog
 
 from ropeway.gateway.node import backoff, names
 from ropeway.gateway.node.backoff import Backoff
+from ropeway.gateway.node.index_thread import IndexLostError, IndexThread
 from ropeway.gateway.node.timer import pending_timers
 from ropeway.gateway.node.timer.index import Entry, Index
 from ropeway.gateway.node.timer.intake import Intake
 from ropeway.gateway.node.timer.record_reader import read_scattered
-from ropeway.gateway.node.timer.thread import IndexLostError, IndexThread
 from ropeway.gateway.wire import record_rewrite
 from ropeway.storage.api import LogBusyError
 

@@ -8,7 +8,7 @@ import pytest
 
 from ropeway.gateway.lite import follower
 from ropeway.gateway.lite.store import Store
-from ropeway.gateway.node.timer.thread import IndexLostError
+from ropeway.gateway.node.index_thread import IndexLostError
 from ropeway.gateway.wire.commands import lite
 from tests.gateway.lite.rig import PARENT, put_topic, rigged
 from tests.gateway.pop.rig import Clock

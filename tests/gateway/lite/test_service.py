@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ropeway.gateway.node.timer.thread import IndexLostError
+from ropeway.gateway.node.index_thread import IndexLostError
 from ropeway.gateway.wire.commands import lite
 from ropeway.gateway.wire.commands.admin import DeleteTopic
 from ropeway.routing.api import Group

@@ -14,7 +14,7 @@ from ropeway.gateway.node.derived_store import (
     checkpoint_after,
     resume,
 )
-from ropeway.gateway.node.timer.thread import IndexThread
+from ropeway.gateway.node.index_thread import IndexThread
 from tests.gateway.node.timer.rig import START_MS, rigged
 from tests.remoting import looped
 

@@ -10,10 +10,10 @@ import pytest
 
 from ropeway.gateway.lite import follower
 from ropeway.gateway.lite.follower import Follower
+from ropeway.gateway.node.index_thread import IndexThread
 from ropeway.gateway.node.timer import intake
 from ropeway.gateway.node.timer.index import Index
 from ropeway.gateway.node.timer.intake import Intake
-from ropeway.gateway.node.timer.thread import IndexThread
 from ropeway.gateway.pop import journal, store
 from ropeway.gateway.pop.journal import Journal
 from ropeway.gateway.wire import message

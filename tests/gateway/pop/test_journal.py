@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from ropeway.gateway.node import names
-from ropeway.gateway.node.timer.thread import IndexLostError
+from ropeway.gateway.node.index_thread import IndexLostError
 from ropeway.gateway.pop import store
 from ropeway.gateway.pop.journal import Journal
 from ropeway.gateway.pop.store import Store

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
+from ropeway.gateway.node.index_thread import IndexThread
 from ropeway.gateway.node.timer.index import Index
 from ropeway.gateway.node.timer.intake import Intake
-from ropeway.gateway.node.timer.thread import IndexThread
 from tests.gateway.node.timer.rig import START_MS, WINDOW_MS, Rig, rigged
 from tests.remoting import looped
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ropeway.gateway.node.index_thread import IndexLostError, IndexThread
 from ropeway.gateway.node.timer.index import Entry, Index
-from ropeway.gateway.node.timer.thread import IndexLostError, IndexThread
 from tests.remoting import looped
 
 if TYPE_CHECKING:
