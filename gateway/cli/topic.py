@@ -36,7 +36,8 @@ def topic() -> None:
     """Create, change, show and delete topics."""
 
 
-for view in (topic_views.list_, topic_views.show, topic_views.stats):
+views = (topic_views.list_, topic_views.show, topic_views.stats, topic_views.describe)
+for view in views:
     topic.add_command(view)
 
 

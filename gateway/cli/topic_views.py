@@ -64,30 +64,41 @@ def show(name: str, cluster: Target, as_json: bool) -> None:
     """Print how a topic is set up on each broker, and which groups consume it."""
 
     async def look(admin: Admin) -> tuple[list[dict[str, Any]], list[str]]:
-        configs = await admin_topics.configs(admin, name)
-        rows = [
-            {
-                "topic": name,
-                "broker": broker,
-                "read_queues": config.read_queue_nums,
-                "write_queues": config.write_queue_nums,
-                "perm": config.perm,
-                "order": config.order,
-                "attributes": config.attributes,
-            }
-            for broker, config in configs.items()
-        ]
-        return rows, await admin_groups.groups_of(admin, name)
+        return await _setups(admin, name), await admin_groups.groups_of(admin, name)
 
     rows, groups = ask(cluster, look)
     if as_json:
         print_json({"topic": name, "brokers": rows, "groups": groups})
         return
-    for row in rows:
-        pairs = row["attributes"].items()
-        row["attributes"] = " ".join(f"{key}={value}" for key, value in pairs)
-    print_rows(rows, as_json=False)
+    _print_setups(rows)
     click.echo(f"groups: {', '.join(groups) or 'none'}")
+
+
+async def _setups(admin: Admin, name: str) -> list[dict[str, Any]]:
+    configs = await admin_topics.configs(admin, name)
+    return [
+        {
+            "topic": name,
+            "broker": broker,
+            "read_queues": config.read_queue_nums,
+            "write_queues": config.write_queue_nums,
+            "perm": config.perm,
+            "order": config.order,
+            "attributes": config.attributes,
+        }
+        for broker, config in configs.items()
+    ]
+
+
+def _print_setups(rows: list[dict[str, Any]]) -> None:
+    texts = (
+        " ".join(f"{key}={value}" for key, value in row["attributes"].items())
+        for row in rows
+    )
+    print_rows(
+        [{**row, "attributes": text} for row, text in zip(rows, texts, strict=True)],
+        as_json=False,
+    )
 
 
 @click.command(epilog=example("ropeway topic stats orders"))
@@ -96,10 +107,23 @@ def show(name: str, cluster: Target, as_json: bool) -> None:
 @json_option
 def stats(name: str, cluster: Target, as_json: bool) -> None:
     """Print what each queue of a topic holds, and how much is sent to it."""
+    found = ask(cluster, lambda admin: _stats(admin, name))
+    if as_json:
+        print_json(found)
+        return
+    _print_stats(found)
 
-    async def look(admin: Admin) -> tuple[list[dict[str, Any]], admin_topics.Rate]:
-        spans = await admin_topics.stats(admin, name)
-        rows = [
+
+async def _stats(admin: Admin, name: str) -> dict[str, Any]:
+    spans = await admin_topics.stats(admin, name)
+    rate = await admin_topics.put_rate(admin, name)
+    return {
+        "topic": name,
+        "messages": sum(span.end - span.begin for span in spans),
+        "in_per_s": rate.per_s,
+        "in_last_hour": rate.last_hour,
+        "in_last_day": rate.last_day,
+        "queues": [
             {
                 "broker": span.queue.broker_name,
                 "queue_id": span.queue.queue_id,
@@ -109,25 +133,47 @@ def stats(name: str, cluster: Target, as_json: bool) -> None:
                 "newest": time_text(span.newest_ms) if span.newest_ms else "",
             }
             for span in spans
-        ]
-        return rows, await admin_topics.put_rate(admin, name)
+        ],
+    }
 
-    rows, rate = ask(cluster, look)
-    messages = sum(row["messages"] for row in rows)
-    if as_json:
-        print_json(
-            {
-                "topic": name,
-                "messages": messages,
-                "in_per_s": rate.per_s,
-                "in_last_hour": rate.last_hour,
-                "in_last_day": rate.last_day,
-                "queues": rows,
-            }
-        )
-        return
-    print_rows(rows, as_json=False)
+
+def _print_stats(found: dict[str, Any]) -> None:
+    print_rows(found["queues"], as_json=False)
     click.echo(
-        f"{messages} messages; {rate.per_s:g} sent a second, "
-        f"{rate.last_hour} in the last hour, {rate.last_day} in the last day"
+        f"{found['messages']} messages; {found['in_per_s']:g} sent a second, "
+        f"{found['in_last_hour']} in the last hour, {found['in_last_day']} in the "
+        "last day"
     )
+
+
+@click.command(epilog=example("ropeway topic describe orders"))
+@name_argument
+@cluster_options
+@json_option
+def describe(name: str, cluster: Target, as_json: bool) -> None:
+    """Print a topic's set-up, its queues, and its groups with their lag."""
+
+    async def look(admin: Admin) -> dict[str, Any]:
+        return {
+            **await _stats(admin, name),
+            "brokers": await _setups(admin, name),
+            "groups": [
+                {"group": group, "lag": await _lag(admin, group, name)}
+                for group in await admin_groups.groups_of(admin, name)
+            ],
+        }
+
+    found = ask(cluster, look)
+    if as_json:
+        print_json(found)
+        return
+    _print_setups(found["brokers"])
+    click.echo()
+    _print_stats(found)
+    click.echo()
+    print_rows(found["groups"], as_json=False)
+
+
+async def _lag(admin: Admin, group: str, topic: str) -> int:
+    lags = await admin.describe_group(group)
+    return sum(one.lag for one in lags if one.queue.topic == topic)

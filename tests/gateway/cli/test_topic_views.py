@@ -34,3 +34,22 @@ def test_stats_have_the_bounds_of_queues_and_how_much_came(run, ropeway_topic):
     assert (shown["messages"], shown["in_last_hour"]) == (1, 1)
     assert [bool(one["newest"]) for one in shown["queues"]] == [False, True]
     assert run("topic", "stats", ropeway_topic).stdout.rstrip().endswith("last day")
+
+
+def test_all_about_a_topic_is_its_set_up_its_queues_and_its_groups(run, ropeway_topic):
+    group = f"g-{ropeway_topic}"
+    run("topic", "create", ropeway_topic, "--queues", "1")
+    for body in ("a", "b", "c"):
+        run("produce", ropeway_topic, body)
+    run("consume", ropeway_topic, "--group", group, "--count", "1")
+    described = ["topic", "describe", ropeway_topic]
+    found = json.loads(run(*described, "--json").stdout)
+    assert found["groups"] == [{"group": group, "lag": 2}]
+    for command, name in (("show", "brokers"), ("stats", "queues")):
+        part = json.loads(run("topic", command, ropeway_topic, "--json").stdout)
+        assert part[name] == found[name]
+    text = run(*described).stdout
+    assert "3 messages; " in text
+    assert [*text.splitlines()[-1].split()] == [group, "2"]
+    refused = run("topic", "describe", "nosuch", code=1)
+    assert refused.stderr == "Error: topic 'nosuch' does not exist\n"
