@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from ropeway.gateway.config import ConfigError, TopicsConfig
+from ropeway.gateway.node import names
+from ropeway.gateway.node.initial_topics import InitialTopics
+from ropeway.routing.api import Topic
 from tests.remoting import config, looped, running, two_running, until
 
 if TYPE_CHECKING:
@@ -70,3 +74,34 @@ async def test_topics_of_the_system_are_refused(tmp_path: Path, name: str):
     with pytest.raises(ConfigError, match=f"topics.create has '{name}'"):
         async with running(config(tmp_path, topics=named(**{name: 1}))):
             pass
+
+
+def duty(app, **queues: int) -> InitialTopics:
+    node = app.node
+    wanted = msgspec.structs.replace(node.config, topics=named(**queues))
+    return InitialTopics(wanted, node.routes, node.topics, node.log)
+
+
+@looped
+async def test_on_a_log_that_brokers_share_a_topic_of_another_broker_is_enough(
+    tmp_path: Path,
+):
+    async with two_running(tmp_path) as ((one, _), (other, _)):
+        await one.node.topics.put(
+            Topic(name="orders", read_queue_nums=2, write_queue_nums=2)
+        )
+        await until(lambda: "orders" in other.node.routes.topics)
+        other.node.log.numbering = "dense"
+        await duty(other, orders=3).take_over()
+        assert other.node.topics.get("orders") is None
+        other.node.log.numbering = "rotating"
+        await duty(other, orders=3).take_over()
+        assert len(other.node.topics.get("orders").partitions) == 2
+
+
+@looped
+async def test_a_broker_that_is_being_drained_creates_none(tmp_path: Path):
+    async with running(tmp_path) as (app, _):
+        await app.node.routes.put_setting(names.DRAINS, "broker-0", "draining")
+        await duty(app, orders=3).take_over()
+        assert "orders" not in app.node.routes.topics
