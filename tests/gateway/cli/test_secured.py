@@ -72,6 +72,7 @@ WALK = {
     "topic compaction": "prices --now",
     "topic create": "made-{way}",
     "topic delete": "gone-{way} --yes",
+    "topic describe": "orders",
     "topic expand": "long-{way} --queues 9",
     "topic list": "",
     "topic show": "orders",
