@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,8 +14,6 @@ from ropeway.gateway.wire.commands.admin import (
 from tests.remoting import Frame, Remoting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ropeway.gateway.wire.header import Header
     from tests.clients.fixtures import Server
 
@@ -58,11 +55,3 @@ def progress(body: bytes) -> list[tuple[int, int]]:
         for name in (b"brokerOffset", b"consumerOffset")
     )
     return list(zip(ends, offsets, strict=True))
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds."""
-    give_up = time.monotonic() + 90
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.2)

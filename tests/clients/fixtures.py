@@ -16,8 +16,6 @@ from tests.system.ropeway import Ropeway
 Server = Ropeway | RocketMQ | Cluster
 SERVERS = ["embedded", "pulsar", "rocketmq"]
 OURS = ["embedded", pytest.param("pulsar", marks=[pytest.mark.server])]
-SESSION_MS = 10_000
-"""No node is taken for dead because the machine is busy."""
 numbers = itertools.count(1)
 
 
@@ -86,7 +84,6 @@ def start_server(
             return RocketMQ(directory, **settings)
         pulsar = request.getfixturevalue("pulsar")
         zookeeper = request.getfixturevalue("zookeeper")
-        settings = {"session_ms": SESSION_MS, **settings}
         return Cluster(directory, pulsar, zookeeper.address, **settings)
 
     def start(**settings: Any) -> Server:

@@ -11,7 +11,11 @@ from tests import builds
 from tests.clients.harness import Agent
 
 HERE = Path(__file__).parent
-JAVA = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+JAVA = [
+    *("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+    # 3 s by default; who did not connect in time says that a topic has no route.
+    "-Dcom.rocketmq.remoting.client.connect.timeout=30000",
+]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from ropeway.client import Admin, ClientConfig, Credentials
-from tests.clients.harness import WAIT_SECONDS, Session, bodies
+from tests.clients.harness import Session, bodies
 from tests.clients.programs import GO, JAVA_4, JAVA_5, each
 from tests.system.ropeway import Ropeway
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,10 +25,15 @@ if TYPE_CHECKING:
 
 SECRET = "hush-hush-hush"
 ROOT, PLAIN, USER = "root-root", "plain-alice", "user-alice"
+LEAVING = {PLAIN: "plain-leaving", USER: "user-leaving"}
+"""Accounts like these, for tests that take their rights away."""
 STRANGER = {"access_key": "stranger", "secret_key": SECRET}
 SETTINGS = """\
 [topics]
 auto_create = false
+[transactions]
+timeout_ms = 1000
+check_interval_ms = 1000
 [audit]
 file = "{folder}/audit"
 [acl]
@@ -42,7 +47,6 @@ superuser_password_file = "{folder}/password"
 migrate_from = "{folder}/users.yml"
 """
 ACCOUNT = """\
-accounts:
   - accessKey: {name}
     secretKey: {secret}
     defaultTopicPerm: DENY
@@ -54,6 +58,12 @@ accounts:
 numbers = itertools.count()
 
 
+def accounts(*names: str) -> str:
+    """A file with these accounts."""
+    made = (ACCOUNT.format(name=name, secret=SECRET) for name in names)
+    return "accounts:\n" + "".join(made)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Rules: one account by ACL 1.0, and one with the same rules by ACL 2.0."""
@@ -63,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "key").write_text(new_key())
     (made / "password").write_text(SECRET)
     for file, name in (("plain_acl.yml", PLAIN), ("users.yml", USER)):
-        (made / file).write_text(ACCOUNT.format(name=name, secret=SECRET))
+        (made / file).write_text(accounts(name, LEAVING[name]))
     (made / "ropeway.toml").write_text(SETTINGS.format(folder=made))
     return made
 
@@ -102,13 +112,6 @@ def refused(folder: Path) -> Callable[[], list[Event]]:
         for line in map(json.loads, (folder / "audit").read_text().splitlines())
         if line["event"] == "refused"
     ]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
 
 
 def failures(session: Session, topic: str, **who: str) -> list[Event]:

@@ -9,11 +9,12 @@ from types import SimpleNamespace
 import pytest
 
 from ropeway.gateway.wire.commands.offsets import QueryConsumerOffset
-from tests.clients.asking import lag, until
+from tests.clients.asking import lag
 from tests.clients.fixtures import Agents, Server
 from tests.clients.harness import WAIT_SECONDS, AgentError, Session, bodies, numbered
 from tests.clients.programs import CLIENTS, CPP, GO, JAVA_4, JAVA_5, Client, each
 from tests.remoting import Remoting, connect
+from tests.waiting import until
 
 Open = Callable[[Client], Session]
 QUEUES = 4

@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.clients.asking import lag, tags, until
+from tests.clients.asking import lag, tags
 from tests.clients.fixtures import Server
 from tests.clients.harness import Session, bodies, numbered
 from tests.clients.programs import JAVA_4, JAVA_5, Client, each
 from tests.clients.test_consuming import wait_for_topic
+from tests.waiting import until
 
 Open = Callable[[Client], Session]
 

@@ -23,7 +23,7 @@ final class Transacting implements TransactionListener {
     }
 
     static void start(Command command) throws Exception {
-        var producer = new TransactionMQProducer(command.text("group"));
+        var producer = new TransactionMQProducer(command.text("group"), Options.hook(command));
         Options.apply(command, producer);
         producer.setHeartbeatBrokerInterval(HEARTBEAT_MS);
         producer.setSendMsgTimeout((int) command.number("timeout_ms", 10_000));
