@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 _SIZE_BYTES = 4
 
 
 def accepted(
-    pieces: list[tuple[memoryview, int]],
+    pieces: Sequence[bytes | memoryview],
     accept: Callable[[bytes | memoryview], bool],
-) -> list[tuple[memoryview, int]]:
+) -> list[bytes | memoryview]:
     """Each record that is accepted, by itself."""
-    kept = []
-    for view, _ in pieces:
+    kept: list[bytes | memoryview] = []
+    for view in pieces:
         at = 0
         while at < len(view):
             after = at + int.from_bytes(view[at : at + _SIZE_BYTES], "big")
             if accept(view[at:after]):
-                kept.append((view[at:after], 1))
+                kept.append(view[at:after])
             at = after
     return kept

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from typing import TYPE_CHECKING
 
 import structlog
 
 from ropeway.storage.api import LogError, LogUnavailableError
 from ropeway.storage.compaction import directory as directories
-from ropeway.storage.compaction.cleaner_pace import CleanerPace, StoppedError
 from ropeway.storage.compaction.round import Outcome, Round
 from ropeway.storage.compaction.snapshot import Snapshot
 from ropeway.storage.compaction.writer import Writer
 from ropeway.storage.compaction_api import CompactionStatus
+from ropeway.storage.pace import OwnShare, Pace, StoppedError
+from ropeway.storage.sealed.layout import Whose
+from ropeway.storage.throttle import Throttle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import ThreadPoolExecutor
 
     from ropeway.storage.api import Log
-    from ropeway.storage.compaction.compaction_config import CompactionSettings
-    from ropeway.storage.compaction.disk import Disk
     from ropeway.storage.compaction.partition import CompactedPartition
-    from ropeway.storage.compaction_api import Describer
+    from ropeway.storage.compaction.round import CompactionContext
 
 _log = structlog.get_logger()
 
@@ -53,21 +53,18 @@ class Cleaner:
     def __init__(
         self,
         inner: Log,
-        settings: CompactionSettings,
-        describer: Describer,
-        disk: Disk,
-        threads: ThreadPoolExecutor,
-        clock: Callable[[], int],
+        context: CompactionContext,
         need: Callable[[str, int, int | None], None],
     ) -> None:
         self._inner = inner
-        self._settings = settings
-        self._describer = describer
-        self._disk = disk
-        self._threads = threads
-        self._clock = clock
+        self._context = context
+        self._settings = settings = context.settings
+        self._disk = context.disk
+        self._threads = context.threads
+        self._clock = context.clock
         self._need = need
-        self._pace = CleanerPace(settings.share, settings.bytes_per_s)
+        throttle = Throttle(settings.bytes_per_s, time.monotonic)
+        self._pace = Pace(OwnShare(settings.share), throttle)
         self._states: dict[CompactedPartition, _State] = {}
         self._retired: set[CompactedPartition] = set()
         """Of topics that are not compacted any more."""
@@ -256,18 +253,15 @@ class Cleaner:
                 clean.directory,
                 generation,
                 self._settings.file_bytes,
+                Whose(partition.topic, partition.number),
             )
             work = Round(
                 partition.inner,
-                old.files,
-                old.clean_end,
+                old,
                 target,
-                self._clock(),
-                self._settings,
-                self._describer,
+                self._context,
                 self._pace,
                 writer,
-                self._threads,
             )
             outcome = await work.run()
             if partition not in self._states:
@@ -295,8 +289,7 @@ class Cleaner:
             directories.swap,
             disk,
             clean.directory,
-            partition.topic,
-            partition.number,
+            Whose(partition.topic, partition.number, clean.identity),
             new,
         )
         clean.now = new

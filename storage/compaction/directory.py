@@ -10,11 +10,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-from ropeway.storage.api import LogDamagedError
+import msgspec
+
+from ropeway.storage.api import LogDamagedError, LogError
 from ropeway.storage.compaction import manifest as manifests
-from ropeway.storage.compaction.file import DATA_SUFFIX, INDEX_SUFFIX, open_file
+from ropeway.storage.compaction.file import open_file
 from ropeway.storage.compaction.manifest import Manifest
 from ropeway.storage.compaction.snapshot import Snapshot
+from ropeway.storage.sealed import version_1
+from ropeway.storage.sealed.layout import (
+    DATA_SUFFIX,
+    INDEX_SUFFIX,
+    SegmentError,
+    Whose,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,19 +51,37 @@ def clean_end(path: Path) -> int:
     return manifest.clean_end if manifest is not None else 0
 
 
-def open_snapshot(path: Path) -> Snapshot:
+def open_snapshot(disk: Disk, path: Path, identity: int = 0) -> Snapshot:
     """What the manifest of a partition names; an empty one where there is none.
+
+    Indexes of version 1 are written anew first; their data stay as they are.
+
+    Args:
+        disk: Changes files.
+        path: The partition's directory.
+        identity: The partition's in its log; 0 where the log gives none.
 
     Raises:
         LogDamagedError: A file is not what was written, or is missing.
-        LogError: A newer program made it.
+        LogError: A newer program made it, or it is of another log's partition.
         OSError: The disk refused.
     """
     manifest = manifests.load(path / manifests.NAME)
     if manifest is None:
         return Snapshot()
+    if identity and manifest.identity not in (0, identity):
+        raise LogError(
+            f"{path / manifests.NAME} is of partition {manifest.identity:016x}, and "
+            f"the log has {identity:016x} there: they are of different logs; restore "
+            "both, or delete the directory to do without what was compacted"
+        )
+    whose = Whose(manifest.topic, manifest.number)
     try:
-        files = [open_file(path, name, manifest.clean_end) for name in manifest.files]
+        if manifest.version < manifests.VERSION:
+            _migrate(disk, path, whose, manifest)
+        files = [
+            open_file(path, name, whose, manifest.clean_end) for name in manifest.files
+        ]
     except FileNotFoundError as error:
         raise LogDamagedError(
             f"{error.filename} is missing, and {path / manifests.NAME} names it; "
@@ -63,14 +90,36 @@ def open_snapshot(path: Path) -> Snapshot:
     return Snapshot(files, manifest.clean_end, manifest.generation)
 
 
-def swap(disk: Disk, path: Path, topic: str, number: int, new: Snapshot) -> None:
+def _migrate(disk: Disk, path: Path, whose: Whose, manifest: Manifest) -> None:
+    """Write indexes of version 1 as today's, then the manifest; again after a crash."""
+    for name in manifest.files:
+        index = path / (name + INDEX_SUFFIX)
+        try:
+            new = version_1.of_compaction(index.read_bytes(), whose)
+        except SegmentError as error:
+            raise LogDamagedError(
+                f"{index}: {error}; restore the file from a copy"
+            ) from error
+        if new is not None:
+            disk.put(index, [new])
+    new_manifest = msgspec.structs.replace(manifest, version=manifests.VERSION)
+    disk.put(path / manifests.NAME, [manifests.dump(new_manifest)])
+
+
+def swap(disk: Disk, path: Path, whose: Whose, new: Snapshot) -> None:
     """Have the manifest name other files. In any thread.
 
     Raises:
         OSError: The disk refused, and the old files count.
     """
-    names = tuple(one.name for one in new.files)
-    manifest = Manifest(topic, number, new.clean_end, new.generation, names)
+    manifest = Manifest(
+        whose.topic,
+        whose.number,
+        new.clean_end,
+        new.generation,
+        tuple(one.name for one in new.files),
+        identity=whose.identity,
+    )
     disk.put(path / manifests.NAME, [manifests.dump(manifest)])
 
 

@@ -7,26 +7,32 @@ are, and a file that was replaced meanwhile is a `FileNotFoundError`.
 from __future__ import annotations
 
 import os
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
-from zlib import crc32
 
-from ropeway.storage.api import LogDamagedError
-from ropeway.storage.compaction import layout
-from ropeway.storage.compaction.layout import ENTRY, GROUP_RECORDS, HEADER, Entry, Index
-from ropeway.storage.compaction.offset_map import DIGEST_BYTES
+from ropeway.common.system import read_resident
+from ropeway.storage.api import LogDamagedError, LogError
+from ropeway.storage.sealed.index import Index
+from ropeway.storage.sealed.layout import (
+    DATA_SUFFIX,
+    INDEX_SUFFIX,
+    NewerSegmentError,
+    SegmentError,
+    decode_head,
+    wanted_bytes,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
     from pathlib import Path
 
-DATA_SUFFIX = ".data"
-INDEX_SUFFIX = ".index"
-_FIND_BYTES = (1 << 18) // ENTRY.size * ENTRY.size
-_DIGEST_AT = ENTRY.size - DIGEST_BYTES
-_SIZE_BYTES = 4
+    from ropeway.storage.sealed.columns import Columns
+    from ropeway.storage.sealed.index import Block
+    from ropeway.storage.sealed.layout import Whose
+    from ropeway.storage.sealed.pick import Pick
 
+_FIND_BLOCKS = 64
+"""Whose columns are looked through at once: some 200 KB."""
 
 Fetch = Callable[[int, int, int], bytes | bytearray]
 """Reads from a descriptor so many bytes at a place, as `os.pread` does."""
@@ -43,27 +49,25 @@ def fetch_hot(descriptor: int, size: int, place: int) -> bytearray:
         ColdError: Not all of them are.
     """
     data = bytearray(size)
-    try:
-        got = os.preadv(descriptor, [data], place, os.RWF_NOWAIT)
-    except OSError as error:  # also where a file system cannot tell
-        raise ColdError from error
-    if got < size:
+    if not read_resident(descriptor, data, place):
         raise ColdError
     return data
 
 
-class Slice(NamedTuple):
-    """What a read found in one file."""
+class Kept(NamedTuple):
+    """A record that is there."""
 
-    pieces: list[tuple[memoryview, int]]
-    """Records back to back, with how many they are."""
-    looked: int
-    next_offset: int
-    """Behind the last record that was looked at; the file's end after all of them."""
+    offset: int
+    store_ms: int
+    data: bytes
 
 
 class CompactedFile:
-    """A data file and its index."""
+    """A data file and its index.
+
+    Every method that looks into them raises `LogDamagedError` where they are not what
+    was written, and `OSError` where the disk refuses or a file is gone.
+    """
 
     __slots__ = ("data_path", "end", "index", "index_path", "name")
 
@@ -78,219 +82,163 @@ class CompactedFile:
     @property
     def first(self) -> int:
         """The offset of its first record."""
-        return self.index.firsts[0]
+        return self.index.about.base_offset
 
-    def entries(self, group: int) -> list[Entry]:
-        """The entries of a group.
+    def columns(self, first: int, end: int) -> list[Columns]:
+        """The columns of some blocks."""
+        view = memoryview(self._column_bytes(first, end))
+        begin, _ = self.index.columns_at(first, end)
+        found = []
+        for block in range(first, end):
+            place, size = self.index.columns_at(block, block + 1)
+            found.append(self._columns(block, view[place - begin :][:size]))
+        return found
 
-        Raises:
-            LogDamagedError: They are not what was written.
-            OSError: The disk refused, or the file is gone.
-        """
+    def _column_bytes(self, first: int, end: int) -> bytes:
+        place, size = self.index.columns_at(first, end)
         with self.index_path.open("rb") as file:
-            return self._entries(file.fileno(), group)
+            return os.pread(file.fileno(), size, place)
 
-    def _entries(
-        self, descriptor: int, group: int, fetch: Fetch = os.pread
-    ) -> list[Entry]:
-        place, size = self.index.entries_of(group)
-        return self.index.parse(
-            group, fetch(descriptor, size, place), str(self.index_path)
-        )
+    def blocks(self, first: int, end: int) -> list[Block]:
+        """Some blocks with their columns."""
+        begin, size = self.index.data_at(first, end)
+        all_columns = self.columns(first, end)
+        with self.data_path.open("rb") as file:
+            view = memoryview(os.pread(file.fileno(), size, begin))
+        found = []
+        for block, columns in zip(range(first, end), all_columns, strict=True):
+            place, size = self.index.data_at(block, block + 1)
+            stored = view[place - begin :][:size]
+            found.append(self._block(block, columns, stored))
+        return found
 
-    def entry_bytes(self, group: int, end: int) -> bytes:
-        """The entries of several groups, as they stand; raises as `entries`."""
-        place, _ = self.index.entries_of(group)
-        last, size = self.index.entries_of(end - 1)
-        with self.index_path.open("rb") as file:
-            data = os.pread(file.fileno(), last + size - place, place)
-        for one in range(group, end):
-            at, its_size = self.index.entries_of(one)
-            piece = memoryview(data)[at - place : at - place + its_size]
-            self.index.check(one, piece, str(self.index_path))
-        return data
+    def _columns(self, block: int, data: bytes | bytearray | memoryview) -> Columns:
+        try:
+            return self.index.columns_of(block, data)
+        except SegmentError as error:
+            raise _damaged(self.index_path, error) from error
 
-    def group_at(self, offset: int) -> int:
-        """The group that has an offset, or would have it."""
-        return max(bisect_right(self.index.firsts, offset) - 1, 0)
+    def _block(
+        self, block: int, columns: Columns, stored: bytes | bytearray | memoryview
+    ) -> Block:
+        try:
+            return self.index.open_block(block, stored, columns)
+        except SegmentError as error:
+            raise _damaged(self.data_path, error) from error
 
-    def read(
-        self,
-        offset: int,
-        max_count: int,
-        max_bytes: int,
-        tags: Collection[int] | None,
-        looks: int,
-        fetch: Fetch = os.pread,
-    ) -> Slice:
-        """Records from an offset on, or from the next one there is.
+    def read(self, pick: Pick, fetch: Fetch = os.pread) -> None:
+        """Go on with a read, to the end of the file at most.
 
         Args:
-            offset: Where to begin.
-            max_count: At most so many records.
-            max_bytes: Stop before the record that would go over; the first record
-                that matches comes always.
-            tags: Only records with one of these hashes; None for all.
-            looks: Look at no more records.
+            pick: What was found so far.
             fetch: Reads from files; what it raises comes through.
-
-        Raises:
-            LogDamagedError: An entry or a record is not what was written.
-            OSError: The disk refused, or the file is gone.
         """
-        chosen: list[Entry] = []
-        total = looked = 0
-        next_offset = offset
-        with self.index_path.open("rb") as file:
-            for entry in self._entries_from(file.fileno(), offset, fetch):
-                if tags is None or entry.tag_hash in tags:
-                    total += entry.size
-                    if total > max_bytes and chosen:
-                        break
-                    chosen.append(entry)
-                looked += 1
-                next_offset = entry.offset + 1
-                if len(chosen) == max_count or looked == looks:
-                    break
-            else:
-                next_offset = self.end
-        return Slice(self._pieces(chosen, fetch), looked, next_offset)
+        index = self.index
+        with (
+            self.index_path.open("rb", buffering=0) as of_columns,
+            self.data_path.open("rb", buffering=0) as of_blocks,
+        ):
 
-    def _entries_from(
-        self, descriptor: int, offset: int, fetch: Fetch
-    ) -> Iterator[Entry]:
-        start = self.group_at(offset)
-        for group in range(start, len(self.index.firsts)):
-            entries = self._entries(descriptor, group, fetch)
-            if group == start:
-                at = bisect_left(entries, offset, key=_offset_of)
-                entries = entries[at:]
-            yield from entries
+            def fetched(block: int, columns: Columns) -> Block:
+                place, size = index.data_at(block, block + 1)
+                stored = fetch(of_blocks.fileno(), size, place)
+                return self._block(block, columns, stored)
 
-    def _pieces(
-        self, chosen: list[Entry], fetch: Fetch = os.pread
-    ) -> list[tuple[memoryview, int]]:
-        if not chosen:
-            return []
-        begin = chosen[0].place
-        size = chosen[-1].place + chosen[-1].size - begin
-        with self.data_path.open("rb") as file:
-            view = memoryview(fetch(file.fileno(), size, begin))
-        pieces: list[tuple[memoryview, int]] = []
-        start = stop = chosen[0].place
-        count = 0
-        for entry in chosen:
-            at = entry.place - begin
-            its_size = int.from_bytes(view[at : at + _SIZE_BYTES], "big")
-            if its_size != entry.size or at + entry.size > len(view):
-                raise LogDamagedError(
-                    f"{self.data_path}, place {entry.place}: no record of {entry.size} "
-                    "bytes there; restore the file from a copy"
-                )
-            if entry.place != stop:
-                pieces.append((view[start - begin : stop - begin], count))
-                start, count = entry.place, 0
-            stop = entry.place + entry.size
-            count += 1
-        pieces.append((view[start - begin : stop - begin], count))
-        return pieces
+            for block in range(index.block_at(pick.offset), index.blocks):
+                if not pick.goes_on:
+                    return
+                place, size = index.columns_at(block, block + 1)
+                data = fetch(of_columns.fileno(), size, place)
+                columns = self._columns(block, data)
+                if not pick.look(columns, self.end, partial(fetched, block, columns)):
+                    return
+        if pick.goes_on:
+            pick.offset = max(pick.offset, self.end)
 
-    def read_groups(self, first: int, end: int) -> memoryview:
-        """All records of groups, held against their checksums.
-
-        Raises:
-            LogDamagedError: They are not what was written.
-            OSError: The disk refused.
-        """
-        begin, _ = self.index.data_of(first)
-        with self.data_path.open("rb") as file:
-            size = sum(self.index.data_of(end - 1)) - begin
-            view = memoryview(os.pread(file.fileno(), size, begin))
-        for group in range(first, end):
-            place, its_size = self.index.data_of(group)
-            data = view[place - begin : place - begin + its_size]
-            if crc32(data) != self.index.data_crcs[group]:
-                raise LogDamagedError(
-                    f"{self.data_path}, place {place}: not what was written; "
-                    "restore the file from a copy"
-                )
-        return view
-
-    def at_time(self, time_ms: int) -> Entry | None:
+    def at_time(self, time_ms: int) -> int | None:
         """The first record stored at or after a time; None where there is none."""
-        low, high = 0, self.index.records
-        with self.index_path.open("rb") as file:
-            found: Entry | None = None
-            while low < high:
-                middle = (low + high) // 2
-                group, at = divmod(middle, GROUP_RECORDS)
-                entry = self._entries(file.fileno(), group)[at]
-                if entry.store_ms < time_ms:
-                    low = middle + 1
-                else:
-                    high, found = middle, entry
-            return found
+        records = self.index.about.records
+        found = self.index.count_before(time_ms, records, self._times)
+        if found == records:
+            return None
+        block = self.index.block_of(found)
+        return self._one(block).offset(found - self.index.starts[block])
 
-    def before(self, offset: int) -> Entry:
+    def _times(self, block: int) -> memoryview:
+        return self._one(block).times
+
+    def _one(self, block: int) -> Columns:
+        (columns,) = self.columns(block, block + 1)
+        return columns
+
+    def before(self, offset: int) -> int:
         """The last record before an offset that is above the first one's."""
-        group = self.group_at(offset - 1)
-        entries = self.entries(group)
-        return entries[bisect_left(entries, offset, key=_offset_of) - 1]
+        columns = self._one(self.index.block_at(offset - 1))
+        return columns.offset(columns.at(offset) - 1)
 
-    def entry_at(self, offset: int) -> Entry | None:
-        """The entry of an offset; None where that has no record."""
-        entries = self.entries(self.group_at(offset))
-        at = bisect_left(entries, offset, key=_offset_of)
-        found = entries[at] if at < len(entries) else None
-        return found if found is not None and found.offset == offset else None
+    def store_time(self, offset: int) -> int | None:
+        """When a record was stored; None where there is none at that offset."""
+        columns = self._one(self.index.block_at(offset))
+        at = columns.at(offset)
+        if at == columns.records or columns.offset(at) != offset:
+            return None
+        return int(columns.times[at])
 
-    def find(self, digest: bytes) -> Entry | None:
-        """The record of a key, by looking through the entries.
+    def find(self, digest: bytes) -> Kept | None:
+        """The record of a key, by looking through the columns.
 
         Of one partition's files one at most has it.
         """
-        start = self.index.entries_at
-        end = start + self.index.records * ENTRY.size
-        with self.index_path.open("rb") as file:
-            for place in range(start, end, _FIND_BYTES):
-                data = os.pread(file.fileno(), min(_FIND_BYTES, end - place), place)
-                at = data.find(digest)
-                while at >= 0:
-                    if at % ENTRY.size == _DIGEST_AT:
-                        number = (place + at - start) // ENTRY.size
-                        group, within = divmod(number, GROUP_RECORDS)
-                        return self._entries(file.fileno(), group)[within]
-                    at = data.find(digest, at + 1)
+        index = self.index
+        for first in range(0, index.blocks, _FIND_BLOCKS):
+            end = min(first + _FIND_BLOCKS, index.blocks)
+            data = self._column_bytes(first, end)
+            at = data.find(digest)
+            while at >= 0:
+                # Other columns may have these bytes, too.
+                block = index.block_of(index.starts[first] + at // index.width)
+                ((records, places, columns),) = self.blocks(block, block + 1)
+                found = columns.find(digest)
+                if found is not None:
+                    record = bytes(records[places[found] : places[found + 1]])
+                    store_ms = int(columns.times[found])
+                    return Kept(columns.offset(found), store_ms, record)
+                at = data.find(digest, at + 1)
         return None
 
-    def record(self, entry: Entry) -> bytes:
-        """The bytes of a record."""
-        return bytes(self._pieces([entry])[0][0])
 
-
-def _offset_of(entry: Entry) -> int:
-    return entry.offset
-
-
-def open_file(directory: Path, name: str, end: int) -> CompactedFile:
+def open_file(directory: Path, name: str, whose: Whose, end: int) -> CompactedFile:
     """A file that a manifest names.
 
+    Args:
+        directory: Where it is.
+        name: Without its end.
+        whose: The partition, as the manifest says.
+        end: The first offset that is looked for elsewhere.
+
     Raises:
-        LogDamagedError: Its directory is not what was written, or the data is short.
+        LogDamagedError: Its index is not what was written or another's, or one of both
+            files has another size.
         LogError: A newer program made it.
         OSError: The disk refused, or it is missing.
     """
     path = directory / (name + INDEX_SUFFIX)
     with path.open("rb") as file:
-        head = os.pread(file.fileno(), HEADER.size, 0)
-        groups = -(-int.from_bytes(head[12:16], "little") // GROUP_RECORDS)
-        data = os.pread(file.fileno(), HEADER.size + groups * layout.GROUP.size, 0)
-    index = layout.load(data, str(path))
-    found = CompactedFile(directory, name, index, end)
-    size = found.data_path.stat().st_size
-    if size != index.data_bytes:
-        raise LogDamagedError(
-            f"{found.data_path} has {size} bytes; written were {index.data_bytes}: "
-            "restore it from a copy"
-        )
-    return found
+        index_bytes = os.fstat(file.fileno()).st_size
+        head = os.pread(file.fileno(), wanted_bytes(b""), 0)
+        head = os.pread(file.fileno(), min(wanted_bytes(head), index_bytes), 0)
+    try:
+        index = Index(*decode_head(head))
+        index.check_name(whose, int(name.partition("-")[0]))
+        index.check_index_bytes(index_bytes)
+        path = directory / (name + DATA_SUFFIX)
+        index.check_data_bytes(path.stat().st_size)
+    except SegmentError as error:
+        raise _damaged(path, error) from error
+    return CompactedFile(directory, name, index, end)
+
+
+def _damaged(path: Path, error: SegmentError) -> LogError:
+    if isinstance(error, NewerSegmentError):
+        return LogError(f"{path}: {error}")
+    return LogDamagedError(f"{path}: {error}; restore the file from a copy")

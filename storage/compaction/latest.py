@@ -52,7 +52,7 @@ async def _in_files(
     for partition in partitions:
         found = await partition.clean.ask(lambda snapshot: snapshot.find(key_digest))
         if found is not None:
-            entry, data = found
-            if newest is None or entry.store_ms >= newest[0]:
-                newest = entry.store_ms, Found(entry.offset, data)
+            offset, store_ms, data = found
+            if newest is None or store_ms >= newest[0]:
+                newest = store_ms, Found(offset, data)
     return None if newest is None else newest[1]

@@ -8,32 +8,34 @@ been compacted yet.
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from ropeway.storage import private
-from ropeway.storage.api import Log, LogError, LogUnavailableError, NoSuchPartitionError
+from ropeway.storage.api import (
+    Log,
+    LogError,
+    LogUnavailableError,
+    LogUnfitError,
+    NoSuchPartitionError,
+)
 from ropeway.storage.compaction import directory as directories
 from ropeway.storage.compaction.cleaner import Cleaner
-from ropeway.storage.compaction.disk import Disk
 from ropeway.storage.compaction.latest import latest
 from ropeway.storage.compaction.partition import Clean, CompactedPartition
+from ropeway.storage.trim_api import trimmable
 from ropeway.storage.wrapper import WrappedLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from ropeway.storage.api import EntryFormat, Found, Partition
-    from ropeway.storage.compaction.compaction_config import CompactionSettings
-    from ropeway.storage.compaction_api import CompactionStatus, Describer
+    from ropeway.storage.compaction.round import CompactionContext
+    from ropeway.storage.compaction_api import CompactionStatus
 
     Need = Callable[[str, int, int | None], None]
     """Tells the inner log from which offset on it has to keep a partition's records,
     whatever its retention says; None where that is no matter any more."""
-
-THREADS = 2
-"""One for rounds, and one for reads at least."""
 
 
 class CompactedLog(WrappedLog[Log]):
@@ -42,37 +44,25 @@ class CompactedLog(WrappedLog[Log]):
     Args:
         inner: Has all topics, and the newer records of compacted ones.
         directory: Of compacted records; made where it is needed.
-        settings: When and how to compact.
-        describer: Reads keys.
         need: Holds up the inner log's retention.
-        clock: Milliseconds since 1970.
-        disk: Changes files.
+        context: What rounds go by; its threads are this log's to end.
     """
 
     entry_format: EntryFormat = "packed"
 
     def __init__(
-        self,
-        inner: Log,
-        directory: Path,
-        settings: CompactionSettings,
-        describer: Describer,
-        need: Need,
-        clock: Callable[[], int],
-        disk: Disk | None = None,
+        self, inner: Log, directory: Path, need: Need, context: CompactionContext
     ) -> None:
         super().__init__(inner)
         self._directory = directory
         private.narrow(directory)
-        self._describer = describer
+        self._describer = context.describer
         self._need = need
-        self._disk = disk or Disk()
-        self._threads = ThreadPoolExecutor(THREADS, "log-compaction")
+        self._disk = context.disk
+        self._threads = context.threads
         self._topics: dict[str, dict[int, CompactedPartition]] = {}
         self._compacted: set[str] = set()
-        self.cleaner = Cleaner(
-            inner, settings, describer, self._disk, self._threads, clock, need
-        )
+        self.cleaner = Cleaner(inner, context, need)
         self._held: set[tuple[str, int]] = set()
         """What was compacted before, until it is known whether it still is."""
         self._clear_up()
@@ -124,9 +114,12 @@ class CompactedLog(WrappedLog[Log]):
         return self._open_partition(inner, path)
 
     def _open_partition(self, inner: Partition, path: Path) -> CompactedPartition:
+        # A plugin's log may have none.
+        identify = getattr(self.inner, "identity", None)
+        identity = identify(inner.topic, inner.number) if identify else 0
         try:
             self._disk.make_directory(path)
-            snapshot = directories.open_snapshot(path)
+            snapshot = directories.open_snapshot(self._disk, path, identity)
             directories.clear_up(self._disk, path, snapshot)
         except OSError as error:
             raise LogError(f"cannot open {path}: {error}") from error
@@ -135,7 +128,7 @@ class CompactedLog(WrappedLog[Log]):
                 f"{path} has records up to offset {snapshot.clean_end - 1}, and the "
                 f"log up to {inner.end - 1}: they are of different times; restore both"
             )
-        clean = Clean(path, snapshot, self._threads)
+        clean = Clean(path, snapshot, self._threads, identity)
         partition = CompactedPartition(inner, clean)
         self._topics.setdefault(inner.topic, {})[inner.number] = partition
         if inner.topic in self._compacted:
@@ -143,6 +136,21 @@ class CompactedLog(WrappedLog[Log]):
         else:
             self.cleaner.remove(partition)
         return partition
+
+    async def trim(
+        self, topic: str, floors: Mapping[int, int], *, dry_run: bool = False
+    ) -> dict[int, int]:
+        """Give up the oldest records; see `storage.trim_api`. Not of compacted topics.
+
+        Raises:
+            LogUnfitError: The topic is compacted, or was before and has records of it.
+        """
+        if topic in self._compacted or topic in self._topics:
+            raise LogUnfitError(
+                f"topic {topic} is compacted, or was, and keeps the last message of "
+                "each key; a message without a body deletes its key"
+            )
+        return await trimmable(self.inner).trim(topic, floors, dry_run=dry_run)
 
     async def compact(self, topic: str) -> list[CompactionStatus]:
         """Compact all that the topic has by now; see `storage.compaction_api`."""

@@ -12,13 +12,15 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
+from ropeway.common.versions import newer
 from ropeway.storage.api import LogDamagedError, LogError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 NAME = "manifest"
-VERSION = 1
+VERSION = 2
+"""Of it, and of the files that it names; see `storage.sealed`."""
 
 
 class Manifest(Struct, frozen=True):
@@ -33,6 +35,8 @@ class Manifest(Struct, frozen=True):
     files: tuple[str, ...] = ()
     """Names without their ends, by offset."""
     version: int = VERSION
+    identity: int = 0
+    """The partition's, as `storage.replication.Followed` has it; 0: not known."""
 
 
 def dump(manifest: Manifest) -> bytes:
@@ -49,19 +53,25 @@ def load(path: Path) -> Manifest | None:
         LogError: A newer program made it.
     """
     try:
-        line = path.read_bytes()
+        return parse(path.read_bytes(), str(path))
     except FileNotFoundError:
         return None
+
+
+def parse(line: bytes, where: str) -> Manifest:
+    """Read the file's bytes; raises as `load`.
+
+    Args:
+        line: All of them.
+        where: Its name, for messages.
+    """
     checksum, _, data = line.removesuffix(b"\n").partition(b" ")
     if checksum != b"%08x" % crc32(data):
         raise LogDamagedError(
-            f"{path}: not what was written; restore it, or delete the directory to do "
+            f"{where}: not what was written; restore it, or delete the directory to do "
             "without what was compacted"
         )
     fields = msgspec.json.decode(data)
     if fields["version"] > VERSION:
-        raise LogError(
-            f"{path} has format {fields['version']}; "
-            f"this program reads up to {VERSION}: use a newer one"
-        )
+        raise LogError(newer(where, fields["version"], VERSION))
     return msgspec.convert(fields, Manifest)

@@ -16,7 +16,7 @@ from ropeway.storage.compaction_api import ROW
 
 if TYPE_CHECKING:
     from ropeway.storage.compaction.bits import Bits
-    from ropeway.storage.compaction.steps import Buffer
+    from ropeway.storage.sealed.columns import Buffer
 
 DIGEST_BYTES = 16
 SLOT_BYTES = 24
@@ -92,6 +92,6 @@ class OffsetMap:
         bits = stays.cover(end)
         steps.mark(self._offsets, slot, slot + count, bits, stays.base)
 
-    def staying(self, entries: Buffer, now_ms: int) -> bytes:
-        """Which of some entries have a key that is not here, and are not due: bytes."""
-        return steps.staying(entries, self._low, self._high, self._offsets, now_ms)
+    def staying(self, due: Buffer, digests: Buffer, now_ms: int) -> bytes:
+        """Which records have a key that is not here, and are not due: a byte each."""
+        return steps.staying(due, digests, self._low, self._high, self._offsets, now_ms)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ropeway.storage.api import Partition
     from ropeway.storage.compaction.snapshot import Snapshot
+    from ropeway.storage.sealed.pick import Pick
 
 T = TypeVar("T")
 
@@ -32,12 +33,18 @@ _ALL = Filter()
 class Clean:
     """The compacted part of a partition, as it is now. The loop's thread only."""
 
-    __slots__ = ("_generation", "_threads", "directory", "now")
+    __slots__ = ("_generation", "_threads", "directory", "identity", "now")
 
     def __init__(
-        self, directory: Path, now: Snapshot, threads: ThreadPoolExecutor
+        self,
+        directory: Path,
+        now: Snapshot,
+        threads: ThreadPoolExecutor,
+        identity: int = 0,
     ) -> None:
         self.directory = directory
+        self.identity = identity
+        """The partition's in its log; 0 where the log gives none."""
         self.now = now
         self._generation = now.generation
         self._threads = threads
@@ -65,12 +72,6 @@ class Clean:
                 raise LogUnavailableError(
                     f"cannot read {error.filename or self.directory}: {error.strerror}"
                 ) from error
-
-
-def _chunk(pieces: list[tuple[memoryview, int]], next_offset: int) -> Chunk:
-    return Chunk(
-        [piece for piece, _ in pieces], sum(count for _, count in pieces), next_offset
-    )
 
 
 class CompactedPartition(WrappedPartition):
@@ -106,14 +107,12 @@ class CompactedPartition(WrappedPartition):
             if filter is not None:
                 return None  # it may have to look at many
             try:
-                found = snapshot.read(
-                    offset, max_count, max_bytes, None, max_count, fetch_hot
-                )
+                found = snapshot.read(offset, (max_count, max_bytes), None, fetch_hot)
             except (ColdError, LogDamagedError, OSError):
                 return None  # `read` waits for the disk, or says what is wrong
             if found.looked:
-                return _chunk(found.pieces, found.next_offset)
-            offset = found.next_offset
+                return found.chunk()
+            offset = found.offset
         return self.inner.read_now(offset, max_count, max_bytes, filter)
 
     async def read(
@@ -125,19 +124,22 @@ class CompactedPartition(WrappedPartition):
     ) -> Chunk:
         """Read records from an offset on, or from the next one there is."""
         wanted = filter or _ALL
+        # What accepts is the loop's, and files are read by a thread.
+        by_tag = Filter(wanted.tag_hashes, None, wanted.looks)
         while offset < self.clean.now.clean_end:
-            found = await self.clean.ask(
+            found: Pick = await self.clean.ask(
                 lambda snapshot, at=offset: snapshot.read(  # type: ignore[misc]
-                    at, max_count, max_bytes, wanted.tag_hashes, wanted.looks
+                    at, (max_count, max_bytes), by_tag
                 )
             )
-            pieces = found.pieces
-            if wanted.accept is not None:
-                pieces = accepted(pieces, wanted.accept)
             if found.looked:
-                return _chunk(pieces, found.next_offset)
-            # Nothing is left between this offset and the next file, or the log.
-            offset = found.next_offset
+                chunk = found.chunk()
+                if wanted.accept is None:
+                    return chunk
+                data = accepted(chunk.data, wanted.accept)
+                return Chunk(data, len(data), chunk.next_offset)
+            # Nothing is left between this offset and the log.
+            offset = found.offset
         return await self.inner.read(offset, max_count, max_bytes, filter)
 
     async def offset_at(self, time_ms: int, *, upper: bool = False) -> int:
@@ -157,5 +159,4 @@ class CompactedPartition(WrappedPartition):
         """When a record was stored; None where it is not there."""
         if offset >= self.clean.now.clean_end:
             return await self.inner.store_time(offset)
-        found = await self.clean.ask(lambda snapshot: snapshot.entry_at(offset))
-        return None if found is None else found.store_ms
+        return await self.clean.ask(lambda snapshot: snapshot.store_time(offset))

@@ -13,28 +13,32 @@ So a round ends with one record a key below `clean_end`, however many rounds it 
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from ropeway.storage.api import LogDamagedError
 from ropeway.storage.compaction import source, steps
 from ropeway.storage.compaction.bits import Bits
 from ropeway.storage.compaction.compiled import may_be_compiled
-from ropeway.storage.compaction.layout import GROUP_RECORDS
+from ropeway.storage.compaction.disk import Disk
 from ropeway.storage.compaction.offset_map import OffsetMap
 from ropeway.storage.compaction_api import ROW
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from concurrent.futures import ThreadPoolExecutor
+    from collections.abc import Callable, Iterator
 
     from ropeway.storage.api import Partition
-    from ropeway.storage.compaction.cleaner_pace import CleanerPace
     from ropeway.storage.compaction.compaction_config import CompactionSettings
     from ropeway.storage.compaction.file import CompactedFile
+    from ropeway.storage.compaction.snapshot import Snapshot
     from ropeway.storage.compaction.source import Read
     from ropeway.storage.compaction.writer import Writer
     from ropeway.storage.compaction_api import Describer
+    from ropeway.storage.pace import Pace
 
+THREADS = 2
+"""One for rounds, and one for reads at least."""
 READ_COUNT = 128 if may_be_compiled.is_pure else 1024
 """Records that are looked at without making way for others: about a millisecond."""
 _WRITE_COUNT = 256
@@ -43,8 +47,26 @@ _NEAR = 64
 """Reading so many records more costs less than another read."""
 _SMALL = 2
 """A file of less than half the size is written anew with its neighbours."""
-_GROUPS_AT_ONCE = 8
+_BLOCKS_AT_ONCE = 8
 _SLOTS_AT_ONCE = 2048 if may_be_compiled.is_pure else 1 << 18
+
+
+@dataclass(frozen=True)
+class CompactionContext:
+    """What all rounds of a log go by, and work with."""
+
+    settings: CompactionSettings
+    """When and how to compact."""
+    describer: Describer
+    """Reads keys."""
+    clock: Callable[[], int]
+    """Milliseconds since 1970."""
+    disk: Disk = field(default_factory=Disk)
+    """Changes files."""
+    threads: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(THREADS, "log-compaction")
+    )
+    """Wait for the disk; they end with the log."""
 
 
 class Outcome(NamedTuple):
@@ -62,35 +84,32 @@ class Round:
 
     Args:
         partition: All records, as they were appended.
-        files: What is left of those before `begin`.
-        begin: Where the last round ended.
+        old: What the last round left, and where it ended.
         target: Go no further.
-        now_ms: The time, in milliseconds since 1970.
+        context: What all rounds go by.
+        pace: Says when to rest.
+        writer: Of the files that come of it.
     """
 
     def __init__(
         self,
         partition: Partition,
-        files: Sequence[CompactedFile],
-        begin: int,
+        old: Snapshot,
         target: int,
-        now_ms: int,
-        settings: CompactionSettings,
-        describer: Describer,
-        pace: CleanerPace,
+        context: CompactionContext,
+        pace: Pace,
         writer: Writer,
-        threads: ThreadPoolExecutor,
     ) -> None:
         self._source = partition
-        self._files = files
-        self._begin = begin
+        self._files = old.files
+        self._begin = begin = old.clean_end
         self._target = target
-        self._now_ms = now_ms
-        self._settings = settings
-        self._describer = describer
+        self._now_ms = context.clock()
+        self._settings = settings = context.settings
+        self._describer = context.describer
         self._pace = pace
         self._writer = writer
-        self._threads = threads
+        self._threads = context.threads
         self._map = OffsetMap(settings.map_bytes, max(target - begin, 0))
         self._stays = Bits(begin)
         self._read_records = self._read_bytes = self._paced = 0
@@ -157,8 +176,8 @@ class Round:
         kept = []
         for file in self._files:
             staying = await self._staying(file)
-            large = file.index.data_bytes * _SMALL >= self._settings.file_bytes
-            if large and staying.count(1) == file.index.records:
+            large = file.index.about.data_bytes * _SMALL >= self._settings.file_bytes
+            if large and staying.count(1) == file.index.about.records:
                 await self._writer.end_file()
                 kept.append(file)
             elif any(staying):
@@ -169,32 +188,28 @@ class Round:
         """Which records of an older file stay, a byte each."""
         loop = asyncio.get_running_loop()
         staying = bytearray()
-        for group in range(0, len(file.index.firsts), _GROUPS_AT_ONCE):
-            end = min(group + _GROUPS_AT_ONCE, len(file.index.firsts))
-            entries = await loop.run_in_executor(
-                self._threads, file.entry_bytes, group, end
-            )
-            staying += self._map.staying(entries, self._now_ms)
+        for first in range(0, file.index.blocks, _BLOCKS_AT_ONCE):
+            end = min(first + _BLOCKS_AT_ONCE, file.index.blocks)
+            some = await loop.run_in_executor(self._threads, file.columns, first, end)
+            for one in some:
+                staying += self._map.staying(one.due, one.digests, self._now_ms)
             await self._rest(0)
         return staying
 
     async def _copy(self, file: CompactedFile, staying: bytearray) -> None:
         """Write what stays of an older file behind what was written before."""
         loop = asyncio.get_running_loop()
-        for group in range(0, len(file.index.firsts), _GROUPS_AT_ONCE):
-            end = min(group + _GROUPS_AT_ONCE, len(file.index.firsts))
-            some = staying[group * GROUP_RECORDS : end * GROUP_RECORDS]
-            if not any(some):
+        starts = file.index.starts
+        for first in range(0, file.index.blocks, _BLOCKS_AT_ONCE):
+            end = min(first + _BLOCKS_AT_ONCE, file.index.blocks)
+            if not any(staying[starts[first] : starts[end]]):
                 continue
-            entries = await loop.run_in_executor(
-                self._threads, file.entry_bytes, group, end
-            )
-            view = await loop.run_in_executor(
-                self._threads, file.read_groups, group, end
-            )
-            self._writer.add(*steps.carry_over(view, entries, some, self._writer.place))
+            blocks = await loop.run_in_executor(self._threads, file.blocks, first, end)
+            for number, block in enumerate(blocks, first):
+                some = staying[starts[number] : starts[number + 1]]
+                self._writer.add(*steps.carry_over(block, some))
             await self._writer.breathe()
-            await self._rest(len(view))
+            await self._rest(sum(len(block.data) for block in blocks))
 
     async def _add_new(self, end: int) -> None:
         """Step 3 for the new records."""
@@ -218,7 +233,6 @@ class Round:
                     found.first,
                     self._stays.cover(end),
                     self._stays.base,
-                    self._writer.place,
                     self._now_ms,
                     -1 if keyless_ms is None else keyless_ms,
                     self._settings.tombstone_ms,

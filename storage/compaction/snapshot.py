@@ -9,13 +9,14 @@ import os
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from ropeway.storage.compaction.file import CompactedFile, Slice
+from ropeway.storage.compaction.file import CompactedFile
+from ropeway.storage.sealed.pick import Pick
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
-    from ropeway.storage.compaction.file import Fetch
-    from ropeway.storage.compaction.layout import Entry
+    from ropeway.storage.api import Filter
+    from ropeway.storage.compaction.file import Fetch, Kept
 
 
 class Snapshot:
@@ -45,23 +46,23 @@ class Snapshot:
     @property
     def records(self) -> int:
         """How many records there are."""
-        return sum(one.index.records for one in self.files)
+        return sum(one.index.about.records for one in self.files)
 
     @property
     def data_bytes(self) -> int:
         """How many bytes they have."""
-        return sum(one.index.data_bytes for one in self.files)
+        return sum(one.index.about.data_bytes for one in self.files)
 
     @property
     def newest_ms(self) -> int:
         """The latest store time."""
-        return max((one.index.newest_ms for one in self.files), default=0)
+        return max((one.index.about.most_ms for one in self.files), default=0)
 
     @property
     def due_ms(self) -> int:
         """When the first record may go that nothing replaces; 0: never."""
-        times = [one.index.due_ms for one in self.files if one.index.due_ms]
-        return min(times, default=0)
+        times = [one.index.about.due_ms for one in self.files]
+        return min(filter(None, times), default=0)
 
     def _at(self, offset: int) -> int:
         return max(bisect_right(self._firsts, offset) - 1, 0)
@@ -69,44 +70,45 @@ class Snapshot:
     def read(
         self,
         offset: int,
-        max_count: int,
-        max_bytes: int,
-        tags: Collection[int] | None,
-        looks: int,
+        limits: tuple[int, int],
+        wanted: Filter | None,
         fetch: Fetch = os.pread,
-    ) -> Slice:
-        """Records of one file from an offset on; none of later files."""
-        if not self.files:
-            return Slice([], 0, self.clean_end)
-        file = self.files[self._at(offset)]
-        return file.read(offset, max_count, max_bytes, tags, looks, fetch)
+    ) -> Pick:
+        """Records from an offset on; see `Pick`."""
+        pick = Pick(offset, limits, wanted)
+        for file in self.files[self._at(offset) :]:
+            file.read(pick, fetch)
+            if pick.offset < file.end or not pick.goes_on:
+                return pick
+        pick.offset = max(pick.offset, self.clean_end)
+        return pick
 
     def first_after(self, time_ms: int) -> int | None:
         """The first record stored at or after a time; None where there is none."""
         for file in self.files:
-            if file.index.newest_ms >= time_ms:
+            if file.index.about.most_ms >= time_ms:
                 found = file.at_time(time_ms)
                 if found is not None:
-                    return found.offset
+                    return found
         return None
 
     def last_before(self, offset: int) -> int | None:
         """The last record before an offset; None where there is none."""
         for file in reversed(self.files):
             if file.first < offset:
-                return file.before(offset).offset
+                return file.before(offset)
         return None
 
-    def entry_at(self, offset: int) -> Entry | None:
-        """The entry of an offset; None where it has no record."""
+    def store_time(self, offset: int) -> int | None:
+        """When a record was stored; None where there is none at that offset."""
         if not self.files or offset < self.files[0].first:
             return None
-        return self.files[self._at(offset)].entry_at(offset)
+        return self.files[self._at(offset)].store_time(offset)
 
-    def find(self, digest: bytes) -> tuple[Entry, bytes] | None:
-        """The record of a key, with its entry; None where there is none."""
+    def find(self, digest: bytes) -> Kept | None:
+        """The record of a key; None where there is none."""
         for file in reversed(self.files):
-            entry = file.find(digest)
-            if entry is not None:
-                return entry, file.record(entry)
+            found = file.find(digest)
+            if found is not None:
+                return found
         return None

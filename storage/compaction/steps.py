@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 
 from ropeway.common.native import count_of
 from ropeway.storage.compaction.compiled import may_be_compiled
-from ropeway.storage.compaction.layout import ENTRY
 from ropeway.storage.compaction_api import KEYED, ROW, TOMBSTONE
+from ropeway.storage.sealed.columns import ROW as SEALED
 
 if TYPE_CHECKING:
     from array import array
 
-Buffer = bytes | bytearray | memoryview
+    from ropeway.storage.sealed.columns import Buffer
+    from ropeway.storage.sealed.index import Block
+
+_DIGEST_BYTES, _TIME_BYTES = 16, 8
 _NO_KEY = (0, 0)
 _LATEST_MS = (1 << 63) - 1
 """What an entry has room for."""
@@ -87,7 +90,8 @@ def mark(offsets: array[int], begin: int, end: int, bits: bytearray, base: int) 
 
 @may_be_compiled
 def staying(
-    entries: Buffer,
+    due: Buffer,
+    digests: Buffer,
     low: array[int],
     high: array[int],
     offsets: array[int],
@@ -95,14 +99,28 @@ def staying(
 ) -> bytes:
     """Which compacted records stay, a byte each: not those whose key is in the map.
 
+    Args:
+        due: When each may go though nothing replaces it, 64 bits; 0: never.
+        digests: Of their keys; zeros where a record has none.
+        low: The map, as in `note`.
+        high: Likewise.
+        offsets: Likewise.
+        now_ms: The time.
+
     Raises:
-        ValueError: An entry is not whole, or the arrays do not have one size.
+        ValueError: A digest or a time is not whole, there is not one of each for a
+            record, or the arrays do not have one size.
     """
-    count_of(entries, ENTRY.size)
+    count = count_of(digests, _DIGEST_BYTES)
+    times = memoryview(due).cast("B")
+    if len(times) != count * _TIME_BYTES:
+        raise ValueError("due times and digests do not agree")
     _check_map(low, high, offsets)
     found = bytearray()
-    for _, _, _, _, _, due_ms, digest in ENTRY.iter_unpack(entries):
-        halves = halves_of(digest)
+    times = times.cast("q")
+    halves_of_all = memoryview(digests).cast("B").cast("Q")
+    for at, due_ms in enumerate(times):
+        halves = halves_of_all[2 * at], halves_of_all[2 * at + 1]
         found.append(
             not 0 < due_ms <= now_ms
             and (halves == _NO_KEY or not offsets[slot_of(halves, low, high, offsets)])
@@ -117,12 +135,11 @@ def lay_out(
     first: int,
     bits: bytearray,
     base: int,
-    place: int,
     now_ms: int,
     keyless_ms: int,
     tombstone_ms: int,
-) -> tuple[bytes, bytes, int, int]:
-    """The records that stay, and their entries.
+) -> tuple[bytes, bytes]:
+    """The records that stay, and `storage.sealed.columns.ROW` of each.
 
     Args:
         data: Records, back to back.
@@ -130,13 +147,9 @@ def lay_out(
         first: The first one's offset.
         bits: Which stay.
         base: What the first bit stands for.
-        place: Of the first one that stays, in the file that it goes to.
         now_ms: The time.
         keyless_ms: How long a record without a key stays; -1 for ever.
         tombstone_ms: How long a tombstone stays from now on.
-
-    Returns:
-        Records and entries, the latest store time, and when the first is due; or 0.
 
     Raises:
         ValueError: A row is not whole, or rows and records do not agree.
@@ -144,8 +157,8 @@ def lay_out(
     count_of(rows, ROW.size)
     view = memoryview(data)
     kept: list[Buffer] = []
-    entries = []
-    newest_ms = soonest_ms = at = 0
+    found = []
+    at = 0
     for number, row in enumerate(ROW.iter_unpack(rows)):
         size, tag_hash, store_ms, state, digest = row
         offset = first + number
@@ -162,49 +175,31 @@ def lay_out(
             due_ms = now_ms + tombstone_ms
         if 0 < due_ms <= now_ms:
             continue
-        entries.append(
-            ENTRY.pack(offset, place, size, tag_hash, store_ms, due_ms, digest)
-        )
+        found.append(SEALED.pack(offset, size, tag_hash, store_ms, due_ms, digest))
         kept.append(record)
-        place += size
-        newest_ms = max(newest_ms, store_ms)
-        if due_ms:
-            soonest_ms = min(soonest_ms or due_ms, due_ms)
     if at != len(view):
         raise ValueError("rows and records do not agree")
-    return b"".join(kept), b"".join(entries), newest_ms, soonest_ms
+    return b"".join(kept), b"".join(found)
 
 
-def carry_over(
-    data: Buffer, entries: Buffer, stays: Buffer, place: int
-) -> tuple[bytes, bytes, int, int]:
-    """The compacted records that stay, and their entries with their new places.
+def carry_over(block: Block, stays: bytes | bytearray) -> tuple[bytes, bytes]:
+    """The compacted records of a block that stay, and `ROW` of each.
 
     Args:
-        data: Records, back to back.
-        entries: Theirs, as they were.
-        stays: Which stay, a byte each.
-        place: Of the first one that stays, in the file that it goes to.
-
-    Returns:
-        As `lay_out`.
+        block: Of a sparse segment.
+        stays: Which stay, a byte each, 0 or 1.
     """
-    view = memoryview(data)
-    kept, moved = [], []
-    newest_ms = soonest_ms = at = 0
-    for its, fields in zip(stays, ENTRY.iter_unpack(entries), strict=True):
-        offset, _, size, tag_hash, store_ms, due_ms, digest = fields
-        if its:
-            kept.append(view[at : at + size])
-            moved.append(
-                ENTRY.pack(offset, place, size, tag_hash, store_ms, due_ms, digest)
-            )
-            place += size
-            newest_ms = max(newest_ms, store_ms)
-            if due_ms:
-                soonest_ms = min(soonest_ms or due_ms, due_ms)
-        at += size
-    return b"".join(kept), b"".join(moved), newest_ms, soonest_ms
+    data, places, columns = block
+    rows = columns.rows()
+    kept, its_rows = [], []
+    first = stays.find(1)
+    while first >= 0:
+        end = stays.find(0, first)
+        end = columns.records if end < 0 else end
+        kept.append(data[places[first] : places[end]])
+        its_rows.append(rows[first * SEALED.size : end * SEALED.size])
+        first = stays.find(1, end)
+    return b"".join(kept), b"".join(its_rows)
 
 
 def _check_map(low: array[int], high: array[int], offsets: array[int]) -> None:

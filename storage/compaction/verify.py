@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from ropeway.storage.api import LogError
 from ropeway.storage.compaction import manifest as manifests
-from ropeway.storage.compaction.file import open_file
-from ropeway.storage.compaction.layout import GROUP_RECORDS
+from ropeway.storage.sealed import version_1
+from ropeway.storage.sealed.layout import Whose
+from ropeway.storage.sealed.verify import WrongPartError
+from ropeway.storage.sealed.verify import verify as verify_segment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ropeway.storage.compaction.file import CompactedFile
     from ropeway.storage.compaction.manifest import Manifest
-
-_GROUPS_AT_ONCE = 64
+    from ropeway.storage.sealed.verify import Part
 
 
 class VerifiedFiles(Struct):
@@ -30,7 +32,7 @@ class VerifiedFiles(Struct):
 
 
 def verify(directory: Path) -> VerifiedFiles:
-    """Check every manifest, index and data file that counts.
+    """Check every manifest, index and data file that counts. Not in an event loop.
 
     Args:
         directory: Of compacted records; there may be none.
@@ -43,39 +45,39 @@ def verify(directory: Path) -> VerifiedFiles:
             report.problems.append(str(error))
             continue
         assert manifest is not None, "it was listed"
-        _verify_partition(path.parent, manifest, report)
+        asyncio.run(_verify_partition(path.parent, manifest, report))
     return report
 
 
-def _verify_partition(path: Path, manifest: Manifest, report: VerifiedFiles) -> None:
-    before = -1
+async def _verify_partition(
+    path: Path, manifest: Manifest, report: VerifiedFiles
+) -> None:
+    whose = Whose(manifest.topic, manifest.number)
+    end = 0
     for name in manifest.files:
         report.files += 1
+        first = int(name.partition("-")[0])
         try:
-            file = open_file(path, name, manifest.clean_end)
-            last = _verify_file(file, report)
-        except LogError as error:
-            report.problems.append(str(error))
+            get = partial(_part, path / name, whose)
+            about = (await verify_segment(get, whose, first)).about
+        except WrongPartError as error:
+            report.problems.append(f"{path / name}.{error.part}: {error}")
             continue
-        except OSError as error:
-            report.problems.append(f"{error.filename or path}: {error.strerror}")
-            continue
-        if not before < file.first <= last < manifest.clean_end:
+        report.records += about.records
+        if not end <= first < about.end <= manifest.clean_end:
             report.problems.append(
-                f"{file.data_path}: offsets {file.first} to {last}; its manifest says "
-                f"{before + 1} to {manifest.clean_end - 1}"
+                f"{path / name}: offsets {first} to {about.end - 1}; its manifest says "
+                f"{end} to {manifest.clean_end - 1}"
             )
-        before = last
+        end = about.end
 
 
-def _verify_file(file: CompactedFile, report: VerifiedFiles) -> int:
-    """Check a file; the offset of its last record."""
-    groups = len(file.index.firsts)
-    for group in range(0, groups, _GROUPS_AT_ONCE):
-        end = min(group + _GROUPS_AT_ONCE, groups)
-        file.entry_bytes(group, end)
-        file.read_groups(group, end)
-        report.records += min(
-            (end - group) * GROUP_RECORDS, file.index.records - group * GROUP_RECORDS
-        )
-    return file.entries(groups - 1)[-1].offset
+async def _part(
+    path: Path, whose: Whose, part: Part, start: int = 0, size: int | None = None
+) -> bytes:
+    with path.with_name(f"{path.name}.{part}").open("rb") as file:
+        file.seek(start)
+        data = file.read() if size is None else file.read(size)
+    if part == "index":
+        return version_1.of_compaction(data, whose) or data
+    return data

@@ -10,19 +10,33 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
-from ropeway.storage.compaction.file import DATA_SUFFIX, INDEX_SUFFIX, CompactedFile
-from ropeway.storage.compaction.pile import Pile
+from ropeway.storage.compaction.file import CompactedFile
+from ropeway.storage.sealed.columns import ROW
+from ropeway.storage.sealed.index import Index
+from ropeway.storage.sealed.layout import (
+    DATA_SUFFIX,
+    INDEX_SUFFIX,
+    SPARSE,
+    decode_head,
+)
+from ropeway.storage.sealed.writer import BlockLimits, SegmentWriter
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
 
     from ropeway.storage.compaction.disk import Disk
-    from ropeway.storage.compaction.layout import Index
-    from ropeway.storage.compaction.pile import Waiting
-    from ropeway.storage.compaction.steps import Buffer
+    from ropeway.storage.sealed.columns import Buffer
+    from ropeway.storage.sealed.layout import Whose
 
+BLOCK = BlockLimits(records=64, bytes=1 << 16)
+"""What a read fetches at least, and checks: a few records of many are wanted."""
 _WRITE_BYTES = 1 << 20
+
+
+def new_segment(whose: Whose) -> SegmentWriter:
+    """Takes the records of one file, with `storage.sealed.columns.ROW` of each."""
+    return SegmentWriter(whose, SPARSE, BLOCK)
 
 
 class Writer:
@@ -34,6 +48,7 @@ class Writer:
         directory: The partition's.
         generation: Part of the files' names; of no earlier round's.
         file_bytes: How large a file grows.
+        whose: The partition.
     """
 
     def __init__(
@@ -43,37 +58,35 @@ class Writer:
         directory: Path,
         generation: int,
         file_bytes: int,
+        whose: Whose,
     ) -> None:
         self._disk = disk
         self._threads = threads
         self._directory = directory
         self._generation = generation
         self._file_bytes = file_bytes
+        self._whose = whose
         self._descriptor = -1
         self._name = ""
         self.made: list[CompactedFile] = []
         """Closed files, which a manifest may name."""
         self.written = 0
         """Bytes of records, in all files."""
-        self._pile = Pile()
+        self._segment = new_segment(whose)
 
-    @property
-    def place(self) -> int:
-        """Where the next record will be in its file."""
-        return self._pile.place
-
-    def add(
-        self, records: Buffer, entries: Buffer, newest_ms: int, due_ms: int
-    ) -> None:
-        """Put records behind all others; they are copied.
+    def add(self, records: Buffer, rows: bytes) -> None:
+        """Put records behind all others.
 
         Args:
-            records: Back to back.
-            entries: Theirs, the first one's place being `place`.
-            newest_ms: Their latest store time.
-            due_ms: When the first of them is due; 0 for never.
+            records: Back to back; must not be changed.
+            rows: `ROW` of each.
         """
-        self._pile.add(records, entries, newest_ms, due_ms)
+        if not rows:
+            return
+        if self._segment.is_empty:
+            first, *_ = ROW.unpack_from(rows)
+            self._name = f"{first:020}-{self._generation}"
+        self._segment.add(records, rows)
         self.written += len(records)
 
     async def breathe(self) -> None:
@@ -82,24 +95,18 @@ class Writer:
         Raises:
             OSError: The disk refused.
         """
-        if self._pile.place >= self._file_bytes:
+        waiting = self._segment.waiting_bytes
+        if self._segment.data_bytes + waiting >= self._file_bytes:
             await self.end_file()
-        elif self._pile.waiting_bytes >= _WRITE_BYTES:
-            await self._write()
+        elif waiting >= _WRITE_BYTES:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._threads, self._append)
 
-    async def _write(self) -> None:
-        if self._descriptor < 0:
-            self._name = f"{self._pile.first:020}-{self._generation}"
-        waiting = self._pile.take()
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._threads, self._append, waiting)
-
-    def _append(self, waiting: Waiting) -> None:
+    def _append(self, *, everything: bool = False) -> None:
         if self._descriptor < 0:
             path = self._directory / (self._name + DATA_SUFFIX)
             self._descriptor = self._disk.create(path)
-        self._pile.sum_up(waiting)
-        self._disk.append(self._descriptor, [waiting.data])
+        self._disk.append(self._descriptor, self._segment.cut(everything=everything))
 
     async def end_file(self) -> None:
         """Make the file durable that grows, if there is one.
@@ -107,30 +114,30 @@ class Writer:
         Raises:
             OSError: The disk refused.
         """
-        if not self._pile.records:
+        if self._segment.is_empty:
             return
-        await self._write()
         loop = asyncio.get_running_loop()
         index = await loop.run_in_executor(self._threads, self._finish)
         # Up to the next file there is nothing; who makes the manifest knows better.
-        end = self._pile.last + 1
-        self.made.append(CompactedFile(self._directory, self._name, index, end))
-        self._pile = Pile()
+        file = CompactedFile(self._directory, self._name, index, index.about.end)
+        self.made.append(file)
+        self._segment = new_segment(self._whose)
 
     def _finish(self) -> Index:
-        index = self._pile.index()
+        self._append(everything=True)
+        _, index = self._segment.seal()
         self._disk.sync(self._descriptor)
         descriptor, self._descriptor = self._descriptor, -1
         os.close(descriptor)
         path = self._directory / (self._name + INDEX_SUFFIX)
         descriptor = self._disk.create(path)
         try:
-            self._disk.append(descriptor, [index.dump(), self._pile.entries])
+            self._disk.append(descriptor, [index])
             self._disk.sync(descriptor)
         finally:
             os.close(descriptor)
         self._disk.sync_directory(self._directory)
-        return index
+        return Index(*decode_head(index))
 
     def give_up(self) -> None:
         """Close what is open; its bytes are left-overs. In any thread."""

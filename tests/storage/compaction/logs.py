@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from ropeway.storage.api import Record
 from ropeway.storage.compaction.compaction_config import CompactionSettings
+from ropeway.storage.compaction.disk import Disk
 from ropeway.storage.compaction.log import CompactedLog
 from ropeway.storage.compaction.offset_map import digest
+from ropeway.storage.compaction.round import CompactionContext
 from ropeway.storage.compaction_api import KEYED, ROW, TOMBSTONE
 from ropeway.storage.file import FileLog, FileLogSettings, open_log
 from tests.contracts.log import TOPIC, begin
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from pathlib import Path
 
-    from ropeway.storage.compaction.disk import Disk
     from ropeway.storage.compaction.partition import CompactedPartition
 
 SETTINGS = CompactionSettings(
@@ -82,15 +83,8 @@ def compacted(
     inner: FileLog = open_log(
         directory / "log", file_settings or FileLogSettings(segment_bytes=1 << 16)
     )
-    log = CompactedLog(
-        inner,
-        directory / "compaction",
-        settings,
-        Describer(),
-        inner.need,
-        clock or Clock(),
-        disk,
-    )
+    context = CompactionContext(settings, Describer(), clock or Clock(), disk or Disk())
+    log = CompactedLog(inner, directory / "compaction", inner.need, context)
     log.keep_last(TOPIC, compacted=True)
     return log
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ropeway.storage.compaction import steps
 from ropeway.storage.compaction.compiled import may_be_compiled
 from tests.compiler import needs_compiled_forms
-from tests.storage.compaction.test_offset_map import entry, row
+from tests.storage.compaction.test_offset_map import keys_of, row
 
 assert steps  # it declares what may be compiled
 
@@ -37,7 +37,8 @@ def test_both_forms_do_the_same(
             rows, 3, low, high, offsets, 0, limit, bits, 3
         )
         may_be_compiled.twins["mark"][form](offsets, 5, 30, bits, 3)
-        entries = b"".join(map(entry, asked))
-        stays = may_be_compiled.twins["staying"][form](entries, low, high, offsets, 9)
+        stays = may_be_compiled.twins["staying"][form](
+            *keys_of(asked), low, high, offsets, 9
+        )
         outcomes.append((found, low, high, offsets, bits, stays))
     assert outcomes[0] == outcomes[1]

@@ -36,7 +36,7 @@ def test_no_cut_but_of_the_line_end_passes(tmp_path: Path) -> None:
 
 def test_a_newer_format_is_said_to_be_one(tmp_path: Path) -> None:
     path = tmp_path / "manifest"
-    data = b'{"version":2,"what":"ever"}'
+    data = b'{"version":3,"what":"ever"}'
     path.write_bytes(b"%08x %s\n" % (crc32(data), data))
-    with pytest.raises(LogError, match="format 2; this program reads up to 1"):
+    with pytest.raises(LogError, match="format 3; this program reads up to 2"):
         load(path)

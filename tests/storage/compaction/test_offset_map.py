@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ropeway.storage.compaction.bits import Bits
-from ropeway.storage.compaction.layout import ENTRY
 from ropeway.storage.compaction.offset_map import DIGEST_BYTES, OffsetMap, digest
 from ropeway.storage.compaction_api import KEYED, ROW
 
@@ -19,9 +18,10 @@ def row(key: int | None) -> bytes:
     return ROW.pack(9, 0, 0, KEYED, digest(b"%d" % key))
 
 
-def entry(key: int | None, due_ms: int = 0) -> bytes:
-    key_digest = bytes(16) if key is None else digest(b"%d" % key)
-    return ENTRY.pack(0, 0, 9, 0, 0, due_ms, key_digest)
+def keys_of(keys: list[int | None], due_ms: int = 0) -> tuple[bytes, bytes]:
+    """When records are due, and the digests of their keys."""
+    digests = [bytes(16) if key is None else digest(b"%d" % key) for key in keys]
+    return due_ms.to_bytes(8, "little") * len(keys), b"".join(digests)
 
 
 @given(KEYS, st.integers(1, 7))
@@ -36,9 +36,10 @@ def test_it_is_a_dictionary_of_digests(keys: list[int | None], at_once: int) -> 
     assert stays.within(100, 300) == keyless
     offsets.mark(0, offsets.slots, stays, 100 + len(keys))
     assert stays.within(100, 300) == sorted([*known.values(), *keyless])
-    asked = b"".join(map(entry, range(50))) + entry(None) + entry(49, 5) + entry(49, 6)
-    wanted = [key not in known for key in range(50)] + [True, False, True]
-    assert list(offsets.staying(asked, 5)) == wanted
+    wanted = [key not in known for key in range(50)] + [True]
+    assert list(offsets.staying(*keys_of([*range(50), None]), 5)) == wanted
+    assert offsets.staying(*keys_of([49], 5), 5) == b"\0"
+    assert offsets.staying(*keys_of([49], 6), 5) == b"\1"
 
 
 def test_it_takes_no_more_memory_than_it_may_and_needs() -> None:
@@ -54,7 +55,7 @@ def test_it_is_full_before_looking_for_a_place_takes_long() -> None:
     assert offsets.is_full
     assert 0.7 * offsets.slots < taken < 0.8 * offsets.slots
     assert offsets.note(rows, 0, stays) == 0
-    left = offsets.staying(b"".join(map(entry, range(1000))), 0)
+    left = offsets.staying(*keys_of([*range(1000)]), 0)
     assert list(left) == [key >= taken for key in range(1000)]
 
 

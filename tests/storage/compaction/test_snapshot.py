@@ -27,15 +27,16 @@ def test_files_follow_each_other_without_a_gap(tmp_path: Path) -> None:
             assert (found.records, found.newest_ms) == (1500, 1499)
             for number in range(0, 1500, 113):
                 assert found.first_after(number) == number
-                entry = found.entry_at(number)
-                assert entry is not None
-                assert (entry.offset, entry.store_ms) == (number, number)
+                assert found.store_time(number) == number
                 last = found.last_before(number)
                 assert last == (number - 1 if number else None)
                 newest = found.find(digest(b"key-%d" % number))
                 assert newest is not None
-                assert newest[0].offset == number
+                assert newest.offset == number
             assert found.first_after(1500) is None
+            # One read goes on over files, as far as it may.
+            read = found.read(0, (1500, 1 << 20), None)
+            assert (read.records, read.offset) == (1500, 1500)
 
     asyncio.run(main())
 
@@ -43,8 +44,8 @@ def test_files_follow_each_other_without_a_gap(tmp_path: Path) -> None:
 def test_an_empty_one_has_nothing() -> None:
     empty = Snapshot((), 7)
     assert (empty.records, empty.data_bytes, empty.due_ms) == (0, 0, 0)
-    assert empty.read(3, 32, 1000, None, 4096).next_offset == 7
-    assert empty.entry_at(3) is None
+    assert empty.read(3, (32, 1000), None).offset == 7
+    assert empty.store_time(3) is None
     assert empty.first_after(0) is None
     assert empty.last_before(7) is None
     assert empty.find(bytes(16)) is None

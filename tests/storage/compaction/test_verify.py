@@ -61,7 +61,7 @@ def test_a_file_that_is_missing_is_named(directory: Path, kind: str) -> None:
 def test_a_newer_version_is_told_from_damage(directory: Path) -> None:
     path = max(directory.rglob("*.index"))
     data = bytearray(path.read_bytes())
-    data[8] = 2
+    data[8] = 3
     path.write_bytes(data)
     (problem,) = verify(directory).problems
-    assert "has format 2; this program reads up to 1: use a newer one" in problem
+    assert "has format 3; this program reads up to 2: use a newer one" in problem
