@@ -24,8 +24,8 @@ from ropeway.storage.tiered.tier_config import MAX_RECORDS, SCAN_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ropeway.storage.pace import Pace
     from ropeway.storage.replication import Followed, Run, Stretch
-    from ropeway.storage.tiered.background_pace import BackgroundPace
     from ropeway.storage.tiered.tier_config import TieredSettings
     from ropeway.storage.tiered.tier_index import TierIndex
 
@@ -45,14 +45,14 @@ class Dispatcher:
     def __init__(
         self,
         log: Followed,
-        shelf: TierIndex,
+        tier_index: TierIndex,
         settings: TieredSettings,
         wants: Callable[[str], bool],
         clock_s: Callable[[], float],
-        pace: BackgroundPace,
+        pace: Pace,
     ) -> None:
         self._log = log
-        self._shelf = shelf
+        self._tier_index = tier_index
         self._settings = settings
         self._wants = wants
         self._clock_s = clock_s
@@ -63,12 +63,12 @@ class Dispatcher:
         """What is to be uploaded as it is, by identity; each becomes a segment."""
         self.waiting_bytes = 0
         self._one_round = asyncio.Lock()
-        kept = shelf.metadata.get_state(POSITION)
+        kept = tier_index.metadata.get_state(POSITION)
         if kept is not None:
             self.position = int(kept)
         else:
             self.position = 0 if settings.backfill else log.written_to
-            shelf.metadata.put_state(POSITION, str(self.position))
+            tier_index.metadata.put_state(POSITION, str(self.position))
         self._kept = self.position
         self.failure: str | None = None
         """Why the last attempt failed, where it did."""
@@ -88,8 +88,8 @@ class Dispatcher:
 
     async def is_paused(self) -> bool:
         """Whether somebody has said that nothing is to be uploaded for now."""
-        state = self._shelf.metadata.get_state
-        return await self._shelf.note(lambda: state(PAUSED)) is not None
+        state = self._tier_index.metadata.get_state
+        return await self._tier_index.note(lambda: state(PAUSED)) is not None
 
     async def round(self, *, everything: bool = False) -> bool:
         """Read on in the log, and upload what is due.
@@ -132,7 +132,7 @@ class Dispatcher:
         """Begin anew where a backfill is asked for; whether there is a pause."""
 
         def asked() -> tuple[bool, bool]:
-            metadata = self._shelf.metadata
+            metadata = self._tier_index.metadata
             if metadata.get_state(PAUSED) is not None:
                 return True, False
             if metadata.get_state(BACKFILL) is None:
@@ -141,7 +141,7 @@ class Dispatcher:
             metadata.put_state(BACKFILL, None)
             return False, True
 
-        paused, backfill = await self._shelf.note(asked)
+        paused, backfill = await self._tier_index.note(asked)
         if backfill:
             # What waits is read again: it would come before older records otherwise.
             self._pending.clear()
@@ -155,7 +155,7 @@ class Dispatcher:
         if not self._wants(run.topic):
             return
         base, end = run.base_offset, run.base_offset + run.records
-        flat = self._shelf.flats.get(run.identity)
+        flat = self._tier_index.flats.get(run.identity)
         while base < end:
             after = end
             if flat is not None:
@@ -184,8 +184,9 @@ class Dispatcher:
         return pending.end
 
     def _close(self, pending: Pending) -> None:
-        del self._pending[pending.identity]
-        self._closed.setdefault(pending.identity, []).append(pending)
+        identity = pending.whose.identity
+        del self._pending[identity]
+        self._closed.setdefault(identity, []).append(pending)
 
     def _close_due(self, *, everything: bool) -> None:
         """Close what has waited for long; and the largest, where all is too much."""
@@ -226,7 +227,7 @@ class Dispatcher:
                 encoded = await loop.run_in_executor(
                     None, pending.encode, self._settings.compression
                 )
-                await self._shelf.put(encoded)
+                await self._tier_index.put(encoded)
                 self.waiting_bytes -= pending.bytes
                 del closed[0]
             del self._closed[identity]
@@ -234,8 +235,8 @@ class Dispatcher:
     async def _keep_position(self) -> None:
         position = self.safe_position
         if position != self._kept:
-            put = self._shelf.metadata.put_state
-            await self._shelf.note(lambda: put(POSITION, str(position)))
+            put = self._tier_index.metadata.put_state
+            await self._tier_index.note(lambda: put(POSITION, str(position)))
             self._kept = position
 
     async def run(self) -> None:
@@ -274,10 +275,10 @@ class Dispatcher:
                 _log.warning("tier not written to", reason=failure)
         if failure != self.failure:
             self.failure = failure
-            put = self._shelf.metadata.put_state
+            put = self._tier_index.metadata.put_state
             # Where the metadata are what fails, the log tells of it alone.
             with suppress(LogError):
-                await self._shelf.note(lambda: put(FAILURE, failure))
+                await self._tier_index.note(lambda: put(FAILURE, failure))
 
 
 def part_of(run: Run, base: int, end: int) -> Run:

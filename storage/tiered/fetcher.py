@@ -8,22 +8,23 @@ before they are asked for, the further ahead the longer it goes on.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from ropeway.common.slow_reads import NOTED, SlowRead
 from ropeway.storage.api import LogDamagedError, LogUnavailableError
-from ropeway.storage.tiered import segment as segments
+from ropeway.storage.sealed.layout import NewerSegmentError, SegmentError, decode_keys
 from ropeway.storage.tiered.api import ObjectMissingError, ProviderError
-from ropeway.storage.tiered.segment import SegmentError
 from ropeway.storage.tiered.tier_config import BLOCK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from ropeway.storage.sealed.index import Block, Index
+    from ropeway.storage.sealed.verify import Part
     from ropeway.storage.tiered.api import Provider
-    from ropeway.storage.tiered.object_names import Part, SegmentName
-    from ropeway.storage.tiered.segment import Index
+    from ropeway.storage.tiered.object_names import SegmentName
     from ropeway.storage.tiered.tier_config import TieredSettings
     from ropeway.storage.tiered.tier_partition import Segment
 
@@ -37,14 +38,7 @@ MOST_READERS = 1024
 INDEX = -1
 KEYS = -2
 """Beside numbers of blocks, what of a segment is fetched."""
-
-
-class Block(NamedTuple):
-    """A block's records, and where each begins."""
-
-    data: memoryview
-    places: list[int]
-    """One more than there are records."""
+_PARTS: dict[int, Part] = {INDEX: "index", KEYS: "keys"}
 
 
 class GoneError(Exception):
@@ -84,7 +78,6 @@ class Fetcher:
         self._requests = asyncio.Semaphore(settings.fetches)
         self._windows: OrderedDict[tuple[SegmentName, int], int] = OrderedDict()
         """Blocks to be read ahead by who comes to one of a segment next."""
-        self.fetched_bytes = 0
 
     def index(self, segment: Segment) -> Index:
         """A segment's index, or `MissingError`."""
@@ -101,13 +94,20 @@ class Fetcher:
         found: memoryview = self._get(segment, KEYS)
         return found
 
-    def _get(self, segment: Segment, what: int) -> Any:
+    def kept(self, segment: Segment, what: int) -> Any:
+        """What of a segment is in memory, by a block's number or `INDEX`, or None."""
         key = segment.name, what
         kept = self._kept.get(key)
         if kept is None:
-            raise MissingError(segment, what)
+            return None
         self._kept.move_to_end(key)
         return kept[0]
+
+    def _get(self, segment: Segment, what: int) -> Any:
+        found = self.kept(segment, what)
+        if found is None:
+            raise MissingError(segment, what)
+        return found
 
     async def fetch(self, missing: MissingError) -> None:
         """Get what was missing.
@@ -117,7 +117,15 @@ class Fetcher:
             LogDamagedError: What the provider has is not what was put.
             LogUnavailableError: The provider did not answer.
         """
-        await self._wait_for(missing.segment, missing.what)
+        segment, what = missing.segment, missing.what
+        began_ns = time.time_ns()
+        try:
+            await self._wait_for(segment, what)
+        finally:
+            if (noted := NOTED.get()) is not None:
+                part: Part = _PARTS.get(what, "data")
+                name = segment.name.object(part)
+                noted.append(SlowRead(name, began_ns, time.time_ns()))
 
     def read_ahead(self, segment: Segment, number: int, after: Segment | None) -> None:
         """Fetch what follows on a block that was read to its end.
@@ -133,7 +141,7 @@ class Fetcher:
         self._windows[segment.name, number + 1] = min(2 * window, most)
         if len(self._windows) > MOST_READERS:
             self._windows.popitem(last=False)
-        blocks = len(self.index(segment).blocks)
+        blocks = self.index(segment).blocks
         for ahead in range(number + 1, min(number + 1 + window, blocks)):
             if (segment.name, ahead) not in self._kept:
                 self._begin(segment, ahead)
@@ -171,7 +179,7 @@ class Fetcher:
             async with self._requests:
                 data = await self._bytes_of(segment, "index")
             value = await self._checked(
-                segment, "index", lambda: segments.decode_index(data)
+                segment, "index", lambda: segment.name.opened(data)
             )
             self._keep((segment.name, what), value, len(data))
             return value
@@ -180,15 +188,16 @@ class Fetcher:
             async with self._requests:
                 data = await self._bytes_of(segment, "keys")
             value = await self._checked(
-                segment, "keys", lambda: segments.decode_keys(data, index.about)
+                segment, "keys", lambda: decode_keys(data, index.about)
             )
             self._keep((segment.name, what), value, len(data))
         else:
-            place, size = index.places[what], index.blocks[what].stored_bytes
             async with self._requests:
-                data = await self._bytes_of(segment, "data", place, size)
+                data = await self._bytes_of(
+                    segment, "data", *index.data_at(what, what + 1)
+                )
             value = await self._checked(
-                segment, "data", lambda: opened(index, what, data)
+                segment, "data", lambda: index.open_block(what, data)
             )
             # What it takes in memory, which may be a thousand times what was fetched.
             self._keep((segment.name, what), value, len(value.data))
@@ -201,10 +210,8 @@ class Fetcher:
         try:
             return await asyncio.get_running_loop().run_in_executor(None, decode)
         except SegmentError as error:
-            raise LogDamagedError(
-                f"{self._provider.label}, object {segment.name.object(part)}: {error}; "
-                "restore the object, or delete it to go on without its messages"
-            ) from error
+            name = segment.name.object(part)
+            raise damaged(self._provider, name, error) from error
 
     async def _bytes_of(
         self, segment: Segment, part: Part, start: int = 0, size: int | None = None
@@ -224,7 +231,6 @@ class Fetcher:
                 if not left:
                     raise LogUnavailableError(str(error)) from error
             else:
-                self.fetched_bytes += len(data)
                 return data
             await self._sleep(wait_s)
             wait_s *= 2
@@ -245,11 +251,9 @@ class Fetcher:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def opened(index: Index, number: int, stored: bytes) -> Block:
-    """A block, checked, with the places of its records."""
-    data = memoryview(segments.open_block(index, number, stored))
-    first, after = index.starts[number], index.starts[number + 1]
-    places = [*accumulate(index.sizes[first:after], initial=0)]
-    if places[-1] != len(data):
-        raise SegmentError(f"block {number} has not the records that the index says")
-    return Block(data, places)
+def damaged(provider: Provider, name: str, error: SegmentError) -> LogDamagedError:
+    """What to say of an object that is not what was put, or is of a newer version."""
+    remedy = "; restore the object, or delete it to go on without its messages"
+    if isinstance(error, NewerSegmentError):
+        remedy = ""
+    return LogDamagedError(f"{provider.label}, object {name}: {error}{remedy}")

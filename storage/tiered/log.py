@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
 from ropeway.storage.api import Log, LogDamagedError, LogError, NoSuchPartitionError
+from ropeway.storage.pace import Pace, WhatIsLeft
 from ropeway.storage.replication import Followed
+from ropeway.storage.throttle import Throttle
 from ropeway.storage.tiered import tier_retention
-from ropeway.storage.tiered.background_pace import BackgroundPace
 from ropeway.storage.tiered.dispatcher import POSITION, URL, Dispatcher
 from ropeway.storage.tiered.fetcher import Fetcher
 from ropeway.storage.tiered.loop_share import LoopShare
@@ -22,18 +24,20 @@ from ropeway.storage.tiered.query import query
 from ropeway.storage.tiered.reader import Reader
 from ropeway.storage.tiered.retention_clock import RetentionClock
 from ropeway.storage.tiered.segment_merge import mergeable, merged
-from ropeway.storage.tiered.throttle import Throttle
 from ropeway.storage.tiered.tier_config import TieredSettings
 from ropeway.storage.tiered.tier_index import TierIndex
+from ropeway.storage.trim_api import Trimmable, planned
 from ropeway.storage.wrapper import WrappedLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from ropeway.storage.api import Found
     from ropeway.storage.tiered.api import Provider
+    from ropeway.storage.tiered.object_names import SegmentName
     from ropeway.storage.tiered.tier_partition import Segment, TierPartition
+    from ropeway.storage.trim_api import TrimmedPartition
 
 SEEN_MS = "seen_ms"
 """Of the metadata's words: what time it was last."""
@@ -41,8 +45,11 @@ SEEN_MS = "seen_ms"
 _log = structlog.get_logger()
 
 
-class Tierable(Log, Followed, Protocol):
+class Tierable(Log, Followed, Trimmable, Protocol):
     """A log that can have a tier."""
+
+    def partition(self, topic: str, number: int) -> TrimmedPartition:
+        """The partition of that name; see `storage.api`."""
 
 
 def everything(_topic: str) -> bool:
@@ -80,7 +87,8 @@ async def open_log(
         wall_ms: The machine's clock, in milliseconds since 1970; it may leap.
 
     Raises:
-        LogDamagedError: The tier has more of a partition than the log.
+        LogDamagedError: The tier has more of a partition than the log; or, without
+            metadata, neither of the two has some of it.
         LogError: Metadata or provider cannot be used.
     """
     settings = settings or TieredSettings()
@@ -88,19 +96,28 @@ async def open_log(
     try:
         metadata.put_state(URL, provider.label)
         if metadata.get_state(POSITION) is None:
-            await rebuild(metadata, provider)
+            await rebuild(
+                metadata,
+                provider,
+                partial(_kept_from, inner),
+                skip=settings.on_damage == "skip",
+            )
         seen_ms = metadata.get_state(SEEN_MS)
         last_ms = None if seen_ms is None else int(seen_ms)
-        steady = RetentionClock(wall_ms, clock_s, last_ms)
+        retention_clock = RetentionClock(wall_ms, clock_s, last_ms)
         throttle = Throttle(settings.upload_bytes_per_s, clock_s)
-        shelf = TierIndex(provider, metadata, throttle)
-        for flat in shelf.flats.values():
+        tier_index = TierIndex(provider, metadata, throttle)
+        for flat in tier_index.flats.values():
             _refuse_what_is_ahead(flat, inner, provider)
     except LogError:
         metadata.close()
         raise
-    dispatcher = Dispatcher(inner, shelf, settings, wants, clock_s, BackgroundPace())
-    return TieredLog(inner, shelf, dispatcher, settings, reserve_ms, steady)
+    dispatcher = Dispatcher(
+        inner, tier_index, settings, wants, clock_s, Pace(WhatIsLeft())
+    )
+    return TieredLog(
+        inner, tier_index, dispatcher, settings, reserve_ms, retention_clock
+    )
 
 
 def _refuse_what_is_ahead(
@@ -117,7 +134,14 @@ def _refuse_what_is_ahead(
         )
 
 
-def _is_of(flat: TierPartition, inner: Tierable) -> bool:
+def _kept_from(inner: Tierable, name: SegmentName) -> int | None:
+    """The first offset that the log has of the partition that a segment is of."""
+    if not _is_of(name, inner):
+        return None
+    return inner.partition(name.topic, name.number).first
+
+
+def _is_of(flat: TierPartition | SegmentName, inner: Tierable) -> bool:
     """Whether the log has that partition still, and did not make it again."""
     try:
         return inner.identity(flat.topic, flat.number) == flat.identity
@@ -131,21 +155,22 @@ class TieredLog(WrappedLog[Tierable]):
     def __init__(
         self,
         inner: Tierable,
-        shelf: TierIndex,
+        tier_index: TierIndex,
         dispatcher: Dispatcher,
         settings: TieredSettings,
         reserve_ms: Callable[[str], int | None],
-        steady: RetentionClock,
+        retention_clock: RetentionClock,
     ) -> None:
         super().__init__(inner)
-        self.shelf = shelf
+        self.identity = inner.identity
+        self.tier_index = tier_index
         self.dispatcher = dispatcher
         self._settings = settings
         self._reserve_ms = reserve_ms
-        self._fetcher = Fetcher(shelf.provider, settings, self._is_there)
+        self._fetcher = Fetcher(tier_index.provider, settings, self._is_there)
         self._reader = Reader(self._fetcher, LoopShare(lambda: inner.written_to))
-        self._merging = BackgroundPace()
-        self._steady = steady
+        self._merging = Pace(WhatIsLeft())
+        self._retention_clock = retention_clock
         self._partitions: dict[str, dict[int, TieredPartition]] = {}
         self._working: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -161,7 +186,7 @@ class TieredLog(WrappedLog[Tierable]):
             LogError: The log or the provider did not answer.
         """
         await self.inner.flush()
-        await self.shelf.settle()
+        await self.tier_index.settle()
         await self.dispatcher.all()
 
     async def delete(self, topic: str, generation: int = 0) -> None:
@@ -173,7 +198,7 @@ class TieredLog(WrappedLog[Tierable]):
         await self.inner.delete(topic, generation)
         for partition in self._partitions.pop(topic, {}).values():
             partition.may_refuse = True
-        await self.shelf.doom(identities)
+        await self.tier_index.doom(identities)
 
     def partition(self, topic: str, number: int) -> TieredPartition:
         """The partition of that name; see `storage.api`."""
@@ -183,7 +208,7 @@ class TieredLog(WrappedLog[Tierable]):
             inner = self.inner.partition(topic, number)
         identity = self.inner.identity(topic, number)
         level = self._settings.level
-        flats = {} if level == "DISABLE" else self.shelf.flats
+        flats = {} if level == "DISABLE" else self.tier_index.flats
         found = TieredPartition(inner, lambda: flats.get(identity), self._reader, level)
         found.may_refuse = self._closing is not None
         self._partitions.setdefault(topic, {})[number] = found
@@ -201,9 +226,10 @@ class TieredLog(WrappedLog[Tierable]):
         if len(found) >= max_count or self._settings.level == "DISABLE":
             return found
         parts = [
-            (flat, self.inner.partition(topic, flat.number).first)
-            for flat in self.shelf.of_topic(topic)
+            (flat, range(inner.floor, inner.first))
+            for flat in self.tier_index.of_topic(topic)
             if flat.segments and _is_of(flat, self.inner)
+            for inner in (self.inner.partition(topic, flat.number),)
         ]
         return found + await query(
             parts,
@@ -218,13 +244,13 @@ class TieredLog(WrappedLog[Tierable]):
         """Keep in the metadata what the topics say; `ropeway tier status` shows it."""
 
         def note() -> None:
-            metadata = self.shelf.metadata
+            metadata = self.tier_index.metadata
             for row in metadata.iterate_topic():
                 reserve_ms = self._reserve_ms(row.topic)
                 if reserve_ms != row.reserve_ms:
                     metadata.update_topic_reserve_time(row.topic, reserve_ms)
 
-        await self.shelf.note(note)
+        await self.tier_index.note(note)
 
     async def retire(self, now_ms: int) -> int:
         """Delete the segments that nothing keeps any more; how many.
@@ -233,14 +259,34 @@ class TieredLog(WrappedLog[Tierable]):
             ProviderError: Objects could not be deleted; that is tried again.
         """
         old = tier_retention.outlived(
-            self.shelf.flats.values(),
+            self.tier_index.flats.values(),
             now_ms,
             self._settings.retention_ms,
             self._reserve_ms,
+            self._floor,
         )
         for segment in old:
-            await self.shelf.expire(segment)
+            await self.tier_index.expire(segment)
         return len(old)
+
+    def _floor(self, flat: TierPartition) -> int:
+        """Up to which offset a partition was trimmed."""
+        if not _is_of(flat, self.inner):
+            return 0
+        return self.inner.partition(flat.topic, flat.number).floor
+
+    async def trim(
+        self, topic: str, floors: Mapping[int, int], *, dry_run: bool = False
+    ) -> dict[int, int]:
+        """Give up the oldest records; see `storage.trim_api`.
+
+        Segments of the tier that have none but those are deleted in the background.
+        """
+        partitions = {number: self.partition(topic, number) for number in floors}
+        if dry_run:
+            return planned(partitions, floors)
+        await self.inner.trim(topic, floors)
+        return {number: one.first for number, one in partitions.items()}
 
     async def merge(self) -> int:
         """Put small neighbouring segments together; how many came to be.
@@ -250,27 +296,26 @@ class TieredLog(WrappedLog[Tierable]):
         """
         made = 0
         self._merging.begin()
-        for flat in [*self.shelf.flats.values()]:
+        for flat in [*self.tier_index.flats.values()]:
             try:
                 while await self._merge_some(flat):
                     made += 1
                     await self._merging.rest()
-                    self._merging.begin()
             except LogDamagedError as error:
                 # Its neighbours stay as they are; other partitions go on.
                 _log.error("segments not put together", reason=str(error))
-        await self.shelf.settle()
+        await self.tier_index.settle()
         return made
 
     async def _merge_some(self, flat: TierPartition) -> bool:
         run = mergeable(flat, self._settings)
         if not run:
             return False
-        encoded = await merged(run, self.shelf.provider)
+        encoded = await merged(run, self.tier_index.provider)
         covered = [one for one in run if one.end <= encoded.name.end]
         if len(covered) == 1:  # the next one is compressed otherwise
             return False
-        await self.shelf.replace(covered, encoded)
+        await self.tier_index.replace(covered, encoded)
         return True
 
     async def _work(self) -> None:
@@ -279,7 +324,7 @@ class TieredLog(WrappedLog[Tierable]):
             while True:
                 try:
                     # First: what was half put would be put again beside it.
-                    await self.shelf.settle()
+                    await self.tier_index.settle()
                     if dispatching is None:
                         dispatching = asyncio.create_task(self.dispatcher.run())
                     if not await self.dispatcher.is_paused():
@@ -298,13 +343,13 @@ class TieredLog(WrappedLog[Tierable]):
 
     async def _time_ms(self) -> int:
         """The time that retention goes by, which the next process goes on from."""
-        now_ms = self._steady.now_ms()
-        put = self.shelf.metadata.put_state
-        await self.shelf.note(lambda: put(SEEN_MS, str(now_ms)))
+        now_ms = self._retention_clock.now_ms()
+        put = self.tier_index.metadata.put_state
+        await self.tier_index.note(lambda: put(SEEN_MS, str(now_ms)))
         return now_ms
 
     def _is_there(self, segment: Segment) -> bool:
-        flat = self.shelf.flats.get(segment.name.identity)
+        flat = self.tier_index.flats.get(segment.name.identity)
         return flat is not None and flat.has(segment)
 
     async def close(self) -> None:
@@ -322,4 +367,4 @@ class TieredLog(WrappedLog[Tierable]):
             await asyncio.gather(self._working, return_exceptions=True)
         await self.inner.close()
         await self._fetcher.close()
-        await self.shelf.close()
+        await self.tier_index.close()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
+from ropeway.common.versions import newer
 from ropeway.storage import private
 from ropeway.storage.api import LogError, LogUnavailableError
 from ropeway.storage.tiered.object_names import SegmentName
@@ -103,10 +104,7 @@ class Metadata:
             ) from error
         if version > VERSION:
             self._file.close()
-            raise LogError(
-                f"{self.path} has format {version}; this program reads up to "
-                f"{VERSION}: use a newer one"
-            )
+            raise LogError(newer(self.path, version, VERSION))
 
     def _prepare(self) -> int:
         """Make the tables where there are none; the format's version."""
@@ -124,7 +122,9 @@ class Metadata:
         """Give up the file."""
         self._file.close()
 
-    def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
+    def _execute(
+        self, statement: str, values: tuple[Any, ...] | dict[str, Any] = ()
+    ) -> list[Any]:
         """Run a statement; its rows.
 
         Raises:
@@ -185,9 +185,9 @@ class Metadata:
         """All queues, or those of a topic."""
         for row in self._execute(
             "SELECT topic, number, identity, status FROM queue "
-            "JOIN topic USING (topic_id) WHERE ?1 IS NULL OR topic = ?1 "
+            "JOIN topic USING (topic_id) WHERE :topic IS NULL OR topic = :topic "
             "ORDER BY topic, number",
-            (topic,),
+            {"topic": topic},
         ):
             yield _queue(row)
 
@@ -225,9 +225,9 @@ class Metadata:
         for row in self._execute(
             "SELECT topic, number, identity, base, end, least_ms, most_ms, written_ms, "
             "bytes, keys, segment.status FROM segment JOIN queue USING (identity) "
-            "JOIN topic USING (topic_id) WHERE ?1 IS NULL OR identity = ?1 "
+            "JOIN topic USING (topic_id) WHERE :queue IS NULL OR identity = :queue "
             "ORDER BY identity, base, end",
-            (None if identity is None else _hex(identity),),
+            {"queue": None if identity is None else _hex(identity)},
         ):
             topic, number, word, base, end, *facts, status = row
             name = SegmentName(topic, number, int(word, 16), base, end)

@@ -10,9 +10,15 @@ stand as `=` and two hexadecimal digits.
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-Part = Literal["data", "keys", "index"]
+from ropeway.storage.sealed.index import decode_index
+from ropeway.storage.sealed.layout import Whose
+
+if TYPE_CHECKING:
+    from ropeway.storage.sealed.index import Index
+    from ropeway.storage.sealed.verify import Part
+
 PARTS: tuple[Part, ...] = ("data", "keys", "index")
 """In the order in which they are put; they are deleted the other way round."""
 
@@ -32,6 +38,16 @@ class SegmentName(NamedTuple):
     identity: int
     base: int
     end: int
+
+    def opened(self, data: bytes) -> Index:
+        """The index that an object of that name has.
+
+        Raises:
+            SegmentError: It is not what was written, or is of another segment.
+        """
+        index = decode_index(data)
+        index.check_name(Whose(*self[:3]), self.base, self.end)
+        return index
 
     def object(self, part: Part) -> str:
         """The name of one of its objects."""

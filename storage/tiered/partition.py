@@ -11,15 +11,17 @@ import structlog
 
 from ropeway.storage.api import LogError
 from ropeway.storage.tiered.fetcher import GoneError
+from ropeway.storage.tiered.reader import TierRead
 from ropeway.storage.wrapper import WrappedPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ropeway.storage.api import Chunk, Filter, Partition
+    from ropeway.storage.api import Chunk, Filter
     from ropeway.storage.tiered.reader import Reader
     from ropeway.storage.tiered.tier_config import ReadLevel
     from ropeway.storage.tiered.tier_partition import TierPartition
+    from ropeway.storage.trim_api import TrimmedPartition
 
 _log = structlog.get_logger()
 
@@ -27,9 +29,11 @@ _log = structlog.get_logger()
 class TieredPartition(WrappedPartition):
     """A partition of a tiered log."""
 
+    inner: TrimmedPartition
+
     def __init__(
         self,
-        inner: Partition,
+        inner: TrimmedPartition,
         flat: Callable[[], TierPartition | None],
         reader: Reader,
         level: ReadLevel,
@@ -48,7 +52,7 @@ class TieredPartition(WrappedPartition):
         flat = self._flat()
         if flat is None or not flat.segments:
             return first
-        return min(first, flat.first)
+        return max(min(first, flat.first), self.inner.floor)
 
     def read_now(
         self,
@@ -60,7 +64,7 @@ class TieredPartition(WrappedPartition):
         """Read from memory alone; see `storage.api`."""
         flat, first = self._flat(), self.inner.first
         if flat is not None:
-            offset = max(offset, min(flat.first, first))
+            offset = max(offset, min(flat.first, first), self.inner.floor)
         if flat is None or (
             offset >= first and (self._level != "FORCE" or offset >= flat.end)
         ):
@@ -70,7 +74,7 @@ class TieredPartition(WrappedPartition):
         if end <= offset:
             return self.inner.read_now(offset, max_count, max_bytes, filter)
         limits = max_count, max_bytes
-        return self._reader.read_now(flat, offset, end, limits, filter)
+        return self._reader.read_now(TierRead(flat, offset, end, limits, filter))
 
     async def read(
         self,
@@ -84,7 +88,7 @@ class TieredPartition(WrappedPartition):
         flat, first = self._flat(), inner.first
         if flat is None:
             return await inner.read(offset, max_count, max_bytes, filter)
-        offset = max(offset, min(flat.first, first))
+        offset = max(offset, min(flat.first, first), inner.floor)
         local = offset >= first
         if local and self._level != "FORCE":
             if self._level == "NOT_IN_DISK" or offset >= flat.end:
@@ -97,9 +101,8 @@ class TieredPartition(WrappedPartition):
         if end <= offset:
             return await inner.read(offset, max_count, max_bytes, filter)
         try:
-            return await self._reader.read(
-                flat, offset, end, (max_count, max_bytes), filter
-            )
+            limits = max_count, max_bytes
+            return await self._reader.read(TierRead(flat, offset, end, limits, filter))
         except LogError as error:
             if not local:
                 raise
@@ -131,7 +134,7 @@ class TieredPartition(WrappedPartition):
         except GoneError:
             return await self.offset_at(time_ms, upper=upper)
         if older is not None:
-            return older
+            return max(older, self.first)
         if upper:
             return self.first
         return await inner.offset_at(time_ms)
@@ -139,7 +142,7 @@ class TieredPartition(WrappedPartition):
     async def store_time(self, offset: int) -> int | None:
         """When a record was stored; see `storage.api`."""
         flat = self._flat()
-        if flat is None or offset >= self.inner.first:
+        if flat is None or offset >= self.inner.first or offset < self.inner.floor:
             return await self.inner.store_time(offset)
         self._refuse_if_inner_does()
         try:

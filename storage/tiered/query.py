@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from ropeway.storage.api import Found
+from ropeway.storage.sealed.layout import records_with
 from ropeway.storage.tiered.fetcher import GoneError, MissingError
-from ropeway.storage.tiered.segment import records_with
+from ropeway.storage.tiered.reader import TierRead
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,7 @@ One whose keys are all the same takes as long."""
 
 
 async def query(
-    parts: Sequence[tuple[TierPartition, int]],
+    parts: Sequence[tuple[TierPartition, range]],
     fetcher: Fetcher,
     reader: Reader,
     key: str,
@@ -33,7 +34,7 @@ async def query(
     """Records that were appended with a key.
 
     Args:
-        parts: Partitions of one topic, each with the offset up to which to look.
+        parts: Partitions of one topic, each with the offsets to look at.
         fetcher: Gets indexes and keys.
         reader: Gets the records.
         key: Looked for by its hash, so the caller checks each record's own keys.
@@ -45,18 +46,19 @@ async def query(
     """
     begin_ms, end_ms = times_ms
     candidates = [
-        (segment, flat, end)
-        for flat, end in parts
+        (segment, flat, offsets)
+        for flat, offsets in parts
         for segment in flat.segments
         if segment.keys
-        and segment.base < end
+        and segment.base < offsets.stop
+        and segment.end > offsets.start
         and segment.least_ms <= end_ms
         and segment.most_ms >= begin_ms
     ]
     candidates.sort(key=lambda one: (one[0].most_ms, one[0].base), reverse=True)
     hits: list[tuple[int, int, int, TierPartition]] = []
-    for number, (segment, flat, end) in enumerate(candidates):
-        newest = await _newest(fetcher, segment, end, key, times_ms, max_count)
+    for number, (segment, flat, offsets) in enumerate(candidates):
+        newest = await _newest(fetcher, segment, offsets, key, times_ms, max_count)
         hits += [(store_ms, offset, flat.number, flat) for store_ms, offset in newest]
         hits.sort(key=lambda hit: hit[:3], reverse=True)
         del hits[max_count:]
@@ -66,7 +68,7 @@ async def query(
             break
     found = []
     for _, offset, _, flat in hits:
-        chunk = await reader.read(flat, offset, offset + 1, (1, 0), None)
+        chunk = await reader.read(TierRead(flat, offset, offset + 1, (1, 0)))
         if chunk.records:
             found.append(Found(offset, bytes(chunk.data[0])))
     return found
@@ -75,7 +77,7 @@ async def query(
 async def _newest(
     fetcher: Fetcher,
     segment: Segment,
-    end: int,
+    offsets: range,
     key: str,
     times_ms: tuple[int, int],
     max_count: int,
@@ -89,7 +91,7 @@ async def _newest(
         try:
             index, keys = fetcher.index(segment), fetcher.keys(segment)
         except MissingError as error:
-            missing = error
+            missing = error.with_traceback(None)
         else:
             break
         try:
@@ -101,8 +103,8 @@ async def _newest(
     last = -1
     for number, records in enumerate(records_with(keys, key_hash), 1):
         for record in records:
-            store_ms, offset = index.times[record], segment.base + record
-            if record != last and offset < end and begin_ms <= store_ms <= end_ms:
+            store_ms, offset = index.time_of(record), segment.base + record
+            if record != last and offset in offsets and begin_ms <= store_ms <= end_ms:
                 found.append((store_ms, offset))
                 if len(found) == max_count:
                     return found

@@ -10,21 +10,26 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ropeway.storage.api import LogDamagedError
-from ropeway.storage.tiered import segment as segments
-from ropeway.storage.tiered.columns import in_runs
-from ropeway.storage.tiered.compiled import crc32
-from ropeway.storage.tiered.object_names import SegmentName
-from ropeway.storage.tiered.pending_segment import Encoded
-from ropeway.storage.tiered.segment import HEAD, KEYS_A_RUN, About, Block, SegmentError
+from ropeway.storage.sealed.columns import in_runs
+from ropeway.storage.sealed.index import decode_index
+from ropeway.storage.sealed.layout import (
+    KEY_BYTES,
+    KEYS_A_RUN,
+    SegmentError,
+    decode_keys,
+)
+from ropeway.storage.sealed.writer import join
+from ropeway.storage.tiered.fetcher import damaged
+from ropeway.storage.tiered.pending_segment import Encoded, key_object
 from ropeway.storage.tiered.tier_config import MAX_RECORDS
 
 if TYPE_CHECKING:
+    from ropeway.storage.sealed.index import Index
+    from ropeway.storage.sealed.verify import Part
     from ropeway.storage.tiered.api import Provider
-    from ropeway.storage.tiered.object_names import Part
-    from ropeway.storage.tiered.segment import Index
     from ropeway.storage.tiered.tier_config import TieredSettings
     from ropeway.storage.tiered.tier_partition import Segment, TierPartition
 
@@ -82,74 +87,34 @@ async def merged(run: list[Segment], provider: Provider) -> Encoded:
         part: Part = "index"
         try:
             raw = await provider.get(one.name.object("index"))
-            index = await in_thread(segments.decode_index, raw)
+            index = await in_thread(decode_index, raw)
             part = "data"
             stored = await provider.get(one.name.object("data"))
             await in_thread(_check_blocks, stored, index)
             if index.about.keys:
                 part = "keys"
                 its_keys = await provider.get(one.name.object("keys"))
-                decoded = await in_thread(segments.decode_keys, its_keys, index.about)
+                decoded = await in_thread(decode_keys, its_keys, index.about)
                 # Counted from the first record of all; sorted again below.
                 keys += in_runs(decoded, -first & 0xFFFFFFFF, KEYS_A_RUN)
         except SegmentError as error:
-            raise LogDamagedError(
-                f"{provider.label}, object {one.name.object(part)}: {error}; "
-                "restore the object, or delete it to go on without its messages"
-            ) from error
-        if indexes and index.about.compression != indexes[0].about.compression:
+            raise damaged(provider, one.name.object(part), error) from error
+        if indexes and index.about.flags != indexes[0].about.flags:
             break  # set otherwise meanwhile; those before it become one
-        data.append(memoryview(stored)[HEAD.size :])
+        data.append(memoryview(stored)[index.about.data_at :])
         indexes.append(index)
         first += index.about.records
     return await in_thread(_joined, indexes, data, bytes(keys))
 
 
 def _check_blocks(stored: bytes, index: Index) -> None:
-    segments.check_data_header(stored, index.about)
-    for block, place in zip(index.blocks, index.places, strict=False):
-        _check(stored, place, block)
-
-
-def _check(stored: bytes, place: int, block: Block) -> None:
-    piece = memoryview(stored)[place : place + block.stored_bytes]
-    if crc32(piece) != block.crc32:
-        raise SegmentError(f"the block at {place} has another checksum than its index")
+    for block, (place, end) in enumerate(pairwise(index.places)):
+        index.check_block(block, memoryview(stored)[place:end])
 
 
 def _joined(
     indexes: list[Index], data: list[bytes | memoryview], all_keys: bytes
 ) -> Encoded:
     keys = in_runs(all_keys, 0, KEYS_A_RUN)
-    abouts = [index.about for index in indexes]
-    begin = abouts[0]
-    about = About(
-        begin.topic,
-        begin.number,
-        begin.identity,
-        begin.base_offset,
-        sum(one.records for one in abouts),
-        min(one.least_ms for one in abouts),
-        max(one.most_ms for one in abouts),
-        max(one.written_ms for one in abouts),
-        HEAD.size + sum(map(len, data)),
-        len(keys) // segments.KEY_BYTES,
-        begin.compression,
-    )
-    key_object = None
-    if keys:
-        key_object = segments.encode_keys(about.base_offset, about.identity, keys)
-    name = SegmentName(
-        about.topic, about.number, about.identity, about.base_offset, about.end
-    )
-    header = segments.data_header(
-        about.base_offset, about.identity, about.records, about.compression
-    )
-    index = segments.encode_index(
-        about,
-        [block for one in indexes for block in one.blocks],
-        b"".join(bytes(one.times) for one in indexes),
-        b"".join(bytes(one.sizes) for one in indexes),
-        b"".join(bytes(one.tags) for one in indexes),
-    )
-    return Encoded(name, about, [header, *data], key_object, index)
+    about, index = join(indexes, len(keys) // KEY_BYTES)
+    return Encoded(about, data, key_object(about, keys), index)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ropeway.storage.tiered.compression import Compression
+from ropeway.storage.sealed.compression import Compression
 
 MIB = 1024 * 1024
 
@@ -60,6 +60,9 @@ class TieredSettings(Struct, frozen=True, kw_only=True):
     """Requests to the provider that readers may have on their way."""
     backfill: bool = False
     """Begin with what the log has already, not with what is written from now on."""
+    on_damage: Literal["refuse", "skip"] = "refuse"
+    """What to do where the metadata are lost, and a listing lacks messages that the log
+    has deleted."""
     poll_ms: int = 500
     """How often the log is looked at for what is new."""
     expire_every_ms: int = 60_000

@@ -16,19 +16,20 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from ropeway.storage.sealed.layout import SegmentError
 from ropeway.storage.tiered.api import ObjectMissingError, ProviderError
+from ropeway.storage.tiered.listing import index_of
 from ropeway.storage.tiered.object_names import PARTS
-from ropeway.storage.tiered.segment import SegmentError, decode_index
-from ropeway.storage.tiered.tier_partition import Segment, TierPartition
+from ropeway.storage.tiered.tier_partition import Segment, TierPartition, segment_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from ropeway.storage.throttle import Throttle
     from ropeway.storage.tiered.api import Provider
     from ropeway.storage.tiered.metadata import Metadata
     from ropeway.storage.tiered.object_names import SegmentName
     from ropeway.storage.tiered.pending_segment import Encoded
-    from ropeway.storage.tiered.throttle import Throttle
 
     T = TypeVar("T")
 
@@ -109,14 +110,7 @@ class TierIndex:
 
     async def _put(self, encoded: Encoded) -> Segment:
         name, about = encoded.name, encoded.about
-        segment = Segment(
-            name,
-            about.least_ms,
-            about.most_ms,
-            about.written_ms,
-            about.data_bytes,
-            about.keys,
-        )
+        segment = segment_of(name, about)
 
         def begin() -> None:
             self.metadata.add_queue(*name[:3])
@@ -132,7 +126,7 @@ class TierIndex:
         return segment
 
     async def _put_object(
-        self, name: str, pieces: list[bytes | memoryview] | list[bytes], size: int
+        self, name: str, pieces: Sequence[bytes | memoryview], size: int
     ) -> None:
         await self._throttle.take(size)
         await self.provider.put(name, pieces)
@@ -200,12 +194,12 @@ class TierIndex:
     async def _adopt(self, segment: Segment) -> bool:
         """Take over a segment whose index was put before its process ended."""
         try:
-            index = decode_index(await self.provider.get(segment.name.object("index")))
+            await index_of(self.provider, segment.name)
         except (ObjectMissingError, SegmentError):
             return False
         flat = self.flats[segment.name.identity]
         here = (segment.base, segment.end)
-        if index.about.end != segment.end or flat.uncovered(*here) != here:
+        if flat.uncovered(*here) != here:
             return False
         await self.note(lambda: self.metadata.update_file_segment(segment, "sealed"))
         flat.add(segment)

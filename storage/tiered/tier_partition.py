@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from ropeway.storage.sealed.layout import About
     from ropeway.storage.tiered.object_names import SegmentName
 
 
@@ -34,6 +35,14 @@ class Segment(NamedTuple):
     def end(self) -> int:
         """One past the offset of its last record."""
         return self.name.end
+
+
+def segment_of(name: SegmentName, about: About | None = None) -> Segment:
+    """A segment by what its index says; without that, nothing is known of it."""
+    if about is None:
+        return Segment(name, 0, 0, 0, 0, 0)
+    times = about.least_ms, about.most_ms, about.written_ms
+    return Segment(name, *times, about.data_bytes, about.keys)
 
 
 class TierPartition:

@@ -15,6 +15,7 @@ def outlived(
     now_ms: int,
     retention_ms: int | None,
     reserve_ms: Callable[[str], int | None],
+    floor: Callable[[TierPartition], int] = lambda _: 0,
 ) -> list[Segment]:
     """The oldest segments of each partition, as far as they have to go.
 
@@ -27,16 +28,17 @@ def outlived(
         retention_ms: How long segments are kept where the topic does not say;
             None for ever.
         reserve_ms: How long by topic; None where it does not say.
+        floor: Up to which offset a partition was trimmed.
     """
     old: list[Segment] = []
     for flat in flats:
         kept_ms = reserve_ms(flat.topic)
         if kept_ms is None:
             kept_ms = retention_ms
-        if kept_ms is None:
-            continue
+        trimmed = floor(flat)
         for segment in flat.segments:
-            if segment.written_ms >= now_ms - kept_ms:
+            aged = kept_ms is not None and segment.written_ms < now_ms - kept_ms
+            if not aged and segment.end > trimmed:
                 break
             old.append(segment)
     return old

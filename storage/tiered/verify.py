@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ropeway.storage.api import LogError
-from ropeway.storage.tiered import segment as segments
-from ropeway.storage.tiered.listing import index_of, listed
-from ropeway.storage.tiered.segment import SegmentError
+from ropeway.storage.sealed.layout import Whose
+from ropeway.storage.sealed.verify import WrongPartError
+from ropeway.storage.sealed.verify import verify as verify_segment
+from ropeway.storage.tiered.listing import listed
 
 if TYPE_CHECKING:
+    from ropeway.storage.sealed.verify import Part
     from ropeway.storage.tiered.api import Provider
     from ropeway.storage.tiered.object_names import SegmentName
 
@@ -39,32 +41,21 @@ async def verify(provider: Provider, prefix: str = "") -> Verified:
     report.problems += [f"{name}: not an object of a tier" for name in found.foreign]
     for name in found.whole:
         report.segments += 1
-        part = name.object("index")
         try:
-            index = await index_of(provider, name)
-            _verify_name(name, index)
+            index = await verify_segment(
+                partial(_part, provider, name), Whose(*name[:3]), name.base, name.end
+            )
             report.records += index.about.records
-            part = name.object("data")
-            await _verify_data(provider, name, index)
-            if index.about.keys:
-                part = name.object("keys")
-                segments.decode_keys(await provider.get(part), index.about)
-        except (SegmentError, LogError) as error:
-            report.problems.append(f"{part}: {error}")
+        except WrongPartError as error:
+            report.problems.append(f"{name.object(error.part)}: {error}")
     return report
 
 
-def _verify_name(name: SegmentName, index: segments.Index) -> None:
-    if (index.about.base_offset, index.about.end) != (name.base, name.end):
-        raise SegmentError("its name says other offsets than it does")
-
-
-async def _verify_data(
-    provider: Provider, name: SegmentName, index: segments.Index
-) -> None:
-    data = name.object("data")
-    head = await provider.get(data, 0, segments.HEAD.size)
-    segments.check_data_header(head, index.about)
-    for number, block in enumerate(index.blocks):
-        stored = await provider.get(data, index.places[number], block.stored_bytes)
-        segments.open_block(index, number, stored)
+async def _part(
+    provider: Provider,
+    name: SegmentName,
+    part: Part,
+    start: int = 0,
+    size: int | None = None,
+) -> bytes:
+    return await provider.get(name.object(part), start, size)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from ropeway.storage.replication import ENTRY, Run
+from ropeway.storage.tiered.listing import index_of
 from ropeway.storage.tiered.pending_segment import Pending
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
 
+    from ropeway.storage.sealed.compression import Compression
     from ropeway.storage.tiered.api import Provider
-    from ropeway.storage.tiered.compression import Compression
     from ropeway.storage.tiered.object_names import SegmentName
     from ropeway.storage.tiered.pending_segment import Encoded
 
@@ -62,3 +63,32 @@ async def put(provider: Provider, made: Encoded) -> SegmentName:
         await provider.put(made.name.object("keys"), [made.keys])
     await provider.put(made.name.object("index"), [made.index_object])
     return made.name
+
+
+async def records(
+    provider: Provider, name: SegmentName, base: int = 0, end: int | None = None
+) -> AsyncIterator[tuple[int, int, memoryview]]:
+    """Records of a segment: offset, store time, the stored message as bytes.
+
+    Args:
+        provider: Has it.
+        name: As `listed` has it.
+        base: The first offset that is wanted.
+        end: The first one that is not; None for all.
+
+    Raises:
+        ObjectMissingError: The segment is gone; list anew.
+        SegmentError: It is not what was written.
+    """
+    index = await index_of(provider, name)
+    last = name.end if end is None else min(end, name.end)
+    for number in range(index.block_at(base), index.blocks):
+        if index.firsts[number] >= last:
+            break
+        stored = await provider.get(
+            name.object("data"), *index.data_at(number, number + 1)
+        )
+        data, places, columns = index.open_block(number, stored)
+        for at in range(columns.at(base), columns.at(last)):
+            record = data[places[at] : places[at + 1]]
+            yield columns.offset(at), columns.times[at], record

@@ -90,9 +90,9 @@ async def until_it_ends(
             await log.dispatch()
             await log.merge()
             await log.delete("doomed")
-            await log.shelf.settle()
-            (oldest, *_) = log.shelf.flats[log.inner.identity(TOPIC, 1)].segments
-            await log.shelf.expire(oldest)
+            await log.tier_index.settle()
+            (oldest, *_) = log.tier_index.flats[log.inner.identity(TOPIC, 1)].segments
+            await log.tier_index.expire(oldest)
         except LogUnavailableError:
             assert ends.over
         await log.close()

@@ -8,12 +8,12 @@ import random
 import msgspec
 import pytest
 
+from ropeway.storage.pace import Pace, WhatIsLeft
 from ropeway.storage.replication import Stretch
-from ropeway.storage.tiered.background_pace import BackgroundPace
+from ropeway.storage.throttle import Throttle
 from ropeway.storage.tiered.dispatcher import POSITION, Dispatcher, part_of
 from ropeway.storage.tiered.memory import MemoryProvider
 from ropeway.storage.tiered.metadata import Metadata
-from ropeway.storage.tiered.throttle import Throttle
 from ropeway.storage.tiered.tier_config import TieredSettings
 from ropeway.storage.tiered.tier_index import TierIndex
 from tests.storage.tiered.segments import IDENTITY, run
@@ -45,20 +45,20 @@ class Bench:
     def __init__(self, directory, runs, settings=SETTINGS, wants=lambda _: True):
         self.now_s = 0.0
         self.provider = MemoryProvider()
-        self.shelf = TierIndex(
+        self.tier_index = TierIndex(
             self.provider, Metadata(directory), Throttle(None, lambda: 0.0)
         )
         self.dispatcher = Dispatcher(
             Written(runs),
-            self.shelf,
+            self.tier_index,
             settings,
             wants,
             lambda: self.now_s,
-            BackgroundPace(),
+            Pace(WhatIsLeft()),
         )
 
     def segments(self):
-        flat = self.shelf.flats.get(IDENTITY)
+        flat = self.tier_index.flats.get(IDENTITY)
         return [(one.base, one.end) for one in flat.segments] if flat else []
 
     async def rounds(self):
@@ -72,7 +72,7 @@ def test_a_segment_is_made_of_so_many_records_or_bytes(tmp_path):
         bench = Bench(tmp_path, [*runs, run(["b" * 500], 20), run(["b" * 500], 21)])
         await bench.rounds()
         assert bench.segments() == [(0, 10), (10, 20), (20, 22)]
-        await bench.shelf.close()
+        await bench.tier_index.close()
 
     asyncio.run(main())
 
@@ -87,8 +87,8 @@ def test_what_waits_for_long_becomes_a_segment(tmp_path):
         await bench.rounds()
         assert bench.segments() == [(0, 2)]
         assert bench.dispatcher.safe_position == 2
-        assert bench.shelf.metadata.get_state(POSITION) == "2"
-        await bench.shelf.close()
+        assert bench.tier_index.metadata.get_state(POSITION) == "2"
+        await bench.tier_index.close()
 
     asyncio.run(main())
 
@@ -101,15 +101,15 @@ def test_a_restart_begins_with_the_smallest_position_that_is_not_in_the_tier(tmp
         await bench.rounds()
         assert bench.segments() == [(0, 10), (10, 20)]
         assert bench.dispatcher.safe_position == 1
-        await bench.shelf.close()
+        await bench.tier_index.close()
         objects = bench.provider.objects
         bench = Bench(tmp_path, runs)
         bench.provider.objects.update(objects)
         assert bench.dispatcher.position == 1
         await bench.dispatcher.all()
         assert bench.segments() == [(0, 10), (10, 20), (20, 23)]
-        assert bench.shelf.flats[7].end == 9
-        await bench.shelf.close()
+        assert bench.tier_index.flats[7].end == 9
+        await bench.tier_index.close()
 
     asyncio.run(main())
 
@@ -120,7 +120,7 @@ def test_a_gap_in_the_log_is_a_gap_between_segments(tmp_path):
         await bench.rounds()
         await bench.dispatcher.all()
         assert bench.segments() == [(0, 1), (5, 7)]
-        await bench.shelf.close()
+        await bench.tier_index.close()
 
     asyncio.run(main())
 
@@ -131,7 +131,7 @@ def test_topics_that_are_not_wanted_hold_up_nothing(tmp_path):
         await bench.rounds()
         assert bench.segments() == []
         assert bench.dispatcher.safe_position == 1
-        await bench.shelf.close()
+        await bench.tier_index.close()
 
     asyncio.run(main())
 
@@ -151,15 +151,15 @@ def test_whatever_is_there_already_all_is_there_in_the_end(tmp_path, seed):
         )
         bench = Bench(tmp_path, runs, settings)
         await bench.dispatcher.all()
-        flat = bench.shelf.flats[IDENTITY]
+        flat = bench.tier_index.flats[IDENTITY]
         for segment in chance.sample(flat.segments, len(flat.segments) // 2):
-            await bench.shelf.expire(segment)
-        bench.shelf.metadata.put_state("backfill", "asked")
+            await bench.tier_index.expire(segment)
+        bench.tier_index.metadata.put_state("backfill", "asked")
         await bench.dispatcher.all()
         assert flat.uncovered(0, at) == (at, at)
         ends = [0, *(one.end for one in flat.segments)]
         assert [one.base for one in flat.segments] == ends[:-1]
-        await bench.shelf.close()
+        await bench.tier_index.close()
 
     asyncio.run(main())
 

@@ -34,7 +34,7 @@ def test_uploads_that_fail_are_tried_again_by_themselves(tmp_path, part, times):
         async with running(tmp_path, provider) as log:
             await fill(log.partition(TOPIC, 0), TEXTS)
             log.start()
-            flats = log.shelf.flats
+            flats = log.tier_index.flats
             await until(lambda: any(flat.end == 20 for flat in flats.values()))
             await until(lambda: log.dispatcher.failure is None)
             assert log.dispatcher.safe_position > 0
@@ -51,7 +51,7 @@ def test_metadata_that_cannot_be_written_are_written_once_they_can_be(tmp_path):
     async def main() -> None:
         async with running(tmp_path, MemoryProvider()) as log:
             await fill(log.partition(TOPIC, 0), TEXTS)
-            file = log.shelf.metadata._file
+            file = log.tier_index.metadata._file
             for table in ("segment", "state"):
                 name = f"{table}_full BEFORE INSERT ON {table}"
                 file.execute(f"CREATE TEMP TRIGGER {name} {_FULL}")
@@ -219,11 +219,11 @@ def test_what_is_taken_away_while_it_is_read_is_passed_over(tmp_path):
                 await fill(partition, TEXTS[low : low + 5])
                 await log.dispatch()
             await forget_local(log, partition)
-            (flat,) = log.shelf.flats.values()
+            (flat,) = log.tier_index.flats.values()
 
             async def taken_away() -> None:
                 provider.fault = lambda _what, _name: None
-                await log.shelf.expire(flat.segments[0])
+                await log.tier_index.expire(flat.segments[0])
 
             provider.fault = lambda what, _: taken_away() if what == "get" else None
             chunk = await partition.read(0, 32, 1 << 20)
@@ -253,7 +253,7 @@ def test_a_pause_stops_uploads_until_they_are_resumed(tmp_path):
         provider = MemoryProvider()
         async with running(tmp_path, provider) as log:
             partition = log.partition(TOPIC, 0)
-            put = log.shelf.metadata.put_state
+            put = log.tier_index.metadata.put_state
             put(PAUSED, "asked")
             await fill(partition, TEXTS)
             await log.dispatch()
@@ -308,9 +308,11 @@ def test_a_segment_of_a_newer_version_is_told_from_damage_and_left_alone(tmp_pat
             await forget_local(log, partition)
             (name,) = (one for one in provider.objects if one.endswith("index"))
             before = provider.objects[name]
-            newer = before[:8] + (2).to_bytes(2, "little") + before[10:]
+            newer = before[:8] + (3).to_bytes(2, "little") + before[10:]
             provider.objects[name] = newer
-            with pytest.raises(LogDamagedError, match=r"has format 2; .* use a newer"):
+            with pytest.raises(
+                LogDamagedError, match=r"has format 3; .* use a newer one$"
+            ):
                 await partition.read(0, 32, 1 << 20)
             await log.merge()
             assert provider.objects[name] == newer

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from ropeway.common.slow_reads import NOTED
 from ropeway.storage.tiered.fetcher import INDEX, KEYS, Fetcher, GoneError, MissingError
 from ropeway.storage.tiered.tier_config import BLOCK_BYTES, TieredSettings
 from ropeway.storage.tiered.tier_partition import Segment
@@ -36,12 +37,30 @@ def test_what_is_missing_is_fetched_once_for_all_who_want_it():
         with pytest.raises(MissingError) as missing:
             fetcher.index(segment)
         await asyncio.gather(*(fetcher.fetch(missing.value) for _ in range(5)))
-        assert len(fetcher.index(segment).blocks) == 3
+        assert fetcher.index(segment).blocks == 3
         await fetcher.fetch(MissingError(segment, 1))
         await fetcher.fetch(MissingError(segment, KEYS))
         assert bytes(fetcher.block(segment, 1).data[4:]) == b"abcd"
         assert len(fetcher.keys(segment)) == 3
         assert len(provider.asked) == 3
+        await fetcher.close()
+
+    asyncio.run(main())
+
+
+def test_what_somebody_waited_for_is_noted_for_who_wants_to_know():
+    async def main():
+        provider = Faulty()
+        segment = await segment_of(provider, 3)
+        fetcher = Fetcher(provider, SETTINGS, lambda _: True)
+        noted = []
+        token = NOTED.set(noted)
+        await fetcher.fetch(MissingError(segment, 1))
+        NOTED.reset(token)
+        await fetcher.fetch(MissingError(segment, 2))
+        (read,) = noted
+        assert read.place == segment.name.object("data")
+        assert 0 < read.began_ns <= read.ended_ns
         await fetcher.close()
 
     asyncio.run(main())

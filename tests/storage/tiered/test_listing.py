@@ -8,9 +8,9 @@ import pytest
 
 from ropeway.storage.tiered import object_names
 from ropeway.storage.tiered.api import ObjectMissingError
-from ropeway.storage.tiered.listing import listed, records
+from ropeway.storage.tiered.listing import listed
 from ropeway.storage.tiered.memory import MemoryProvider
-from tests.storage.tiered.segments import TOPIC, encoded, put
+from tests.storage.tiered.segments import TOPIC, encoded, put, records
 
 
 @pytest.mark.parametrize("compression", ["none", "zstd"])

@@ -15,6 +15,7 @@ from ropeway.storage.api import (
     NoSuchPartitionError,
 )
 from ropeway.storage.file import open_log as open_files
+from ropeway.storage.tiered import object_names
 from ropeway.storage.tiered.dispatcher import BACKFILL
 from ropeway.storage.tiered.memory import MemoryProvider
 from ropeway.storage.tiered.partition import TieredPartition
@@ -134,10 +135,10 @@ def test_what_was_there_before_comes_by_a_backfill(tmp_path: Path) -> None:
             partition = log.partition(TOPIC, 0)
             await fill(partition, ["d"])
             await log.dispatch()
-            (flat,) = log.shelf.flats.values()
+            (flat,) = log.tier_index.flats.values()
             assert (flat.first, flat.end) == (3, 4)
             assert await read_all(partition) == ["a", "b", "c", "d"]
-            log.shelf.metadata.put_state(BACKFILL, "asked")
+            log.tier_index.metadata.put_state(BACKFILL, "asked")
             await log.dispatch()
             assert [(one.base, one.end) for one in flat.segments] == [(0, 3), (3, 4)]
             await log.merge()
@@ -149,7 +150,7 @@ def test_what_was_there_before_comes_by_a_backfill(tmp_path: Path) -> None:
         settings = msgspec.structs.replace(settings, backfill=True)
         async with running(tmp_path, provider, settings) as log:
             await log.dispatch()
-            (flat,) = log.shelf.flats.values()
+            (flat,) = log.tier_index.flats.values()
             assert (flat.first, flat.end) == (4, 5)
 
     asyncio.run(main())
@@ -170,8 +171,38 @@ def test_lost_metadata_are_made_again_from_the_provider(tmp_path: Path) -> None:
             assert (partition.first, partition.end) == (0, 51)
             assert (await read_all(partition))[:50] == texts
             await log.dispatch()
-            (flat,) = log.shelf.flats.values()
+            (flat,) = log.tier_index.flats.values()
             assert [(one.base, one.end) for one in flat.segments] == [(0, 50), (50, 51)]
+
+    asyncio.run(main())
+
+
+def test_an_old_listing_is_refused_until_it_has_all_that_the_log_has_deleted(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        provider = MemoryProvider()
+        texts = [f"{at}" for at in range(6)]
+        async with running(tmp_path, provider) as log:
+            partition = log.partition(TOPIC, 0)
+            for text in texts:
+                await fill(partition, [text])
+                await log.dispatch()
+            await forget_local(log, partition)
+            at_most_one = {
+                name
+                for name in provider.objects
+                if object_names.parse(name)[0].base == 3
+            }
+        for file in (tmp_path / "tier").iterdir():
+            file.unlink()
+        old = {name: provider.objects.pop(name) for name in at_most_one}
+        for _ in range(2):
+            with pytest.raises(LogDamagedError, match="may be an old one; start again"):
+                await tiered(tmp_path, provider)
+        provider.objects |= old
+        async with running(tmp_path, provider) as log:
+            assert (await read_all(log.partition(TOPIC, 0)))[:6] == texts
 
     asyncio.run(main())
 
@@ -193,7 +224,7 @@ def test_a_topic_that_was_made_again_has_nothing_of_the_old_one(tmp_path: Path) 
             await log.dispatch()
             await forget_local(log, again)
             assert (await read_all(again))[:1] == ["new"]
-            assert [one.topic for one in log.shelf.flats.values()] == [TOPIC]
+            assert [one.topic for one in log.tier_index.flats.values()] == [TOPIC]
             assert sum(name.endswith("index") for name in provider.objects) == 1
 
     asyncio.run(main())
@@ -210,10 +241,10 @@ def test_a_topic_deleted_during_its_upload_leaves_no_object(tmp_path: Path) -> N
 
             provider.fault = lambda what, _: deleted() if what == "put" else None
             await log.dispatch()
-            await log.shelf.settle()
+            await log.tier_index.settle()
             assert provider.objects == {}
-            assert log.shelf.flats == {}
-            assert list(log.shelf.metadata.iterate_topic()) == []
+            assert log.tier_index.flats == {}
+            assert list(log.tier_index.metadata.iterate_topic()) == []
 
     asyncio.run(main())
 
@@ -267,7 +298,7 @@ def test_the_background_does_it_all_by_itself(tmp_path: Path) -> None:
             log.start()
             partition = log.partition(TOPIC, 0)
             await fill(partition, ["a", "b", "c"])
-            flats = log.shelf.flats
+            flats = log.tier_index.flats
             await until(
                 lambda: (
                     [len(flat.segments) for flat in flats.values()] == [1]

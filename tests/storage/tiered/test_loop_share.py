@@ -31,7 +31,7 @@ class Loop:
     def __init__(self) -> None:
         self.now = 100.0
         self.written = 0
-        self.turns = 0
+        self.fair_queue = 0
         self.turn_s = TURN_S
         self.writes = True
         self.done: list[str] = []
@@ -39,7 +39,7 @@ class Loop:
         asyncio.get_running_loop().call_soon(self._turn)
 
     def _turn(self) -> None:
-        self.turns += 1
+        self.fair_queue += 1
         self.now += self.turn_s
         self.written += self.writes
         asyncio.get_running_loop().call_soon(self._turn)
@@ -58,9 +58,9 @@ class Loop:
 
     async def turns_for(self, *reads) -> int:
         """How many turns it takes until all have been done."""
-        before = self.turns
+        before = self.fair_queue
         await asyncio.gather(*map(self.share.take, reads))
-        return self.turns - before
+        return self.fair_queue - before
 
 
 def run(test) -> None:

@@ -54,7 +54,7 @@ def test_a_log_reads_from_s3_what_it_has_dropped(tmp_path, address):
             (found,) = await log.query(TOPIC, "key-77", 0, 1 << 40, 5)
             assert found.offset == 77
             await log.delete(TOPIC)
-            await log.shelf.settle()
+            await log.tier_index.settle()
             assert [one async for one in provider.names("")] == []
 
     asyncio.run(main())

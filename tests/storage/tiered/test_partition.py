@@ -7,6 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
+from ropeway.storage.file.partition import FilePartition
 from tests.contracts.log import TOPIC, read_all
 from tests.storage.tiered.tiers import QUICK, Faulty, fill, forget_local, running
 
@@ -51,9 +52,10 @@ def test_what_is_not_in_memory_is_read_from_the_tier(tmp_path, monkeypatch):
             await log.dispatch()
             provider.asked.clear()
             # Whether the page cache has it is the kernel's to say.
-            reader = log.inner._reader
             monkeypatch.setattr(
-                reader, "read_now", lambda one, at, *_: None if at < one.end else 1
+                FilePartition,
+                "read_now",
+                lambda one, at, *_: None if at < one.end else 1,
             )
             assert await read_all(partition) == TEXTS
             assert provider.asked
@@ -73,7 +75,7 @@ def test_reads_go_on_over_every_border(tmp_path, level):
             for low in range(0, 30, 10):
                 await fill(partition, TEXTS[low : low + 10])
                 await log.dispatch()
-            (flat,) = log.shelf.flats.values()
+            (flat,) = log.tier_index.flats.values()
             second = flat.segments[1]
             flat.drop(second)
             for offset in range(31):

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ropeway.storage.sealed.index import decode_index
+from ropeway.storage.sealed.layout import Whose, decode_keys, records_with
 from ropeway.storage.tiered import pending_segment as pendings
-from ropeway.storage.tiered import segment as segments
 from ropeway.storage.tiered.pending_segment import Pending
 from tests.storage.tiered.segments import IDENTITY, NUMBER, TOPIC, run
 
@@ -36,28 +37,31 @@ def test_a_segment_has_what_waited_for_it(runs, compression, block_bytes):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(pendings, "BLOCK_BYTES", block_bytes)
         found = pending.encode(compression)
-    index = segments.decode_index(found.index_object)
+    index = decode_index(found.index_object)
     about = index.about
-    assert (about.topic, about.number, about.identity) == (TOPIC, NUMBER, IDENTITY)
+    assert about == found.about
+    assert about.whose == Whose(TOPIC, NUMBER, IDENTITY)
     assert (about.base_offset, about.end) == (5, 5 + len(texts))
     assert (about.written_ms, about.least_ms) == (10 + len(runs) - 1, 1000)
-    assert list(index.tags) == [-len(text) for text in texts]
     data = b"".join(found.data)
-    segments.check_data_header(data, about)
-    records = []
-    for number, block in enumerate(index.blocks):
-        place = index.places[number]
-        stored = data[place : place + block.stored_bytes]
-        records.append(segments.open_block(index, number, stored))
-        assert block.raw_bytes <= max(block_bytes, 4 + 4 * 40) or block.records == 1
-    whole = b"".join(records)
-    at = 0
-    for size, text in zip(index.sizes, texts, strict=True):
-        assert whole[at + 4 : at + size].decode() == text
-        at += size
-    keys = segments.decode_keys(found.keys, about)
+    got = []
+    for number in range(index.blocks):
+        place, size = index.data_at(number, number + 1)
+        block = index.open_block(number, data[place : place + size])
+        places = block.places
+        got += [
+            bytes(block.data[places[at] + 4 : places[at + 1]]).decode()
+            for at in range(block.columns.records)
+        ]
+        assert block.columns.tags.tolist() == [
+            -len(text) for text in got[-block.columns.records :]
+        ]
+        raw = len(block.data)
+        assert raw <= max(block_bytes, 4 + 4 * 40) or block.columns.records == 1
+    assert got == texts
+    keys = decode_keys(found.keys, about)
     for number, text in enumerate(texts):
-        with_key = segments.records_with(keys, hash_of(text))
+        with_key = records_with(keys, hash_of(text))
         assert number in chain.from_iterable(with_key)
     assert found.size == len(data) + len(found.keys) + len(found.index_object)
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from array import array
 
+from ropeway.storage.sealed.layout import KEYS_A_RUN, records_with
 from ropeway.storage.tiered.fetcher import Fetcher
 from ropeway.storage.tiered.loop_share import LoopShare
 from ropeway.storage.tiered.pending_segment import Pending
 from ropeway.storage.tiered.query import query
 from ropeway.storage.tiered.reader import Reader
-from ropeway.storage.tiered.segment import KEYS_A_RUN, records_with
 from ropeway.storage.tiered.tier_config import TieredSettings
 from ropeway.storage.tiered.tier_partition import Segment, TierPartition
+from tests.cycles import none_left
 from tests.storage.tiered.segments import IDENTITY, NUMBER, TOPIC, encoded, put, run
 from tests.storage.tiered.tiers import Faulty
 
@@ -32,10 +33,13 @@ def test_the_newest_are_found_first_and_older_segments_left_alone():
         provider.asked.clear()
 
         async def found(key, times_ms, count, end=20):
-            hits = await query([(flat, end)], fetcher, reader, key, times_ms, count)
+            hits = await query(
+                [(flat, range(end))], fetcher, reader, key, times_ms, count
+            )
             return [one.offset for one in hits]
 
-        assert await found("9", (0, 5000), 1) == [19]
+        async with none_left():
+            assert await found("9", (0, 5000), 1) == [19]
         assert len({name for _, name in provider.asked}) == 3
         assert await found("k", (0, 5000), 3) == [18, 16, 14]
         assert await found("k", (0, 5000), 3, end=5) == [4, 2, 0]
@@ -76,7 +80,7 @@ def test_of_a_key_that_very_many_have_the_newest_alone_are_gathered(monkeypatch)
         reader = Reader(fetcher, LoopShare(lambda: 0))
 
         async def found(times_ms, most):
-            place = (flat, count - 1)
+            place = (flat, range(count - 1))
             hits = await query([place], fetcher, reader, "k", times_ms, most)
             return [one.offset for one in hits]
 
@@ -107,7 +111,7 @@ def test_a_record_with_two_keys_of_one_hash_is_found_once():
         flat.add(Segment(made.name, 0, 5000, 0, 0, made.about.keys))
         fetcher = Fetcher(provider, TieredSettings(), flat.has)
         reader = Reader(fetcher, LoopShare(lambda: 0))
-        hits = await query([(flat, 9)], fetcher, reader, "k", (0, 5000), 5)
+        hits = await query([(flat, range(9))], fetcher, reader, "k", (0, 5000), 5)
         assert [one.offset for one in hits] == [1, 0]
         await fetcher.close()
 

@@ -15,7 +15,7 @@ from ropeway.storage.api import Filter
 from ropeway.storage.tiered.fetcher import Fetcher
 from ropeway.storage.tiered.loop_share import LoopShare
 from ropeway.storage.tiered.memory import MemoryProvider
-from ropeway.storage.tiered.reader import Reader
+from ropeway.storage.tiered.reader import Reader, TierRead
 from ropeway.storage.tiered.tier_config import TieredSettings
 from ropeway.storage.tiered.tier_partition import Segment, TierPartition
 from tests.storage.tiered.segments import encoded, put
@@ -69,10 +69,9 @@ def test_reads_find_what_one_by_one_would(
         end = min(max(offset, 0) + length, 40)
         accept = (lambda data: len(data) % 2 == 0) if picky else None
         wanted = Filter(tag_hashes=tags, accept=accept, looks=looks)
-        assert reader.read_now(flat, offset, end, (count, size), wanted) is None or (
-            max(offset, 0) >= end
-        )
-        chunk = await reader.read(flat, offset, end, (count, size), wanted)
+        asked = TierRead(flat, offset, end, (count, size), wanted)
+        assert reader.read_now(asked) is None or max(offset, 0) >= end
+        chunk = await reader.read(asked)
         expected, at, left = [], max(offset, 0) if offset < end else offset, size
         for _ in range(looks):
             if at >= end or len(expected) == count:
@@ -89,7 +88,7 @@ def test_reads_find_what_one_by_one_would(
             at += 1
         assert (texts_of(chunk), chunk.next_offset) == (expected, at)
         if offset < end:
-            again = reader.read_now(flat, offset, end, (count, size), wanted)
+            again = reader.read_now(asked)
             assert again is not None
             assert (texts_of(again), again.next_offset) == (expected, at)
         await fetcher.close()
@@ -127,9 +126,9 @@ def test_while_the_log_is_written_to_a_read_leaves_the_next_one_waiting():
         flat, fetcher, _ = await tier()
         written = itertools.count()
         reader = Reader(fetcher, LoopShare(lambda: next(written)))
-        first = await reader.read(flat, 0, 40, (100, 1000), None)
-        assert reader.read_now(flat, 0, 40, (100, 1000), None) is None
-        again = await reader.read(flat, 0, 40, (100, 1000), None)
+        first = await reader.read(TierRead(flat, 0, 40, (100, 1000), None))
+        assert reader.read_now(TierRead(flat, 0, 40, (100, 1000), None)) is None
+        again = await reader.read(TierRead(flat, 0, 40, (100, 1000), None))
         assert texts_of(again) == texts_of(first) == TEXTS
 
     asyncio.run(main())

@@ -9,14 +9,14 @@ import msgspec
 import pytest
 
 from ropeway.storage.api import LogDamagedError
-from ropeway.storage.tiered import segment as segments
-from ropeway.storage.tiered.listing import records
+from ropeway.storage.sealed.index import decode_index
+from ropeway.storage.sealed.layout import decode_keys, records_with
 from ropeway.storage.tiered.memory import MemoryProvider
 from ropeway.storage.tiered.object_names import SegmentName
 from ropeway.storage.tiered.segment_merge import mergeable, merged
 from ropeway.storage.tiered.tier_config import TieredSettings
 from ropeway.storage.tiered.tier_partition import Segment, TierPartition
-from tests.storage.tiered.segments import encoded, put
+from tests.storage.tiered.segments import encoded, put, records
 from tests.storage.tiered.test_pending_segment import hash_of
 
 SETTINGS = TieredSettings(segment_bytes=10_000, merge_count=3)
@@ -91,12 +91,14 @@ def test_the_new_segment_has_all_records_times_tags_and_keys(compression):
             bytes(data[4:]).decode() async for *_, data in records(provider, one.name)
         ]
         assert found == texts
-        index = segments.decode_index(one.index_object)
-        assert list(index.tags) == [-3] * 20
-        assert list(index.times) == [1000 + at % 5 for at in range(20)]
-        keys = segments.decode_keys(one.keys, index.about)
+        index = decode_index(one.index_object)
+        columns = [index.columns(number) for number in range(index.blocks)]
+        assert [tag for some in columns for tag in some.tags] == [-3] * 20
+        times = [time_ms for some in columns for time_ms in some.times]
+        assert times == [1000 + at % 5 for at in range(20)]
+        keys = decode_keys(one.keys, index.about)
         for number, text in enumerate(texts):
-            found = chain.from_iterable(segments.records_with(keys, hash_of(text)))
+            found = chain.from_iterable(records_with(keys, hash_of(text)))
             assert [*found] == [number]
 
     asyncio.run(main())

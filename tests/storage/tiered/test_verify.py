@@ -57,7 +57,7 @@ def test_a_renamed_segment_and_foreign_objects_are_named():
         found = await verify(provider)
         assert [one.partition(": ")[2] for one in found.problems] == [
             "not an object of a tier",
-            "its name says other offsets than it does",
+            "its name says another segment than it does",
         ]
 
     asyncio.run(main())
