@@ -25,23 +25,27 @@ without counting keys first; entries and keys go into the indexes as they are.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 from zlib import crc32
 
-from ropeway.storage.api import LogError
+import msgspec
+
+from ropeway.common.versions import newer
+from ropeway.storage.api import Done, LogError, RecordParts
+from ropeway.storage.checked_header import CHECKED_FROM, checked
 from ropeway.storage.file.compiled import writing_may_be_compiled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from ropeway.storage.api import Done, RecordParts
-    from ropeway.storage.file.partition import FilePartition
+    from collections.abc import Callable, Iterator
 
 MAGIC = b"RWYB"
 VERSION = 1
 HEADER = struct.Struct("<4sIHHIQQQqIIII")
 RUN = struct.Struct("<IIQ")
 ENTRY = struct.Struct("<IIiq")
+LENGTH = struct.Struct(">i")
+"""How a stored message begins: its own size."""
 KEY_BYTES = 8
 WAITING_KEY_BYTES = 64
 """What a key takes in memory until it is written, about: a message may have thousands,
@@ -50,20 +54,26 @@ _SIZE = struct.Struct(">I")
 """How a record begins."""
 _size_at = _SIZE.unpack_from
 _MOST_PLACE = (1 << 32) - 1
-CHECKED_FROM = 8
 """Where the checksum begins: after the magic and itself."""
 
 
-class Run:
+class HasRuns(Protocol):
+    """What a block says of a partition."""
+
+    ordinal: int
+    key_seed: int
+
+
+P = TypeVar("P", bound=HasRuns)
+
+
+class Run(msgspec.Struct, Generic[P], eq=False):
     """Appends of one partition that one block will carry."""
 
-    __slots__ = ("appends", "base_offset", "count", "partition")
-
-    def __init__(self, partition: FilePartition, base_offset: int) -> None:
-        self.partition = partition
-        self.base_offset = base_offset
-        self.count = 0
-        self.appends: list[tuple[Sequence[RecordParts], int, Done]] = []
+    partition: P
+    base_offset: int
+    count: int = 0
+    appends: list[tuple[Sequence[RecordParts], int, Done]] = []
 
 
 class Encoded(NamedTuple):
@@ -74,11 +84,6 @@ class Encoded(NamedTuple):
     entries: bytes
     keys: bytes
     data_bytes: int
-
-    @property
-    def waiting_bytes(self) -> int:
-        """What its records took while they waited."""
-        return self.data_bytes + len(self.keys) // KEY_BYTES * WAITING_KEY_BYTES
 
 
 class Header(NamedTuple):
@@ -103,22 +108,9 @@ class Block(NamedTuple):
     keys: bytes
 
 
-def encode(
-    runs: Sequence[Run],
-    *,
-    base: int,
-    place: int,
-    log_id: int,
-    durable: int,
-    written_ms: int,
-) -> Encoded:
-    """Lay out a block that will stand at `place` of the segment with that base."""
-    return Encoded(*lay_out(runs, base, place, log_id, durable, written_ms))
-
-
 @writing_may_be_compiled
 def lay_out(
-    runs: Sequence[Run],
+    runs: Sequence[Run[Any]],
     base: int,
     place: int,
     log_id: int,
@@ -126,7 +118,12 @@ def lay_out(
     written_ms: int,
     /,
 ) -> tuple[bytes, bytes, bytes, bytes, int]:
-    """What `encode` does, and what its compiled form has to do byte for byte.
+    """Lay out a block that will stand at `place` of the segment with that base.
+
+    Its compiled form makes the same bytes.
+
+    Returns:
+        What an `Encoded` is made of.
 
     Raises:
         OverflowError: The block would go over 4 GiB of its segment.
@@ -173,12 +170,11 @@ def lay_out(
         len(keys),
         at - start,
     )
-    checksum = crc32(body, crc32(header[CHECKED_FROM:]))
-    header = header[:4] + checksum.to_bytes(4, "little") + header[CHECKED_FROM:]
+    header = checked(header, body)
     return header, body, packed_entries, packed_keys, at - start
 
 
-def _body_bytes(runs: Sequence[Run]) -> int:
+def _body_bytes(runs: Sequence[Run[Any]]) -> int:
     total = len(runs) * RUN.size
     for run in runs:
         for records, _, _ in run.appends:
@@ -246,10 +242,8 @@ def decode(  # noqa: PLR0911 - each reason to distrust a block is a line
     if crc32(view[place + CHECKED_FROM : end]) != checksum:
         return None
     if version > VERSION:
-        raise LogError(
-            f"the block at position {base + place} has format {version}; "
-            f"this program reads up to {VERSION}: use a newer one"
-        )
+        where = f"the block at position {base + place}"
+        raise LogError(newer(where, version, VERSION))
     if position != base + place or its_log != log_id:
         return None
     run_at = place + HEADER.size + data_bytes

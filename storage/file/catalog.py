@@ -3,23 +3,36 @@ r"""The file `partitions`: which topics there are, and where their offsets go on
 A line is the crc32 of the JSON behind it in 8 hexadecimal digits, a space, the JSON.
 The first line is the log's header. Partitions are known to blocks and indexes by
 ordinals, which are never given twice: a topic that is made again gets new ones.
+
+A power cut may take any of the lines that were not synced, and leave those behind it.
+So a line says up to where the file was synced when it was written, and the header how
+many lines were there when the file was made, and was synced whole. Behind each sync
+comes a line without offsets that says no more than that, so that also the last change
+is known to have been synced.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
 from typing import TYPE_CHECKING
 from zlib import crc32
 
 import msgspec
+import structlog
 from msgspec import Struct
 
+from ropeway.common.system import sync_data
+from ropeway.common.versions import newer
 from ropeway.storage.api import LogDamagedError, LogError, LogUnavailableError
-from ropeway.storage.file.segment import write_file
+from ropeway.storage.file.segment import keep_torn, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from pathlib import Path
+
+_log = structlog.get_logger()
 
 NAME = "partitions"
 VERSION = 1
@@ -31,30 +44,52 @@ class Header(Struct, tag="log", frozen=True):
     version: int
     log_id: int
     next_ordinal: int
+    lines: int = 0
+    """Lines that the file was made with, this one too; 0 in files of older programs."""
 
 
-class Created(Struct, tag="create", frozen=True):
+class Created(Struct, tag="create", frozen=True, omit_defaults=True):
     """Partitions of a topic, and their ordinals."""
 
     topic: str
     numbers: list[int]
     ordinals: list[int]
+    durable: int = 0
+    """So many bytes of the file were synced before this line was written."""
 
 
-class Deleted(Struct, tag="delete", frozen=True):
+class Deleted(Struct, tag="delete", frozen=True, omit_defaults=True):
     """A topic that is gone."""
 
     topic: str
+    durable: int = 0
 
 
-class Floors(Struct, tag="floor", frozen=True):
-    """Ends of partitions whose records retention has dropped, all of them."""
+class Floors(Struct, tag="floor", frozen=True, omit_defaults=True):
+    """Offsets below which partitions have no record any more.
+
+    Retention has dropped all that there were, and the offsets are their ends; a tier
+    may have them still. Or they were trimmed, and nobody is to read them again.
+    """
 
     ordinals: list[int]
     offsets: list[int]
+    trimmed: bool = False
+    durable: int = 0
 
 
-_decode = msgspec.json.Decoder(Header | Created | Deleted | Floors).decode
+class _Versioned(Struct):
+    """What the first line has in every version."""
+
+    version: int
+
+
+Line = Created | Deleted | Floors
+
+_SYNCED = Floors([], [])
+"""What says of a sync, and changes nothing, also for older programs."""
+
+_decode = msgspec.json.Decoder(Header | Line).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -62,18 +97,27 @@ class Catalog:
     """Topics, ordinals and floors; in memory, and in the file before it answers."""
 
     def __init__(self, path: Path, header: Header) -> None:
-        self._path = path
+        self.path = path
         self._descriptor = -1
         self._size = 0
+        self._changed = 0
+        """Up to here the file has changes; behind it only what says that of a sync."""
+        self._writing = threading.Lock()
+        """Whoever syncs writes a line, too."""
         self.log_id = header.log_id
         self.next_ordinal = header.next_ordinal
         self.topics: dict[str, dict[int, int]] = {}
         """Topic to partition number to ordinal."""
         self.names: dict[int, tuple[str, int]] = {}
         """Ordinal to topic and partition number."""
-        self.floors: dict[int, int] = {}
-        self.dirty = False
-        """Whether lines were written that are not synced yet."""
+        self.ends: dict[int, int] = {}
+        """Of partitions whose records retention has dropped, all of them."""
+        self.trimmed: dict[int, int] = {}
+        """Up to where partitions were trimmed."""
+        self._durable = 0
+        """So many bytes of the file are synced."""
+        self.torn = b""
+        """What was read behind its end, and counts no more."""
 
     def create(self, topic: str, numbers: Collection[int]) -> None:
         """Give ordinals to partitions that have none.
@@ -99,9 +143,15 @@ class Catalog:
         self._append(Deleted(topic))
         self._apply(Deleted(topic))
 
-    def set_floors(self, floors: dict[int, int]) -> None:
+    def set_ends(self, ends: dict[int, int]) -> None:
         """Keep the ends of partitions that are about to have no record left."""
-        line = Floors(list(floors), list(floors.values()))
+        line = Floors(list(ends), list(ends.values()))
+        self._append(line)
+        self._apply(line)
+
+    def trim(self, floors: dict[int, int]) -> None:
+        """Keep below which offsets nobody reads partitions from now on."""
+        line = Floors(list(floors), list(floors.values()), trimmed=True)
         self._append(line)
         self._apply(line)
 
@@ -111,33 +161,39 @@ class Catalog:
         Raises:
             OSError: The disk did not take them.
         """
-        if self.dirty:
-            self.dirty = False  # first, for a line may be added meanwhile
-            try:
-                os.fdatasync(self._descriptor)
-            except OSError:
-                self.dirty = True
-                raise
+        size = self._changed  # a line may be added meanwhile
+        if self._durable < size:
+            sync_data(self._descriptor)
+            self._durable = max(self._durable, size)
+            with contextlib.suppress(OSError):
+                self._write(_SYNCED)
 
     def close(self) -> None:
         """Give up the file."""
         os.close(self._descriptor)
 
-    def _append(self, line: Struct) -> None:
-        data = _dump(line)
+    def _append(self, line: Line) -> None:
         try:
-            written = os.pwrite(self._descriptor, data, self._size)
-            if written != len(data):
-                written += os.pwrite(
-                    self._descriptor, data[written:], self._size + written
-                )
+            self._changed = self._write(line)
         except OSError as error:
-            os.ftruncate(self._descriptor, self._size)
             raise LogUnavailableError(
-                f"cannot write {self._path}: {error.strerror}; nothing was changed"
+                f"cannot write {self.path}: {error.strerror}; nothing was changed"
             ) from error
-        self._size += len(data)
-        self.dirty = True
+
+    def _write(self, line: Line) -> int:
+        """Add a line, or leave the file as it was; where it ends then."""
+        with self._writing:
+            data = _dump(msgspec.structs.replace(line, durable=self._durable))
+            place = self._size
+            try:
+                written = os.pwrite(self._descriptor, data, place)
+                if written != len(data):
+                    os.pwrite(self._descriptor, data[written:], place + written)
+            except OSError:
+                os.ftruncate(self._descriptor, place)
+                raise
+            self._size += len(data)
+            return self._size
 
     def _apply(self, line: Struct) -> None:
         match line:
@@ -149,25 +205,32 @@ class Catalog:
                 self.next_ordinal = max(self.next_ordinal, *(o + 1 for o in ordinals))
             case Deleted(topic):
                 for ordinal in self.topics.pop(topic, {}).values():
-                    self.floors.pop(ordinal, None)
+                    self.ends.pop(ordinal, None)
+                    self.trimmed.pop(ordinal, None)
                     del self.names[ordinal]
-            case Floors(ordinals, offsets):
-                self.floors.update(zip(ordinals, offsets, strict=True))
+            case Floors(ordinals, offsets, trimmed):
+                known = self.trimmed if trimmed else self.ends
+                known.update(zip(ordinals, offsets, strict=True))
 
-    def _lines(self) -> Iterable[Struct]:
-        yield Header(VERSION, self.log_id, self.next_ordinal)
+    def _lines(self) -> Iterable[Line]:
         for topic, ordinals in self.topics.items():
             yield Created(topic, list(ordinals), list(ordinals.values()))
         live = {o for topic in self.topics.values() for o in topic.values()}
-        floors = {o: at for o, at in self.floors.items() if o in live}
-        if floors:
-            yield Floors(list(floors), list(floors.values()))
+        for known, trimmed in ((self.ends, False), (self.trimmed, True)):
+            floors = {o: at for o, at in known.items() if o in live}
+            if floors:
+                yield Floors(list(floors), list(floors.values()), trimmed)
 
     def rewrite(self) -> None:
         """Write the file anew, without what no longer counts, and open it."""
-        write_file(self._path, [_dump(line) for line in self._lines()])
-        self._descriptor = os.open(self._path, os.O_RDWR)
-        self._size = os.fstat(self._descriptor).st_size
+        lines = [_dump(line) for line in self._lines()]
+        header = Header(VERSION, self.log_id, self.next_ordinal, len(lines) + 1)
+        write_file(self.path, [_dump(header), *lines])
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = os.open(self.path, os.O_RDWR)
+        size = os.fstat(self._descriptor).st_size
+        self._size = self._changed = self._durable = size
 
 
 def open_catalog(directory: Path, new_log_id: int, *, skip: bool) -> Catalog:
@@ -184,6 +247,9 @@ def open_catalog(directory: Path, new_log_id: int, *, skip: bool) -> Catalog:
     """
     path = directory / NAME
     catalog = load(path, skip=skip) or Catalog(path, Header(VERSION, new_log_id, 0))
+    if catalog.torn:
+        kept = keep_torn(path, catalog.torn)
+        _log.warning("journal was torn", path=str(path), kept=str(kept))
     catalog.rewrite()
     return catalog
 
@@ -195,28 +261,63 @@ def load(path: Path, *, skip: bool) -> Catalog | None:
     except FileNotFoundError:
         return None
     torn = lines.pop()
-    header = _parse(lines[0]) if lines else _parse(torn)
+    first = lines[0] if lines else torn
+    header = _parse(first)
+    if header is None:
+        _refuse_newer(path, first)
     if not isinstance(header, Header):
         raise LogDamagedError(
             f"{path}, line 1: not the header of a log; "
             "it names the log's id, without which no block can be read: restore it"
         )
     if header.version > VERSION:
-        raise LogError(
-            f"{path} has format {header.version}; "
-            f"this program reads up to {VERSION}: use a newer one"
-        )
+        raise LogError(newer(path, header.version, VERSION))
     catalog = Catalog(path, header)
-    for number, data in enumerate(lines[1:], 2):
-        line = _parse(data)
+    catalog.torn = torn
+    found = [_parse(data) for data in lines]
+    place = len(first) + 1
+    for number, line in enumerate(found[1:], 2):
         if line is not None:
             catalog._apply(line)  # noqa: SLF001 - its own file
-        elif number < len(lines) and not skip:
+        elif not skip:
+            if _is_torn(header, number, place, found[number:]):
+                catalog.torn = b"\n".join([*lines[number - 1 :], torn])
+                break
             raise LogDamagedError(
                 f"{path}, line {number}: the checksum is wrong; open with "
                 'on_damage="skip" to go on without it'
             )
+        place += len(lines[number - 1]) + 1
     return catalog
+
+
+def _is_torn(
+    header: Header, number: int, place: int, later: list[Header | Line | None]
+) -> bool:
+    """Whether nothing shows that a damaged line had been synced.
+
+    Args:
+        header: The first line.
+        number: The damaged line's, from 1.
+        place: Where it begins.
+        later: The lines behind it.
+    """
+    if not later:
+        return True
+    # Files of older programs do not tell.
+    if number <= max(header.lines, 1) or not header.lines:
+        return False
+    known = (one for one in later if isinstance(one, Line))
+    return all(one.durable <= place for one in known)
+
+
+def _refuse_newer(path: Path, first: bytes) -> None:
+    """Tell a header that says other things, of a newer format, from a damaged one."""
+    if first[:9] == b"%08x " % crc32(first[9:]):
+        with contextlib.suppress(msgspec.DecodeError):
+            found = msgspec.json.decode(first[9:], type=_Versioned).version
+            if found > VERSION:
+                raise LogError(newer(path, found, VERSION))
 
 
 def _dump(line: Struct) -> bytes:
@@ -224,11 +325,11 @@ def _dump(line: Struct) -> bytes:
     return b"%08x %s\n" % (crc32(data), data)
 
 
-def _parse(data: bytes) -> Header | Created | Deleted | Floors | None:
+def _parse(data: bytes) -> Header | Line | None:
     if data[:9] != b"%08x " % crc32(data[9:]):
         return None
     try:
-        line: Header | Created | Deleted | Floors = _decode(data[9:])
+        line: Header | Line = _decode(data[9:])
     except msgspec.DecodeError:
         return None
     return line

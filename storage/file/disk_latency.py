@@ -22,32 +22,29 @@ AWAY_S = 1.0
 
 
 class DiskLatency:
-    """How quickly one log's blocks are written. Loop's thread only, but for `wrote`.
+    """How quickly one log's blocks are written. Loop's thread only, but for `slow`.
 
     Args:
         wait_ms: How long a block may be on its way.
         overdue: Called when one has been for longer.
     """
 
-    __slots__ = ("_away_until", "_overdue", "_timer", "_wait_s", "departed")
+    __slots__ = ("_overdue", "_timer", "_wait_s", "away_until", "departed", "slow_s")
 
     def __init__(self, wait_ms: int, overdue: Callable[[], None]) -> None:
         self._wait_s = wait_ms / 1000
         self._overdue = overdue
-        self._away_until = 0.0
+        self.slow_s = SLOW_WRITE_S
+        """A write that takes longer is slow."""
+        self.away_until = 0.0
+        """Until then, by `time.monotonic`, the loop should not write."""
         self._timer: asyncio.TimerHandle | None = None
         self.departed = 0.0
         """When the last block set out that the loop did not wait for."""
 
-    def is_slow(self, now: float) -> bool:
-        """Whether the loop should not write now, by `time.monotonic`."""
-        return now < self._away_until
-
-    def wrote(self, began: float) -> None:
-        """A write has ended that began then. Any thread may say so."""
-        now = time.monotonic()
-        if now - began > SLOW_WRITE_S:
-            self._away_until = now + AWAY_S
+    def slow(self, now: float) -> None:
+        """A slow write has ended now. Any thread may say so."""
+        self.away_until = now + AWAY_S
 
     def depart(self) -> None:
         """A block is on its way, and the loop does not wait for it."""

@@ -28,13 +28,15 @@ def outlived(
     retention_bytes: int | None,
     kept_ms: Mapping[int, int],
     needed: Mapping[int, int],
+    floors: Mapping[int, int],
     keep_from: int | None = None,
 ) -> list[Segment]:
     """The oldest segments, as many as have to go; never the last one.
 
     One that has records of a partition that is kept for longer stays, and those behind
     it, too. `kept_ms` says for how long, by the partition's ordinal; and `needed`, from
-    which offset on its records are kept in any case. Nothing goes that reaches past the
+    which offset on its records are kept in any case. One whose records are all below
+    the `floors` of their partitions goes at any age. Nothing goes that reaches past the
     position `keep_from`.
 
     Their age counts from when they were written, by this machine's clock: store
@@ -47,6 +49,10 @@ def outlived(
         large = retention_bytes is not None and total > retention_bytes
         if keep_from is not None and segment.end > keep_from:
             break
+        if _is_trimmed(segment, floors):
+            old.append(segment)
+            total -= segment.written
+            continue
         if not (aged or large) or any(
             segment.newest_ms >= now_ms - least_ms and segment.index.span(ordinal)
             for ordinal, least_ms in kept_ms.items()
@@ -57,6 +63,14 @@ def outlived(
         old.append(segment)
         total -= segment.written
     return old
+
+
+def _is_trimmed(segment: Segment, floors: Mapping[int, int]) -> bool:
+    """Whether all records of a segment are below the floors of their partitions."""
+    return bool(floors) and not any(
+        _has_after(segment, ordinal, floors.get(ordinal, 0))
+        for ordinal in segment.index.ordinals()
+    )
 
 
 def _has_after(segment: Segment, ordinal: int, offset: int) -> bool:

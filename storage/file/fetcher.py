@@ -10,6 +10,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
+from ropeway.common.system import read_resident, will_need
 from ropeway.storage.api import LogDamagedError, LogUnavailableError
 from ropeway.storage.file.selection import are_whole, grouped
 
@@ -22,18 +23,16 @@ if TYPE_CHECKING:
     from ropeway.storage.file.files import OpenFiles
     from ropeway.storage.file.segment import Segment
     from ropeway.storage.file.selection import Extent
-    from ropeway.storage.file.tail import Tail
 
     Checker = Callable[[Segment], Awaitable[None]]
+    Piece = tuple[bytes | memoryview, int]
+    """Records back to back, and how many they are."""
 
 AHEAD_BYTES = 1 << 20
 """What the kernel is asked to read ahead for those who read a segment on."""
 
 PIECE_BYTES = 128 * 1024
 """What the kernel reads ahead by itself, and always when it is asked to."""
-
-Warm = dict[tuple[str, int, int], bytes]
-"""What a thread has fetched: file, place, size."""
 
 
 class ColdError(Exception):
@@ -54,6 +53,16 @@ class UncheckedError(Exception):
     def __init__(self, segment: Segment) -> None:
         super().__init__(segment.index_path)
         self.segment = segment
+        self.path = segment.index_path
+
+
+class Warm(dict[tuple[str, int, int], bytes]):
+    """What a thread has fetched, by file, place and size."""
+
+    __slots__ = ("missing",)
+
+    missing: ColdError | UncheckedError
+    """What lacks since it was looked at last."""
 
 
 class Fetcher:
@@ -61,14 +70,12 @@ class Fetcher:
 
     def __init__(
         self,
-        tail: Tail,
         files: OpenFiles,
         threads: ThreadPoolExecutor,
         check: Checker,
         *,
         skip: bool,
     ) -> None:
-        self._tail = tail
         self._files = files
         self._threads = threads
         self._check = check
@@ -76,7 +83,7 @@ class Fetcher:
         self.closed: LogError | None = None
         """What reads are answered once the log is closed."""
 
-    async def warm(self, missing: ColdError | UncheckedError, warm: Warm) -> None:
+    async def warm(self, warm: Warm) -> None:
         """Get what was missing, waiting for the disk.
 
         Raises:
@@ -84,12 +91,13 @@ class Fetcher:
         """
         if self.closed is not None:
             raise self.closed
-        if isinstance(missing, UncheckedError):
-            await self._check(missing.segment)
-            return
+        missing = warm.missing
         path, segment = missing.path, missing.segment
         loop = asyncio.get_running_loop()
         try:
+            if isinstance(missing, UncheckedError):
+                await self._check(segment)
+                return
             descriptor, found = await loop.run_in_executor(
                 self._threads, fetch, path, missing.ranges, read_ahead(missing)
             )
@@ -125,11 +133,7 @@ class Fetcher:
                 raise ColdError(segment, path, [(place, size)])
             descriptor = found
         buffer = bytearray(size)
-        try:
-            got = os.preadv(descriptor, [buffer], place, os.RWF_NOWAIT)
-        except OSError:  # not in memory, or a file system that cannot tell
-            got = -1
-        if got != size:
+        if not read_resident(descriptor, buffer, place):
             raise ColdError(segment, path, [(place, size)])
         return memoryview(buffer)
 
@@ -139,24 +143,13 @@ class Fetcher:
         extents: list[Extent],
         sizes: list[int],
         warm: Warm | None,
-    ) -> list[tuple[bytes | memoryview, int]]:
-        """The bytes of the records that were picked, with how many a piece holds."""
-        pieces: list[tuple[bytes | memoryview, int]] = []
-        base = segment.base
-        for place, size, count in extents:
-            piece = self._tail.get(base + place, size)
-            if piece is None:
-                return self._fetch_from_file(segment, extents, sizes, warm)
-            pieces.append((piece, count))
-        return pieces
+    ) -> list[Piece]:
+        """The bytes of the records that were picked, with how many a piece holds.
 
-    def _fetch_from_file(
-        self,
-        segment: Segment,
-        extents: list[Extent],
-        sizes: list[int],
-        warm: Warm | None,
-    ) -> list[tuple[bytes | memoryview, int]]:
+        Raises:
+            ColdError: Some are not in memory.
+            LogDamagedError: The file has other records than the index says.
+        """
         groups = grouped(extents)
         got: list[bytes | memoryview] = []
         missing: list[tuple[int, int]] = []
@@ -171,7 +164,7 @@ class Fetcher:
                 missing += cold.ranges
         if missing:
             raise ColdError(segment, segment.path, missing)
-        pieces: list[tuple[bytes | memoryview, int]] = []
+        pieces: list[Piece] = []
         done = 0
         for (start, _, members), data in zip(groups, got, strict=True):
             view = memoryview(data)
@@ -240,14 +233,14 @@ def fetch(
         OSError: The file is gone, or the disk failed.
     """
     descriptor = os.open(path, os.O_RDONLY)
-    found: Warm = {}
+    found = Warm()
     try:
         if ahead_bytes:
             start = ranges[0][0]
             end = sum(ranges[-1]) + ahead_bytes
             # Piecewise: of one long piece the kernel reads what suits the device.
             for place in range(start, end, PIECE_BYTES):
-                os.posix_fadvise(descriptor, place, PIECE_BYTES, os.POSIX_FADV_WILLNEED)
+                will_need(descriptor, place, PIECE_BYTES)
         for place, size in ranges:
             data = os.pread(descriptor, size, place)
             # Short where the file is: zeros fail the check of each record's size.

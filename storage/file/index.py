@@ -1,4 +1,4 @@
-"""Indexes of one segment: where each record is, in memory and sealed in a file.
+"""The sealed index of a segment: where each record is, in a file.
 
 A sealed index is one file beside its segment:
 
@@ -30,7 +30,8 @@ from bisect import bisect_left
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from ropeway.storage.file.block import CHECKED_FROM, ENTRY, KEY_BYTES
+from ropeway.storage.checked_header import CHECKED_FROM
+from ropeway.storage.file.block import ENTRY, KEY_BYTES
 from ropeway.storage.file.compiled import crc32
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ HEADER = struct.Struct("<4sIHHIQQQqIIII")
 Piece = bytes | bytearray | memoryview
 """Bytes that are written as they are."""
 KEYS_A_RUN = 4096
-"""Sorting so many takes half a millisecond, the longest stall that keys cause."""
 
 
 class Span(NamedTuple):
@@ -51,121 +51,6 @@ class Span(NamedTuple):
     base_offset: int
     records: int
     entry: int
-
-
-class Entries:
-    """The entries of one partition in the active segment."""
-
-    __slots__ = ("base_offset", "data")
-
-    def __init__(self, base_offset: int, data: bytes) -> None:
-        self.base_offset = base_offset
-        self.data = bytearray(data)
-
-    def fill_to(self, offset: int) -> None:
-        """Stand in for lost records, with place and time of the one before."""
-        missing = offset - self.base_offset - len(self.data) // ENTRY.size
-        if missing > 0:
-            place, _, _, store_ms = ENTRY.unpack_from(
-                self.data, len(self.data) - ENTRY.size
-            )
-            self.data += ENTRY.pack(place, 0, 0, store_ms) * missing
-
-
-class ActiveIndex:
-    """The index of a segment that still grows, or whose file is not written yet."""
-
-    __slots__ = ("_runs", "_tail", "parts")
-
-    def __init__(self) -> None:
-        self.parts: dict[int, Entries] = {}
-        self._runs: list[array[int]] = []
-        self._tail: array[int] = array("Q")
-
-    def add(self, ordinal: int, base_offset: int, entries: bytes) -> bool:
-        """Add the entries of one run; whether the partition is new here."""
-        part = self.parts.get(ordinal)
-        if part is None:
-            self.parts[ordinal] = Entries(base_offset, entries)
-            return True
-        if part.base_offset + len(part.data) // ENTRY.size != base_offset:
-            part.fill_to(base_offset)
-        part.data += entries
-        return False
-
-    @property
-    def key_bytes(self) -> int:
-        """What its keys take."""
-        return (len(self._runs) * KEYS_A_RUN + len(self._tail)) * KEY_BYTES
-
-    def add_keys(self, keys: bytes) -> None:
-        """Add the key values of one block."""
-        tail = self._tail
-        tail.frombytes(keys)
-        whole = len(tail) - len(tail) % KEYS_A_RUN
-        for at in range(0, whole, KEYS_A_RUN):
-            self._runs.append(array("Q", sorted(tail[at : at + KEYS_A_RUN])))
-        if whole:
-            del tail[:whole]
-
-    def span(self, ordinal: int) -> Span | None:
-        """Which offsets of a partition are here."""
-        part = self.parts.get(ordinal)
-        if part is None:
-            return None
-        return Span(part.base_offset, len(part.data) // ENTRY.size, 0)
-
-    def ordinals(self) -> Iterable[int]:
-        """The partitions that have records here."""
-        return tuple(self.parts)
-
-    @property
-    def runs(self) -> int:
-        """How many runs of keys there are; the last one is not sorted."""
-        return len(self._runs) + 1
-
-    def places(self, run: int, key_hash: int) -> Iterator[int]:
-        """Where records with a key hash may stand, by one run, newest first."""
-        if run < len(self._runs):
-            yield from places_in(self._runs[run], 0, KEYS_A_RUN, key_hash)
-            return
-        for value in reversed(self._tail):
-            if value >> 32 == key_hash:
-                yield value & 0xFFFFFFFF
-
-    def dump(
-        self, *, base: int, log_id: int, segment_bytes: int, newest_ms: int
-    ) -> list[Piece]:
-        """The index file, in pieces: the long ones are this index's own, not copies."""
-        ordinals = sorted(self.parts)
-        parts = [self.parts[ordinal] for ordinal in ordinals]
-        counts = array("I", [len(part.data) // ENTRY.size for part in parts])
-        bases = array("Q", [part.base_offset for part in parts])
-        directory = array("I", ordinals).tobytes() + counts.tobytes() + bases.tobytes()
-        body: list[Piece] = [part.data for part in parts]
-        body += [memoryview(run).cast("B") for run in self._runs]
-        body.append(array("Q", sorted(self._tail)).tobytes())
-        body_crc = 0
-        for piece in body:
-            body_crc = crc32(piece, body_crc)
-        header = HEADER.pack(
-            MAGIC,
-            0,
-            VERSION,
-            0,
-            len(parts),
-            base,
-            log_id,
-            segment_bytes,
-            newest_ms,
-            sum(counts),
-            len(self._runs) * KEYS_A_RUN + len(self._tail),
-            body_crc,
-            0,
-        )
-        checksum = crc32(directory, crc32(header[CHECKED_FROM:]))
-        header = header[:4] + checksum.to_bytes(4, "little") + header[CHECKED_FROM:]
-        return [header, directory, *body]
 
 
 class SealedIndex:
@@ -180,6 +65,7 @@ class SealedIndex:
         "body_crc",
         "checked",
         "entries",
+        "key_bytes",
         "keys",
         "newest_ms",
         "segment_bytes",
@@ -192,6 +78,7 @@ class SealedIndex:
         self.newest_ms: int = fields[8]
         self.entries: int = fields[9]
         self.keys: int = fields[10]
+        self.key_bytes: int = self.keys * KEY_BYTES
         self.body_crc: int = fields[11]
         self.body_at = HEADER.size + len(directory)
         self.checked = False
@@ -204,7 +91,7 @@ class SealedIndex:
     @property
     def file_bytes(self) -> int:
         """How long the file is."""
-        return self.keys_at + self.keys * KEY_BYTES
+        return self.keys_at + self.key_bytes
 
     @property
     def runs(self) -> int:

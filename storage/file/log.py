@@ -6,6 +6,7 @@ import asyncio
 import os
 import secrets
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -29,18 +30,20 @@ from ropeway.storage.file.files import OpenFiles
 from ropeway.storage.file.follower import Follower, identity
 from ropeway.storage.file.partition import FilePartition
 from ropeway.storage.file.query import Query
-from ropeway.storage.file.reader import Reader
-from ropeway.storage.file.recovery import Recovery, recheck, recover
+from ropeway.storage.file.reader import Sources, Tail
+from ropeway.storage.file.recovery import Opened, hold_against, recheck, recover
 from ropeway.storage.file.segments import Segments
-from ropeway.storage.file.tail import Tail
+from ropeway.storage.file.syncer import WriterThreads
+from ropeway.storage.file.trim import trim
+from ropeway.storage.file.windows import Windows
 from ropeway.storage.file.writer import Writer
+from ropeway.storage.trim_api import planned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     from ropeway.storage.api import EntryFormat, Found, Numbering
-    from ropeway.storage.file.catalog import Catalog
     from ropeway.storage.file.segment import Segment
     from ropeway.storage.replication import Stretch
 
@@ -78,16 +81,17 @@ def open_log(
         segments, report = recover(
             directory, catalog.log_id, settings.segment_bytes, skip=skip
         )
+        hold_against(catalog, segments, report, skip=skip)
     except OSError as error:
         os.close(held)
         raise LogError(f"cannot open the log in {directory}: {error}") from error
     except LogError:
         os.close(held)
         raise
-    catalog.next_ordinal = max(catalog.next_ordinal, report.next_ordinal)
     if report.dropped or report.skipped or report.rebuilt:
         _log.warning("log recovered", directory=str(directory), report=report)
-    return FileLog(directory, settings, clock, held, catalog, segments, report)
+    opened = Opened(held, catalog, segments, report)
+    return FileLog(directory, settings, clock, opened)
 
 
 class FileLog:
@@ -100,20 +104,16 @@ class FileLog:
         directory: Path,
         settings: FileLogSettings,
         clock: Callable[[], int],
-        held: int,
-        catalog: Catalog,
-        found: list[Segment],
-        report: Recovery,
+        opened: Opened,
     ) -> None:
         self.directory = directory
-        self.recovery = report
-        """What opening came upon."""
+        self._held, self._catalog, found, self.recovery = opened
+        catalog = self._catalog
         self._settings = settings
-        self._held = held
-        self._catalog = catalog
         self._files = OpenFiles(settings.open_files)
-        self._committer = ThreadPoolExecutor(1, "log-commit")
-        self._flusher = ThreadPoolExecutor(1, "log-sync")
+        self._threads = WriterThreads(
+            ThreadPoolExecutor(1, "log-commit"), ThreadPoolExecutor(1, "log-sync")
+        )
         self._chores = ThreadPoolExecutor(1, "log-chores")
         self._readers = ThreadPoolExecutor(READERS, "log-read")
         self._querying = asyncio.Lock()
@@ -131,18 +131,21 @@ class FileLog:
             catalog,
             tail,
             settings,
-            self._committer,
-            self._flusher,
+            self._threads,
             clock,
         )
+        self.overdue_ms: Callable[[], int] = self._writer.overdue_ms
+        # No step of Python's: it is asked once a tick.
+        self.waiting_bytes: Callable[[], int] = partial(
+            getattr, self._writer, "waiting_bytes"
+        )
         self._fetcher = Fetcher(
-            tail,
             self._files,
             self._readers,
             self._check,
             skip=settings.on_damage == "skip",
         )
-        self._reader = Reader(self._fetcher)
+        self._sources = Sources(tail, self._fetcher, Windows())
         self._follower = Follower(
             self._segments,
             catalog.names,
@@ -208,13 +211,18 @@ class FileLog:
             raise NoSuchPartitionError(
                 f"no partition {number} of topic {topic}; it has {known or 'none'}"
             )
-        partition = FilePartition(topic, number, ordinal, self._writer, self._reader)
-        end = self._catalog.floors.get(ordinal, 0)
+        partition = FilePartition(topic, number, ordinal, self._writer, self._sources)
+        end = self._catalog.ends.get(ordinal, 0)
         for segment in self._segments.all:
             span = segment.index.span(ordinal)
             if span is not None:
                 partition.enter(segment, span.base_offset)
                 end = max(end, span.base_offset + span.records)
+        trimmed = self._catalog.trimmed.get(ordinal, 0)
+        if trimmed > end:
+            # Damage at the end was skipped; what comes next is not to be hidden.
+            self._catalog.trim({ordinal: end})
+        partition.floor = min(trimmed, end)
         partition.end = partition.next_offset = end
         self._partitions.setdefault(topic, {})[number] = partition
         return partition
@@ -237,11 +245,6 @@ class FileLog:
         """None: the ends are what the directory says."""
         return 0
 
-    @property
-    def overdue_ms(self) -> int:
-        """How long the oldest append has been on its way, once that is too long."""
-        return self._writer.overdue_ms
-
     async def query(
         self, topic: str, key: str, begin_ms: int, end_ms: int, max_count: int
     ) -> list[Found]:
@@ -249,7 +252,7 @@ class FileLog:
         self._refuse_when_closed()
         numbers = self._catalog.topics.get(topic, {})
         partitions = [self.partition(topic, number) for number in numbers]
-        query = Query(self._segments, self._reader, self._readers, self._check)
+        query = Query(self._segments, self._readers, self._check)
         # A key that very many have takes seconds: one of those at a time.
         async with self._querying:
             return await query.run(
@@ -300,6 +303,7 @@ class FileLog:
                 for ordinal in self._catalog.topics.get(topic, {}).values()
             },
             self._needed,
+            self._catalog.trimmed,
             keep_from,
         )
         if not old:
@@ -309,7 +313,7 @@ class FileLog:
         try:
             ends = await loop.run_in_executor(self._chores, floors, old, kept)
             if ends:
-                self._catalog.set_floors(ends)
+                self._catalog.set_ends(ends)
                 await loop.run_in_executor(self._chores, self._catalog.sync)
             for segment in old:
                 segments.drop(segment)
@@ -317,6 +321,19 @@ class FileLog:
         except OSError as error:
             raise LogUnavailableError(f"cannot drop segments: {error}") from error
         return Expired(len(old), sum(segment.written for segment in old))
+
+    async def trim(
+        self, topic: str, floors: Mapping[int, int], *, dry_run: bool = False
+    ) -> dict[int, int]:
+        """Give up records below an offset of each partition; see `storage.trim_api`.
+
+        Their segments go when nothing of them is left, or when retention drops them.
+        """
+        partitions = {number: self.partition(topic, number) for number in floors}
+        if dry_run:
+            return planned(partitions, floors)
+        await trim(partitions, floors, self._catalog, self.flush, self._chores)
+        return {number: one.first for number, one in partitions.items()}
 
     def need(self, topic: str, number: int, offset: int | None) -> None:
         """Keep a partition's records from an offset on, whatever retention says.
@@ -352,7 +369,7 @@ class FileLog:
             self._writer.stop()
             self._fetcher.closed = closed
             loop = asyncio.get_running_loop()
-            pools = (self._committer, self._flusher, self._chores, self._readers)
+            pools = (*self._threads, self._chores, self._readers)
             for pool in pools:
                 await loop.run_in_executor(None, pool.shutdown)
             # What the threads have handed back is still to be taken.

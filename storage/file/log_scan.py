@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from ropeway.storage.checked_header import CHECKED_FROM
 from ropeway.storage.file import block as blocks
 from ropeway.storage.file.block import (
-    CHECKED_FROM,
     ENTRY,
     HEADER,
     KEY_BYTES,

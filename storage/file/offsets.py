@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ropeway.common.versions import newer
 from ropeway.storage import private
 from ropeway.storage.api import LogError, LogUnavailableError
 from ropeway.storage.offset_table import OffsetTable
@@ -41,10 +42,8 @@ def open_offsets(
         try:
             version = database.execute("PRAGMA user_version").fetchone()[0]
             if version > VERSION:
-                raise LogError(  # noqa: TRY301 - the database is closed below
-                    f"{path} has format {version}; "
-                    f"this program reads up to {VERSION}: use a newer one"
-                )
+                text = newer(path, version, VERSION)
+                raise LogError(text)  # noqa: TRY301 - the database is closed below
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = FULL")
             database.execute(

@@ -1,101 +1,46 @@
-"""One partition of the embedded log: its ends, its appends, its readers' door."""
+"""One partition of the embedded log, as it is appended to; see `reader`, too."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
+
+import structlog
 
 from ropeway.storage.api import (
     MAX_OFFSET,
     LogBusyError,
     LogLimitError,
-    NoSuchPartitionError,
 )
-from ropeway.storage.file.block import WAITING_KEY_BYTES, add_up
+from ropeway.storage.file.block import LENGTH, WAITING_KEY_BYTES, add_up
 from ropeway.storage.file.file_config import BLOCK_BYTES, MAX_RECORD_BYTES
+from ropeway.storage.file.reader import ReadPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from ropeway.storage.api import Chunk, Done, Filter, RecordParts
+    from ropeway.storage.api import Done, LogError, RecordParts
     from ropeway.storage.file.block import Run
-    from ropeway.storage.file.index import Span
-    from ropeway.storage.file.reader import Reader
-    from ropeway.storage.file.segment import Segment
+    from ropeway.storage.file.reader import Sources
     from ropeway.storage.file.writer import Writer
 
-LENGTH = Struct(">i")
-"""How a stored message begins: its own size."""
+_log = structlog.get_logger()
 
 
-class FilePartition:
+class FilePartition(ReadPartition):
     """A partition, made when it is first asked for."""
 
-    __slots__ = (
-        "_bases",
-        "_reader",
-        "_segments",
-        "_writer",
-        "end",
-        "gone",
-        "key_seed",
-        "next_offset",
-        "number",
-        "ordinal",
-        "run",
-        "topic",
-        "watchers",
-    )
+    __slots__ = ("_writer", "key_seed", "next_offset", "run")
 
     def __init__(
-        self,
-        topic: str,
-        number: int,
-        ordinal: int,
-        writer: Writer,
-        reader: Reader,
+        self, topic: str, number: int, ordinal: int, writer: Writer, sources: Sources
     ) -> None:
-        self.topic = topic
-        self.number = number
-        self.ordinal = ordinal
+        super().__init__(topic, number, ordinal, sources)
         self.key_seed = key_seed(topic)
-        self.end = 0
         self.next_offset = 0
-        self.run: Run | None = None
+        self.run: Run[Any] | None = None
         """Its part of the block that collects."""
-        self.gone = False
-        self.watchers: dict[Callable[[], None], None] = {}
         self._writer = writer
-        self._reader = reader
-        self._bases: list[int] = []
-        self._segments: list[Segment] = []
-
-    @property
-    def first(self) -> int:
-        """The offset of the oldest record that is still there."""
-        while self._segments and self._segments[0].gone:
-            del self._segments[0], self._bases[0]
-        return self._bases[0] if self._bases else self.end
-
-    def enter(self, segment: Segment, base_offset: int) -> None:
-        """Know that a segment has records from this offset on."""
-        self._bases.append(base_offset)
-        self._segments.append(segment)
-
-    def locate(self, offset: int) -> tuple[int, Segment, Span] | None:
-        """An offset, or the next one there is; the segment that has it; its span."""
-        at = max(bisect_right(self._bases, offset) - 1, 0)
-        while at < len(self._segments):
-            segment = self._segments[at]
-            if not segment.gone:
-                span = segment.index.span(self.ordinal)
-                assert span is not None
-                if offset < span.base_offset + span.records:
-                    return max(offset, span.base_offset), segment, span
-            at += 1
-        return None
 
     @property
     def last_end(self) -> int:
@@ -130,61 +75,27 @@ class FilePartition:
         run.appends.append((records, store_ms, done))
         run.count += after - base
         self.next_offset = after
+        self.appended_bytes += size
         writer.block_bytes += size
         if writer.block_bytes > BLOCK_BYTES:
             writer.close_block()
 
-    def read_now(
-        self,
-        offset: int,
-        max_count: int,
-        max_bytes: int,
-        filter: Filter | None = None,  # noqa: A002 - the contract's name
-    ) -> Chunk | None:
-        """Read from memory alone; see `storage.api`."""
-        if self.gone:
-            self._refuse()
-        return self._reader.read_now(self, offset, max_count, max_bytes, filter)
-
-    async def read(
-        self,
-        offset: int,
-        max_count: int,
-        max_bytes: int,
-        filter: Filter | None = None,  # noqa: A002 - the contract's name
-    ) -> Chunk:
-        """Read records from an offset on; see `storage.api`."""
-        if self.gone:
-            self._refuse()
-        return await self._reader.read(self, offset, max_count, max_bytes, filter)
-
-    async def offset_at(self, time_ms: int, *, upper: bool = False) -> int:
-        """Find an offset by store time; see `storage.api`."""
-        if self.gone:
-            self._refuse()
-        return await self._reader.offset_at(self, time_ms, upper=upper)
-
-    async def store_time(self, offset: int) -> int | None:
-        """When a record was stored; see `storage.api`."""
-        if self.gone:
-            self._refuse()
-        return await self._reader.store_time(self, offset)
-
-    def watch(self, grown: Callable[[], None]) -> None:
-        """Call `grown` each time `end` has moved."""
-        if self.gone:
-            self._refuse()
-        self.watchers[grown] = None
-
-    def unwatch(self, grown: Callable[[], None]) -> None:
-        """Stop calling it."""
-        self.watchers.pop(grown, None)
+    def answer(self, run: Run[Any], error: LogError | None = None) -> None:
+        """Tell the callers of a run's appends what has become of them."""
+        offset = run.base_offset
+        for records, _, done in run.appends:
+            try:
+                if error is None:
+                    done(offset, None)
+                else:
+                    done(-1, error)
+            except Exception:  # noqa: BLE001 - one caller's fault must not reach others
+                _log.exception("a callback of an append failed")
+            offset += len(records)
 
     def _refuse(self) -> None:
         if self.gone:
-            raise NoSuchPartitionError(
-                f"partition {self.number} of topic {self.topic} was deleted"
-            )
+            raise self.deleted()
         refusal = self._writer.refusal
         assert refusal is not None
         # A new one each time: an exception keeps every frame it was raised through.

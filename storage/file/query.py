@@ -9,16 +9,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
-from ropeway.storage.api import Found
+from ropeway.storage.api import Found, NoSuchPartitionError
 from ropeway.storage.file.block import ENTRY
-from ropeway.storage.file.index import (
-    KEYS_A_RUN,
-    ActiveIndex,
-    SealedIndex,
-    Span,
-    places_in,
-)
+from ropeway.storage.file.index import KEYS_A_RUN, SealedIndex, Span, places_in
 from ropeway.storage.file.partition import key_seed
+from ropeway.storage.file.segment import ActiveIndex
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -26,7 +21,6 @@ if TYPE_CHECKING:
 
     from ropeway.storage.file.fetcher import Checker
     from ropeway.storage.file.partition import FilePartition
-    from ropeway.storage.file.reader import Reader
     from ropeway.storage.file.segment import Segment
     from ropeway.storage.file.segments import Segments
 
@@ -52,12 +46,10 @@ class Query:
     def __init__(
         self,
         segments: Segments,
-        reader: Reader,
         threads: ThreadPoolExecutor,
         check: Checker,
     ) -> None:
         self._segments = segments
-        self._reader = reader
         self._threads = threads
         self._check = check
 
@@ -81,7 +73,10 @@ class Query:
                     if not begin_ms <= hit.store_ms <= end_ms:
                         continue
                     partition = partitions[hit.partition]
-                    chunk = await self._reader.read(partition, hit.offset, 1, 0, None)
+                    try:
+                        chunk = await partition.read(hit.offset, 1, 0)
+                    except NoSuchPartitionError:
+                        continue
                     if chunk.records and chunk.next_offset == hit.offset + 1:
                         found.append(Found(hit.offset, bytes(chunk.data[0])))
                         if len(found) == max_count:

@@ -8,20 +8,24 @@ else it is damage in the middle, which is refused, or skipped where that is aske
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
+from ropeway.common.system import allocate, sync_data
 from ropeway.storage.api import LogDamagedError
 from ropeway.storage.file import segment as files
 from ropeway.storage.file.block import ENTRY
-from ropeway.storage.file.index import ActiveIndex, SealedIndex
+from ropeway.storage.file.index import SealedIndex
 from ropeway.storage.file.scan import Damage, blocks, mapped, nonzero_end
-from ropeway.storage.file.segment import Segment
+from ropeway.storage.file.segment import ActiveIndex, Segment
 from ropeway.storage.file.segments import write_index
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
+
+    from ropeway.storage.file.catalog import Catalog
 
 
 class Dropped(Struct, frozen=True):
@@ -43,6 +47,16 @@ class Recovery(Struct):
     """Index files that were made again."""
     next_ordinal: int = 0
     """One more than the largest ordinal in any segment."""
+
+
+class Opened(NamedTuple):
+    """What opening a directory found, and holds."""
+
+    lock: int
+    """The descriptor that keeps other processes out."""
+    catalog: Catalog
+    segments: list[Segment]
+    recovery: Recovery
 
 
 def recover(
@@ -90,6 +104,52 @@ def recover(
         segments.append(segment)
     _finish(directory, segments, log_id, segment_bytes, report)
     return segments, report
+
+
+def hold_against(
+    catalog: Catalog, segments: list[Segment], report: Recovery, *, skip: bool
+) -> None:
+    """Give no ordinal that a block has; refuse a journal that lacks topics.
+
+    Raises:
+        LogDamagedError: It lacks topics, and that is not to be skipped.
+    """
+    if report.next_ordinal > catalog.next_ordinal:
+        problem = lost_topics(catalog, segments)
+        if problem and not skip:
+            raise LogDamagedError(
+                f'{problem}; restore it, or open with on_damage="skip" to go on '
+                "without them"
+            )
+        catalog.next_ordinal = report.next_ordinal
+        catalog.rewrite()
+
+
+def lost_topics(catalog: Catalog, segments: Iterable[Segment]) -> str | None:
+    """Say which records are of a topic that a journal should have, but has not.
+
+    Blocks are synced after the lines that they need. So if one that was synced needs
+    lines that are not there, the journal has lost its end, or is an older copy. What
+    a power cut took of it is not needed by any block that was synced.
+    """
+    needing = []
+    durable = 0
+    for segment in segments:
+        with mapped(segment.path) as data, memoryview(data) as view:
+            for found in blocks(data, view, segment.base, catalog.log_id):
+                if isinstance(found, Damage):
+                    continue
+                place, block = found
+                durable = max(durable, block.durable)
+                if any(run[0] >= catalog.next_ordinal for run in block.runs):
+                    needing.append((segment, place))
+    for segment, place in needing:
+        if segment.base + place < durable:
+            return (
+                f"{catalog.path} lacks the topic of records in {segment.path}, place "
+                f"{place}: it has lost its end, or is an older copy"
+            )
+    return None
 
 
 def _not_empty(directory: Path) -> list[int]:
@@ -151,9 +211,9 @@ def _finish(
         active.descriptor = os.open(active.path, os.O_RDWR)
         # A file that was cut short, or made when there was less room.
         active.capacity = max(active.capacity, segment_bytes)
-        os.posix_fallocate(active.descriptor, 0, active.capacity)
+        allocate(active.descriptor, active.capacity)
         # What is visible from now on must be there after a power cut, too.
-        os.fdatasync(active.descriptor)
+        sync_data(active.descriptor)
     else:
         base = 0
         if segments:
@@ -166,7 +226,7 @@ def _seal(segment: Segment, log_id: int) -> None:
     """Write the index of a segment that is on the disk for sure."""
     descriptor = os.open(segment.path, os.O_RDWR)
     try:
-        os.fdatasync(descriptor)
+        sync_data(descriptor)
     finally:
         os.close(descriptor)
     segment.index = write_index(segment, log_id)
@@ -231,7 +291,7 @@ def _cut(segment: Segment, place: int, report: Recovery) -> None:
     descriptor = os.open(segment.path, os.O_RDWR)
     try:
         os.ftruncate(descriptor, place)
-        os.posix_fallocate(descriptor, 0, segment.capacity)
+        allocate(descriptor, segment.capacity)
     finally:
         os.close(descriptor)
 
@@ -251,10 +311,7 @@ def _set_aside(directory: Path, bases: list[int], report: Recovery) -> None:
 
 
 def _keep(segment: Segment, place: int, torn: bytes, report: Recovery) -> None:
-    number = 0
-    while (path := segment.path.with_suffix(f".dropped-{number}")).exists():
-        number += 1
-    files.write_file(path, [torn])
+    path = files.keep_torn(segment.path, torn)
     report.dropped.append(Dropped(segment.base + place, len(torn), path.name))
 
 

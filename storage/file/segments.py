@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ropeway.common.system import sync_data
 from ropeway.storage.file import segment as files
 from ropeway.storage.file.index import HEADER as INDEX_HEADER
-from ropeway.storage.file.index import ActiveIndex, SealedIndex, load
+from ropeway.storage.file.index import SealedIndex, load
+from ropeway.storage.file.segment import ActiveIndex
 
 if TYPE_CHECKING:
     import asyncio
@@ -23,12 +25,6 @@ if TYPE_CHECKING:
 
     from ropeway.storage.file.files import OpenFiles
     from ropeway.storage.file.segment import Segment
-
-MAX_KEY_BYTES = 16 << 20
-"""Keys of one segment, beyond which the next one begins. They are in memory until it is
-sealed. A segment of 128 MiB has 8 MiB of them where messages have 256 bytes and two
-keys each; where they have thousands each, there are more bytes of keys than of
-messages."""
 
 _log = structlog.get_logger()
 
@@ -46,6 +42,8 @@ class Segments:
         chores: ThreadPoolExecutor,
     ) -> None:
         self.all = found
+        self.active = found[-1]
+        """The one that is written to."""
         self.log_id = log_id
         self._directory = directory
         self._segment_bytes = segment_bytes
@@ -55,26 +53,10 @@ class Segments:
         self.sync_failed: Callable[[OSError], None]
         """Told when a segment could not be synced; the writer's to set."""
 
-    @property
-    def active(self) -> Segment:
-        """The one that is written to."""
-        return self.all[-1]
-
-    def is_full(self, block_bytes: int) -> bool:
-        """Whether a block begins another segment."""
-        active = self.active
-        return (
-            active.written + block_bytes > active.capacity
-            or _key_bytes(active) >= MAX_KEY_BYTES
-        )
-
     def prepare(self) -> None:
-        """Have the next segment made, once the active one is half full."""
+        """Have the next segment made, unless that is being done."""
         active = self.active
-        if self._ahead is None and (
-            active.written * 2 > active.capacity
-            or _key_bytes(active) * 2 > MAX_KEY_BYTES
-        ):
+        if self._ahead is None:
             self._ahead = self._chores.submit(
                 files.create,
                 self._directory,
@@ -96,6 +78,7 @@ class Segments:
         old = self.active
         new = self._next(old.base + old.capacity, block_bytes)
         self.all.append(new)
+        self.active = new
         self._chores.submit(self._seal, old, loop)
         return new
 
@@ -118,7 +101,7 @@ class Segments:
     def _seal(self, old: Segment, loop: asyncio.AbstractEventLoop) -> None:
         """Write a segment's index beside it. In the chores' thread."""
         try:
-            os.fdatasync(old.descriptor)
+            sync_data(old.descriptor)
         except OSError as error:
             loop.call_soon_threadsafe(self.sync_failed, error)
             return
@@ -156,12 +139,6 @@ class Segments:
         for one in self.all:
             if one.descriptor >= 0:
                 os.close(one.descriptor)
-
-
-def _key_bytes(active: Segment) -> int:
-    index = active.index
-    assert isinstance(index, ActiveIndex)
-    return index.key_bytes
 
 
 def write_index(segment: Segment, log_id: int) -> SealedIndex:

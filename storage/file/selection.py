@@ -6,13 +6,15 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from ropeway.common.native import count_of
-from ropeway.storage.file.block import ENTRY
+from ropeway.storage.api import Filter
+from ropeway.storage.file.block import ENTRY, LENGTH
 from ropeway.storage.file.compiled import may_be_compiled
-from ropeway.storage.file.partition import LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+ALL = Filter()
+"""Wants every record."""
 Extent = tuple[int, int, int]
 """Place in the segment, bytes, records; adjacent records are one extent."""
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from ropeway.common.system import sync_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +18,13 @@ if TYPE_CHECKING:
 
     from ropeway.storage.file.catalog import Catalog
     from ropeway.storage.file.segment import Segment
+
+
+class WriterThreads(NamedTuple):
+    """What waits for the disk, one call at a time each."""
+
+    commit: ThreadPoolExecutor
+    sync: ThreadPoolExecutor
 
 
 class Syncer:
@@ -27,8 +36,8 @@ class Syncer:
         "_interval_s",
         "_thread",
         "_timer",
-        "_unsynced",
         "durable",
+        "unsynced",
     )
 
     def __init__(
@@ -44,26 +53,27 @@ class Syncer:
         self._interval_s = interval_ms / 1000
         self._failed = failed
         self._timer: asyncio.TimerHandle | None = None
-        self._unsynced: dict[Segment, None] = {}
+        self.unsynced: dict[Segment, None] = {}
+        """Those that were noted, in their order."""
         self.durable = durable
         """All before this position of the log is on the disk."""
 
     def note(self, segment: Segment) -> None:
         """Have a segment that was written to synced within the interval."""
-        self._unsynced[segment] = None
+        self.unsynced[segment] = None
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._interval_s, self._sync_later)
 
     def _sync_later(self) -> None:
         self._timer = None
-        if self._unsynced:
+        if self.unsynced:
             self.sync()
 
     def sync(self) -> asyncio.Future[None]:
         """Sync all that was noted; the future fails with OSError if the disk did."""
-        segments = [*self._unsynced]
-        self._unsynced.clear()
+        segments = [*self.unsynced]
+        self.unsynced.clear()
         end = segments[-1].end if segments else self.durable
         copies = [os.dup(one.descriptor) for one in segments if one.descriptor >= 0]
         loop = asyncio.get_running_loop()
@@ -76,7 +86,7 @@ class Syncer:
         try:
             self._catalog.sync()
             for copy in copies:
-                os.fdatasync(copy)
+                sync_data(copy)
         finally:
             for copy in copies:
                 os.close(copy)

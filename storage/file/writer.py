@@ -10,39 +10,65 @@ way for longer than `wait_ms`, appends are refused as busy.
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections import deque
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
+from ropeway.common.system import sync_data
 from ropeway.storage.api import (
     LogBusyError,
     LogError,
     LogUnavailableError,
     OutcomeUnknownError,
 )
-from ropeway.storage.file.block import ENTRY, HEADER, Encoded, Run, encode
+from ropeway.storage.file.block import (
+    ENTRY,
+    HEADER,
+    KEY_BYTES,
+    WAITING_KEY_BYTES,
+    Encoded,
+    HasRuns,
+    Run,
+    lay_out,
+)
 from ropeway.storage.file.disk_latency import DiskLatency
-from ropeway.storage.file.index import ActiveIndex
-from ropeway.storage.file.segment import write_block
-from ropeway.storage.file.syncer import Syncer
+from ropeway.storage.file.segment import ActiveIndex, write_block
+from ropeway.storage.file.syncer import Syncer, WriterThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import ThreadPoolExecutor
 
     from ropeway.storage.file.catalog import Catalog
     from ropeway.storage.file.file_config import FileLogSettings
-    from ropeway.storage.file.partition import FilePartition
+    from ropeway.storage.file.reader import Tail
     from ropeway.storage.file.segment import Segment
     from ropeway.storage.file.segments import Segments
-    from ropeway.storage.file.tail import Tail
 
+    Runs = list[Run["WrittenPartition"]]
+
+_HALF = 0.5  # a segment that is filled by more has the next one made
 _log = structlog.get_logger()
+
+
+class WrittenPartition(HasRuns, Protocol):
+    """A partition, as its writer knows it; see `partition.FilePartition`."""
+
+    run: Run[Any] | None
+    next_offset: int
+    end: int
+    watchers: dict[Callable[[], None], None]
+
+    def grown(self) -> None:
+        """Tell all who watch."""
+
+    def enter(self, segment: Segment, base_offset: int) -> None:
+        """Know that a segment has records from this offset on."""
+
+    def answer(self, run: Run[Any], error: LogError | None = None) -> None:
+        """Tell callers what has become of their appends."""
 
 
 class Writer:
@@ -57,7 +83,6 @@ class Writer:
         "_committer",
         "_finished",
         "_flushes",
-        "_loop",
         "_pace",
         "_scheduled",
         "_segments",
@@ -78,8 +103,7 @@ class Writer:
         catalog: Catalog,
         tail: Tail,
         settings: FileLogSettings,
-        committer: ThreadPoolExecutor,
-        flusher: ThreadPoolExecutor,
+        threads: WriterThreads,
         clock: Callable[[], int],
     ) -> None:
         self._segments = segments
@@ -87,25 +111,24 @@ class Writer:
         self._catalog = catalog
         self._tail = tail
         self._settings = settings
-        self._committer = committer
+        self._committer = threads.commit
         self._clock = clock
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._scheduled = False
         self._busy = False
         self._pace = DiskLatency(settings.wait_ms, self._refuse_as_busy)
-        self._blocks: deque[list[Run]] = deque()
+        self._blocks: deque[Runs] = deque()
         self._closed = 0
         self._finished = 0
         self._flushes: list[tuple[int, asyncio.Future[None]]] = []
         """Whom to wake when so many of the blocks that were closed are finished."""
         self._syncer = Syncer(
             catalog,
-            flusher,
+            threads.sync,
             settings.flush_interval_ms,
             segments.active.end,
             self._sync_failed,
         )
-        self.runs: list[Run] = []
+        self.runs: Runs = []
         """The block that collects."""
         self.block_bytes = 0
         self.waiting_bytes = 0
@@ -115,20 +138,13 @@ class Writer:
         self.sync_failed = False
         """Why appends are refused, once they are."""
 
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """The loop that uses this log: the first one to ask."""
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()
-        return self._loop
-
-    def open_run(self, partition: FilePartition) -> Run:
+    def open_run(self, partition: WrittenPartition) -> Run[WrittenPartition]:
         """Begin a partition's part of the collecting block."""
         run = Run(partition, partition.next_offset)
         self.runs.append(run)
         if not self._scheduled:
             self._scheduled = True
-            self.loop.call_soon(self._tick)
+            asyncio.get_running_loop().call_soon(self._tick)
         return run
 
     def close_block(self) -> None:
@@ -156,18 +172,21 @@ class Writer:
                     return
                 segment, block = placed
                 began = time.monotonic()
-                if self._settings.flush == "sync" or self._pace.is_slow(began):
+                if self._settings.flush == "sync" or began < self._pace.away_until:
                     self._depart()
-                    self._committer.submit(self._write_away, segment, block, runs)
+                    call = asyncio.get_running_loop().call_soon_threadsafe
+                    self._committer.submit(self._write_away, call, segment, block, runs)
                     return
                 write_block(segment, [block.header, block.body])
             except OSError as error:
                 self._failed(runs, error)
                 continue
-            self._pace.wrote(began)
-            self._syncer.note(segment)
+            if (now := time.monotonic()) - began > self._pace.slow_s:
+                self._pace.slow(now)
+            if segment not in self._syncer.unsynced:
+                self._syncer.note(segment)
             self._written(segment, block, runs)
-        if not self._busy:
+        if self.refusal is not None and not self._busy:
             self._accept_again()
 
     def _depart(self) -> None:
@@ -184,7 +203,6 @@ class Writer:
         self._busy = False
         self._pace.arrive()
 
-    @property
     def overdue_ms(self) -> int:
         """How long the oldest append has been on its way, once that is too long."""
         if not isinstance(self.refusal, LogBusyError):
@@ -198,31 +216,29 @@ class Writer:
                 f"than {self._settings.wait_ms} ms"
             )
 
-    def _place(self, runs: list[Run]) -> tuple[Segment, Encoded] | None:
+    def _place(self, runs: Runs) -> tuple[Segment, Encoded] | None:
         """Lay a block out for the active segment, or for a new one if it is full.
 
         None where the new one is still being made; then it goes on when it is there.
         """
         segment = self._segments.active
         now_ms = self._clock()
-        lay_out = partial(
-            encode,
-            runs,
-            log_id=self._segments.log_id,
-            durable=self._syncer.durable,
-            written_ms=now_ms,
-        )
-        block = lay_out(base=segment.base, place=segment.written)
+        said = self._segments.log_id, self._syncer.durable, now_ms
+        loop = asyncio.get_running_loop()
+        block = Encoded(*lay_out(runs, segment.base, segment.written, *said))
         length = HEADER.size + len(block.body)
-        if self._segments.is_full(length):
+        if (filled := segment.filled(length)) > 1:
             if preparing := self._segments.preparing:
                 self._depart()
                 preparing.add_done_callback(
-                    lambda _: self.loop.call_soon_threadsafe(self._go_on)
+                    lambda _: loop.call_soon_threadsafe(self._go_on)
                 )
                 return None
-            segment = self._segments.roll(length, self.loop)
-            block = lay_out(base=segment.base, place=segment.written)
+            segment = self._segments.roll(length, loop)
+            block = Encoded(*lay_out(runs, segment.base, segment.written, *said))
+            filled = segment.filled(length)
+        if filled > _HALF:
+            self._segments.prepare()
         segment.newest_ms = now_ms
         return segment, block
 
@@ -230,26 +246,31 @@ class Writer:
         self._arrive()
         self._tick()
 
-    def _write_away(self, segment: Segment, block: Encoded, runs: list[Run]) -> None:
-        """Write one block, and sync it with `sync`. In the committer's thread."""
-        call = self.loop.call_soon_threadsafe
+    def _write_away(
+        self, call: Callable[..., object], segment: Segment, block: Encoded, runs: Runs
+    ) -> None:
+        """Write one block, and sync it with `sync`. In the committer's thread.
+
+        `call` has the loop's thread call something.
+        """
         began = time.monotonic()
         try:
             write_block(segment, [block.header, block.body])
         except OSError as error:
             call(self._not_written, runs, error)
             return
-        self._pace.wrote(began)
+        if (now := time.monotonic()) - began > self._pace.slow_s:
+            self._pace.slow(now)
         if self._settings.flush == "sync":
             try:
                 self._catalog.sync()
-                os.fdatasync(segment.descriptor)
+                sync_data(segment.descriptor)
             except OSError as error:
                 call(self._not_synced, runs, error)
                 return
         call(self._written_away, segment, block, runs)
 
-    def _written_away(self, segment: Segment, block: Encoded, runs: list[Run]) -> None:
+    def _written_away(self, segment: Segment, block: Encoded, runs: Runs) -> None:
         self._arrive()
         self._written(segment, block, runs)
         if self._settings.flush == "sync":
@@ -258,18 +279,18 @@ class Writer:
             self._syncer.note(segment)
         self._tick()
 
-    def _not_written(self, runs: list[Run], error: OSError) -> None:
+    def _not_written(self, runs: Runs, error: OSError) -> None:
         self._arrive()
         self._failed(runs, error)
         self._tick()
 
-    def _not_synced(self, runs: list[Run], error: OSError) -> None:
+    def _not_synced(self, runs: Runs, error: OSError) -> None:
         self._arrive()
         self._sync_failed(error)
         self._fail(runs, OutcomeUnknownError(str(self.refusal)))
         self._tick()
 
-    def _written(self, segment: Segment, block: Encoded, runs: list[Run]) -> None:
+    def _written(self, segment: Segment, block: Encoded, runs: Runs) -> None:
         """Index a block, move the ends over it, and tell whoever waits."""
         index = segment.index
         assert isinstance(index, ActiveIndex)
@@ -287,20 +308,18 @@ class Writer:
         if block.keys:
             index.add_keys(block.keys)
         segment.written += HEADER.size + len(block.body)
-        self.waiting_bytes -= block.waiting_bytes
-        self._segments.prepare()
+        self.waiting_bytes -= block.data_bytes
+        self.waiting_bytes -= len(block.keys) // KEY_BYTES * WAITING_KEY_BYTES
         for run in runs:
-            answer(run)
+            run.partition.answer(run)
         for run in runs:
-            watchers = run.partition.watchers
-            if watchers:
-                for grown in tuple(watchers):
-                    grown()
+            if run.partition.watchers:
+                run.partition.grown()
         self._finished += 1
         if self._flushes:
             self._wake_flushes()
 
-    def _failed(self, runs: list[Run], error: OSError) -> None:
+    def _failed(self, runs: Runs, error: OSError) -> None:
         """Nothing was stored, and later it may be; unless zeros cannot be written."""
         text = f"the log cannot write: {error.strerror}; nothing was stored"
         if error.__cause__ is not None:
@@ -320,7 +339,7 @@ class Writer:
         )
         _log.error("log is read-only", error=str(error))
 
-    def _fail(self, runs: list[Run], error: LogError) -> None:
+    def _fail(self, runs: Runs, error: LogError) -> None:
         """Fail a block and all behind it, so that offsets stay as promised."""
         failed = [*runs]
         for block in self._blocks:
@@ -334,7 +353,7 @@ class Writer:
             run.partition.run = None
             run.partition.next_offset = run.partition.end
         for run in failed:
-            answer(run, error)
+            run.partition.answer(run, error)
         self._finished = finished
         self._wake_flushes()
 
@@ -348,7 +367,7 @@ class Writer:
         if age_ms is None or self._busy or not active.written:
             return
         if active.newest_ms < now_ms - age_ms:
-            self._segments.roll(0, self.loop)
+            self._segments.roll(0, asyncio.get_running_loop())
 
     async def flush(self) -> None:
         """Return when all appends before are done and synced.
@@ -359,7 +378,7 @@ class Writer:
         if self.runs:
             self.close_block()
         if self._finished < self._closed:
-            finished = self.loop.create_future()
+            finished = asyncio.get_running_loop().create_future()
             self._flushes.append((self._closed, finished))
             await finished
         with suppress(OSError):
@@ -378,17 +397,3 @@ class Writer:
                 self._flushes.append((target, future))
             elif not future.done():
                 future.set_result(None)
-
-
-def answer(run: Run, error: LogError | None = None) -> None:
-    """Tell the callers of a run's appends what has become of them."""
-    offset = run.base_offset
-    for records, _, done in run.appends:
-        try:
-            if error is None:
-                done(offset, None)
-            else:
-                done(-1, error)
-        except Exception:  # noqa: BLE001 - one caller's fault must not reach others
-            _log.exception("a callback of an append failed")
-        offset += len(records)

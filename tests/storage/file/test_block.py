@@ -14,10 +14,11 @@ from ropeway.storage.api import LogError, Record
 from ropeway.storage.file.block import (
     ENTRY,
     HEADER,
+    Encoded,
     Run,
     decode,
-    encode,
     intact_after,
+    lay_out,
 )
 from ropeway.storage.file.compiled import writing_may_be_compiled
 from tests.compiler import needs_compiled_forms
@@ -45,7 +46,7 @@ def block(place: int = 100) -> bytes:
     run = Run(partition, 10)  # type: ignore[arg-type]
     run.appends = [([Record(b"abc", -5, ("k",)), Record(b"de", 0, ())], 99, print)]
     run.count = 2
-    made = encode([run], base=5000, place=place, log_id=8, durable=4000, written_ms=123)
+    made = Encoded(*lay_out([run], 5000, place, 8, 4000, 123))
     return made.header + made.body
 
 

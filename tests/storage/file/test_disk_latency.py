@@ -12,12 +12,12 @@ from ropeway.storage.file.disk_latency import AWAY_S, SLOW_WRITE_S, DiskLatency
 
 def test_only_a_slow_write_makes_the_disk_slow_and_not_for_ever() -> None:
     watched = DiskLatency(200, pytest.fail)
-    watched.wrote(time.monotonic())
-    assert not watched.is_slow(time.monotonic())
-    watched.wrote(time.monotonic() - 2 * SLOW_WRITE_S)
+    assert watched.slow_s == SLOW_WRITE_S
     now = time.monotonic()
-    assert watched.is_slow(now)
-    assert not watched.is_slow(now + AWAY_S)
+    assert now > watched.away_until
+    watched.slow(now)
+    assert now < watched.away_until
+    assert now + AWAY_S >= watched.away_until
 
 
 def test_a_block_that_is_on_its_way_for_too_long_is_told_once() -> None:

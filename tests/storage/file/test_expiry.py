@@ -212,7 +212,7 @@ def test_a_segment_that_ends_where_the_log_is_kept_from_may_go(tmp_path: Path) -
     for segment in segments:
         segment.written = 100
     for keep_from, gone in ((99, 0), (100, 1), (199, 1), (200, 2), (None, 2)):
-        old = outlived(segments, 1000, 1, None, {}, {}, keep_from)
+        old = outlived(segments, 1000, 1, None, {}, {}, {}, keep_from)
         assert old == segments[:gone]
 
 

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
-from ropeway.storage.file.fetcher import AHEAD_BYTES, ColdError, fetch, read_ahead
+from ropeway.storage.api import LogUnavailableError
+from ropeway.storage.file.fetcher import (
+    AHEAD_BYTES,
+    ColdError,
+    Fetcher,
+    UncheckedError,
+    Warm,
+    fetch,
+    read_ahead,
+)
+from ropeway.storage.file.files import OpenFiles
 from ropeway.storage.file.segment import Segment
 
 if TYPE_CHECKING:
@@ -73,3 +85,22 @@ def test_a_disk_that_fails_leaves_no_file_open(
     with pytest.raises(OSError, match="Input/output"):
         fetch(tmp_path / "file", [(0, 1)], 0)
     assert len(os.listdir("/proc/self/fd")) == len(before)  # noqa: PTH208 - a count
+
+
+def test_a_check_of_what_was_dropped_meanwhile_is_passed_over(tmp_path: Path) -> None:
+    """Retention deletes files while a thread looks whether they are whole."""
+    segment = Segment(tmp_path, 0, 1 << 16)
+
+    async def check(one: Segment) -> None:
+        one.index_path.read_bytes()
+
+    async def warm() -> None:
+        wanted = Warm()
+        wanted.missing = UncheckedError(segment)
+        with ThreadPoolExecutor(1) as threads:
+            await Fetcher(OpenFiles(1), threads, check, skip=False).warm(wanted)
+
+    with pytest.raises(LogUnavailableError, match=r"cannot read .*index: No such file"):
+        asyncio.run(warm())
+    segment.gone = True
+    asyncio.run(warm())

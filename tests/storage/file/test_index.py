@@ -11,12 +11,12 @@ from ropeway.storage.file.block import ENTRY, KEY_BYTES
 from ropeway.storage.file.index import (
     HEADER,
     KEYS_A_RUN,
-    ActiveIndex,
     Span,
     directory_bytes,
     load,
     places_in,
 )
+from ropeway.storage.file.segment import ActiveIndex
 
 
 def entries(*places: int) -> bytes:

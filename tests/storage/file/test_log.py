@@ -95,14 +95,14 @@ def test_a_log_that_cannot_be_opened_is_not_held(tmp_path: Path) -> None:
     (tmp_path / "partitions").mkdir()
     for _ in range(2):
         with pytest.raises(LogError, match="cannot open the log"):
-            open_log(tmp_path)
+            open_log(tmp_path, FileLogSettings(segment_bytes=1 << 16))
     (tmp_path / "partitions").rmdir()
-    asyncio.run(open_log(tmp_path).close())
+    asyncio.run(open_log(tmp_path, FileLogSettings(segment_bytes=1 << 16)).close())
 
 
 def test_a_log_that_is_closed_says_so(tmp_path: Path) -> None:
     async def main() -> None:
-        log = open_log(tmp_path)
+        log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 16))
         await log.create(TOPIC, [0])
         await log.close()
         closed = pytest.raises(LogUnavailableError, match="is closed")
@@ -150,7 +150,7 @@ def test_keys_that_wait_count_as_what_they_take(tmp_path: Path) -> None:
 
 def test_entries_of_other_formats_are_refused(tmp_path: Path) -> None:
     async def main() -> None:
-        log = open_log(tmp_path)
+        log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 16))
         with pytest.raises(LogUnfitError, match=r"entry format pulsar .* packed"):
             await log.create(TOPIC, [0], entry_format="pulsar")
         with pytest.raises(NoSuchPartitionError):

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ropeway.storage.checked_header import CHECKED_FROM
 from ropeway.storage.file import block as blocks
 from ropeway.storage.file import log_scan
-from ropeway.storage.file.block import CHECKED_FROM, ENTRY, HEADER, MAGIC, RUN
+from ropeway.storage.file.block import ENTRY, HEADER, MAGIC, RUN
 from ropeway.storage.file.compiled import may_be_compiled
 from tests.compiler import needs_compiled_forms
 
@@ -44,9 +45,7 @@ def encoded(runs: list[tuple[int, int, list[str]]], place: int = 64) -> bytes:
                 appends=[(records, 1000 + base_offset, None)],
             )
         )
-    block = blocks.encode(
-        made, base=0, place=place, log_id=77, durable=0, written_ms=place
-    )
+    block = blocks.Encoded(*blocks.lay_out(made, 0, place, 77, 0, place))
     return block.header + block.body
 
 

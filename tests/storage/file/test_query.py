@@ -6,8 +6,14 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from ropeway.storage.file import FileLogSettings, open_log, query
-from ropeway.storage.file import index as indexes
-from ropeway.storage.file.index import KEY_BYTES, KEYS_A_RUN, ActiveIndex, SealedIndex
+from ropeway.storage.file import segment as active
+from ropeway.storage.file.index import (
+    KEY_BYTES,
+    KEYS_A_RUN,
+    SealedIndex,
+    places_in,
+)
+from ropeway.storage.file.segment import ActiveIndex
 from tests.contracts.log import TOPIC, begin, record
 
 if TYPE_CHECKING:
@@ -76,12 +82,12 @@ def test_a_key_that_very_many_have_keeps_nobody_waiting(tmp_path: Path) -> None:
         queries = [
             asyncio.create_task(log.query(TOPIC, "k", 0, 0, 3)) for _ in range(8)
         ]
-        turns = 0
+        fair_queue = 0
         while not all(one.done() for one in queries):
-            turns += 1
+            fair_queue += 1
             await asyncio.sleep(0)
         # Each looks up 128 places of either partition without a pause.
-        assert turns >= len(queries) * 2 * ((count - 500) // 128)
+        assert fair_queue >= len(queries) * 2 * ((count - 500) // 128)
         for one in queries:
             assert [found.offset for found in one.result()] == [499, 498, 497]
         await log.close()
@@ -130,7 +136,6 @@ def test_of_a_key_that_very_many_have_only_the_newest_places_are_gathered(
 ) -> None:
     """Before, all were, without a pause: 30 ms for 100,000."""
     gathered = 0
-    places_in = indexes.places_in
 
     def counted(*given: Any) -> Iterator[int]:
         nonlocal gathered
@@ -138,7 +143,7 @@ def test_of_a_key_that_very_many_have_only_the_newest_places_are_gathered(
             gathered += 1
             yield place
 
-    monkeypatch.setattr(indexes, "places_in", counted)
+    monkeypatch.setattr(active, "places_in", counted)
     monkeypatch.setattr(query, "places_in", counted)
 
     async def main() -> None:

@@ -11,7 +11,9 @@ import pytest
 
 from ropeway.storage.api import MAX_LOOKS, Filter, LogUnavailableError
 from ropeway.storage.file import FileLogSettings, open_log
+from ropeway.storage.file.reader import OVERHEAD_BYTES, Tail
 from tests.contracts.log import TOPIC, begin, read_all, record, texts
+from tests.cycles import none_left
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +61,8 @@ def test_cold_records_are_read_by_a_thread_and_then_are_warm(tmp_path: Path) -> 
         log = open_log(tmp_path, SETTINGS)
         partition = log.partition(TOPIC, 0)
         assert partition.read_now(0, 32, 1 << 20) is None  # the index is unchecked yet
-        chunk = await partition.read(0, 30, 1 << 20)
+        async with none_left():
+            chunk = await partition.read(0, 30, 1 << 20)
         assert texts(chunk) == words[:30]
         forget_pages(tmp_path)
         assert await read_all(partition) == words
@@ -198,3 +201,36 @@ def test_times_are_found_in_a_log_that_was_just_opened(tmp_path: Path) -> None:
             await log.close()
 
     asyncio.run(main())
+
+
+def kept_at(tail: Tail, position: int, size: int) -> bytes | None:
+    """The bytes at a position, where they are kept."""
+    found = tail.records(position, [(0, size, 1)])
+    return None if found is None else bytes(found[0][0])
+
+
+def test_the_newest_blocks_stay_and_the_oldest_go() -> None:
+    tail = Tail(8 * (100 + OVERHEAD_BYTES))
+    for number in range(20):
+        tail.add(number * 1000, bytes([number]) * 100)
+    assert kept_at(tail, 19_010, 5) == bytes([19]) * 5
+    assert kept_at(tail, 0, 5) is None
+    kept = [number for number in range(20) if kept_at(tail, number * 1000, 100)]
+    assert kept == list(range(20 - len(kept), 20))
+    assert 7 <= len(kept) <= 8
+
+
+def test_blocks_of_any_size_stay_within_the_limit() -> None:
+    tail = Tail(1000)
+    for number in range(3):
+        tail.add(number * 1000, bytes(600))
+        kept = [at for at in range(3) if kept_at(tail, at * 1000, 600)]
+        assert kept == [number]
+
+
+def test_bytes_outside_of_the_kept_blocks_are_not_there() -> None:
+    tail = Tail(10_000)
+    tail.add(1000, b"abcdef")
+    assert kept_at(tail, 1002, 4) == b"cdef"
+    for position, size in [(999, 1), (1002, 5), (1006, 1), (2000, 1)]:
+        assert kept_at(tail, position, size) is None

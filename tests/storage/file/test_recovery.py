@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import subprocess
 import sys
@@ -245,7 +246,8 @@ def test_a_torn_last_line_of_the_journal_is_dropped(tmp_path: Path) -> None:
         journal.write_bytes(whole + extra)
         _, found = reopen(tmp_path, SMALL)
         assert found[:2] == ["000", "001"]
-    lines = whole.splitlines(keepends=True)
+    # What was there when the file was made anew had been synced.
+    lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(lines[0] + lines[1][:-3] + b"!}\n" + lines[1])
     with pytest.raises(LogDamagedError, match="line 2"):
         open_log(tmp_path, SMALL)
@@ -257,7 +259,8 @@ from ropeway.storage.api import Record
 from ropeway.storage.file import FileLogSettings, open_log
 
 async def main():
-    settings = FileLogSettings(flush="sync", segment_bytes=1 << 16)
+    # However slow the disk is, nothing is refused.
+    settings = FileLogSettings(flush="sync", segment_bytes=1 << 16, wait_ms=60_000)
     log = open_log(pathlib.Path(sys.argv[1]), settings)
     await log.create("orders", [0])
     partition = log.partition("orders", 0)
@@ -305,3 +308,56 @@ def test_kill_9_loses_nothing_that_was_reported_done(
     _, found = reopen(tmp_path, SMALL)
     assert len(found) > reported >= wanted
     assert found == [f"{i:08}" for i in range(len(found))]
+
+
+def opened_once(directory: Path) -> None:
+    """Open a log, which writes its journal anew, and close it."""
+
+    async def main() -> None:
+        await open_log(directory, SMALL).close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("journal", ["older", "cut"])
+def test_a_journal_that_lacks_what_a_synced_block_needs_is_refused(
+    tmp_path: Path, journal: str
+) -> None:
+    opened_once(tmp_path)
+    path = tmp_path / "partitions"
+    before = path.read_bytes()
+    fill(tmp_path, SMALL, 2, 1, 1)
+    assert path.read_bytes().startswith(before)
+    path.write_bytes(before if journal == "older" else path.read_bytes()[:-150])
+    wanted = r"partitions lacks the topic of records in .*\.log, place 0: "
+    with pytest.raises(LogDamagedError, match=wanted + ".*on_damage"):
+        open_log(tmp_path, SMALL)
+    (problem,) = verify(tmp_path).problems
+    assert re.match(f".*{wanted}", problem)
+
+    async def goes_on_without() -> None:
+        for settings in (SKIP, SMALL):
+            log = open_log(tmp_path, settings)
+            await log.create(TOPIC, [0, 1])
+            await begin(log.partition(TOPIC, 0), record("new"))
+            await log.close()
+        log = open_log(tmp_path, SMALL)
+        assert await read_all(log.partition(TOPIC, 0)) == ["new", "new"]
+        await log.close()
+
+    asyncio.run(goes_on_without())
+
+
+def test_a_journal_that_lost_what_no_synced_block_needs_goes_on(tmp_path: Path) -> None:
+    opened_once(tmp_path)
+    path = tmp_path / "partitions"
+    before = path.read_bytes()
+    fill(tmp_path, SMALL, 1)
+    path.write_bytes(before)
+    assert verify(tmp_path).problems == []
+    opened_once(tmp_path)
+    # Its ordinals are not given again, and no later opening takes it for damage.
+    fill(tmp_path, SMALL, 1, 1)
+    assert verify(tmp_path).problems == []
+    _, found = reopen(tmp_path, SMALL)
+    assert found == ["000", "001"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ropeway.storage.api import Record
-from ropeway.storage.file.block import Run, encode
+from ropeway.storage.file.block import Encoded, Run, lay_out
 from ropeway.storage.file.scan import Damage, blocks, mapped, nonzero_end
 
 if TYPE_CHECKING:
@@ -27,14 +27,7 @@ def segment(count: int) -> tuple[bytes, list[int]]:
         run.appends = [([Record(b"%d" % number, 0, ())], 1, print)]
         run.count = 1
         place = len(data)
-        made = encode(
-            [run],
-            base=BASE,
-            place=place,
-            log_id=LOG_ID,
-            durable=BASE + place,
-            written_ms=1,
-        )
+        made = Encoded(*lay_out([run], BASE, place, LOG_ID, BASE + place, 1))
         places.append(place)
         data += made.header + made.body
     return data, places

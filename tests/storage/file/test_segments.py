@@ -6,7 +6,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
-from ropeway.storage.file import FileLogSettings, open_log, segments
+from ropeway.storage.file import FileLogSettings, open_log, segment
 from tests.contracts.log import TOPIC, begin, read_all, record
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def test_a_segment_with_very_many_keys_is_followed_by_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its keys are in memory until it is sealed, so they are bounded for themselves."""
-    monkeypatch.setattr(segments, "MAX_KEY_BYTES", 1 << 16)
+    monkeypatch.setattr(segment, "MAX_KEY_BYTES", 1 << 16)
     settings = FileLogSettings(segment_bytes=1 << 24)
     words = [f"{number:x}" for number in range(1 << 11)]
     count = 40

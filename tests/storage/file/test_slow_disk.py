@@ -128,8 +128,9 @@ def test_appends_are_refused_while_the_disk_takes_too_long_and_not_after(
         waiting = begin(partition, record("waits"))
         await asyncio.sleep(0)
         behind = begin(partition, record("waits behind"))
-        assert log.overdue_ms == 0
-        await until(lambda: log.overdue_ms >= WAIT_MS)
+        assert log.overdue_ms() == 0
+        await until(lambda: log.overdue_ms() >= WAIT_MS)
+        assert log.waiting_bytes()
         refusals = []
         for _ in range(2):
             with pytest.raises(LogBusyError, match=f"busy: .* than {WAIT_MS} ms") as it:
@@ -140,7 +141,7 @@ def test_appends_are_refused_while_the_disk_takes_too_long_and_not_after(
         assert not waiting.done()
         disk.goes_on.set()
         assert await asyncio.gather(waiting, behind) == [1, 2]
-        await until(lambda: log.overdue_ms == 0)
+        await until(lambda: log.overdue_ms() == 0)
         assert await begin(partition, record("after")) == 3
         await log.close()
 
@@ -154,13 +155,13 @@ def test_a_log_that_is_closed_while_it_is_overdue_keeps_what_waits(
         log = await opened(tmp_path, "sync")
         disk.goes_on.clear()
         waiting = begin(log.partition(TOPIC, 0), record("waits"))
-        await until(lambda: log.overdue_ms)
+        await until(log.overdue_ms)
         closing = asyncio.ensure_future(log.close())
         await asyncio.sleep(0)
         disk.goes_on.set()
         await closing
         assert await waiting == 0
-        log = open_log(tmp_path)
+        log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 16))
         assert await read_all(log.partition(TOPIC, 0)) == ["waits"]
         await log.close()
 
@@ -184,7 +185,7 @@ def test_the_loop_waits_for_one_slow_write_and_a_thread_for_the_next(
         assert disk.writers[1] != me
         disk.write_s = 0.0
         # As if so long had passed.
-        log._writer._pace._away_until = 0.0
+        log._writer._pace.away_until = 0.0
         async with asyncio.timeout(TIMEOUT_S):
             while disk.writers[-1] != me:
                 await begin(partition, record("again"))
@@ -216,7 +217,7 @@ def test_a_full_segment_waits_for_the_next_one_and_the_loop_goes_on(
             patch.setattr(files, "create", slow)
             await begin(partition, record("y" * 30_000))
             waiting = begin(partition, record("z" * 30_000))
-            await until(lambda: log.overdue_ms)
+            await until(log.overdue_ms)
             assert await read_all(partition) == ["x" * 30_000, "y" * 30_000]
             with pytest.raises(LogBusyError):
                 begin(partition, record("refused"))
@@ -239,13 +240,13 @@ def test_retention_does_not_end_a_segment_that_a_block_is_on_its_way_to(
         await begin(partition, record("before"))
         disk.goes_on.clear()
         waiting = begin(partition, record("waits"))
-        await until(lambda: log.overdue_ms)
+        await until(log.overdue_ms)
         assert (await log.expire(1 << 50)).segments == 0
         assert bases(tmp_path) == [0]
         disk.goes_on.set()
         assert await waiting == 1
         await log.close()
-        log = open_log(tmp_path)
+        log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 16))
         assert await read_all(log.partition(TOPIC, 0)) == ["before", "waits"]
         await log.close()
 
@@ -264,7 +265,7 @@ def test_closing_keeps_what_was_appended_before_and_refuses_what_comes_after(
         assert await waiting == 0
         with pytest.raises(LogUnavailableError, match="is closed"):
             begin(partition, record("after"))
-        log = open_log(tmp_path)
+        log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 16))
         assert await read_all(log.partition(TOPIC, 0)) == ["before"]
         await log.close()
 
@@ -303,10 +304,10 @@ def test_a_flush_waits_for_no_more_than_what_came_before_it(
     async def main() -> None:
         log = await opened(tmp_path, "sync", wait_ms=TIMEOUT_S * 1000)
         partition = log.partition(TOPIC, 0)
-        turns, write = threading.Semaphore(0), os.pwritev
+        fair_queue, write = threading.Semaphore(0), os.pwritev
 
         def held(descriptor: int, pieces: Sequence[bytes], place: int) -> int:
-            turns.acquire(timeout=TIMEOUT_S)
+            fair_queue.acquire(timeout=TIMEOUT_S)
             return write(descriptor, pieces, place)
 
         monkeypatch.setattr(os, "pwritev", held)
@@ -315,11 +316,11 @@ def test_a_flush_waits_for_no_more_than_what_came_before_it(
             begin(partition, record("waits"))
             flushing.append(asyncio.ensure_future(log.flush()))
             await asyncio.sleep(0)
-        turns.release()
+        fair_queue.release()
         await flushing[0]
         assert partition.end == 1
         assert not flushing[1].done()
-        turns.release()
+        fair_queue.release()
         await flushing[1]
         assert partition.end == 2
         await log.close()

@@ -85,7 +85,7 @@ def test_a_full_disk_fails_the_block_and_later_ones_work(
         assert await begin(partitions[0], record("after")) == 1
         assert await begin(partitions[1], record("other")) == 0
         await log.close()
-        log = open_log(tmp_path)
+        log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 16))
         assert log.recovery.dropped == []
         assert await read_all(log.partition(TOPIC, 0)) == ["before", "after"]
         assert await read_all(log.partition(TOPIC, 1)) == ["other"]
@@ -237,7 +237,7 @@ def test_what_waits_behind_a_failed_block_is_never_written(
         assert await begin(partition, record("after")) == 0
         assert await read_all(partition) == ["after"]
         await log.close()
-        log = open_log(tmp_path)
+        log = open_log(tmp_path, FileLogSettings(segment_bytes=1 << 16))
         assert await read_all(log.partition(TOPIC, 0)) == ["after"]
         await log.close()
 

@@ -1,0 +1,48 @@
+"""Trimming: partitions of the embedded log forget what is below an offset of each."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ropeway.storage.api import LogUnavailableError, NoSuchPartitionError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from concurrent.futures import Executor
+
+    from ropeway.storage.file.catalog import Catalog
+    from ropeway.storage.file.partition import FilePartition
+
+
+async def trim(
+    partitions: Mapping[int, FilePartition],
+    floors: Mapping[int, int],
+    catalog: Catalog,
+    flush: Callable[[], Awaitable[None]],
+    chores: Executor,
+) -> None:
+    """Move the floors of partitions up to offsets; for errors see `storage.trim_api`.
+
+    Args:
+        partitions: By number.
+        floors: The offsets, likewise.
+        catalog: Keeps them over a restart.
+        flush: Makes all appends so far durable.
+        chores: Waits for the disk.
+    """
+    wanted = {
+        number: min(floors[number], one.end) for number, one in partitions.items()
+    }
+    # So that no end is before its floor after a power cut.
+    await flush()
+    if any(one.gone for one in partitions.values()):
+        raise NoSuchPartitionError("the topic was deleted meanwhile")
+    higher = {one: at for n, one in partitions.items() if (at := wanted[n]) > one.floor}
+    catalog.trim({one.ordinal: at for one, at in higher.items()})
+    try:
+        await asyncio.get_running_loop().run_in_executor(chores, catalog.sync)
+    except OSError as error:
+        raise LogUnavailableError(f"cannot trim: {error}") from error
+    for one, at in higher.items():
+        one.floor = max(one.floor, at)
