@@ -15,6 +15,9 @@ from ropeway.storage.pulsar.rest import (
     NotPermittedError,
     Rest,
     TopicMetadata,
+    local_path,
+    schema_in,
+    schema_path,
 )
 from ropeway.storage.pulsar.topic_names import parse_partition
 
@@ -88,9 +91,7 @@ class Admin(Rest):
         except AdminRefusedError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-            clusters = msgspec.json.decode(await self.call("GET", "clusters"))
-            # What stands for all clusters of a geo-replicated instance is none itself.
-            body = {"allowedClusters": [one for one in clusters if one != "global"]}
+            body = {"allowedClusters": await self._clusters()}
             await self._make(f"tenants/{space.partition('/')[0]}", body)
             await self._make(f"namespaces/{space}", {})
         for wait_s in SHOWN_S:
@@ -101,6 +102,19 @@ class Admin(Rest):
         raise LogUnavailableError(
             f"Pulsar has made the namespace {space}, and does not show it within "
             f"{sum(SHOWN_S):g} s"
+        )
+
+    async def _clusters(self) -> list[str]:
+        """Where a tenant may be; a Pulsar that starts names no cluster for a moment."""
+        for wait_s in SHOWN_S:
+            found = msgspec.json.decode(await self.call("GET", "clusters"))
+            # What stands for all clusters of a geo-replicated instance is none itself.
+            if names := [one for one in found if one != "global"]:
+                return names
+            await asyncio.sleep(wait_s)
+        raise LogUnavailableError(
+            f"Pulsar names no cluster within {sum(SHOWN_S):g} s, so that no tenant can "
+            "be made: `pulsar-admin clusters list`"
         )
 
     async def _make(self, path: str, body: object) -> None:
@@ -215,6 +229,20 @@ class Admin(Rest):
             if error.status != HTTPStatus.CONFLICT:
                 raise
 
+    async def schema(self, full_name: str) -> bytes | None:
+        """The newest schema of a topic, named in full; None where it has none."""
+        try:
+            return schema_in(await self.call("GET", schema_path(full_name)))
+        except AdminRefusedError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+
+    async def set_schema(self, full_name: str, kind: str, definition: str) -> None:
+        """Give a topic a newer schema, of a kind like AVRO."""
+        body = {"type": kind, "schema": definition, "properties": {}}
+        await self.call("POST", schema_path(full_name), body)
+
     async def compact(self, full_name: str) -> None:
         """Have a topic compacted, named in full; not again while it is."""
         try:
@@ -291,5 +319,4 @@ class Admin(Rest):
 
 def _path(full_name: str) -> str:
     """`persistent://tenant/namespace/topic` as it stands in a path."""
-    domain, _, rest = full_name.partition("://")
-    return f"{domain}/" + "/".join(quote(part, safe="") for part in rest.split("/", 2))
+    return f"{full_name.partition('://')[0]}/{local_path(full_name)}"

@@ -67,10 +67,10 @@ async def drain(ways: Sequence[AppendPath]) -> None:
         await asyncio.gather(*waits)
 
 
-async def let_go(ways: Sequence[AppendPath], reason: str, patience_s: float) -> None:
-    """Close several, when what is on its way is stored, or patience is over."""
+async def let_go(ways: Sequence[AppendPath], reason: str, timeout_s: float) -> None:
+    """Close several, when what is on its way is stored, or the time is over."""
     try:
-        async with asyncio.timeout(patience_s):
+        async with asyncio.timeout(timeout_s):
             await drain(ways)
     except (TimeoutError, LogError) as error:
         _log.warning("appends were not acknowledged", reason=str(error))

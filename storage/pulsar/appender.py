@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections import deque
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import structlog
 
@@ -23,10 +23,11 @@ from ropeway.storage.api import (
     OutcomeUnknownError,
 )
 from ropeway.storage.pulsar.pack import KEY_BYTES, RECORD_BYTES, encode
+from ropeway.storage.pulsar.send_entry import EntryMetadata
 from ropeway.storage.pulsar.terms import LAST_OFFSET, after
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ropeway.storage.api import Done, RecordParts
     from ropeway.storage.pulsar.append_path import AppendPath
@@ -74,19 +75,29 @@ class Flight(NamedTuple):
     sent_at: float
 
 
+class Growing(Protocol):
+    """What hears of what is stored; see `PulsarPartition`."""
+
+    full_name: str
+    """Topic and partition, for messages to people."""
+
+    def stored(self, flight: Flight, position: Position | None) -> None:
+        """A pack is acknowledged, and is there, if that is known."""
+
+    def grown(self) -> None:
+        """The callbacks of a pack's appends have run."""
+
+
 class Appender:
     """The way in of a partition that is open, while its producer is.
 
     Args:
-        name: Topic and partition, for messages to people.
+        partition: Is told of each pack that is acknowledged.
         producer: The sole writer of the Pulsar topic.
         term: What its packs' sequence ids begin with.
         next_offset: Of the first append.
-        max_message_bytes: What a broker accepts.
-        settings: Sizes and patience.
+        settings: Sizes and time-outs.
         traffic: Shared by all appenders of the log.
-        stored: Called for each pack that is acknowledged, with where it is, if known.
-        grown: Called after that, when the callbacks of its appends have run.
     """
 
     __slots__ = (
@@ -113,26 +124,23 @@ class Appender:
 
     def __init__(
         self,
-        name: str,
+        partition: Growing,
         producer: Producer,
         term: int,
         next_offset: int,
-        max_message_bytes: int,
         settings: PulsarLogSettings,
         traffic: Traffic,
-        stored: Callable[[Flight, Position | None], None],
-        grown: Callable[[], None],
     ) -> None:
-        self._name = name
+        self._name = partition.full_name
         self.producer = producer
         self._term = term
-        self._max_bytes = max_message_bytes - MESSAGE_OVERHEAD_BYTES
+        self._max_bytes = producer.max_message_bytes - MESSAGE_OVERHEAD_BYTES
         self._max_flights = settings.packs_in_flight
         self._pack_bytes = settings.pack_bytes
         self._wait_s = settings.wait_ms / 1000
         self._traffic = traffic
-        self._stored = stored
-        self._grown = grown
+        self._stored = partition.stored
+        self._grown = partition.grown
         self._waiting: deque[Append] = deque()
         self._flights: deque[Flight] = deque()
         self._drains: list[tuple[int, asyncio.Future[None]]] = []
@@ -275,8 +283,8 @@ class Appender:
             [pack],
             after(self._term, end),
             self._arrived,
+            EntryMetadata(store_ms),
             num_messages=end - base,
-            publish_ms=store_ms,
         )
 
     def _arrived(self, position: Position | None, error: PulsarError | None) -> None:

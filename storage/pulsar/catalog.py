@@ -44,8 +44,8 @@ class Catalog:
         """Each `tenant/namespace`."""
         self.topics: dict[str, int] = {}
         """How many partitions each has, by RocketMQ's name in its shortest form."""
-        self._generations: dict[str, int] = {}
-        """Which generation of each that is, where it is not 0."""
+        self.generations: dict[str, int] = {}
+        """Which generation of each that is, where it is not 0; the newest at first."""
 
     async def load(self, spaces: Iterable[str]) -> None:
         """Copy what there is in some namespaces: one request each.
@@ -59,22 +59,22 @@ class Catalog:
                     continue
                 name, number = parsed
                 topic = self.names.rocketmq(name)
-                if name.generation > self._generations.get(topic, 0):
+                if name.generation > self.generations.get(topic, 0):
                     self.choose(topic, name.generation)
-                if name.generation == self._generations.get(topic, 0):
+                if name.generation == self.generations.get(topic, 0):
                     self.topics[topic] = max(self.topics.get(topic, 0), number + 1)
 
     def choose(self, topic: str, generation: int) -> bool:
         """Know a topic by another generation; whether it is another one."""
-        if self._generations.get(topic, 0) == generation:
+        if self.generations.get(topic, 0) == generation:
             return False
         self.topics.pop(topic, None)
-        self._generations[topic] = generation
+        self.generations[topic] = generation
         return True
 
     def is_chosen(self, topic: str, generation: int) -> bool:
         """Whether a topic is known by this generation."""
-        return self._generations.get(topic, 0) == generation
+        return self.generations.get(topic, 0) == generation
 
     async def create(self, topic: str, partitions: Collection[int]) -> None:
         """Make partitions from 0 up to the largest number; see `storage.api`."""
@@ -134,7 +134,7 @@ class Catalog:
             LogUnavailableError: Its namespace is not served here.
         """
         if generation is None:
-            generation = self._generations.get(topic, 0)
+            generation = self.generations.get(topic, 0)
         name = self.names.pulsar(topic, generation)
         space = f"{name.tenant}/{name.namespace}"
         if space not in self.spaces:

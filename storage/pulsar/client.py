@@ -4,14 +4,25 @@ import asyncio
 import contextlib
 import itertools
 import ssl
+import time
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import structlog
 
 from ropeway.storage.pulsar.authentication import Authentication, Unauthenticated
-from ropeway.storage.pulsar.commands import Access, Lookup, LookupAnswer, LookupType
+from ropeway.storage.pulsar.commands import (
+    Access,
+    GetSchema,
+    Lookup,
+    LookupAnswer,
+    LookupType,
+    SchemaAnswer,
+)
 from ropeway.storage.pulsar.connection import Connection
 from ropeway.storage.pulsar.entry import Entry, Position
 from ropeway.storage.pulsar.errors import (
+    ForeignPulsarError,
     PulsarError,
     PulsarUnavailableError,
     server_error,
@@ -22,12 +33,21 @@ from ropeway.storage.pulsar.reader import Reader
 from ropeway.storage.pulsar.service_url import Address, ServiceUrl
 from ropeway.storage.pulsar.tls import explained
 
+if TYPE_CHECKING:
+    from ropeway.storage.pulsar.pulsar_id import Expected
+
 REDIRECTS = 20
 """How often a look-up is sent on, as in Pulsar's own clients (maxLookupRedirects)."""
 CONNECT_TIMEOUT_S = 10
+FOREIGN_S = 30
+"""For so long a broker of another cluster is not asked again whose it is."""
+NO_SCHEMA = 11
+"""A broker's answer where a topic has no schema, or is not there (`TopicNotFound`)."""
 LOOK_UP_TIMEOUT_S = 10
 """A broker that does not say within this who serves a topic stands still; another one
 may know. Any broker can tell, and none reads the topic for it."""
+
+_log = structlog.get_logger()
 
 
 class Route(NamedTuple):
@@ -71,6 +91,12 @@ class PulsarClient:
         self._authentication = authentication or Unauthenticated()
         self._tls = (tls or ssl.create_default_context) if self._service.tls else None
         self._listener_name = listener_name
+        self.expected: Expected | None = None
+        """What brokers of the service URL have to show; None: nothing."""
+        self._foreign: dict[Address, float] = {}
+        """Those that showed something else, and when each is looked at again."""
+        self._told: set[Address] = set()
+        """Those that people were told of."""
         self._connections: dict[Route, asyncio.Task[Connection]] = {}
         self._open: set[Producer | Reader] = set()
 
@@ -172,14 +198,57 @@ class PulsarClient:
         for _ in self._service.addresses:
             asked = self._address
             try:
+                self._refuse_foreign(asked)
                 return await self._look_up_at(asked, topic)
             except PulsarUnavailableError as unavailable:
                 error = unavailable
+                self._tell(asked, error)
                 # Whoever asked at the same time may have passed it over already.
                 if self._address == asked:
                     self._address = next(self._next_address)
         assert error is not None
         raise error
+
+    def _tell(self, asked: Address, error: PulsarError) -> None:
+        if isinstance(error, ForeignPulsarError) and asked not in self._told:
+            self._told.add(asked)
+            _log.error(str(error))
+
+    def _refuse_foreign(self, address: Address) -> None:
+        if self._foreign.get(address, 0) > time.monotonic():
+            raise ForeignPulsarError(f"{address} is of another Pulsar cluster")
+
+    async def look_at(self, address: Address) -> None:
+        """Return when an address of the service URL answers and is of the cluster.
+
+        Raises:
+            ForeignPulsarError: It is of another one.
+            PulsarError: It refuses, or does not answer in time.
+        """
+        await self._connected(Route(address))
+
+    async def _see_whose(self, address: Address, connection: Connection) -> None:
+        """Return when a broker has shown that it is of the expected cluster.
+
+        Raises:
+            ForeignPulsarError: It is of another one; it is not asked for a while.
+            PulsarError: It does not say.
+        """
+        expected = self.expected
+        if expected is None:
+            return
+        answer = await connection.request(
+            lambda number: GetSchema(number, expected.topic),
+            SchemaAnswer,
+            min(LOOK_UP_TIMEOUT_S, self.request_timeout_s),
+        )
+        if answer.error not in (None, NO_SCHEMA):
+            raise server_error(answer.error or 0, answer.message)
+        schema = None if answer.schema is None else answer.schema.data
+        complaint = expected.complaint(str(address), schema)
+        if complaint is not None:
+            self._foreign[address] = time.monotonic() + FOREIGN_S
+            raise ForeignPulsarError(complaint)
 
     async def _look_up_at(self, first: Address, topic: str) -> Route:
         connection = await self._connected(Route(first))
@@ -244,6 +313,9 @@ class PulsarClient:
                     ssl=self._tls() if self._tls is not None else None,
                 )
             await connection.handshake(min(CONNECT_TIMEOUT_S, self.request_timeout_s))
+            # Brokers that one of them names are of the same cluster.
+            if route.proxy_to is None and route.address in self._service.addresses:
+                await self._see_whose(route.address, connection)
         except OSError as error:  # as TimeoutError is
             forget()
             reason = explained(repr(error))

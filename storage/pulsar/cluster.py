@@ -18,6 +18,7 @@ from ropeway.storage.pulsar.rest import TIMEOUT_S
 from ropeway.storage.pulsar.tls import TlsFiles
 
 if TYPE_CHECKING:
+    from ropeway.storage.pulsar.pulsar_id import Expected
     from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
 
 
@@ -26,6 +27,17 @@ class Cluster(NamedTuple):
 
     admin: Admin
     client: PulsarClient
+
+    async def expect(self, expected: Expected | None) -> None:
+        """Ask only who shows that it is of this Pulsar cluster; None: anybody."""
+        self.admin.expected = self.client.expected = expected
+        await self.admin.look_at_hosts()
+
+    @property
+    def pulsar_id(self) -> str | None:
+        """Which Pulsar cluster that is; None where it cannot be told from others."""
+        expected = self.client.expected
+        return None if expected is None else expected.pulsar_id
 
     async def close(self) -> None:
         """Close both."""

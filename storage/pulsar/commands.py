@@ -25,7 +25,6 @@ PROTOCOL_VERSION = 21
 
 COMMANDS: dict[int, type[Message]] = {}
 NUMBERS: dict[type[Message], int] = {}
-
 M = TypeVar("M", bound=type[Message])
 
 
@@ -271,13 +270,6 @@ class LookupAnswer(Message, frozen=True):
     proxy_through_service_url: Annotated[bool, 8] = False
 
 
-@command(27)
-class ReachedEndOfTopic(Message, frozen=True):
-    """Nothing will ever come again."""
-
-    consumer_id: Annotated[int, 1]
-
-
 @command(28)
 class Seek(Message, frozen=True):
     """Move a consumer; the broker closes it, and it opens again there."""
@@ -305,11 +297,28 @@ class LastMessageId(Message, frozen=True):
     mark_delete: Annotated[MessageId | None, 3] = None
 
 
-@command(31)
-class ActiveConsumerChange(Message, frozen=True):
-    """Whether a consumer is the one that is served; ours always is."""
+@command(34)
+class GetSchema(Message, frozen=True):
+    """Ask for the newest schema of a topic; any broker tells it."""
 
-    consumer_id: Annotated[int, 1]
+    request_id: Annotated[int, 1]
+    topic: Annotated[str, 2]
+
+
+class Schema(Message, frozen=True):
+    """What is said of a topic's messages."""
+
+    data: Annotated[bytes, 3] = b""
+
+
+@command(35)
+class SchemaAnswer(Message, frozen=True):
+    """The schema, or why there is none; `GET_SCHEMA_RESPONSE` in the protocol."""
+
+    request_id: Annotated[int, 1]
+    error: Annotated[int | None, 2] = None
+    message: Annotated[str, 3] = ""
+    schema: Annotated[Schema | None, 4] = None
 
 
 @command(36)
@@ -340,8 +349,7 @@ class TopicMigrated(Message, frozen=True):
 
 def encode_command(one: Message) -> bytes:
     """A command inside its `BaseCommand`."""
-    number = NUMBERS[type(one)]
-    body = one.encode()
+    number, body = NUMBERS[type(one)], one.encode()
     return b"\x08" + varint(number) + key(number, LENGTH) + varint(len(body)) + body
 
 
@@ -359,8 +367,7 @@ def decode_command(data: bytes, at: int, end: int) -> Message | None:
     if tag != 1 << 3 | VARINT:
         raise WireError(f"a command that begins with tag {tag}; allowed: 8, its type")
     number, at = read_varint(data, at, end)
-    kind = COMMANDS.get(number)
-    if kind is None:
+    if (kind := COMMANDS.get(number)) is None:
         return None
     while at < end:
         tag, at = read_varint(data, at, end)

@@ -25,6 +25,7 @@ from ropeway.storage.pulsar.commands import (
     Pong,
     ProducerSuccess,
     Refused,
+    SchemaAnswer,
     SendError,
     SendReceipt,
     Success,
@@ -360,7 +361,10 @@ class Connection(asyncio.Protocol):
 DOES: dict[type[Message] | type[None], Callable[[Connection, Any, bytes, int], None]]
 DOES = {
     **dict.fromkeys(
-        (Connected, Success, ProducerSuccess, LookupAnswer, LastMessageId),
+        (
+            *(Connected, Success, ProducerSuccess),
+            *(LookupAnswer, LastMessageId, SchemaAnswer),
+        ),
         Connection._answer,  # noqa: SLF001 - this class's own table
     ),
     Refused: Connection._refused,  # noqa: SLF001
@@ -374,3 +378,19 @@ DOES = {
     TopicMigrated: Connection._migrated,  # noqa: SLF001
 }
 """What each command does that a broker may send; others do nothing."""
+
+
+class TopicLookup(Protocol):
+    """Finds the brokers of topics, for those who are open there; see `PulsarClient`."""
+
+    request_timeout_s: float
+
+    async def broker_of(self, topic: str) -> Connection:
+        """A connection to the broker that serves a topic.
+
+        Raises:
+            PulsarError: there is none, or not in time.
+        """
+
+    def forget(self, one: Any) -> None:
+        """Let go of what was closed."""

@@ -9,14 +9,18 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import structs
+
 from ropeway.storage.api import LogError
 from ropeway.storage.pulsar import leftovers, selftest
 from ropeway.storage.pulsar import owner as owners
 from ropeway.storage.pulsar.catalog import Catalog
-from ropeway.storage.pulsar.cluster import open_cluster
-from ropeway.storage.pulsar.errors import PulsarError
+from ropeway.storage.pulsar.cluster import open_admin, open_cluster
+from ropeway.storage.pulsar.errors import ForeignPulsarError, PulsarError
+from ropeway.storage.pulsar.pulsar_id import Expected, schema_topic
 from ropeway.storage.pulsar.rest import AdminRefusedError, NotPermittedError
 from ropeway.storage.pulsar.selftest import PUBLIC
+from ropeway.storage.pulsar.service_url import ServiceUrl
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -33,7 +37,16 @@ MOST_NAMED = 8
 """Of partitions that are missing."""
 _FIX = "ropeway doctor --config FILE --only-here --fix"
 _START = "start Pulsar, or set pulsar.service_url and pulsar.admin_url to where it is"
+_FOREIGN = (
+    "take it out of pulsar.service_url or pulsar.admin_url; to go on there with what "
+    "was replicated: docs/pulsar.md, Two clusters"
+)
+_UP = "start it, or take it out where it is gone; nodes use the others"
 _SIGN_IN = "see docs/pulsar.md, Signing in and Rights"
+_LISTENER = (
+    "set pulsar.listener_name to one of the brokers' advertisedListeners, or leave it "
+    "out"
+)
 
 
 class Finding(NamedTuple):
@@ -70,7 +83,7 @@ async def examine(
     """
     cluster = open_cluster(settings, ANSWER_S)
     try:
-        return [
+        found = [
             one
             async for one in _examine(
                 *cluster, settings, owner, expected, prepare=prepare, fix=fix
@@ -78,6 +91,53 @@ async def examine(
         ]
     finally:
         await cluster.close()
+    # In another namespace, or for whom Pulsar refuses, there is no id to be seen.
+    wanted = _pulsar_cluster(settings, owner)
+    if wanted is None or any(one.refused for one in found):
+        return found
+    return found + [one async for one in _of_addresses(settings, wanted)]
+
+
+def _pulsar_cluster(
+    settings: PulsarLogSettings, owner: Owner | None
+) -> Expected | None:
+    """What Pulsar has to show to a cluster that has messages there; None: nothing."""
+    space = f"{settings.tenant}/{settings.namespace}"
+    ids = None if owner is None else owner.pulsar_ids
+    if ids is None or ids.current is None or space == PUBLIC:
+        return None
+    return Expected(schema_topic(space), ids.current)
+
+
+async def _of_addresses(
+    settings: PulsarLogSettings, expected: Expected
+) -> AsyncIterator[Finding]:
+    """Look at each address by itself: nodes pass over one of another Pulsar cluster."""
+    cluster = open_cluster(settings, ANSWER_S)
+    cluster.client.expected = expected
+    try:
+        for address in ServiceUrl.parse(settings.service_url).addresses:
+            try:
+                await cluster.client.look_at(address)
+            except ForeignPulsarError as error:
+                yield Finding(str(error), _FOREIGN, refused=True)
+            except PulsarError as error:
+                yield Finding(f"Pulsar's broker {address} does not serve: {error}", _UP)
+    finally:
+        await cluster.close()
+    scheme, _, hosts = settings.admin_url.partition("://")
+    for host in hosts.split(","):
+        one = structs.replace(settings, admin_url=f"{scheme}://{host}")
+        admin = open_admin(one, ANSWER_S)
+        try:
+            complaint = expected.complaint(host, await admin.schema(expected.topic))
+        except LogError as error:
+            yield Finding(str(error), _UP)
+        else:
+            if complaint is not None:
+                yield Finding(complaint, _FOREIGN, refused=True)
+        finally:
+            await admin.close()
 
 
 async def _examine(
@@ -142,7 +202,9 @@ async def _signed_in(client: PulsarClient, space: str) -> Finding:
         await client.broker_of(f"persistent://{space}/__ropeway_doctor")
     except PulsarError as error:
         what = f"Pulsar's brokers refuse namespace {space}: {error}"
-        return Finding(what, _SIGN_IN, refused=True)
+        # Brokers have no code of their own for a listener that they do not know.
+        advice = _LISTENER if "listener" in str(error) else _SIGN_IN
+        return Finding(what, advice, refused=True)
     return Finding(
         f"Pulsar's brokers serve namespace {space} (authentication: {client.method})"
     )

@@ -14,7 +14,7 @@ import asyncio
 import math
 import time
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ropeway.storage.offsets import Furthest
-    from ropeway.storage.pulsar.other_brokers import OtherBrokers
     from ropeway.storage.pulsar.partition import PulsarPartition
     from ropeway.storage.pulsar.topic_names import PulsarName
     from ropeway.storage.state import State
@@ -60,6 +59,20 @@ def _prefix(name: PulsarName) -> str:
     return f"{PREFIX}{name.path}/"
 
 
+class EndsElsewhere(Protocol):
+    """What other brokers have noted, of queues that were theirs."""
+
+    async def end(self, key: str) -> int | None:
+        """The end that one of them has noted; None where none has.
+
+        Raises:
+            LogUnavailableError: It cannot be known now.
+        """
+
+    async def close(self) -> None:
+        """Read no more."""
+
+
 class EndOffsets:
     """Notes where the partitions of a broker end, and knows it when they are opened.
 
@@ -73,14 +86,14 @@ class EndOffsets:
         """When ends that another node noted have moved last."""
         self._state: State | None = None
         self._furthest: Furthest = _nobody
-        self._elsewhere: OtherBrokers | None = None
+        self._elsewhere: EndsElsewhere | None = None
         self._task: asyncio.Task[None] | None = None
 
     def keep(
         self,
         state: State,
         partitions: Callable[[], Iterable[PulsarPartition]],
-        elsewhere: OtherBrokers,
+        elsewhere: EndsElsewhere,
         every_s: float = NOTE_EVERY_S,
     ) -> None:
         """Note ends from now on, while this node leads.

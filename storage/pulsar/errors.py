@@ -9,6 +9,10 @@ class PulsarUnavailableError(PulsarError):
     """No connection, no answer in time, or a broker that is not ready: try again."""
 
 
+class ForeignPulsarError(PulsarUnavailableError):
+    """An address is of another Pulsar cluster; other addresses may not be."""
+
+
 class ProducerBusyError(PulsarError):
     """Another producer has the topic, or this one's name; it may leave."""
 

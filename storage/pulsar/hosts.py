@@ -32,10 +32,10 @@ async def hosts(
     A partition that nobody serves yet is given to a broker by the question.
     """
     found: dict[int, str] = {}
-    turns = asyncio.Semaphore(AT_ONCE)
+    slots = asyncio.Semaphore(AT_ONCE)
 
     async def ask(number: int) -> None:
-        async with turns:
+        async with slots:
             found[number] = await client.host_of(name.partition(number))
 
     try:

@@ -21,12 +21,13 @@ from ropeway.storage.pulsar.other_brokers import OtherBrokers
 from ropeway.storage.pulsar.owner import take
 from ropeway.storage.pulsar.ownership import Ownership
 from ropeway.storage.pulsar.pack_search import Finder
-from ropeway.storage.pulsar.partition import PulsarPartition
+from ropeway.storage.pulsar.partition import PartitionContext, PulsarPartition
 from ropeway.storage.pulsar.read_ahead import Readers
 from ropeway.storage.pulsar.release import release
 from ropeway.storage.pulsar.state import PulsarState, open_state, state_topic
 from ropeway.storage.pulsar.tail import Tail
 from ropeway.storage.pulsar.times import Times
+from ropeway.storage.pulsar.trim import trim
 from ropeway.storage.pulsar.upkeep import Upkeep, refresh_first
 
 if TYPE_CHECKING:
@@ -62,17 +63,19 @@ async def open_log(
         converter: Of messages in topics that are shared with native clients.
 
     Raises:
-        LogForeignError: A namespace is another cluster's, or has lost all topics.
+        LogForeignError: A namespace is another cluster's, or has lost all topics; or
+            Pulsar is not the one that has the messages.
         PulsarUnfitError: Pulsar lacks something; names the setting.
         LogUnavailableError: It does not answer, or does not permit it.
     """
     cluster = open_cluster(settings, settings.open_s)
     catalog = Catalog(cluster.admin, settings)
     try:
-        await take(cluster.admin, catalog, owner, prepare=prepare)
+        expected = await take(cluster.admin, catalog, owner, prepare=prepare)
     except BaseException:
         await cluster.close()
         raise
+    await cluster.expect(expected)
     return PulsarLog(settings, cluster, catalog, lost_ownership, converter)
 
 
@@ -80,6 +83,7 @@ class PulsarLog:
     """A log on Pulsar; see `storage.api` for what it promises."""
 
     numbering: Numbering = "dense"
+    trim = staticmethod(trim)
 
     def __init__(
         self,
@@ -92,32 +96,39 @@ class PulsarLog:
         self._settings = settings
         self._cluster = cluster
         self._admin, self._client = admin, client = cluster
+        self.pulsar_id = cluster.pulsar_id
         self._catalog = catalog
         self._lost_ownership = lost_ownership
         self._converter = converter
         self._shared: set[str] = set()
         """Topics that native clients write to, too."""
-        self._tail = Tail(settings.tail_bytes)
         finder = Finder(client, admin)
         refresh = partial(refresh_first, client, admin)
         self._readers = Readers(client, finder, settings, refresh)
         self._times = Times(finder, self._readers)
         self._ends = EndOffsets()
-        self._noted = self._ends.noted
+        self._context = PartitionContext(
+            *(Tail(settings.tail_bytes), self._readers, self._times),
+            *(settings.positions, self._ends.noted),
+        )
         self._ownership = Ownership(
-            *(client, admin, self._readers, settings, self._ends),
+            *(cluster, self._readers, settings, self._ends),
             *(self._taken, self._deleted),
         )
         self._traffic = self._ownership.traffic
         self._upkeep = Upkeep(
-            *(settings, self._traffic, self._readers, self._open_ones, refresh),
-            *(self._ownership.reopen, self._ownership.close_unused),
+            settings, self._ownership, self._readers, self._open_ones, refresh
         )
         self._partitions: dict[str, dict[int, PulsarPartition]] = {}
         self.compaction = PulsarCompaction(
             admin, self._readers, self._partitions_of, catalog.names, self._ownership
         )
         self._closing: asyncio.Task[None] | None = None
+
+    @property
+    def generations(self) -> dict[str, int]:
+        """By topic the generation that it is known by, where that is not 0."""
+        return dict(self._catalog.generations)
 
     async def create(
         self,
@@ -165,7 +176,7 @@ class PulsarLog:
         """
         space = self._catalog.spaces[0]
         topic = state_topic(space, broker)
-        state = await open_state(self._client, self._admin, topic, node, deposed)
+        state = await open_state(self._cluster, topic, node, deposed)
         elsewhere = OtherBrokers(self._client, self._admin, space, topic)
         self._ends.keep(state, self._open_ones, elsewhere)
         return state
@@ -209,12 +220,8 @@ class PulsarLog:
             topic,
             number,
             name or self._catalog.name(topic),
-            self._tail,
-            self._readers,
-            self._times,
-            self._settings.positions,
+            self._context,
             self._converter if topic in self._shared else None,
-            self._noted,
         )
         partition.compacted = topic in self.compaction.topics
         self._partitions.setdefault(topic, {})[number] = partition
@@ -329,7 +336,6 @@ class PulsarLog:
         name = self._catalog.name(self._catalog.names.canonical(topic))
         return await find_hosts(self._client, name, partitions)
 
-    @property
     def overdue_ms(self) -> int:
         """For how long Pulsar has acknowledged nothing at all, if that is too long."""
         traffic = self._traffic
@@ -337,6 +343,10 @@ class PulsarLog:
             return 0
         waited_ms = int((time.monotonic() - traffic.heard_at) * 1000)
         return waited_ms if waited_ms > self._settings.wait_ms else 0
+
+    def waiting_bytes(self) -> int:
+        """What was appended and is not done takes in memory, about."""
+        return self._traffic.waiting_bytes
 
     @property
     def misfits(self) -> int:

@@ -27,6 +27,7 @@ from ropeway.storage.pulsar.end_search import Search, ends
 from ropeway.storage.pulsar.entry_reader import damaged, unavailable
 from ropeway.storage.pulsar.errors import FencedError, PulsarError
 from ropeway.storage.pulsar.pack import encode_marker
+from ropeway.storage.pulsar.send_entry import EntryMetadata
 from ropeway.storage.pulsar.terms import (
     LAST_TERM,
     after,
@@ -136,7 +137,7 @@ class Opening:
         # A broker forgets a producer that was away for hours; its entries tell.
         self._term = 1 + max(term_of(known), newest.term if newest else -1)
 
-    async def finish(self, oldest: Found | None, patience_s: float) -> Opened:
+    async def finish(self, oldest: Found | None, timeout_s: float) -> Opened:
         """Begin the term, and find the end; see `open_partition`."""
         term = self._term
         if term > LAST_TERM:
@@ -145,12 +146,12 @@ class Opening:
                 f"is {LAST_TERM}"
             )
         try:
-            async with asyncio.timeout(patience_s):
+            async with asyncio.timeout(timeout_s):
                 claim = await self._claim()
         except TimeoutError:
             raise LogUnavailableError(
                 f"{self._partition.full_name}: Pulsar stored nothing in "
-                f"{patience_s:.0f} s"
+                f"{timeout_s:.0f} s"
             ) from None
         told = await self._search.before(claim, self._newest)
         if told is not None and told.term >= term:
@@ -210,7 +211,7 @@ class Opening:
             [encode_marker(offset)],
             sequence_id,
             done,
-            publish_ms=int(time.time() * 1000),
+            EntryMetadata(int(time.time() * 1000)),
         )
 
     def _look_for_losses(self, told: Found | None) -> None:

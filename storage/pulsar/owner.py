@@ -15,8 +15,14 @@ import structlog
 from msgspec import Struct, structs
 
 from ropeway.storage.api import LogForeignError, LogUnavailableError
-from ropeway.storage.pulsar import selftest
+from ropeway.storage.pulsar import pulsar_choice, selftest
 from ropeway.storage.pulsar.admin import SHOWN_S
+from ropeway.storage.pulsar.pulsar_id import (
+    REPLICA,
+    Expected,
+    PulsarIds,
+    schema_topic,
+)
 from ropeway.storage.pulsar.rest import NotPermittedError
 from ropeway.storage.pulsar.selftest import PUBLIC, PulsarUnfitError
 from ropeway.storage.pulsar.topic_names import CLAIM, PulsarName
@@ -45,10 +51,12 @@ class Owner(Struct, frozen=True):
     topics: frozenset[str]
     """Those that routes say have partitions, as routes were before Pulsar was asked."""
     adopts: str | None = None
-    """A namespace to take although it does not fit: of the cluster of that id, or
-    `EMPTY`."""
+    """A namespace to take although it does not fit: of the cluster of that id, `EMPTY`,
+    or `REPLICA`."""
     adopted: list[str] = []
     """Those that were taken so, as `tenant/namespace`."""
+    pulsar_ids: PulsarIds | None = None
+    """Which Pulsar cluster has the messages; None: nobody asks."""
 
 
 def owners(policies: Mapping[str, Any]) -> dict[str, str]:
@@ -63,10 +71,10 @@ def owners(policies: Mapping[str, Any]) -> dict[str, str]:
 
 async def take(
     admin: Admin, catalog: Catalog, owner: Owner | None, *, prepare: bool
-) -> None:
+) -> Expected | None:
     """Make the namespaces of a log fit to be its cluster's, and list their topics.
 
-    Nothing is changed where they are another cluster's.
+    Nothing is changed where they are another cluster's, or Pulsar is another one.
 
     Args:
         admin: The admin REST.
@@ -74,8 +82,12 @@ async def take(
         owner: The cluster that is to own them; None: nobody asks.
         prepare: As of `selftest.check`.
 
+    Returns:
+        By what this Pulsar cluster is known; None where it cannot be told from others.
+
     Raises:
-        LogForeignError: One is another cluster's, or lost all topics; says what to do.
+        LogForeignError: One is another cluster's, or lost all topics; or Pulsar is not
+            the one that has the messages. Says what to do.
         PulsarUnfitError: Something is missing.
         LogUnavailableError: The admin REST does not answer, or does not permit it.
     """
@@ -85,15 +97,55 @@ async def take(
         for space, found in policies.items():
             for complaint in complaints(owner, space, found, catalog):
                 raise LogForeignError(complaint)
+    pulsar_id = await _check_pulsar(admin, catalog, owner, policies)
     await selftest.check(admin, policies, prepare=prepare)
-    if owner is not None:
-        as_it_is = structs.replace(owner, adopts=None)
-        for space, found in policies.items():
-            if complaints(as_it_is, space, found, catalog):
-                owner.adopted.append(space)
-            await note(admin, space, owner, found or {})
-        if owner.adopts is not None:
-            _log.warning("leave --adopt out from now on: it is for one start")
+    if owner is None:
+        return None
+    for space, found in policies.items():
+        if is_adopted(owner, space, found, catalog):
+            owner.adopted.append(space)
+        await note(admin, space, owner, found or {})
+    if owner.adopts is not None:
+        _log.warning("leave --adopt out from now on: it is for one start")
+    first = catalog.spaces[0]
+    if pulsar_id is not None:
+        pulsar_id = await pulsar_choice.note(admin, first, pulsar_id)
+    if pulsar_id is None:
+        return None
+    return Expected(schema_topic(first), pulsar_id)
+
+
+async def _check_pulsar(
+    admin: Admin,
+    catalog: Catalog,
+    owner: Owner | None,
+    policies: Mapping[str, Policies | None],
+) -> str | None:
+    """The id for this Pulsar cluster; None where it gets none.
+
+    Raises:
+        LogForeignError: It is not the one that has the messages.
+    """
+    first = catalog.spaces[0]
+    if owner is None or owner.pulsar_ids is None or first == PUBLIC:
+        return None
+    adopted = is_adopted(owner, first, policies[first], catalog)
+    return await pulsar_choice.check(
+        admin,
+        first,
+        owner.pulsar_ids,
+        is_there=policies[first] is not None,
+        adopts=adopted or owner.adopts == REPLICA,
+        has_topics=bool(owner.topics),
+    )
+
+
+def is_adopted(
+    owner: Owner, space: str, policies: Policies | None, catalog: Catalog
+) -> bool:
+    """Whether a namespace is taken only since the owner adopts it."""
+    as_it_is = structs.replace(owner, adopts=None)
+    return bool(complaints(as_it_is, space, policies, catalog))
 
 
 async def look(admin: Admin, space: str) -> Policies | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ropeway.common.tasks import Tasks
 from ropeway.storage.api import LogError, LogUnavailableError, NoSuchPartitionError
 from ropeway.storage.pulsar.appender import Appender, Traffic
 from ropeway.storage.pulsar.entry_reader import unavailable
@@ -24,9 +25,8 @@ from ropeway.storage.pulsar.shared import open_shared
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable
 
-    from ropeway.storage.pulsar.admin import Admin
     from ropeway.storage.pulsar.append_path import AppendPath
-    from ropeway.storage.pulsar.client import PulsarClient
+    from ropeway.storage.pulsar.cluster import Cluster
     from ropeway.storage.pulsar.end_offsets import EndOffsets
     from ropeway.storage.pulsar.follower import Followed
     from ropeway.storage.pulsar.open_partition import Opened
@@ -51,10 +51,9 @@ class Ownership:
     """Opens partitions and notices when they are lost.
 
     Args:
-        client: Makes producers.
-        admin: Knows ledgers.
+        cluster: Makes producers, and knows ledgers.
         readers: Those of a partition are closed with it.
-        settings: Sizes and patience.
+        settings: Sizes and time-outs.
         ends: Know where partitions end, and note it.
         taken: Called with a partition that another node has taken over.
         deleted: Called with a partition whose topic was, or seems to be, deleted.
@@ -62,8 +61,7 @@ class Ownership:
 
     def __init__(
         self,
-        client: PulsarClient,
-        admin: Admin,
+        cluster: Cluster,
         readers: Readers,
         settings: PulsarLogSettings,
         ends: EndOffsets,
@@ -74,17 +72,16 @@ class Ownership:
         """What is on its way, of all partitions."""
         self.follows = False
         """Whether partitions are opened for reading alone, because others own them."""
-        self._client = client
-        self._admin = admin
+        self._admin, self._client = cluster
         self._readers = readers
         self._settings = settings
         self._ends = ends
         self._taken = taken
         self._deleted = deleted
         self._openings: dict[PulsarPartition, asyncio.Task[None]] = {}
-        self._turns = asyncio.Semaphore(OPENING_AT_ONCE)
+        self._slots = asyncio.Semaphore(OPENING_AT_ONCE)
         self._early: asyncio.Task[None] | None = None
-        self._chores: set[asyncio.Task[None]] = set()
+        self._chores = Tasks()
 
     async def open(self, partitions: Iterable[PulsarPartition]) -> None:
         """Return when all of them are open; each is opened once, whoever asks.
@@ -176,7 +173,7 @@ class Ownership:
 
     async def _open(self, partition: PulsarPartition) -> None:
         try:
-            async with self._turns:
+            async with self._slots:
                 await self._open_now(partition)
         except LogError as error:
             name = partition.full_name
@@ -283,15 +280,8 @@ class Ownership:
         if opened.newest is not None:
             partition.positions.add(*opened.newest.spot)
         appender = Appender(
-            partition.full_name,
-            opened.producer,
-            opened.term,
-            opened.end,
-            opened.producer.max_message_bytes,
-            self._settings,
-            self.traffic,
-            partition.stored,
-            partition.grown,
+            *(partition, opened.producer, opened.term, opened.end),
+            *(self._settings, self.traffic),
         )
         partition.open(appender, opened.first, opened.end, opened.oldest_ledger)
         self._ends.note(partition)
@@ -348,9 +338,7 @@ class Ownership:
 
     def do(self, work: Coroutine[None, None, None]) -> None:
         """Have something done that nobody waits for, but for `close`."""
-        chore = asyncio.ensure_future(work)
-        self._chores.add(chore)
-        chore.add_done_callback(self._chores.discard)
+        self._chores.start(work)
 
     async def idle(self) -> None:
         """Return when all is done that nobody waited for when this was called."""

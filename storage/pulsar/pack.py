@@ -30,6 +30,9 @@ from struct import Struct
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from ropeway.common.versions import newer
+from ropeway.storage.checked_header import CHECKED_FROM, checked
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -41,7 +44,6 @@ if TYPE_CHECKING:
 MAGIC = b"RWYP"
 VERSION = 1
 HEADER = Struct("<4sIHHIQII")
-CHECKED_FROM = 8
 RECORD_BYTES = 16
 """What the tables hold of a record."""
 KEY_BYTES = 8
@@ -131,19 +133,13 @@ def encode(appends: Sequence[Append], base_offset: int) -> bytes:
     tables = _tables(count, len(hashes)).pack(*ends, *tags, *times, *hashes, *owners)
     length = HEADER.size + len(tables) + at
     header = HEADER.pack(MAGIC, 0, VERSION, 0, length, base_offset, count, len(hashes))
-    return b"".join([_checked(header, tables), tables, *parts])
+    return b"".join([checked(header, tables), tables, *parts])
 
 
 def encode_marker(base_offset: int) -> bytes:
     """Lay out a pack without records."""
     header = HEADER.pack(MAGIC, 0, VERSION, 0, HEADER.size, base_offset, 0, 0)
-    return _checked(header, b"")
-
-
-def _checked(header: bytes, tables: bytes) -> bytes:
-    """A header with its checksum."""
-    checksum = crc32(tables, crc32(header[CHECKED_FROM:]))
-    return header[:4] + checksum.to_bytes(4, "little") + header[CHECKED_FROM:]
+    return checked(header)
 
 
 def peel(pack: bytes) -> Pack:
@@ -165,10 +161,7 @@ def decode(view: memoryview) -> Pack:
         )
     _, checksum, version, _, length, base_offset, count, keys = HEADER.unpack_from(view)
     if version != VERSION:
-        raise UnknownPackError(
-            f"a pack of format {version}; allowed: {VERSION}; a newer program reads "
-            "newer formats"
-        )
+        raise UnknownPackError(newer("a pack that", version, VERSION))
     data_at = HEADER.size + RECORD_BYTES * count + KEY_BYTES * keys
     if length != len(view) or data_at > length:
         raise UnknownPackError(

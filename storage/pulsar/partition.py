@@ -6,13 +6,14 @@ that owns it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
 
-from ropeway.storage.api import LogUnavailableError, NoSuchPartitionError, NotReadyError
+from ropeway.storage.api import LogUnavailableError, NotReadyError
 from ropeway.storage.pulsar.pack import peel
 from ropeway.storage.pulsar.positions import Positions
 from ropeway.storage.pulsar.read_result import Gathering
 from ropeway.storage.pulsar.tail import Cached
+from ropeway.storage.watched_partition import WatchedPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,26 +23,52 @@ if TYPE_CHECKING:
     from ropeway.storage.pulsar.append_path import AppendPath
     from ropeway.storage.pulsar.appender import Flight
     from ropeway.storage.pulsar.entry import Position
-    from ropeway.storage.pulsar.read_ahead import Readers
     from ropeway.storage.pulsar.tail import Tail
-    from ropeway.storage.pulsar.times import Times
     from ropeway.storage.pulsar.topic_names import PulsarName
 
 
-class PulsarPartition:
+class RecordReader(Protocol):
+    """Reads the records of partitions; see `read_ahead.Readers`."""
+
+    async def read(self, partition: PulsarPartition, gathering: Gathering) -> Chunk:
+        """The records that are asked for, as `Partition.read` gives them."""
+
+
+class TimeReader(Protocol):
+    """Looks up when records were stored; see `times.Times`."""
+
+    async def offset_at(self, partition: PulsarPartition, time_ms: int) -> int:
+        """The first offset stored at that time or later; the end, if none was."""
+
+    async def store_time(self, partition: PulsarPartition, offset: int) -> int | None:
+        """When a record was stored; None where it is not there."""
+
+
+class PartitionContext(NamedTuple):
+    """What all partitions of a log share."""
+
+    tail: Tail
+    """The newest packs of all partitions."""
+    readers: RecordReader
+    """What reads from Pulsar."""
+    times: TimeReader
+    """What looks store times up."""
+    positions: int
+    """How many places of packs each knows."""
+    noted: Callable[[PulsarPartition], int | None] = lambda _: None
+    """Tells the end that the broker's state has, where this node leads."""
+
+
+class PulsarPartition(WatchedPartition):
     """A partition, made when it is first asked for, and opened by the log.
 
     Args:
         topic: As RocketMQ names it.
         number: Within the topic.
         name: The Pulsar topic's.
-        tail: The newest packs of all partitions.
-        readers: What reads from Pulsar.
-        times: What looks store times up.
-        positions: How many places of packs to know.
+        context: What all partitions share.
         converter: Between records and messages of native clients, where those write
             to it, too.
-        noted: Tells the end that the broker's state has, where this node leads.
     """
 
     __slots__ = (
@@ -58,15 +85,12 @@ class PulsarPartition:
         "first_offset",
         "full_name",
         "gaps",
-        "gone",
+        "looked_end",
         "name",
         "noted_end",
-        "number",
         "oldest_ledger",
         "positions",
-        "topic",
         "was_read",
-        "watchers",
     )
 
     def __init__(
@@ -74,25 +98,16 @@ class PulsarPartition:
         topic: str,
         number: int,
         name: PulsarName,
-        tail: Tail,
-        readers: Readers,
-        times: Times,
-        positions: int,
+        context: PartitionContext,
         converter: Converter | None = None,
-        noted: Callable[[PulsarPartition], int | None] = lambda _: None,
     ) -> None:
-        self._noted = noted
-        self.topic = topic
-        self.number = number
+        super().__init__(topic, number)
         self.name = name
         self.full_name = name.partition(number)
         self.converter = converter
-        self._tail = tail
-        self._readers = readers
-        self._times = times
+        self._tail, self._readers, self._times, positions, self._noted = context
         self._cached = Cached()
         self.positions = Positions(positions)
-        self.watchers: dict[Callable[[], None], None] = {}
         self.appender: AppendPath | None = None
         """Its way in; None while it is not open."""
         self.first_offset = 0
@@ -104,9 +119,10 @@ class PulsarPartition:
         was there is lost, and an owner went on behind it."""
         self.oldest_ledger = -1
         """The ledger that `first_offset` was found in."""
+        self.looked_end = 0
+        """What `end_offset` was when that was looked for last."""
         self.compacted = False
         """Whether it is read compacted: then offsets have gaps."""
-        self.gone = False
         self.closed = False
         self.was_read = False
         """Whether somebody read since that was looked at last."""
@@ -148,6 +164,7 @@ class PulsarPartition:
         if appender is None:
             self._refuse()
         appender.append(records, store_ms, done)
+        self.appended_bytes += sum(len(data) for data, _, _ in records)
 
     def stored(self, flight: Flight, position: Position | None) -> None:
         """A pack is in Pulsar; where is not known if it had to be sent again."""
@@ -161,12 +178,6 @@ class PulsarPartition:
         self._tail.add(self._cached, base_offset, pack)
         if position is not None:
             self.positions.add(base_offset, store_ms, position.ledger, position.entry)
-
-    def grown(self) -> None:
-        """Tell all who watch."""
-        if self.watchers:
-            for grown in tuple(self.watchers):
-                grown()
 
     def read_now(
         self,
@@ -240,16 +251,6 @@ class PulsarPartition:
             return None
         return await self._times.store_time(self, offset)
 
-    def watch(self, grown: Callable[[], None]) -> None:
-        """Call `grown` each time `end` has moved."""
-        if self.gone:
-            self._refuse()
-        self.watchers[grown] = None
-
-    def unwatch(self, grown: Callable[[], None]) -> None:
-        """Stop calling it."""
-        self.watchers.pop(grown, None)
-
     def cached_pack(self, offset: int) -> bytes | None:
         """The pack in memory that has an offset."""
         at = self._cached.find(offset)
@@ -263,7 +264,7 @@ class PulsarPartition:
         """Be open from now on."""
         self._cached = Cached()
         self.first_offset = first
-        self.end_offset = end
+        self.end_offset = self.looked_end = end
         self.noted_end = -1
         self.oldest_ledger = oldest_ledger
         self.appender = appender
@@ -289,7 +290,5 @@ class PulsarPartition:
         if self.closed:
             raise LogUnavailableError("the log on Pulsar is closed")
         if self.gone:
-            raise NoSuchPartitionError(
-                f"partition {self.number} of topic {self.topic} was deleted"
-            )
+            raise self.deleted()
         raise NotReadyError(self.topic, self.number)

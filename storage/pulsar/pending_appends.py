@@ -32,15 +32,15 @@ class PendingAppends:
     """What is on its way of one partition, in order, and who waits for it.
 
     Args:
-        way_in: Whose; `traffic` knows it while there is anything.
+        append_path: Whose; `traffic` knows it while there is anything.
         name: Topic and partition, for messages to people.
         traffic: Shared by all appenders of the log.
     """
 
-    __slots__ = ("_drains", "_name", "_sent", "_traffic", "_way_in", "records")
+    __slots__ = ("_append_path", "_drains", "_name", "_sent", "_traffic", "records")
 
-    def __init__(self, way_in: AppendPath, name: str, traffic: Traffic) -> None:
-        self._way_in = way_in
+    def __init__(self, append_path: AppendPath, name: str, traffic: Traffic) -> None:
+        self._append_path = append_path
         self._name = name
         self._traffic = traffic
         self._sent: deque[_Sent] = deque()
@@ -64,7 +64,7 @@ class PendingAppends:
         if not self._sent:
             if not traffic.appenders:
                 traffic.heard_at = now
-            traffic.appenders[self._way_in] = None
+            traffic.appenders[self._append_path] = None
         self._sent.append(_Sent(sequence_id, records, size, now, done))
         self.records += records
         traffic.waiting_bytes += size
@@ -96,7 +96,7 @@ class PendingAppends:
             else:
                 _answer(one.done, -1, self._unknown("it was deleted at once"))
         if not sent:
-            traffic.appenders.pop(self._way_in, None)
+            traffic.appenders.pop(self._append_path, None)
         drains, self._drains = self._drains, []
         for last, drained in drains:
             if last > sequence_id:
@@ -119,7 +119,7 @@ class PendingAppends:
 
     def fail(self, reason: str) -> None:
         """Answer all as of unknown outcome, for it will never come."""
-        self._traffic.appenders.pop(self._way_in, None)
+        self._traffic.appenders.pop(self._append_path, None)
         self.give_up(reason)
         self._sent.clear()
         self.records = 0

@@ -8,7 +8,6 @@ broker's deduplication drops what it has. A producer that was fenced sends nothi
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from ropeway.storage.pulsar.backoff import Reopener
 from ropeway.storage.pulsar.commands import (
@@ -17,6 +16,7 @@ from ropeway.storage.pulsar.commands import (
     ProducerSuccess,
     SendReceipt,
 )
+from ropeway.storage.pulsar.connection import TopicLookup
 from ropeway.storage.pulsar.entry import Position
 from ropeway.storage.pulsar.errors import (
     RETRYABLE,
@@ -29,15 +29,13 @@ from ropeway.storage.pulsar.errors import (
 from ropeway.storage.pulsar.frames import Buffer
 from ropeway.storage.pulsar.send_entry import (
     Done,
+    EntryMetadata,
     Pending,
     ProducerSlot,
-    entry_metadata,
+    encode_metadata,
     metadata_head,
     size_of,
 )
-
-if TYPE_CHECKING:
-    from ropeway.storage.pulsar.client import PulsarClient
 
 LET_IN_AND_OUT = 3
 """A broker that closes a producer so often stores nothing: a lost connection, or a
@@ -49,7 +47,7 @@ class Producer:
 
     def __init__(
         self,
-        client: "PulsarClient",
+        client: TopicLookup,
         topic: str,
         name: str,
         access: Access,
@@ -114,14 +112,9 @@ class Producer:
         payload: Sequence[Buffer],
         sequence_id: int,
         done: Done,
+        said: EntryMetadata,
         *,
         num_messages: int = 1,
-        publish_ms: int,
-        properties: Sequence[tuple[str, str]] = (),
-        partition_key: str | None = None,
-        event_ms: int = 0,
-        highest_sequence_id: int | None = None,
-        batch: int | None = None,
     ) -> None:
         """Append an entry; never blocks, and never calls `done` before it returns.
 
@@ -133,34 +126,18 @@ class Producer:
                 earlier try of ours stored it, so that the place is not known; or with
                 (None, error) when it will not be sent again: whether it is stored is
                 then not known.
-            num_messages: by how much the topic's index grows.
-            publish_ms: the time of the entry.
-            properties: of the entry, seen by every client.
-            partition_key: what compaction goes by.
-            event_ms: the time that the application gave it.
-            highest_sequence_id: where one entry takes up several sequence ids.
-            batch: the payload is a batch of Pulsar's own, of so many messages.
+            said: what readers are told of it.
+            num_messages: by how much the topic's index grows, unless it is a batch.
 
         Raises:
             ValueError: the sequence id is not larger, or the entry is too long;
                 nothing is sent.
         """
-        highest = sequence_id if highest_sequence_id is None else highest_sequence_id
-        if not self._highest_sent < sequence_id <= highest:
+        if sequence_id <= self._highest_sent:
             raise ValueError(
-                f"sequence ids {sequence_id} to {highest};"
-                f" allowed: from {self._highest_sent + 1}"
+                f"sequence id {sequence_id}; allowed: from {self._highest_sent + 1}"
             )
-        metadata = entry_metadata(
-            self._metadata_head,
-            sequence_id,
-            publish_ms,
-            properties=properties,
-            partition_key=partition_key,
-            event_ms=event_ms,
-            highest_sequence_id=highest_sequence_id,
-            batch=batch,
-        )
+        metadata = encode_metadata(self._metadata_head, sequence_id, said)
         payload_bytes = size_of(payload)
         if len(metadata) + payload_bytes > self.max_message_bytes:
             raise ValueError(
@@ -170,10 +147,10 @@ class Producer:
         if self._error is not None:
             asyncio.get_running_loop().call_soon(done, None, self._error)
             return
-        self._highest_sent = highest
+        self._highest_sent = sequence_id
         self._sent += 1
         one = Pending(
-            *(sequence_id, highest, batch or num_messages, metadata),
+            *(sequence_id, said.batch or num_messages, metadata),
             *(payload, payload_bytes, done),
         )
         self._pending.append(one)
@@ -318,7 +295,7 @@ class Producer:
         self.pending_bytes -= head.payload_bytes
         self._stored += 1
         self._closings = 0
-        self._highest_stored = head.highest_sequence_id
+        self._highest_stored = head.sequence_id
         if self._watchers:
             self._changed()
         if where is None or is_repeat:

@@ -10,8 +10,9 @@ import asyncio
 import time
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ropeway.common.tasks import Tasks
 from ropeway.storage.api import LogDamagedError, LogError, LogUnavailableError
 from ropeway.storage.pulsar.compression import LARGEST_BYTES
 from ropeway.storage.pulsar.entry import Position
@@ -21,7 +22,7 @@ from ropeway.storage.pulsar.pack import peel
 from ropeway.storage.pulsar.terms import next_offset_of, term_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from ropeway.storage.api import Chunk
     from ropeway.storage.pulsar.client import PulsarClient
@@ -179,7 +180,7 @@ class Session:
         """The reader is gone."""
         self._fail(unavailable(self.partition, error))
 
-    def close(self) -> Awaitable[None]:
+    def close(self) -> Coroutine[Any, Any, None]:
         """End it for who waits here; what this returns closes the reader."""
         assert self.reader is not None
         self._fail(LogUnavailableError(f"{self.partition.full_name} was closed"))
@@ -213,8 +214,8 @@ class Readers:
         self._refresh = refresh
         self._sessions: dict[PulsarPartition, list[Session]] = {}
         self._count = 0
-        self._turns = asyncio.Semaphore(settings.readers)
-        self._closing: set[asyncio.Task[None]] = set()
+        self._slots = asyncio.Semaphore(settings.readers)
+        self._closing = Tasks()
 
     async def read(self, partition: PulsarPartition, gathering: Gathering) -> Chunk:
         """Gather one read's answer, as soon as there is something."""
@@ -223,7 +224,7 @@ class Readers:
                 return await self._read(partition, gathering)
 
     async def _read(self, partition: PulsarPartition, gathering: Gathering) -> Chunk:
-        async with self._turns:
+        async with self._slots:
             session = await self._session(partition, gathering.offset)
             try:
                 while True:
@@ -261,7 +262,7 @@ class Readers:
                 return await self._read_pack(partition, offset)
 
     async def _read_pack(self, partition: PulsarPartition, offset: int) -> Pack | None:
-        async with self._turns:
+        async with self._slots:
             session = await self._session(partition, offset)
             try:
                 pack = await self._pack(session, offset)
@@ -348,9 +349,7 @@ class Readers:
         if not sessions:
             del self._sessions[session.partition]
         self._count -= 1
-        closing = asyncio.ensure_future(session.close())
-        self._closing.add(closing)
-        closing.add_done_callback(self._closing.discard)
+        self._closing.start(session.close())
 
     def close_idle(self, now: float) -> None:
         """Close the readers that nobody has used for long."""

@@ -9,10 +9,11 @@ import asyncio
 import uuid
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ropeway.storage.pulsar.backoff import Reopener
 from ropeway.storage.pulsar.commands import LastMessageId, MessageId
+from ropeway.storage.pulsar.connection import TopicLookup
 from ropeway.storage.pulsar.entry import Entry, Position
 from ropeway.storage.pulsar.errors import (
     RETRYABLE,
@@ -21,9 +22,6 @@ from ropeway.storage.pulsar.errors import (
     WireError,
 )
 from ropeway.storage.pulsar.subscription import Seat
-
-if TYPE_CHECKING:
-    from ropeway.storage.pulsar.client import PulsarClient
 
 LARGEST = (1 << 63) - 1
 ENDS = {
@@ -40,7 +38,7 @@ class Reader:
 
     def __init__(
         self,
-        client: "PulsarClient",
+        client: TopicLookup,
         topic: str,
         compacted: bool,
         received: Callable[[Entry], None],

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import aiohttp
 import msgspec
+import structlog
 from msgspec import Struct
 from yarl import URL
 
-from ropeway.storage.api import LogUnavailableError
+from ropeway.storage.api import LogError, LogUnavailableError
 from ropeway.storage.pulsar.authentication import Unauthenticated, headers
-from ropeway.storage.pulsar.errors import PulsarUnavailableError
+from ropeway.storage.pulsar.errors import PulsarError, PulsarUnavailableError
 from ropeway.storage.pulsar.tls import explained
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ropeway.storage.pulsar.authentication import Authentication
+    from ropeway.storage.pulsar.pulsar_id import Expected
 
 TIMEOUT_S = 30.0
 """As Pulsar's own admin client waits for (60 s), halved: a create is retried."""
@@ -32,8 +36,12 @@ _NOT_OWNED = "Failed to find ownership"
 """With the status 412: the topic moves between brokers, and has none at the moment.
 Source: PersistentTopicsBase.java and PulsarWebResource.java, Pulsar 4.0.8."""
 _RETRY_FOR_S = 10.0
+_LOOK_S = 3.0
+"""How long a start waits to see whose hosts are that do not answer."""
 _RETRY_EVERY_S = 0.5
 """While a broker cannot, as when its bookies have just come back."""
+
+_log = structlog.get_logger()
 
 
 class TopicMetadata(Struct):
@@ -51,6 +59,10 @@ _CONTENT_TYPES: dict[type[object], str] = {
 
 class NotPermittedError(LogUnavailableError):
     """Pulsar does not let us do this; names the request."""
+
+
+class ForeignAdminError(LogUnavailableError):
+    """All hosts are of another Pulsar cluster."""
 
 
 class AdminRefusedError(LogUnavailableError):
@@ -95,6 +107,12 @@ class Rest:
         self._tls = tls
         self._timeout_s = timeout_s
         self._session: aiohttp.ClientSession | None = None
+        self.expected: Expected | None = None
+        """What each host has to show before it is asked; None: nothing."""
+        self._shown: set[str] = set()
+        """The hosts that have shown it, and have answered since."""
+        self._told: set[str] = set()
+        """The hosts of another cluster that people were told of."""
 
     async def close(self) -> None:
         """Close all connections."""
@@ -123,20 +141,58 @@ class Rest:
         failure: Exception | None = None
         for base in list(self._bases):
             try:
-                return await self._ask(method, f"{base}/admin/v2/{path}", body)
+                complaint = await self._complaint(base)
+                if complaint is None:
+                    return await self._ask(method, f"{base}/admin/v2/{path}", body)
+                if base not in self._told:
+                    self._told.add(base)
+                    _log.error(complaint)
+                failure = failure or ForeignAdminError(complaint)
             except PulsarUnavailableError as error:
                 raise LogUnavailableError(
                     f"cannot sign in to Pulsar: {error}; see docs/pulsar.md, Signing in"
                 ) from error
             except (aiohttp.ClientError, TimeoutError) as error:
                 failure = error
+                self._shown.discard(base)
                 # The next call begins with a host that may be up.
                 self._bases.remove(base)
                 self._bases.append(base)
+        if isinstance(failure, ForeignAdminError):
+            raise failure
         raise LogUnavailableError(
             f"Pulsar's admin REST at {', '.join(self._bases)} does not answer: "
             f"{explained(str(failure) or 'time-out')}"
         ) from failure
+
+    async def look_at_hosts(self) -> None:
+        """See which hosts are of the cluster while its brokers are there.
+
+        Who serves the topic that tells it may be away when the second host is needed.
+        """
+
+        async def look(base: str) -> None:
+            with suppress(LogError, PulsarError, aiohttp.ClientError, TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    await self._complaint(base)
+
+        await asyncio.gather(*map(look, self._bases))
+
+    async def _complaint(self, base: str) -> str | None:
+        """Why a host is not asked; None where it is."""
+        if self.expected is None or base in self._shown:
+            return None
+        path = schema_path(self.expected.topic)
+        try:
+            found = schema_in(await self._ask("GET", f"{base}/admin/v2/{path}", None))
+        except AdminRefusedError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            found = b""
+        complaint = self.expected.complaint(base, found)
+        if complaint is None:
+            self._shown.add(base)
+        return complaint
 
     async def _ask(self, method: str, url: str, body: object) -> bytes:
         """One request, at this host or the one that it sends us on to."""
@@ -193,6 +249,22 @@ class Rest:
             if response.status == HTTPStatus.UNAUTHORIZED:
                 self._authentication.refused(proof)
             return response.status, await response.read(), onward
+
+
+def local_path(full_name: str) -> str:
+    """`persistent://tenant/namespace/topic` as paths have it, without its domain."""
+    parts = full_name.partition("://")[2].split("/", 2)
+    return "/".join(quote(part, safe="") for part in parts)
+
+
+def schema_path(full_name: str) -> str:
+    """Where the schemas of a topic are, which is named in full."""
+    return f"schemas/{local_path(full_name)}/schema"
+
+
+def schema_in(answer: bytes) -> bytes:
+    """The schema that Pulsar shows there."""
+    return str(msgspec.json.decode(answer)["data"]).encode()
 
 
 def _reason(status: int, answer: bytes) -> str:

@@ -29,23 +29,35 @@ PROPERTIES = key(4, LENGTH)
 PARTITION_KEY = key(6, LENGTH)
 NUM_MESSAGES_IN_BATCH = key(11, VARINT)
 EVENT_TIME = key(12, VARINT)
-HIGHEST_SEQUENCE_ID = key(24, VARINT)
 
 # What a SEND begins with, and the keys of its fields; commands.Send is the same.
 SEND_HEAD = key(1, VARINT) + varint(NUMBERS[Send]) + key(NUMBERS[Send], LENGTH)
 SEND_PRODUCER = key(1, VARINT)
 SEND_SEQUENCE = key(2, VARINT)
 SEND_NUM_MESSAGES = key(3, VARINT)
-SEND_HIGHEST = key(6, VARINT)
 
 Done = Callable[[Position | None, PulsarError | None], None]
+
+
+class EntryMetadata(NamedTuple):
+    """What is said of an entry; `MessageMetadata`, as far as we write it."""
+
+    publish_ms: int
+    """The time of the entry."""
+    properties: Sequence[tuple[str, str]] = ()
+    """Of the entry, seen by every client."""
+    partition_key: str | None = None
+    """What compaction goes by."""
+    event_ms: int = 0
+    """The time that the application gave it."""
+    batch: int | None = None
+    """The payload is a batch of Pulsar's own, of so many messages."""
 
 
 class Pending(NamedTuple):
     """An entry that no broker has acknowledged yet."""
 
     sequence_id: int
-    highest_sequence_id: int
     num_messages: int
     metadata: bytes
     payload: Sequence[Buffer]
@@ -58,18 +70,9 @@ def metadata_head(producer_name: str) -> bytes:
     return PRODUCER_NAME + _text(producer_name)
 
 
-def entry_metadata(
-    head: bytes,
-    sequence_id: int,
-    publish_ms: int,
-    *,
-    properties: Sequence[tuple[str, str]],
-    partition_key: str | None,
-    event_ms: int,
-    highest_sequence_id: int | None,
-    batch: int | None,
-) -> bytes:
-    """The metadata of an entry, encoded; written out, for it is on the way of each."""
+def encode_metadata(head: bytes, sequence_id: int, said: EntryMetadata) -> bytes:
+    """Encode the metadata of an entry; written out, for it is on the way of each."""
+    publish_ms, properties, partition_key, event_ms, batch = said
     parts = [head, SEQUENCE_ID, varint(sequence_id), PUBLISH_TIME, varint(publish_ms)]
     for name, value in properties:
         pair = KeyValue(name, value).encode()
@@ -80,8 +83,6 @@ def entry_metadata(
         parts += NUM_MESSAGES_IN_BATCH, varint(batch)
     if event_ms:
         parts += EVENT_TIME, varint(event_ms)
-    if highest_sequence_id is not None:
-        parts += HIGHEST_SEQUENCE_ID, varint(highest_sequence_id)
     return b"".join(parts)
 
 
@@ -122,8 +123,6 @@ class ProducerSlot:
         fields = self._send_head + varint(one.sequence_id)
         if one.num_messages != 1:
             fields += SEND_NUM_MESSAGES + varint(one.num_messages)
-        if one.highest_sequence_id != one.sequence_id:
-            fields += SEND_HIGHEST + varint(one.highest_sequence_id)
         command = SEND_HEAD + varint(len(fields)) + fields
         self.connection.write(payload_frame(command, one.metadata, one.payload))
 

@@ -12,6 +12,11 @@ class Address(NamedTuple):
     host: str
     port: int
 
+    def __str__(self) -> str:
+        """As URLs have it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
 
 class ServiceUrl(NamedTuple):
     """Brokers, any of which can be asked, and how to speak to them."""

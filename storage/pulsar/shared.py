@@ -24,6 +24,7 @@ from ropeway.storage.pulsar.newest import Newest
 from ropeway.storage.pulsar.pack import peel
 from ropeway.storage.pulsar.pending_appends import PendingAppends
 from ropeway.storage.pulsar.selftest import check_indexes
+from ropeway.storage.pulsar.send_entry import EntryMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,7 +48,7 @@ class SharedAppender:
     Args:
         partition: Whose.
         converter: Between records and what native clients see.
-        settings: Sizes and patience.
+        settings: Sizes and time-outs.
         traffic: Shared by all appenders of the log.
         lost: Called when entries cannot be followed any more.
     """
@@ -133,12 +134,11 @@ class SharedAppender:
                 entry.payload,
                 self._sequence_id,
                 self._acknowledged,
+                EntryMetadata(
+                    *(store_ms, entry.properties, entry.key),
+                    *(entry.event_ms, entry.batch),
+                ),
                 num_messages=len(records),
-                publish_ms=store_ms,
-                properties=entry.properties,
-                partition_key=entry.key,
-                event_ms=entry.event_ms,
-                batch=entry.batch,
             )
         except ValueError as error:
             raise LogLimitError(f"{self._partition.full_name}: {error}") from error

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 import structlog
 
 from ropeway.common.clock import now_ms
+from ropeway.common.tasks import Tasks
 from ropeway.storage.api import LogUnavailableError
 from ropeway.storage.pulsar.errors import FencedError, PulsarError
 from ropeway.storage.pulsar.state_compaction import Compaction
@@ -24,8 +25,7 @@ from ropeway.storage.pulsar.state_term import Term
 from ropeway.storage.pulsar.topic_names import PARTITION
 
 if TYPE_CHECKING:
-    from ropeway.storage.pulsar.admin import Admin
-    from ropeway.storage.pulsar.client import PulsarClient
+    from ropeway.storage.pulsar.cluster import Cluster
     from ropeway.storage.pulsar.entry import Entry
     from ropeway.storage.pulsar.state_entry import Change, Leader
     from ropeway.storage.state import Changed, Deposed
@@ -53,36 +53,37 @@ def state_topic(space: str, broker: str) -> str:
     return f"persistent://{space}/{PREFIX}{name}"
 
 
+class StateSettings(NamedTuple):
+    """How patient a broker's state is."""
+
+    lease_s: float = LEASE_S
+    """For how long a leader is certain that it is the leader."""
+    flush_interval_s: float = FLUSH_INTERVAL_S
+    """How long a put may wait for `flush`."""
+    compact_after: int = LEAST_RECORDS
+    """Records that a start may read at least, before they are compacted."""
+
+
 async def open_state(
-    client: PulsarClient,
-    admin: Admin,
+    cluster: Cluster,
     topic: str,
     node: str,
     deposed: Deposed,
-    *,
-    lease_s: float = LEASE_S,
-    flush_interval_s: float = FLUSH_INTERVAL_S,
-    compact_after: int = LEAST_RECORDS,
+    settings: StateSettings | None = None,
 ) -> PulsarState:
     """Open a broker's state as a follower that has read all there is.
 
     Args:
-        client: The cluster's; it stays the caller's, as `admin` does.
-        admin: The same cluster's.
+        cluster: Has it; it stays the caller's.
         topic: As `state_topic` names it; it is made where there is none.
         node: Who we are, among the broker's nodes.
         deposed: Called when another node took the lead from this one.
-        lease_s: For how long a leader is certain that it is the leader.
-        flush_interval_s: How long a put may wait for `flush`.
-        compact_after: Records that a start may read at least, before it is compacted.
+        settings: The defaults, where it is None.
 
     Raises:
         LogUnavailableError: Pulsar does not answer, or refuses.
     """
-    state = PulsarState(
-        *(client, admin, topic, node, deposed),
-        *(lease_s, flush_interval_s, compact_after),
-    )
+    state = PulsarState(cluster, topic, node, deposed, settings or StateSettings())
     await state.open()
     return state
 
@@ -92,23 +93,21 @@ class PulsarState:
 
     def __init__(
         self,
-        client: PulsarClient,
-        admin: Admin,
+        cluster: Cluster,
         topic: str,
         node: str,
         deposed: Deposed,
-        lease_s: float,
-        flush_interval_s: float,
-        compact_after: int,
+        settings: StateSettings,
     ) -> None:
+        admin, client = cluster
         self.topic = topic
         self._client = client
         self._admin = admin
         self._node = node
         self._deposed = deposed
-        self._lease_s = lease_s
-        self._interval_s = flush_interval_s
-        self._compaction = Compaction(admin, topic, compact_after)
+        self._lease_s = settings.lease_s
+        self._interval_s = settings.flush_interval_s
+        self._compaction = Compaction(admin, topic, settings.compact_after)
         self._replica = Replica(client, topic, self._claim, self._tell)
         self._term: Term | None = None
         """Open from before this node leads until after."""
@@ -120,7 +119,7 @@ class PulsarState:
         self._lost_puts = False
         self._watchers: list[tuple[str, Changed]] = []
         self._turn = asyncio.Lock()
-        self._ends: set[asyncio.Task[None]] = set()
+        self._ends = Tasks()
         self._closed = False
 
     async def open(self) -> None:
@@ -322,9 +321,7 @@ class PulsarState:
             return
         self._leading = False
         self._drop(term)
-        end = asyncio.ensure_future(term.close())
-        self._ends.add(end)
-        end.add_done_callback(self._ends.discard)
+        self._ends.start(term.close())
         reason = str(self._unavailable(error))
         _log.warning("state is led by this node no more", reason=reason)
         self._deposed(reason)

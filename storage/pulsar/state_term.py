@@ -26,6 +26,7 @@ import msgspec
 
 from ropeway.common.clock import now_ms
 from ropeway.storage.pulsar.errors import PulsarError, PulsarUnavailableError
+from ropeway.storage.pulsar.send_entry import EntryMetadata
 from ropeway.storage.pulsar.state_entry import (
     LEADER,
     PROPERTY,
@@ -228,9 +229,11 @@ class Term:
                 [payload],
                 self._sequence_id,
                 _acknowledged,
-                publish_ms=now_ms(),
-                properties=[(PROPERTY, VERSION), (TERM, self.id)],
-                batch=len(changes),
+                EntryMetadata(
+                    now_ms(),
+                    properties=[(PROPERTY, VERSION), (TERM, self.id)],
+                    batch=len(changes),
+                ),
             )
 
     def _tick(self) -> None:

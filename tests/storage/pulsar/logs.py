@@ -10,6 +10,7 @@ from ropeway.storage.api import LogUnavailableError
 from ropeway.storage.pulsar import PulsarLog, PulsarLogSettings, open_log
 from ropeway.storage.pulsar.client import PulsarClient
 from ropeway.storage.pulsar.commands import Access
+from ropeway.storage.pulsar.send_entry import EntryMetadata
 from tests.contracts.log import TOPIC
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from ropeway.storage.pulsar.partition import PulsarPartition
     from tests.system.pulsar import Pulsar
 
+OUTCOME_S = 5.0
+"""A Pulsar that is stopped is given up after this, and a slow one is not."""
 PATIENCE_S = 300.0
 
 
@@ -107,7 +110,7 @@ async def write(
         access=Access.SHARED,
         lost=lambda _: None,
     )
-    producer.send([payload], sequence_id, stored, publish_ms=1)
+    producer.send([payload], sequence_id, stored, EntryMetadata(1))
     await done
     await client.close()
 

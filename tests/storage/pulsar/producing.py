@@ -7,6 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from ropeway.storage.pulsar.client import PulsarClient
+from ropeway.storage.pulsar.send_entry import EntryMetadata
 from tests.storage.pulsar.broker import TOPIC, FakeBroker, running
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Sending:
                 self.done.append((number, where, error))
                 self._changed.set()
 
-            self.producer.send([b"x" * 10], number, done, publish_ms=1)
+            self.producer.send([b"x" * 10], number, done, EntryMetadata(1))
 
     async def loss(self) -> PulsarError:
         while not self.lost:

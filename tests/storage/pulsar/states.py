@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from ropeway.storage.pulsar.admin import Admin
 from ropeway.storage.pulsar.client import PulsarClient
-from ropeway.storage.pulsar.state import open_state
+from ropeway.storage.pulsar.cluster import Cluster as PulsarCluster
+from ropeway.storage.pulsar.state import StateSettings, open_state
 from tests.contracts.state import ignore, until
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ class Cluster:
         self, node: str, deposed: Deposed = ignore, **settings: float
     ) -> PulsarState:
         return await open_state(
-            *(self.client(), self.admin, self.topic, node, deposed),
-            **settings,  # type: ignore[arg-type]
+            *(PulsarCluster(self.admin, self.client()), self.topic, node, deposed),
+            StateSettings(**settings),  # type: ignore[arg-type]
         )
 
     async def close(self) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from aiohttp import web
 
+from ropeway.storage.api import LogUnavailableError
+from ropeway.storage.pulsar import admin as module
 from ropeway.storage.pulsar.admin import Admin
 from ropeway.storage.pulsar.authentication import Token
 from ropeway.storage.pulsar.rest import AdminRefusedError
@@ -258,7 +260,7 @@ def test_a_broker_that_cannot_tell_an_index_is_taken_as_it_is() -> None:
 def test_a_namespace_is_made_with_its_tenant_whoever_does_so_meanwhile() -> None:
     async def test(admin: Admin, rest: Rest) -> None:
         assert await admin.make_namespace("rocketmq/c") == {"properties": None}
-        assert rest.asked[2] == (
+        assert rest.asked[3] == (
             "PUT",
             "/admin/v2/tenants/rocketmq",
             '{"allowedClusters":["east","west"]}',
@@ -271,8 +273,26 @@ def test_a_namespace_is_made_with_its_tenant_whoever_does_so_meanwhile() -> None
                 (404, None),  # not shown yet
                 (200, {"properties": None}),
             ],
-            ("GET", "/admin/v2/clusters"): [(200, ["east", "global", "west"])],
+            ("GET", "/admin/v2/clusters"): [
+                (200, ["global"]),  # Pulsar has just been started
+                (200, ["east", "global", "west"]),
+            ],
             ("PUT", "/admin/v2/tenants/rocketmq"): [(409, None)],
+        },
+        test,
+    )
+
+
+def test_a_pulsar_that_names_no_cluster_is_told(monkeypatch) -> None:
+    async def test(admin: Admin, _: Rest) -> None:
+        with pytest.raises(LogUnavailableError, match="Pulsar names no cluster"):
+            await admin.make_namespace("rocketmq/c")
+
+    monkeypatch.setattr(module, "SHOWN_S", (0.0, 0.0))
+    run(
+        {
+            ("PUT", "/admin/v2/namespaces/rocketmq/c"): [(404, None)],
+            ("GET", "/admin/v2/clusters"): [(200, []), (200, [])],
         },
         test,
     )

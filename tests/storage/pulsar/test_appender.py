@@ -9,6 +9,7 @@ import asyncio
 import struct
 import time
 from collections import deque
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -56,7 +57,7 @@ class Broker:
         self._waiting = deque()
 
     def send(
-        self, payload: list[bytes], sequence_id: int, done: Any, **more: Any
+        self, payload: list[bytes], sequence_id: int, done: Any, *_: Any, **more: Any
     ) -> None:
         self.sent.append((payload[0], sequence_id, more["num_messages"]))
         self._waiting.append(done)
@@ -81,17 +82,14 @@ class Way:
         self.flights: list[Flight] = []
         self.grown = 0
         self.told: Told = []
-        self.appender = Appender(
-            "orders-partition-0",
-            self.broker,  # type: ignore[arg-type]
-            TERM,
-            first,
-            largest + MESSAGE_OVERHEAD_BYTES,
-            PulsarLogSettings(**settings),
-            self.traffic,
-            lambda flight, _: self.flights.append(flight),
-            self._grow,
+        self.broker.max_message_bytes = largest + MESSAGE_OVERHEAD_BYTES
+        partition = SimpleNamespace(
+            full_name="orders-partition-0",
+            stored=lambda flight, _: self.flights.append(flight),
+            grown=self._grow,
         )
+        broker, told = self.broker, PulsarLogSettings(**settings)
+        self.appender = Appender(partition, broker, TERM, first, told, self.traffic)  # type: ignore[arg-type]
 
     def _grow(self) -> None:
         self.grown += 1

@@ -10,24 +10,31 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ropeway.storage.pulsar import backoff
 from ropeway.storage.pulsar import client as module
 from ropeway.storage.pulsar.client import PulsarClient
 from ropeway.storage.pulsar.commands import (
     CloseProducer,
     Connect,
     Connected,
+    GetSchema,
     Lookup,
     LookupAnswer,
     LookupType,
     OpenProducer,
     Refused,
+    Schema,
+    SchemaAnswer,
 )
 from ropeway.storage.pulsar.errors import (
+    ForeignPulsarError,
     NotAllowedError,
     ProducerBusyError,
     PulsarError,
     PulsarUnavailableError,
 )
+from ropeway.storage.pulsar.pulsar_id import Expected, definition
+from ropeway.storage.pulsar.send_entry import EntryMetadata
 from tests.remoting import looped, until
 from tests.storage.pulsar.broker import TOPIC, Peer, running
 from tests.system.process import free_ports
@@ -37,6 +44,15 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 60
 numbers = itertools.count()
+
+
+@pytest.fixture
+def two_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a client give up with its second try, and by no time.
+
+    With a short one a busy machine fails a try for the time, which is another error.
+    """
+    monkeypatch.setattr(backoff, "delays", lambda: iter((0.0, 2.0 * TIMEOUT_S)))
 
 
 @contextlib.asynccontextmanager
@@ -86,9 +102,10 @@ async def test_a_look_up_follows_redirects_and_says_they_are_authoritative():
         assert len(second.of(OpenProducer)) == 1
 
 
+@pytest.mark.usefixtures("two_tries")
 @looped
 async def test_redirects_without_end_are_given_up():
-    async with running() as broker, client(broker.url, timeout_s=0.2) as one:
+    async with running() as broker, client(broker.url) as one:
         broker.answers[Lookup] = pointing(LookupType.REDIRECT, broker.url)
         with pytest.raises(PulsarUnavailableError, match="more than 20 redirects"):
             await producer(one)
@@ -190,10 +207,11 @@ async def test_each_of_several_proxies_connects_to_what_it_named():
             ]
 
 
+@pytest.mark.usefixtures("two_tries")
 @looped
 async def test_no_broker_at_all_is_an_error_that_names_it():
     port = free_ports(1)[0]
-    async with client(f"pulsar://127.0.0.1:{port}", timeout_s=0.2) as one:
+    async with client(f"pulsar://127.0.0.1:{port}") as one:
         with pytest.raises(PulsarUnavailableError, match=f"127.0.0.1:{port}: Conn"):
             await producer(one)
 
@@ -206,9 +224,10 @@ async def test_an_opening_is_tried_again_while_a_broker_is_busy():
         assert len(broker.of(OpenProducer)) == 3
 
 
+@pytest.mark.usefixtures("two_tries")
 @looped
 async def test_an_opening_that_stays_busy_is_given_up_with_that_error():
-    async with running() as broker, client(broker.url, timeout_s=0.2) as one:
+    async with running() as broker, client(broker.url) as one:
         broker.refuse(OpenProducer, 16)
         with pytest.raises(ProducerBusyError, match="ProducerBusy: so told"):
             await producer(one)
@@ -253,7 +272,7 @@ async def test_closing_closes_all_that_is_open():
         async with client(broker.url) as one:
             opened = await producer(one)
         failed: list[PulsarError | None] = []
-        opened.send([b"x"], 1, lambda _, error: failed.append(error), publish_ms=1)
+        opened.send([b"x"], 1, lambda _, error: failed.append(error), EntryMetadata(1))
         await asyncio.sleep(0)
         assert isinstance(failed[0], PulsarUnavailableError)
         await broker.wait(CloseProducer, 1)
@@ -283,3 +302,48 @@ async def test_a_broker_that_was_away_is_connected_to_when_it_is_there():
                     await producer(one)
                     break
         server.close()
+
+
+def shown(pulsar_id: str | None, error: int = 11):
+    """Answer who asks for the id of the cluster; None: there is none, or `error`."""
+    if pulsar_id is None:
+        return lambda _, asked: SchemaAnswer(asked.request_id, error, "so told")
+    schema = Schema(definition(pulsar_id).encode())
+    return lambda _, asked: SchemaAnswer(asked.request_id, schema=schema)
+
+
+@looped
+async def test_a_broker_of_another_cluster_is_passed_over_and_not_asked_again():
+    async with running() as other, running() as ours:
+        other.answers[GetSchema] = shown(None)
+        ours.answers[GetSchema] = shown("aa")
+        async with client(other.url, ours.url) as one:
+            one.expected = Expected("persistent://a/b/c", "aa")
+            await producer(one)
+            await producer(one)
+        assert len(other.of(GetSchema)) == len(ours.of(GetSchema)) == 1
+        assert other.of(Lookup) == other.of(OpenProducer) == []
+        assert ours.of(GetSchema)[0].topic == "persistent://a/b/c"
+        assert len(ours.of(OpenProducer)) == 2
+
+
+@pytest.mark.usefixtures("two_tries")
+@looped
+async def test_brokers_of_other_clusters_alone_are_an_error_that_says_so():
+    async with running() as other, client(other.url) as one:
+        other.answers[GetSchema] = shown("bb")
+        one.expected = Expected("persistent://a/b/c", "aa")
+        with pytest.raises(ForeignPulsarError, match="is of another Pulsar cluster"):
+            await producer(one)
+        assert len(other.of(GetSchema)) == 1
+
+
+@pytest.mark.usefixtures("two_tries")
+@looped
+async def test_a_broker_that_cannot_tell_its_cluster_is_asked_again():
+    async with running() as broker, client(broker.url) as one:
+        broker.answers[GetSchema] = shown(None, error=6)
+        one.expected = Expected("persistent://a/b/c", "aa")
+        with pytest.raises(PulsarUnavailableError, match="ServiceNotReady: so told"):
+            await producer(one)
+        assert broker.of(Lookup) == []

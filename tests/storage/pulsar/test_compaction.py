@@ -15,15 +15,15 @@ from ropeway.storage.pulsar.admin import Admin
 from tests.contracts.log import TOPIC, begin
 from tests.storage.compaction.logs import Describer, record
 from tests.storage.pulsar.logs import settings_for
-from tests.system.pulsar import Pulsar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from ropeway.storage.api import RecordParts
     from ropeway.storage.native import NativePosition
     from ropeway.storage.pulsar import PulsarLog
     from ropeway.storage.pulsar.partition import PulsarPartition
+    from tests.system.pulsar import Pulsar
 
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
 
@@ -38,23 +38,6 @@ class Keyed:
     def record(self, message: NativeMessage, place: NativePosition) -> RecordParts:
         del place
         return Record(*record(f"{message.key}={bytes(message.body).decode()}"))
-
-
-@pytest.fixture(scope="module")
-def counting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
-    """A Pulsar that tells indexes, and begins a ledger every few entries."""
-    server = Pulsar(
-        tmp_path_factory.mktemp("compacting"),
-        settings={
-            "brokerEntryMetadataInterceptors": "org.apache.pulsar.common.intercept."
-            "AppendIndexMetadataInterceptor"
-        },
-    )
-    try:
-        server.start()
-        yield server
-    finally:
-        server.kill()
 
 
 @contextlib.asynccontextmanager
@@ -86,10 +69,10 @@ async def stored(partition: PulsarPartition, offset: int = 0) -> dict[int, str]:
     return found
 
 
-def test_the_last_of_each_key_is_left_with_its_offset(counting: Pulsar) -> None:
+def test_the_last_of_each_key_is_left_with_its_offset(counting_pulsar: Pulsar) -> None:
     async def main() -> None:
         namespace = "public/last-of-each"
-        async with opened(counting, namespace) as log:
+        async with opened(counting_pulsar, namespace) as log:
             partition = log.partition(TOPIC, 0)
             for start in range(0, 1024, 128):
                 await asyncio.gather(
@@ -109,7 +92,7 @@ def test_the_last_of_each_key_is_left_with_its_offset(counting: Pulsar) -> None:
             # A read answers as soon as it has something.
             assert 1 <= chunk.records <= 4
             assert chunk.next_offset == 1014 + chunk.records
-        async with opened(counting, namespace) as log:
+        async with opened(counting_pulsar, namespace) as log:
             partition = log.partition(TOPIC, 0)
             assert (partition.first, partition.end) == (1014, 1024)
             assert await stored(partition) == wanted
@@ -123,7 +106,7 @@ def test_the_last_of_each_key_is_left_with_its_offset(counting: Pulsar) -> None:
 
 
 def test_a_round_that_failed_is_told_of_and_the_next_one_is_not_held_back(
-    counting: Pulsar, monkeypatch: pytest.MonkeyPatch
+    counting_pulsar: Pulsar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = "ERROR", "a subscription that could not seek"
     answers = iter([("NOT_RUN", ""), failed, failed])
@@ -138,7 +121,7 @@ def test_a_round_that_failed_is_told_of_and_the_next_one_is_not_held_back(
             await asyncio.sleep(0.05)
 
     async def main() -> None:
-        async with opened(counting, "public/failed") as log:
+        async with opened(counting_pulsar, "public/failed") as log:
             partition = log.partition(TOPIC, 0)
             await begin(partition, *(record(f"a={n}") for n in range(3)))
             monkeypatch.setattr(Admin, "compaction", compaction)
@@ -151,7 +134,7 @@ def test_a_round_that_failed_is_told_of_and_the_next_one_is_not_held_back(
 
 
 def test_a_look_compacts_what_has_enough_that_is_new_and_tells_what_failed(
-    counting: Pulsar, monkeypatch: pytest.MonkeyPatch
+    counting_pulsar: Pulsar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
     real = Admin.compact
@@ -163,7 +146,7 @@ def test_a_look_compacts_what_has_enough_that_is_new_and_tells_what_failed(
         await real(admin, full_name)
 
     async def main() -> None:
-        async with opened(counting, "public/looks") as log:
+        async with opened(counting_pulsar, "public/looks") as log:
             partition = log.partition(TOPIC, 0)
             monkeypatch.setattr(Admin, "compact", compact)
 
@@ -189,9 +172,11 @@ def test_a_look_compacts_what_has_enough_that_is_new_and_tells_what_failed(
     asyncio.run(main())
 
 
-def test_a_batch_of_which_some_are_left_keeps_their_offsets(counting: Pulsar) -> None:
+def test_a_batch_of_which_some_are_left_keeps_their_offsets(
+    counting_pulsar: Pulsar,
+) -> None:
     async def main() -> None:
-        async with opened(counting, "public/batches") as log:
+        async with opened(counting_pulsar, "public/batches") as log:
             partition = log.partition(TOPIC, 0)
             await begin(partition, *(record(f"{key}=1") for key in "abcde"))
             await begin(partition, *(record(f"{key}=2") for key in "bd"))
@@ -209,10 +194,10 @@ def test_a_batch_of_which_some_are_left_keeps_their_offsets(counting: Pulsar) ->
 
 
 def test_a_topic_is_read_compacted_only_while_it_is_said_to_be(
-    counting: Pulsar,
+    counting_pulsar: Pulsar,
 ) -> None:
     async def main() -> None:
-        async with opened(counting, "public/while") as log:
+        async with opened(counting_pulsar, "public/while") as log:
             partition = log.partition(TOPIC, 0)
             for text in ("a=1", "a=2", "b=1"):
                 await begin(partition, record(text))

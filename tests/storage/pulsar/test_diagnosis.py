@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ropeway.storage.pulsar.admin import Admin
 from ropeway.storage.pulsar.diagnosis import Finding, examine
 from ropeway.storage.pulsar.owner import Owner
+from ropeway.storage.pulsar.pulsar_choice import note
+from ropeway.storage.pulsar.pulsar_id import PulsarIds
 from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
-from ropeway.storage.pulsar.selftest import POLICIES
+from ropeway.storage.pulsar.selftest import POLICIES, PUBLIC
 from tests.storage.pulsar.logs import settings_for
 
 if TYPE_CHECKING:
@@ -74,3 +77,58 @@ def test_whose_a_namespace_is_is_told(pulsar: Pulsar, pulsar_namespace: str) -> 
     assert "belongs to another cluster, c of the id aa" in last(None).text
     assert last(None).refused
     assert last(Owner("bb", "c", frozenset())).refused
+
+
+@pytest.mark.jvm
+@pytest.mark.server
+def test_an_address_of_another_pulsar_cluster_is_named(
+    pulsar: Pulsar, pulsar_namespace: str
+) -> None:
+    """It shows another id than the routes have, or none."""
+    settings = settings_for(pulsar, pulsar_namespace)
+    for policy in POLICIES:
+        pulsar.admin(
+            "POST", f"namespaces/{pulsar_namespace}/{policy.path}", policy.value
+        )
+
+    def said(current: str | None) -> list[str]:
+        owner = Owner("aa", "c", frozenset(), pulsar_ids=PulsarIds(current, "bb"))
+        return [one.text for one in found(settings, owner) if one.refused]
+
+    async def noted() -> None:
+        admin = Admin(pulsar.admin_url)
+        try:
+            assert await note(admin, pulsar_namespace, "cc") == "cc"
+        finally:
+            await admin.close()
+
+    hosts = [url.partition("://")[2] for url in (pulsar.service_url, pulsar.admin_url)]
+    for shown, current in (("without an id", "cc"), ("id cc", "dd")):
+        assert [one.partition(" than")[0] for one in said(current)] == [
+            f"{host} is of another Pulsar cluster ({shown})" for host in hosts
+        ]
+        asyncio.run(noted())
+    assert said("cc") == said(None) == []
+
+
+@pytest.mark.jvm
+@pytest.mark.server
+def test_a_listener_that_brokers_do_not_have_is_told(
+    pulsar: Pulsar, pulsar_namespace: str
+) -> None:
+    settings = settings_for(pulsar, pulsar_namespace, listener_name="absent")
+    (told,) = (one for one in found(settings) if "absent" in one.text)
+    assert told.refused
+    assert "pulsar.listener_name" in told.advice
+
+
+@pytest.mark.jvm
+@pytest.mark.server
+def test_pulsars_default_namespace_is_told_as_nobodys(pulsar: Pulsar) -> None:
+    settings = settings_for(pulsar, PUBLIC)
+    *_, last = found(settings, Owner("aa", "c", frozenset()))
+    assert last.text == f"namespace {PUBLIC} of Pulsar does not say whose it is"
+    assert last.advice.endswith(f"-k ropeway.cluster.aa -v c {PUBLIC}")
+    missing = [one for one in found(settings, prepare=True) if one.refused]
+    # Its policies are left alone, so they are named and not set.
+    assert all(f"{PUBLIC}" in one.advice for one in missing)

@@ -12,13 +12,11 @@ from ropeway.storage.pulsar.connection import Connection
 from tests.contracts.log import TOPIC, begin, opened, read_all, record
 from tests.storage.pulsar.logs import log_of, settings_for, until
 from tests.system.process import stopped
-from tests.system.pulsar import Pulsar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ropeway.storage.api import Partition
     from ropeway.storage.pulsar.errors import PulsarError
+    from tests.system.pulsar import Pulsar
 
 pytestmark = [
     pytest.mark.jvm,
@@ -31,17 +29,6 @@ pytestmark = [
 KILLS = 2
 
 APPENDERS = 20
-
-
-@pytest.fixture(scope="module")
-def own_pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
-    """A Pulsar that may be killed."""
-    server = Pulsar(tmp_path_factory.mktemp("own"), journal_sync=True)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.kill()
 
 
 class Flood:
@@ -82,9 +69,11 @@ class Flood:
                 self.acknowledged[offset] = text
 
 
-def test_a_killed_pulsar_loses_repeats_and_reorders_nothing(own_pulsar: Pulsar) -> None:
+def test_a_killed_pulsar_loses_repeats_and_reorders_nothing(
+    mortal_pulsar: Pulsar,
+) -> None:
     async def main() -> None:
-        settings = settings_for(own_pulsar, "public/killed", outcome_s=3)
+        settings = settings_for(mortal_pulsar, "public/killed", outcome_s=3)
         async with log_of(settings) as log:
             await log.create(TOPIC, [0])
             partition = await opened(log, 0)
@@ -93,9 +82,9 @@ def test_a_killed_pulsar_loses_repeats_and_reorders_nothing(own_pulsar: Pulsar) 
             for _ in range(KILLS):
                 seen = len(flood.acknowledged)
                 await until(lambda seen=seen: len(flood.acknowledged) > seen + 500)  # type: ignore[misc]
-                await asyncio.to_thread(own_pulsar.kill)
+                await asyncio.to_thread(mortal_pulsar.kill)
                 await until(lambda: len(flood.unknown) > 0)
-                await asyncio.to_thread(own_pulsar.start)
+                await asyncio.to_thread(mortal_pulsar.start)
                 seen = len(flood.acknowledged)
                 await until(lambda seen=seen: len(flood.acknowledged) > seen + 500)  # type: ignore[misc]
             await flood.stop()
@@ -111,7 +100,7 @@ def test_a_killed_pulsar_loses_repeats_and_reorders_nothing(own_pulsar: Pulsar) 
 
 
 def test_a_broker_that_is_given_up_for_nothing_loses_repeats_and_reorders_nothing(
-    own_pulsar: Pulsar, monkeypatch: pytest.MonkeyPatch
+    mortal_pulsar: Pulsar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given_up: list[PulsarError] = []
     abort = Connection.abort
@@ -125,7 +114,7 @@ def test_a_broker_that_is_given_up_for_nothing_loses_repeats_and_reorders_nothin
 
     async def main() -> None:
         settings = settings_for(
-            own_pulsar, "public/paused", keep_alive_ms=2000, outcome_s=1
+            mortal_pulsar, "public/paused", keep_alive_ms=2000, outcome_s=1
         )
         async with log_of(settings) as log:
             await log.create(TOPIC, [0])
@@ -134,7 +123,7 @@ def test_a_broker_that_is_given_up_for_nothing_loses_repeats_and_reorders_nothin
             flood.start()
             await until(lambda: len(flood.acknowledged) > 100)
             # What it has not read by then it reads, of both connections.
-            with stopped(own_pulsar.pid):
+            with stopped(mortal_pulsar.pid):
                 await until(lambda: len(given_up) > 0)
             seen = len(flood.acknowledged)
             await until(lambda: len(flood.acknowledged) > seen + 100)
@@ -159,13 +148,13 @@ def check(texts: list[str], flood: Flood, end: int) -> None:
 
 
 def test_a_log_opens_and_appends_while_pulsar_is_away_only_later(
-    own_pulsar: Pulsar,
+    mortal_pulsar: Pulsar,
 ) -> None:
     async def main() -> None:
-        settings = settings_for(own_pulsar, "public/away", open_s=2)
+        settings = settings_for(mortal_pulsar, "public/away", open_s=2)
         async with log_of(settings) as log:
             await log.create(TOPIC, [0])
-            await asyncio.to_thread(own_pulsar.kill)
+            await asyncio.to_thread(mortal_pulsar.kill)
             with pytest.raises(LogUnavailableError):
                 await opened(log, 0)
             with pytest.raises(LogUnavailableError, match="does not answer"):
@@ -173,7 +162,7 @@ def test_a_log_opens_and_appends_while_pulsar_is_away_only_later(
             with pytest.raises(LogUnavailableError, match="does not answer"):
                 await log.delete(TOPIC)
             assert log.topics() == {TOPIC: frozenset({0})}
-            await asyncio.to_thread(own_pulsar.start)
+            await asyncio.to_thread(mortal_pulsar.start)
 
             partition = log.partition(TOPIC, 0)
             stored: list[int] = []

@@ -15,6 +15,7 @@ import pytest
 
 from ropeway.storage.api import LogUnavailableError, NoSuchPartitionError, NotReadyError
 from ropeway.storage.pulsar import ownership
+from ropeway.storage.pulsar.cluster import Cluster
 from ropeway.storage.pulsar.end_offsets import EndOffsets
 from ropeway.storage.pulsar.entry import Position
 from ropeway.storage.pulsar.entry_reader import Found
@@ -23,7 +24,7 @@ from ropeway.storage.pulsar.follower import Followed, Follower
 from ropeway.storage.pulsar.open_partition import ContestedError, Opened
 from ropeway.storage.pulsar.ownership import Ownership
 from ropeway.storage.pulsar.pack import encode, peel
-from ropeway.storage.pulsar.partition import PulsarPartition
+from ropeway.storage.pulsar.partition import PartitionContext, PulsarPartition
 from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
 from ropeway.storage.pulsar.tail import Tail
 from ropeway.storage.pulsar.terms import after
@@ -86,8 +87,7 @@ class Rig:
     def __post_init__(self) -> None:
         self.gate.set()
         self.own = Ownership(
-            NOTHING,
-            NOTHING,
+            Cluster(NOTHING, NOTHING),
             SimpleNamespace(forget=self.forgotten.append),  # type: ignore[arg-type]
             PulsarLogSettings(),
             EndOffsets(),
@@ -131,7 +131,8 @@ def patched(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Rig]:
 
 def partition_of(number: int = 0) -> PulsarPartition:
     name = PulsarName("public", "default", "orders")
-    return PulsarPartition("orders", number, name, Tail(1 << 20), NOTHING, NOTHING, 64)
+    context = PartitionContext(Tail(1 << 20), NOTHING, NOTHING, 64)
+    return PulsarPartition("orders", number, name, context)
 
 
 def is_open(partition: PulsarPartition) -> bool:

@@ -15,7 +15,7 @@ from ropeway.storage.api import (
     OutcomeUnknownError,
 )
 from ropeway.storage.pulsar.appender import Appender, Traffic
-from ropeway.storage.pulsar.partition import PulsarPartition
+from ropeway.storage.pulsar.partition import PartitionContext, PulsarPartition
 from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
 from ropeway.storage.pulsar.tail import Tail
 from ropeway.storage.pulsar.topic_names import PulsarName
@@ -42,23 +42,12 @@ def open_one(first: int = 0, end: int = 0) -> tuple[PulsarPartition, Broker]:
         "orders",
         3,
         PulsarName("public", "default", "orders"),
-        Tail(1 << 20),
-        nothing,
-        nothing,
-        64,
+        PartitionContext(Tail(1 << 20), nothing, nothing, 64),
     )
     broker: Any = Broker()
-    appender = Appender(
-        partition.full_name,
-        broker,
-        0,
-        end,
-        1 << 20,
-        PulsarLogSettings(packs_in_flight=4),
-        Traffic(1 << 20),
-        partition.stored,
-        partition.grown,
-    )
+    broker.max_message_bytes = 1 << 20
+    settings = PulsarLogSettings(packs_in_flight=4)
+    appender = Appender(partition, broker, 0, end, settings, Traffic(1 << 20))
     partition.open(appender, first, end, -1)
     return partition, broker
 

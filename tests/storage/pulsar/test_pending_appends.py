@@ -33,8 +33,8 @@ class Way(NamedTuple):
 @pytest.fixture
 def way() -> Way:
     traffic = Traffic(1000)
-    way_in: Any = "way in"
-    return Way(PendingAppends(way_in, "orders-0", traffic), traffic, [])
+    append_path: Any = "way in"
+    return Way(PendingAppends(append_path, "orders-0", traffic), traffic, [])
 
 
 def test_what_comes_is_done_with_its_offset_and_weighs_nothing_more(way: Way) -> None:

@@ -26,6 +26,7 @@ from ropeway.storage.pulsar.errors import (
     TopicNotFoundError,
 )
 from ropeway.storage.pulsar.frames import command_frame
+from ropeway.storage.pulsar.send_entry import EntryMetadata
 from tests.remoting import looped
 from tests.storage.pulsar.broker import TOPIC
 from tests.storage.pulsar.producing import sending
@@ -50,10 +51,10 @@ async def test_a_sequence_id_that_the_broker_would_drop_is_refused():
             asked.request_id, "w", last_sequence_id=41
         )
         assert (await one.open()).last_sequence_id == 41
-        with pytest.raises(ValueError, match="sequence ids 41 to 41; allowed: from 42"):
+        with pytest.raises(ValueError, match="sequence id 41; allowed: from 42"):
             one.send(41)
         one.send(42)
-        with pytest.raises(ValueError, match="sequence ids 42 to 42; allowed: from 43"):
+        with pytest.raises(ValueError, match="sequence id 42; allowed: from 43"):
             one.send(42)
         await one.finished(1)
 
@@ -63,7 +64,7 @@ async def test_an_entry_that_is_too_long_is_refused_before_it_is_sent():
     async with sending() as one:
         producer = await one.open()
         with pytest.raises(ValueError, match=r"entry of \d+ \+ 999 bytes; allowed"):
-            producer.send([bytes(999)], 1, lambda *_: None, publish_ms=1)
+            producer.send([bytes(999)], 1, lambda *_: None, EntryMetadata(1))
         one.send(1)
         await one.finished(1)
 

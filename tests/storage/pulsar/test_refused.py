@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from types import SimpleNamespace
 from typing import Any
 
 from ropeway.storage.pulsar.appender import Traffic
@@ -50,7 +51,10 @@ async def test_a_send_that_pulsar_refuses_is_answered_before_its_client_gives_up
     async def nothing(_: Any) -> None:
         await asyncio.sleep(0)
 
-    upkeep = Upkeep(settings, traffic, readers, list, nothing, nothing, lambda _: None)
+    ownership: Any = SimpleNamespace(
+        traffic=traffic, reopen=nothing, close_unused=lambda _: None
+    )
+    upkeep = Upkeep(settings, ownership, readers, list, nothing)
     try:
         await until(lambda: readers.looks)
     finally:

@@ -9,7 +9,12 @@ import pytest
 from ropeway.storage.api import LogUnavailableError
 from ropeway.storage.pulsar import rest as module
 from ropeway.storage.pulsar.admin import Admin
-from ropeway.storage.pulsar.rest import AdminRefusedError, NotPermittedError
+from ropeway.storage.pulsar.pulsar_id import Expected, definition, schema_topic
+from ropeway.storage.pulsar.rest import (
+    AdminRefusedError,
+    ForeignAdminError,
+    NotPermittedError,
+)
 from tests.storage.pulsar.test_admin import Rest, run
 from tests.system.process import free_ports
 
@@ -124,3 +129,32 @@ def test_when_no_host_answers_all_are_named() -> None:
         await admin.close()
 
     asyncio.run(main())
+
+
+SPACE = "rocketmq/DefaultCluster"
+SCHEMA = f"/admin/v2/schemas/{SPACE}/__ropeway%40cluster-0/schema"
+
+
+def shows(pulsar_id: str) -> tuple[int, object]:
+    return 200, {"version": 0, "type": "AVRO", "data": definition(pulsar_id)}
+
+
+def test_a_host_of_another_cluster_is_not_asked() -> None:
+    async def test(admin: Admin, rest: Rest) -> None:
+        admin.expected = Expected(schema_topic(SPACE), "aa")
+        with pytest.raises(ForeignAdminError, match="is of another Pulsar cl"):
+            await admin.topics(SPACE)
+        assert [one[1] for one in rest.asked] == [SCHEMA]
+        await admin.look_at_hosts()
+        # It is looked at again, and once it fits it is asked without.
+        assert await admin.topics(SPACE) == await admin.topics(SPACE) == []
+        listed = f"/admin/v2/persistent/{SPACE}"
+        assert [one[1] for one in rest.asked] == [*[SCHEMA] * 3, listed, listed]
+
+    run(
+        {
+            ("GET", SCHEMA): [shows("cc"), (503, {"reason": "away"}), shows("aa")],
+            ("GET", f"/admin/v2/persistent/{SPACE}"): [(200, [])] * 2,
+        },
+        test,
+    )

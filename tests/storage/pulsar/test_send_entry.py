@@ -14,9 +14,10 @@ from ropeway.storage.pulsar.frames import (
     payload_frame,
 )
 from ropeway.storage.pulsar.send_entry import (
+    EntryMetadata,
     Pending,
     ProducerSlot,
-    entry_metadata,
+    encode_metadata,
     metadata_head,
     size_of,
 )
@@ -33,55 +34,47 @@ def metadata_of(name: str) -> bytes:
 
 
 def test_metadata_is_byte_for_byte_that_of_pulsars_own_client():
-    ours = entry_metadata(
+    ours = encode_metadata(
         metadata_head("writer"),
         1,
-        1795283382681,
-        properties=[("a", "1"), ("b", "two")],
-        partition_key="k",
-        event_ms=1234567890123,
-        highest_sequence_id=None,
-        batch=None,
+        EntryMetadata(
+            1795283382681,
+            properties=[("a", "1"), ("b", "two")],
+            partition_key="k",
+            event_ms=1234567890123,
+            batch=None,
+        ),
     )
     assert ours == metadata_of("Send 2")
 
 
 def test_metadata_of_a_batch_is_that_of_pulsars_own_client():
-    ours = entry_metadata(
+    ours = encode_metadata(
         metadata_head("batcher"),
         0,
-        1795283384144,
-        properties=(),
-        partition_key="k0",
-        event_ms=0,
-        highest_sequence_id=None,
-        batch=3,
+        EntryMetadata(
+            1795283384144, properties=(), partition_key="k0", event_ms=0, batch=3
+        ),
     )
     assert ours == metadata_of("Send 7")
 
 
 def test_metadata_reads_as_what_it_was_made_of():
-    encoded = entry_metadata(
+    encoded = encode_metadata(
         metadata_head("näme"),
         1 << 40,
-        1,
-        properties=[("", "")],
-        partition_key="",
-        event_ms=5,
-        highest_sequence_id=(1 << 40) + 7,
-        batch=None,
+        EntryMetadata(
+            1, properties=[("", "")], partition_key="", event_ms=5, batch=None
+        ),
     )
     assert Metadata.decode(encoded) == Metadata(
         *("näme", 1 << 40, 1, (b"\n\x00\x12\x00",), ""),
         event_ms=5,
-        highest_sequence_id=(1 << 40) + 7,
     )
 
 
-@pytest.mark.parametrize(
-    ("num_messages", "highest"), [(1, 1 << 40), (7, 1 << 40), (1, (1 << 40) + 6)]
-)
-def test_an_entry_goes_out_behind_the_command_send(num_messages, highest):
+@pytest.mark.parametrize("num_messages", [1, 7])
+def test_an_entry_goes_out_behind_the_command_send(num_messages):
     written: list[Buffer] = []
 
     class Wire:
@@ -91,9 +84,8 @@ def test_an_entry_goes_out_behind_the_command_send(num_messages, highest):
 
     place = ProducerSlot(cast("Connection", Wire()), print, print)
     payload = (b"pay", b"load")
-    place.write(Pending(1 << 40, highest, num_messages, b"m", payload, 7, print))
-    said = 0 if highest == 1 << 40 else highest
-    send = Send(place.producer_id, 1 << 40, num_messages, said)
+    place.write(Pending(1 << 40, num_messages, b"m", payload, 7, print))
+    send = Send(place.producer_id, 1 << 40, num_messages)
     assert written == payload_frame(encode_command(send), b"m", payload)
 
 

@@ -15,8 +15,15 @@ from ropeway.storage.api import (
     OutcomeUnknownError,
 )
 from ropeway.storage.pulsar import open_log
+from ropeway.storage.pulsar.send_entry import EntryMetadata
 from tests.contracts.log import TOPIC, LogContract, begin, record, texts
-from tests.storage.pulsar.logs import PATIENCE_S, settings_for, truncate, until
+from tests.storage.pulsar.logs import (
+    OUTCOME_S,
+    PATIENCE_S,
+    settings_for,
+    truncate,
+    until,
+)
 from tests.storage.pulsar.sharing import (
     SharedLog,
     SharedPartition,
@@ -28,38 +35,21 @@ from tests.system.pulsar import Pulsar
 from tests.system.pulsar_client import client_of, on_uvloop
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
 numbers = itertools.count(1)
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
 
 
-@pytest.fixture(scope="module")
-def counting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
-    """A Pulsar that is set up to tell indexes, and nothing else of brokers."""
-    server = Pulsar(
-        tmp_path_factory.mktemp("counting"),
-        settings={
-            "brokerEntryMetadataInterceptors": "org.apache.pulsar.common.intercept."
-            "AppendIndexMetadataInterceptor"
-        },
-    )
-    try:
-        server.start()
-        yield server
-    finally:
-        server.kill()
-
-
 @pytest.mark.parametrize("tail_bytes", [0, 1 << 20], ids=["pulsar", "memory"])
 class TestSharedLog(LogContract):
     @pytest.fixture
     def open_log(
-        self, counting: Pulsar, tail_bytes: int
+        self, counting_pulsar: Pulsar, tail_bytes: int
     ) -> Callable[[], Awaitable[SharedLog]]:
         namespace = f"public/contract-{next(numbers)}"
-        settings = settings_for(counting, namespace, tail_bytes=tail_bytes)
+        settings = settings_for(counting_pulsar, namespace, tail_bytes=tail_bytes)
         converter = Verbatim()
 
         async def again() -> SharedLog:
@@ -130,29 +120,26 @@ async def test_several_nodes_may_write_at_once(
 
 @on_uvloop(limit_s=PATIENCE_S)
 async def test_a_silent_pulsar_leaves_the_outcome_unknown_and_order_intact(
-    tmp_path: Path,
+    mortal_pulsar: Pulsar,
 ) -> None:
-    server = Pulsar(tmp_path)
-    try:
-        server.start()
-        settings = settings_for(server, "public/silent", outcome_s=1, wait_ms=300)
-        log = await open_shared_log(settings, Verbatim())
-        partition = await opened_partition(log)
-        assert await begin(partition, record("before")) == 0
-        with stopped(server.pid):
-            process = psutil.Process(server.pid)
-            await until(lambda: process.status() == psutil.STATUS_STOPPED)
-            late = begin(partition, record("late"))
-            with pytest.raises(OutcomeUnknownError, match="in time"):
-                await late
-            with pytest.raises(LogUnavailableError, match="unknown"):
-                begin(partition, record("refused"))
-        await until(lambda: partition.end == 2)
-        assert await begin(partition, record("after")) == 2
-        assert texts(await partition.read(0, 10, 1000)) == ["before", "late", "after"]
-        await log.close()
-    finally:
-        server.kill()
+    settings = settings_for(
+        mortal_pulsar, "public/silent", outcome_s=OUTCOME_S, wait_ms=300
+    )
+    log = await open_shared_log(settings, Verbatim())
+    partition = await opened_partition(log)
+    assert await begin(partition, record("before")) == 0
+    with stopped(mortal_pulsar.pid):
+        process = psutil.Process(mortal_pulsar.pid)
+        await until(lambda: process.status() == psutil.STATUS_STOPPED)
+        late = begin(partition, record("late"))
+        with pytest.raises(OutcomeUnknownError, match="in time"):
+            await late
+        with pytest.raises(LogUnavailableError, match="unknown"):
+            begin(partition, record("refused"))
+    await until(lambda: partition.end == 2)
+    assert await begin(partition, record("after")) == 2
+    assert texts(await partition.read(0, 10, 1000)) == ["before", "late", "after"]
+    await log.close()
 
 
 @on_uvloop(limit_s=PATIENCE_S)
@@ -169,7 +156,7 @@ async def test_entries_from_before_brokers_counted_are_refused_with_the_setting(
         async with client_of(server) as client:
             topic = f"persistent://public/older/{TOPIC}-partition-0"
             producer = await client.producer(topic, "native", lost=pytest.fail)
-            producer.send([b"old"], 0, lambda *_: None, publish_ms=1)
+            producer.send([b"old"], 0, lambda *_: None, EntryMetadata(1))
             await producer.confirm()
         await log.close()
         server.stop()

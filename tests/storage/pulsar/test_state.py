@@ -13,17 +13,18 @@ import structlog
 
 from ropeway.storage.api import LogUnavailableError
 from ropeway.storage.pulsar.errors import FencedError
+from ropeway.storage.pulsar.send_entry import EntryMetadata
 from ropeway.storage.pulsar.state import LEASE_S, state_topic
 from tests.contracts.state import OpenState, StateContract, until
 from tests.storage.pulsar.states import Cluster, cluster, until_compacted
 from tests.system.process import stopped
-from tests.system.pulsar import Pulsar
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
     from ropeway.storage.pulsar.state_term import Term
+    from tests.system.pulsar import Pulsar
 
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
 
@@ -61,22 +62,21 @@ LEADER = """
 import asyncio, sys, time
 from ropeway.storage.pulsar.admin import Admin
 from ropeway.storage.pulsar.client import PulsarClient
+from ropeway.storage.pulsar.cluster import Cluster
 from ropeway.storage.pulsar.state import open_state
 
 async def main():
     service_url, admin_url, topic = sys.argv[1:]
     admin, client = Admin(admin_url), PulsarClient(service_url)
     deposed = asyncio.Event()
-    state = await open_state(client, admin, topic, "child", lambda _: deposed.set())
+    cluster = Cluster(admin, client)
+    state = await open_state(cluster, topic, "child", lambda _: deposed.set())
     await state.take_over()
     state.put("k", "1")
     await state.flush()
     print("leads", flush=True)
-    last_s = time.monotonic()
-    while time.monotonic() - last_s < 1:
-        last_s = time.monotonic()
-        await asyncio.sleep(0.01)
-    # It was stopped for a while.
+    # Comes while it is stopped.
+    await asyncio.to_thread(sys.stdin.readline)
     print("held" if state.held_until_s > time.monotonic() else "not held", flush=True)
     try:
         state.put("k", "2")
@@ -105,18 +105,17 @@ def child(
                 *(sys.executable, "-c", LEADER),
                 *(pulsar.service_url, pulsar.admin_url, topic),
             ],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
         )
-    assert process.stdout is not None
-    try:
-        assert line(process) == "leads"
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+    with process:
+        try:
+            assert line(process) == "leads"
+            yield process
+        finally:
+            process.kill()
 
 
 def line(process: subprocess.Popen[str]) -> str:
@@ -138,7 +137,9 @@ def test_a_leader_that_was_frozen_is_not_certain_and_then_deposed(
                 await new.take_over()
                 new.put("k", "3")
                 await new.flush()
-                await asyncio.sleep(1.5)
+                assert child.stdin is not None
+                child.stdin.write("\n")
+                child.stdin.flush()
             said = [await asyncio.to_thread(line, child) for _ in range(3)]
             assert said == ["not held", "LogUnavailableError", "deposed"]
             assert new.leading
@@ -265,9 +266,7 @@ def test_entries_that_are_not_ours_are_named_and_left_out(
                     [b"=5"],
                     number,
                     lambda where, _: stored.put_nowait(where),
-                    publish_ms=1,
-                    partition_key="k",
-                    properties=properties,
+                    EntryMetadata(1, properties, "k"),
                 )
             places = [str(await stored.get()) for _ in range(2)]
             await foreign.close()
@@ -314,27 +313,25 @@ def test_a_topic_deleted_behind_our_back_deposes_and_can_be_led_again(
 
 @pytest.mark.slow
 class TestOverARestart:
-    """On a Pulsar of its own, which is killed."""
+    """On a Pulsar that is killed."""
 
     def test_a_leader_goes_on_when_pulsar_was_killed_and_came_back(
-        self, tmp_path: Path
+        self, mortal_pulsar: Pulsar
     ) -> None:
-        server = Pulsar(tmp_path)
-        server.start()
         topic = state_topic("public/restart", "broker-0")
 
         async def main() -> None:
-            async with cluster(server, topic) as one:
+            async with cluster(mortal_pulsar, topic) as one:
                 reasons: list[str] = []
                 state = await one.open("a", reasons.append)
                 follower = await one.open("b")
                 await state.take_over()
                 state.put("k", "1")
                 await state.flush()
-                await asyncio.to_thread(server.kill)
+                await asyncio.to_thread(mortal_pulsar.kill)
                 state.put("l", "2")
                 await until(lambda: state.held_until_s < time.monotonic())
-                await asyncio.to_thread(server.start)
+                await asyncio.to_thread(mortal_pulsar.start)
                 await state.flush()
                 await until(lambda: state.held_until_s > time.monotonic())
                 assert reasons == []
@@ -345,21 +342,8 @@ class TestOverARestart:
                 for each in (late, follower, state):
                     await each.close()
 
-        try:
-            server.make_namespace("public/restart")
-            asyncio.run(main())
-        finally:
-            server.kill()
-
-
-@pytest.fixture(scope="module")
-def newer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
-    server = Pulsar(tmp_path_factory.mktemp("newer"), version="4.2.4")
-    try:
-        server.start()
-        yield server
-    finally:
-        server.kill()
+        mortal_pulsar.make_namespace("public/restart")
+        asyncio.run(main())
 
 
 @pytest.mark.slow
@@ -367,5 +351,5 @@ class TestOnPulsar42(TestPulsarState):
     """The same on a newer one."""
 
     @pytest.fixture
-    def pulsar(self, newer: Pulsar) -> Pulsar:
-        return newer
+    def pulsar(self, newer_pulsar: Pulsar) -> Pulsar:
+        return newer_pulsar

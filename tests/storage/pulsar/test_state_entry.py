@@ -13,7 +13,11 @@ from ropeway.storage.pulsar.entry import BatchedMetadata, Entry, Position
 from ropeway.storage.pulsar.errors import EntryError
 from ropeway.storage.pulsar.frames import payload_frame
 from ropeway.storage.pulsar.protobuf import LENGTH, key, varint
-from ropeway.storage.pulsar.send_entry import entry_metadata, metadata_head
+from ropeway.storage.pulsar.send_entry import (
+    EntryMetadata,
+    encode_metadata,
+    metadata_head,
+)
 from ropeway.storage.pulsar.state_entry import (
     ENTRY_BYTES,
     Change,
@@ -40,14 +44,8 @@ def stored(
     more: bytes = b"",
 ) -> Entry:
     """An entry as a reader gets it."""
-    metadata = entry_metadata(
-        *(metadata_head("p"), 0, 1),
-        properties=properties,
-        partition_key=None,
-        event_ms=0,
-        highest_sequence_id=None,
-        batch=messages,
-    )
+    said = EntryMetadata(1, properties, batch=messages)
+    metadata = encode_metadata(metadata_head("p"), 0, said)
     head, *rest = payload_frame(b"", metadata + more, [payload])
     return Entry(Position(1, 2), b"".join((head, *rest)), 8)
 

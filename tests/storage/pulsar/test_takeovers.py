@@ -21,15 +21,13 @@ from ropeway.storage.pulsar.terms import next_offset_of, term_of
 from tests import failures
 from tests.contracts.log import TOPIC, begin, opened, read_all, record
 from tests.storage.pulsar.logs import log_of, settings_for
-from tests.system.pulsar import Pulsar
 from tests.system.pulsar_client import read_all as read_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ropeway.storage.pulsar import PulsarLog
     from ropeway.storage.pulsar.client import PulsarClient
     from ropeway.storage.pulsar.partition import PulsarPartition
+    from tests.system.pulsar import Pulsar
 
 pytestmark = [pytest.mark.jvm, pytest.mark.server, pytest.mark.timeout(600)]
 
@@ -43,24 +41,6 @@ WITHIN_S = 2.0
 """Or so long, for it may be fenced before."""
 LOOK_S = 20.0
 """How long nothing is acknowledged before the server's threads are looked at."""
-
-
-@pytest.fixture(
-    scope="module", params=["4.0.8", pytest.param("4.2.4", marks=pytest.mark.slow)]
-)
-def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Pulsar]:
-    """The Pulsar that all tests share, or another version of it."""
-    if request.param == "4.0.8":
-        yield request.getfixturevalue("pulsar")
-        return
-    other = Pulsar(tmp_path_factory.mktemp("pulsar"), version=request.param)
-    try:
-        other.start()
-        yield other
-    finally:
-        other.kill()
 
 
 class Node:
@@ -209,11 +189,11 @@ async def check_entries(log: PulsarLog) -> None:
             assert entry.index is None or entry.index >= at - 1
 
 
-def test_take_overs_one_after_the_other(server: Pulsar) -> None:
-    server.make_namespace("public/one-after-the-other")
-    run(server, "public/one-after-the-other", at_once=1)
+def test_take_overs_one_after_the_other(each_pulsar: Pulsar) -> None:
+    each_pulsar.make_namespace("public/one-after-the-other")
+    run(each_pulsar, "public/one-after-the-other", at_once=1)
 
 
-def test_take_overs_of_two_nodes_at_the_same_moment(server: Pulsar) -> None:
-    server.make_namespace("public/same-moment")
-    run(server, "public/same-moment", at_once=2)
+def test_take_overs_of_two_nodes_at_the_same_moment(each_pulsar: Pulsar) -> None:
+    each_pulsar.make_namespace("public/same-moment")
+    run(each_pulsar, "public/same-moment", at_once=2)

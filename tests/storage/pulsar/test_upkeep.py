@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from ropeway.storage.api import LogUnavailableError, OutcomeUnknownError
 from ropeway.storage.pulsar.upkeep import Upkeep
 from tests.contracts.log import TOPIC, begin, opened, read_all, record
-from tests.storage.pulsar.logs import log_of, settings_for, until
+from tests.storage.pulsar.logs import OUTCOME_S, log_of, settings_for, until
 from tests.system.process import stopped
 from tests.system.pulsar import Pulsar
 
@@ -123,14 +123,16 @@ def test_a_pulsar_that_stands_still_is_told_and_offsets_go_on_after_it(
     own_pulsar: Pulsar,
 ) -> None:
     async def main() -> None:
-        settings = settings_for(own_pulsar, "public/still", outcome_s=1, wait_ms=300)
+        settings = settings_for(
+            own_pulsar, "public/still", outcome_s=OUTCOME_S, wait_ms=300
+        )
         async with log_of(settings) as log:
             await log.create(TOPIC, [0])
             partition = await opened(log, 0)
             await begin(partition, record("a"))
             with stopped(own_pulsar.pid):
                 sent = begin(partition, record("b"))
-                await until(lambda: log.overdue_ms > 300)
+                await until(lambda: log.overdue_ms() > 300)
                 with pytest.raises(LogUnavailableError, match="busy: "):
                     begin(partition, record("refused"))
                 with pytest.raises(OutcomeUnknownError, match="did not answer in time"):
@@ -138,7 +140,7 @@ def test_a_pulsar_that_stands_still_is_told_and_offsets_go_on_after_it(
                 with pytest.raises(LogUnavailableError, match="outcome of earlier"):
                     begin(partition, record("refused"))
             await until(lambda: partition.end == 2)
-            assert log.overdue_ms == 0
+            assert log.overdue_ms() == 0
             assert await begin(partition, record("c")) == 2
             assert await read_all(partition) == ["a", "b", "c"]
 
