@@ -182,10 +182,11 @@ class Partition(Protocol):
 
     @property
     def last_end(self) -> int:
-        """`end`, or what is known of it while the partition is not open; for figures.
+        """`end`, or what is known of it, some seconds old, while it is not open."""
 
-        It may be some seconds old then. A node that is no writer of it does not know.
-        """
+    @property
+    def appended_bytes(self) -> int:
+        """Bytes of all records that this object was given to append; for figures."""
 
     @property
     def next_offset(self) -> int:
@@ -342,17 +343,20 @@ class Log(Protocol):
         """Which machines serve partitions of a topic, for who wants to be near them.
 
         Returns:
-            The host of each partition, of those for which the log has such a notion
-            and could find it out in a few seconds; perhaps none.
+            The host of each partition that has one, if that is known in a few seconds.
         """
 
     @property
-    def overdue_ms(self) -> int:
-        """How long the oldest append has been on its way, once that is too long.
+    def overdue_ms(self) -> Callable[[], int]:
+        """Asks how long the oldest append has been on its way, once that is too long.
 
-        Until then, and always for a log that does not refuse appends as busy, 0. It
-        saves callers the work on what would be refused.
+        Until then, where `waiting_bytes` is 0, and always for a log that does not
+        refuse as busy, 0. It saves callers the work on what would be refused.
         """
+
+    @property
+    def waiting_bytes(self) -> Callable[[], int]:
+        """Asks what is appended and not done takes; an append adds to it at once."""
 
     @property
     def misfits(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 Row = tuple[str, str, int]
 """Group, topic, queue id."""
@@ -39,11 +39,15 @@ class OffsetTable:
         """Every group that has an offset."""
         return iter(tuple(self._groups))
 
+    def groups_of(self, topic: str) -> Collection[str]:
+        """Groups that have offsets on a topic, in no order."""
+        return self._groups_of.get(topic, ())
+
     def furthest(self, topic: str, queue_id: int) -> tuple[int, str] | None:
         """The largest offset of a queue, and its group; None where there is none."""
         found = [
             (offset, group)
-            for group in self._groups_of.get(topic, ())
+            for group in self.groups_of(topic)
             if (offset := self._groups[group][topic].get(queue_id)) is not None
         ]
         return max(found, default=None)
@@ -88,7 +92,7 @@ class OffsetTable:
         if group is None and topic is None:
             raise ValueError("forget needs a group, a topic, or both")
         if group is None and topic is not None:
-            groups = [*self._groups_of.get(topic, ())]
+            groups = [*self.groups_of(topic)]
         else:
             groups = [*self._groups] if group is None else [group]
         return [

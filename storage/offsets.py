@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 
 Furthest = Callable[[str, int], tuple[int, str] | None]
@@ -39,6 +39,9 @@ class Offsets(Protocol):
 
     def groups(self) -> Iterator[str]:
         """Every group that has an offset."""
+
+    def groups_of(self, topic: str) -> Collection[str]:
+        """Groups that have offsets on a topic, in no order."""
 
     def forget(
         self,

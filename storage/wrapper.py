@@ -1,7 +1,8 @@
 """What a log that stands before another one leaves to it, and so its partitions.
 
 What is written goes straight to the inner log: its `append` is called without a step in
-between. See `storage.api` for what each of them promises.
+between, and so are `overdue_ms` and `waiting_bytes`. See `storage.api` for what each of
+them promises.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ class WrappedLog(Generic[L]):
     def __init__(self, inner: L) -> None:
         self.inner = inner
         self.numbering: Numbering = inner.numbering
+        self.overdue_ms: Callable[[], int] = inner.overdue_ms
+        self.waiting_bytes: Callable[[], int] = inner.waiting_bytes
 
     async def create(
         self,
@@ -46,11 +49,6 @@ class WrappedLog(Generic[L]):
     async def hosts(self, topic: str, partitions: Collection[int]) -> dict[int, str]:
         """Which machines serve partitions."""
         return await self.inner.hosts(topic, partitions)
-
-    @property
-    def overdue_ms(self) -> int:
-        """How long the oldest append has been on its way, once that is too long."""
-        return self.inner.overdue_ms
 
     @property
     def misfits(self) -> int:
@@ -84,6 +82,11 @@ class WrappedPartition:
     def last_end(self) -> int:
         """`end`, or what is known of it."""
         return self.inner.last_end
+
+    @property
+    def appended_bytes(self) -> int:
+        """Bytes of all records that it was given to append."""
+        return self.inner.appended_bytes
 
     @property
     def next_offset(self) -> int:

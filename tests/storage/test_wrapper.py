@@ -28,7 +28,7 @@ def test_what_is_written_and_known_is_the_inner_logs(tmp_path: Path):
         assert partition.next_offset == 1
         await stored
         await log.flush()
-        assert (partition.end, log.overdue_ms) == (1, 0)
+        assert (partition.end, log.overdue_ms()) == (1, 0)
         assert await log.hosts(TOPIC, [0]) == await inner.hosts(TOPIC, [0])
         await inner.close()
 
