@@ -9,33 +9,30 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
-import msgspec
-
-from ropeway.gateway.grpc.statuses import RefusedError, code_of
-from ropeway.gateway.processors.context import Context
-from ropeway.gateway.processors.dispatch import begin
+from ropeway.gateway.grpc.answers import lacks, refused
+from ropeway.gateway.processors.context import Answer, Context
+from ropeway.gateway.processors.dispatch import begin, work
 from ropeway.gateway.quotas import share_of
-from ropeway.gateway.wire import message
 from ropeway.gateway.wire.codes import ROPEWAY_VERSION, Language, ResponseCode
+from ropeway.gateway.wire.errors import HeaderError
 from ropeway.gateway.wire.frame import PREFIX, decode_envelope
 from ropeway.gateway.wire.header import Header, from_fields, row_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable
 
     from ropeway.acl.api import Principal, Source
     from ropeway.gateway.listener import Listener
+    from ropeway.gateway.node.flow import Flow
     from ropeway.gateway.node.node import Node
-    from ropeway.gateway.processors.context import Answer
     from ropeway.gateway.quotas import Share
     from ropeway.gateway.wire.frame import Buffer
 
 H = TypeVar("H", bound=Header)
 
 _HEADER_BYTES = 0xFFFFFF
-_NO_FIELDS = msgspec.Raw(b"{}")
 
 
 class Origin(Protocol):
@@ -52,6 +49,8 @@ class Origin(Protocol):
     """Whether somebody was known by one of its calls; always without guard."""
     share: Share | None
     """What a quota leaves to it, where there is one."""
+    flow: Flow
+    """Whose turns it shares, where nobody is known."""
 
     def abort(self) -> None:
         """Close it at once."""
@@ -63,44 +62,13 @@ class Origin(Protocol):
         """Somebody was known by a call: it may send more."""
 
 
-class Reply(NamedTuple):
-    """What a processor answered."""
+class _Unanswered(NamedTuple):
+    """A request that is not answered yet."""
 
-    code: int
-    """How the request went."""
-    remark: str
-    """A sentence for people."""
-    fields: Header | msgspec.Raw
-    """As a header, or, from another node, as they came."""
-    body: bytes
-    records: Sequence[Buffer] = ()
-    """Stored messages that stand behind the body."""
-
-    @property
-    def size_bytes(self) -> int:
-        """Of the body and the stored messages."""
-        return len(self.body) + sum(map(len, self.records))
-
-    def messages(self) -> Iterator[message.Message]:
-        """The stored messages that it brought.
-
-        Raises:
-            MessageError: The bytes are not those of whole messages.
-        """
-        for piece in self.records or (self.body,):
-            for stored in message.split(piece):
-                yield message.decode(stored)
-
-    def header(self, kind: type[H]) -> H:
-        """The answer's own fields."""
-        if isinstance(self.fields, kind):
-            return self.fields
-        assert isinstance(self.fields, msgspec.Raw)
-        return from_fields(kind, self.fields)
-
-    def refused(self) -> RefusedError:
-        """What the client is told of an answer that is no success."""
-        return RefusedError(code_of(self.code), self.remark)
+    answered: asyncio.Future[Answer]
+    reply: type[Header]
+    """What its answer's own fields are, where another node gives it."""
+    too_late: Callable[[Any, Answer], None] | None
 
 
 class Caller:
@@ -115,14 +83,14 @@ class Caller:
 
     __slots__ = (
         "_asked",
-        "_node",
         "_opaque",
-        "_origin",
         "address",
         "advertised",
         "closed",
         "id_prefix",
         "language",
+        "node",
+        "origin",
         "packed_address",
         "packed_advertised",
         "principal",
@@ -144,9 +112,9 @@ class Caller:
         principal: Principal | None = None,
     ) -> None:
         listener = origin.listener
-        self._node = node
-        self._origin = origin
-        self._asked: dict[int, asyncio.Future[Reply]] = {}
+        self.node = node
+        self.origin = origin
+        self._asked: dict[int, _Unanswered] = {}
         self._opaque = 0
         self.address = origin.address
         self.source = origin.source
@@ -159,59 +127,79 @@ class Caller:
         self.version = ROPEWAY_VERSION
         self.closed = origin.closed
 
-    async def ask(self, header: Header, body: bytes = b"") -> Reply:
+    async def ask(
+        self,
+        header: Header,
+        body: bytes = b"",
+        too_late: Callable[[Self, Answer], None] | None = None,
+    ) -> Answer:
         """Have a request worked on, and wait for its answer.
 
         Args:
             header: One of those that are declared as requests.
             body: What follows it.
+            too_late: Gets this caller, which it would keep if it had it, and the answer
+                where nobody waits for it any more.
         """
+        row = row_of(type(header))
         self._opaque = opaque = self._opaque + 1
-        answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        self._asked[opaque] = answered
+        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._asked[opaque] = _Unanswered(answered, row.reply, too_late)
         context = Context(
-            *(self._node, self, row_of(type(header)).code, opaque, False, body),
+            *(self.node, self, row.code, opaque, False, body),
             since_s=time.monotonic(),
             header=header,
         )
-        try:
-            begin(context)
-            return await answered
-        finally:
-            self._asked.pop(opaque, None)
+        # What is made here is a request that there is, and not too long.
+        (work if self.node.guard is None else begin)(context)
+        return await answered
 
-    async def get(self, header: Header, body: bytes = b"") -> Reply:
+    async def do(self, header: Header, body: bytes = b"") -> Answer:
         """Have a request done.
 
         Raises:
             RefusedError: It was not.
         """
-        reply = await self.ask(header, body)
-        if reply.code != ResponseCode.SUCCESS:
-            raise reply.refused()
-        return reply
+        answer = await self.ask(header, body)
+        if answer.code != ResponseCode.SUCCESS:
+            raise refused(answer)
+        return answer
+
+    async def get(self, header: Header, kind: type[H], body: bytes = b"") -> H:
+        """Have a request done, for its answer's own fields.
+
+        Args:
+            header: One of those that are declared as requests.
+            kind: What its answer's own fields are.
+            body: What follows the header.
+
+        Raises:
+            RefusedError: It was not.
+            HeaderError: The answer lacks its fields.
+        """
+        answer = await self.ask(header, body)
+        if answer.code != ResponseCode.SUCCESS:
+            raise refused(answer)
+        if not isinstance(answer.header, kind):
+            raise lacks(kind)
+        return answer.header
 
     # What processors want of a peer.
 
     def to_hold_back(self) -> Share:
         """The connection of all its calls."""
-        return share_of(self._origin)
+        return share_of(self.origin)
 
     def become_known(self, _principal: Principal | None) -> None:
         """Nothing: the call's credentials were checked before."""
 
     def take_answer(self, opaque: int, answer: Answer) -> None:
         """A request is answered."""
-        self._answered(
-            opaque,
-            Reply(
-                answer.code,
-                answer.remark or "",
-                answer.header or _NO_FIELDS,
-                bytes(answer.body),
-                answer.records,
-            ),
-        )
+        asked = self._asked.pop(opaque)
+        if not asked.answered.done():
+            asked.answered.set_result(answer)
+        elif asked.too_late is not None:
+            asked.too_late(self, answer)
 
     def respond(self, *data: Buffer) -> None:
         """A request is answered by another node, or counted."""
@@ -221,20 +209,12 @@ class Caller:
         _, word = PREFIX.unpack_from(frame)
         body_at = PREFIX.size + (word & _HEADER_BYTES)
         came = decode_envelope(word >> 24, frame[PREFIX.size : body_at])
-        self._answered(
-            came.opaque,
-            Reply(came.code, came.remark or "", came.ext_fields, frame[body_at:]),
-        )
-
-    def _answered(self, opaque: int, reply: Reply) -> None:
-        answered = self._asked.get(opaque)
-        if answered is None or answered.done():
-            self.too_late(reply)
-        else:
-            answered.set_result(reply)
-
-    def too_late(self, reply: Reply) -> None:
-        """An answer came that nobody waits for any more."""
+        try:
+            header = from_fields(self._asked[came.opaque].reply, came.ext_fields)
+        except HeaderError:
+            header = None  # a refusal lacks them
+        answer = Answer(came.code, came.remark, header, body=frame[body_at:])
+        self.take_answer(came.opaque, answer)
 
     def hold(self) -> None:
         """A request waits: nothing is counted here."""

@@ -1,123 +1,95 @@
-"""One call: who makes it, what is asked of whom, and how methods are registered.
-
-Source: HeaderInterceptor.java and ContextInitPipeline.java, RocketMQ 5.3.4.
-"""
+"""One call: as it came, and once it is known who makes it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ropeway.acl.api import Credentials
 from ropeway.gateway.grpc.caller import Caller
-from ropeway.gateway.grpc.credentials import claim_of
 from ropeway.gateway.grpc.protocol import Code
 from ropeway.gateway.grpc.statuses import RefusedError
-from ropeway.gateway.wire.codes import Language
+from ropeway.gateway.node.fair_queueing import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Mapping
 
-    from ropeway.acl.api import Need
+    from ropeway.acl.api import Credentials, Need
+    from ropeway.gateway.budget import Budget
     from ropeway.gateway.grpc.caller import Origin
-    from ropeway.gateway.grpc.messaging_service import Messaging
-    from ropeway.gateway.grpc.sessions import Session
-    from ropeway.gateway.node.fair_queueing import Slices
+    from ropeway.gateway.grpc.renewals import Renewals
+    from ropeway.gateway.grpc.sessions import Session, Sessions
+    from ropeway.gateway.node.flow import Flow
     from ropeway.gateway.node.node import Node
 
-F = TypeVar("F", bound="Callable[..., Any]")
-C = TypeVar("C", bound=Caller)
 
-_CLIENT_ID = "x-mq-client-id"
-_LANGUAGE = "x-mq-language"
-_MAX_CLIENT_ID = 255
-_LANGUAGES = {
-    **{language.name: language.name for language in Language},
-    "GOLANG": Language.GO.name,
-    "DOT_NET": Language.DOTNET.name,
-    # What the Python client calls itself.
-    "GRPC_V2": Language.PYTHON.name,
-}
+class Outliving(Protocol):
+    """What outlives a call: the service of a node, as its methods use it."""
 
-METHODS: dict[str, Callable[..., Any]] = {}
-"""What works on each method of the service, by its name."""
+    node: Node
+    sessions: Sessions
+    renewals: Renewals
+    budget: Budget
 
 
-def rpc(name: str) -> Callable[[F], F]:
-    """Make a function the one that works on a method.
+class Asked(NamedTuple):
+    """A call as it came, before it is known who calls."""
 
-    It is given the request and the `Call`. One that answers once is a coroutine
-    function; one that answers with a stream is an asynchronous generator.
-    """
-
-    def register(function: F) -> F:
-        if name in METHODS:
-            raise ValueError(f"{name} is worked on by two functions")
-        METHODS[name] = function
-        return function
-
-    return register
+    origin: Origin
+    """The client's connection."""
+    metadata: Mapping[str, str | bytes]
+    """What came with the call."""
+    deadline_s: float | None
+    """When the client gives up, by the loop's clock; None: it does not."""
 
 
-class Call:
-    """What a method may use.
-
-    Args:
-        messaging: What outlives the call.
-        origin: The client's connection.
-        metadata: What came with the call.
-        remaining_s: Time until the client gives up; None: it has no deadline.
-
-    Raises:
-        RefusedError: The metadata do not say who calls.
-    """
+class Call(Caller):
+    """One call: what its method may use, and who asks for it."""
 
     __slots__ = (
-        "_method",
-        "_said",
-        "caller",
         "client_id",
+        "credentials",
+        "deadline_s",
+        "flow",
         "messaging",
-        "node",
-        "origin",
-        "remaining_s",
+        "method",
     )
 
-    def __init__(
-        self,
-        messaging: Messaging,
-        origin: Origin,
-        metadata: Iterable[tuple[str, str | bytes]],
-        remaining_s: float | None,
-    ) -> None:
-        self._said = said = dict(metadata)
-        self._method = ""
-        self.messaging = messaging
-        self.node: Node = messaging.node
-        self.origin = origin
-        self.client_id = _client_id(said.get(_CLIENT_ID))
-        language = _LANGUAGES.get(str(said.get(_LANGUAGE)), Language.OTHER.name)
-        self.caller = Caller(self.node, origin, language)
-        self.remaining_s = remaining_s
+    messaging: Outliving
+    """What outlives the call."""
+    method: str
+    """What is called, for the audit log."""
+    client_id: str
+    """What the client calls itself."""
+    credentials: Credentials | None
+    """Whose call it says it is; None where nothing is guarded."""
+    deadline_s: float | None
+    """When the client gives up, by the loop's clock; None: it does not."""
+    flow: Flow
+    """Whose turns it shares."""
 
-    async def identify(self, method: str) -> None:
-        """Find out who calls, where access control is on.
+    @property
+    def remaining_ms(self) -> int | None:
+        """Time until the client gives up; None: it does not."""
+        if self.deadline_s is None:
+            return None
+        left_s = self.deadline_s - asyncio.get_running_loop().time()
+        return max(0, int(left_s * 1000))
 
-        Args:
-            method: What is called, for the audit log.
+    async def authenticate(self) -> None:
+        """Find out whose call it is, where access control is on.
 
         Raises:
             RefusedError: Nobody knows the client, or it cannot be read who it is.
         """
-        self._method = method
-        guard = self.node.guard
-        if guard is None:
+        guard, credentials = self.node.guard, self.credentials
+        if guard is None or credentials is None:
             return
-        verdict = await guard.identify(self._credentials(), self.origin.source, method)
+        verdict = await guard.identify(credentials, self.origin.source, self.method)
         if not verdict.allowed:
             raise RefusedError(Code.UNAUTHORIZED, verdict.remark)
         if not self.origin.known:
             self.origin.become_known(verdict.principal)
-        self.caller.principal = principal = verdict.principal
+        self.principal = principal = verdict.principal
         share = self.origin.share
         if share is not None and principal is not None and not share.is_of(principal):
             raise RefusedError(
@@ -125,17 +97,6 @@ class Call:
                 f"{principal.name:.128} has as many connections as its quota allows; "
                 "close one of them",
             )
-
-    def _credentials(self) -> Credentials:
-        claim = claim_of(self._said)
-        if claim is None:
-            return Credentials()
-        return Credentials(
-            claim.access_key,
-            claim.signature,
-            claim.security_token,
-            signed=claim.content,
-        )
 
     async def require(self, *needs: Need) -> None:
         """Refuse the call unless who makes it may do all this.
@@ -149,21 +110,14 @@ class Call:
         if guard is None:
             return
         verdict = await guard.permit(
-            self.caller.principal, needs, self.origin.source, self._method
+            self.principal, needs, self.origin.source, self.method
         )
         if not verdict.allowed:
             raise RefusedError(Code.FORBIDDEN, verdict.remark)
 
     def slices(self) -> Slices:
         """What work that takes long is done in."""
-        return self.node.turns.slices(
-            self.caller.principal or self.origin.source.address
-        )
-
-    def another(self, kind: type[C]) -> C:
-        """One more caller, for what may have to be given up by itself."""
-        caller = self.caller
-        return kind(self.node, self.origin, caller.language, caller.principal)
+        return Slices(self.node.fair_queue, self.flow)
 
     def session(self) -> Session:
         """What the client said of itself.
@@ -172,7 +126,7 @@ class Call:
             RefusedError: It did not.
         """
         session = self.messaging.sessions.find(
-            self.client_id, self.origin.address, self.caller.principal
+            self.client_id, self.origin.address, self.principal
         )
         if session is None:
             raise RefusedError(
@@ -181,16 +135,3 @@ class Call:
                 "with settings first",
             )
         return session
-
-
-def _client_id(value: str | bytes | None) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise RefusedError(
-            Code.CLIENT_ID_REQUIRED, f"the metadata have no {_CLIENT_ID}"
-        )
-    if len(value) > _MAX_CLIENT_ID:
-        raise RefusedError(
-            Code.BAD_REQUEST,
-            f"{_CLIENT_ID} of {len(value)} characters; allowed: {_MAX_CLIENT_ID}",
-        )
-    return value

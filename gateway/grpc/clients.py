@@ -9,7 +9,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from ropeway.gateway.grpc import pushes, settings, validation
-from ropeway.gateway.grpc.calls import rpc
+from ropeway.gateway.grpc.message_decoder import named
+from ropeway.gateway.grpc.methods import rpc
 from ropeway.gateway.grpc.protocol import (
     ClientType,
     FilterType,
@@ -41,10 +42,10 @@ async def telemetry(
     commands: AsyncIterator[TelemetryCommand], call: Call
 ) -> AsyncGenerator[TelemetryCommand, None]:
     """Answer settings, and pass on what comes and goes until the stream ends."""
-    caller = call.caller
     session = Session(
-        call.node, call.origin, caller.language, call.client_id, caller.principal
+        call.node, call.origin, call.language, call.client_id, call.principal
     )
+    call.messaging.sessions.hold(session, 0)
     reading = asyncio.get_running_loop().create_task(_read(commands, call, session))
     try:
         while (command := await session.commands.get()) is not None:
@@ -54,6 +55,8 @@ async def telemetry(
             await reading
     finally:
         reading.cancel()
+        # Its error has this frame, and so itself and all that came: a cycle.
+        del reading
         _end(session, call)
 
 
@@ -83,6 +86,7 @@ async def _take(command: TelemetryCommand, call: Call, session: Session) -> None
 
 async def _settle(wanted: Settings, call: Call, session: Session) -> None:
     """Take a client's settings, and answer what it is to go by."""
+    await call.slices().pause()
     settings.check(wanted)
     group = None
     if wanted.HasField("subscription"):
@@ -97,6 +101,7 @@ async def _settle(wanted: Settings, call: Call, session: Session) -> None:
         await call.require(
             *(need for one in topics for need in topic_needs(call.node, one, (PUB,)))
         )
+    call.messaging.sessions.hold(session, wanted.ByteSize())
     session.settings = settings.complete(call.node, wanted, group)
     call.messaging.sessions.add(session)
     await _register(session)
@@ -118,24 +123,24 @@ async def _register(session: Session) -> None:
     else:
         # Producers have no groups here; as with RocketMQ's proxy, a topic is one.
         producers = [
-            bodies.ProducerData(group_name=validation.named(topic))
+            bodies.ProducerData(group_name=named(topic))
             for topic in wanted.publishing.topics
         ]
         data = bodies.HeartbeatData(
             client_id=session.client_id, producer_data_set=producers
         )
-    await session.get(HeartBeat(), bodies.encode(data))
+    await session.do(HeartBeat(), bodies.encode(data))
 
 
 def _consumer(wanted: Settings) -> bodies.ConsumerData:
     subscription = wanted.subscription
     pulls = wanted.client_type == ClientType.PULL_CONSUMER
     return bodies.ConsumerData(
-        group_name=validation.named(subscription.group),
+        group_name=named(subscription.group),
         consume_type=_PULLS if pulls else _POPS,
         subscription_data_set=[
             bodies.SubscriptionData(
-                topic=validation.named(entry.topic),
+                topic=named(entry.topic),
                 sub_string=entry.expression.expression or bodies.SUB_ALL,
                 expression_type=bodies.SQL92
                 if entry.expression.type == FilterType.SQL

@@ -1,7 +1,7 @@
 """What a call's metadata say of who makes it: MQv2-HMAC-SHA1.
 
-Nothing is believed here, and no key is known: a `Claim` is for whoever knows keys. It
-has the form in which remoting clients sign, so that one check serves both.
+Nothing is believed here, and no key is known: it is for whoever knows keys. It has the
+form in which remoting clients sign, so that one check serves both.
 
     authorization: MQv2-HMAC-SHA1 Credential=<access key>[/<region>/<service>],
                    SignedHeaders=x-mq-date-time, Signature=<hex>
@@ -17,8 +17,9 @@ Source: DefaultAuthenticationContextBuilder.java, RocketMQ 5.3.4.
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from ropeway.acl.api import Credentials
 from ropeway.gateway.grpc.protocol import Code
 from ropeway.gateway.grpc.statuses import RefusedError
 
@@ -33,26 +34,15 @@ _CREDENTIAL, _SIGNED, _SIGNATURE = "Credential", "SignedHeaders", "Signature"
 _MAX_BYTES = 4096
 
 
-class Claim(NamedTuple):
-    """Who a client says that it is, and what proves it."""
-
-    access_key: str
-    signature: str
-    """Base64 of the HMAC-SHA1 of `content`, as remoting clients write it."""
-    content: bytes
-    """What the signature is of."""
-    security_token: str
-
-
-def claim_of(metadata: Mapping[str, str | bytes]) -> Claim | None:
-    """Read what the metadata say of the caller; None where they say nothing.
+def credentials_of(metadata: Mapping[str, str | bytes]) -> Credentials:
+    """Read what the metadata say of the caller; nothing where they do not.
 
     Raises:
         RefusedError: They say something that cannot be read.
     """
     said = metadata.get(AUTHORIZATION)
     if said is None:
-        return None
+        return Credentials()
     if not isinstance(said, str) or len(said) > _MAX_BYTES:
         raise _unreadable(f"{len(said)} characters")
     scheme, _, rest = said.strip().partition(" ")
@@ -68,11 +58,12 @@ def claim_of(metadata: Mapping[str, str | bytes]) -> Claim | None:
     access_key = pairs.get(_CREDENTIAL, "").partition("/")[0]
     if not access_key:
         raise _unreadable(f"no {_CREDENTIAL}")
-    return Claim(
+    return Credentials(
         access_key,
+        # As remoting clients write it.
         _base64(pairs.get(_SIGNATURE, "")),
-        _text(metadata, DATE_TIME).encode(),
         _text(metadata, SESSION_TOKEN),
+        signed=_text(metadata, DATE_TIME).encode(),
     )
 
 

@@ -9,41 +9,43 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
+import msgspec
 import structlog
 
+from ropeway.gateway.grpc.caller import Origin
+from ropeway.gateway.grpc.calls import Asked
 from ropeway.gateway.grpc.framing import (
     ENCODINGS,
     IDENTITY,
     CallError,
     GrpcStatus,
-    MessageReader,
     begins,
     ends,
     ends_at_once,
-    prefixed,
     timeout_s,
 )
+from ropeway.gateway.grpc.messages import MessageReader, Request, prefixed
 from ropeway.gateway.grpc.messaging_service import (
     METADATA_BYTES,
-    Asked,
     Messaging,
     Method,
     TelemetryRefusedError,
 )
-from ropeway.gateway.grpc.request_reader import Request
 from ropeway.gateway.http2.errors import ErrorCode
 from ropeway.gateway.http2.stream import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
 
     from google.protobuf.message import Message
 
-    from ropeway.gateway.grpc.framing import Compressed
-    from ropeway.gateway.grpc.served import Client
+    from ropeway.gateway.grpc.messages import Compressed
     from ropeway.gateway.http2.headers import Fields
+    from ropeway.gateway.http2.receiver import Receiver
+    from ropeway.gateway.http2.sender import Sender
+    from ropeway.gateway.unauthenticated import Partial
 
 log = structlog.get_logger(__name__)
 
@@ -53,162 +55,157 @@ _CONTENT_TYPE = "application/grpc"
 _NOT_ALLOWED, _WRONG_TYPE = 405, 415
 
 
-class Exchange(Stream):
-    """One call.
+class Client(Origin, Protocol):
+    """A client's connection, as its calls know it; see `served.Client`."""
 
-    Args:
-        client: Its connection.
-        stream_id: Its number there.
-        window: What the client takes of the answer, at first.
-        service: Answers it.
-        paths: The methods that there are.
+    partial: Partial
+    """Counts what came of requests and is not worked on."""
+    receiver: Receiver
+    sender: Sender
+    service: Messaging
+    """Answers its calls."""
+    paths: dict[str, Method]
+    """The methods that there are."""
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Work on a call behind this tick; until then it counts in `receiver`."""
+
+    def ends(self, call: Exchange) -> None:
+        """A call is to be cancelled, when that holds up nobody."""
+
+
+_NOT_YET: Any = None
+"""Before a call begins, and nothing looks."""
+
+
+class _Said(NamedTuple):
+    """What the metadata of a call say."""
+
+    method: Method
+    encoding: str
+    timeout_s: float | None
+    """How long the client waits."""
+
+
+def _said(fields: Fields, paths: Mapping[str, Method]) -> _Said:
+    """Read a call's metadata.
+
+    Raises:
+        CallError: They are not as they have to be.
     """
+    if fields[":method"] != "POST":
+        raise CallError(GrpcStatus.INTERNAL, "allowed: POST", _NOT_ALLOWED)
+    if not fields.get("content-type", "").startswith(_CONTENT_TYPE):
+        text = f"content type; allowed: {_CONTENT_TYPE}"
+        raise CallError(GrpcStatus.INTERNAL, text, _WRONG_TYPE)
+    if fields.size > METADATA_BYTES:
+        raise CallError(
+            GrpcStatus.RESOURCE_EXHAUSTED,
+            f"metadata of {fields.size} bytes; allowed: {METADATA_BYTES}",
+        )
+    method = paths.get(fields[":path"])
+    if method is None:
+        raise CallError(GrpcStatus.UNIMPLEMENTED, "no such method")
+    encoding = fields.get("grpc-encoding", IDENTITY)
+    if encoding != IDENTITY and encoding not in ENCODINGS:
+        allowed = ", ".join((IDENTITY, *ENCODINGS))
+        raise CallError(GrpcStatus.UNIMPLEMENTED, f"grpc-encoding; allowed: {allowed}")
+    waits = fields.get("grpc-timeout")
+    return _Said(method, encoding, None if waits is None else timeout_s(waits))
 
-    __slots__ = (
-        "_began",
-        "_client",
-        "_deadline",
-        "_fields",
-        "_held_bytes",
-        "_messages",
-        "_method",
-        "_moved",
-        "_over",
-        "_owed",
-        "_paths",
-        "_reader",
-        "_runs",
-        "_service",
-        "_task",
-        "_woken",
-    )
 
-    def __init__(
-        self,
-        client: Client,
-        stream_id: int,
-        window: int,
-        service: Messaging,
-        paths: dict[str, Method],
-    ) -> None:
-        super().__init__(client, stream_id, window)
-        self._client = client
-        self._service = service
-        self._paths = paths
-        self._fields: Fields
-        self._method: Method
-        self._reader: MessageReader
-        self._messages: deque[bytes | Compressed] = deque()
-        """Those that are whole and not taken."""
-        self._owed = 0
-        """What came, and has not been consumed."""
-        self._held_bytes = 0
-        """What counts of them, and of what is not whole."""
-        self._deadline: asyncio.TimerHandle | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._moved: asyncio.Future[None] | None = None
-        """Waited for until what was sent has found room."""
-        self._woken: asyncio.Future[None] | None = None
-        """Waited for until more comes."""
-        self._began = False
-        """Whether something of the answer has been sent."""
-        self._over = False
-        self._runs = False
-        """Whether the task has begun."""
+class Exchange(Stream, eq=False):
+    """One call."""
+
+    if TYPE_CHECKING:
+        connection: Client
+    _fields: Fields = _NOT_YET
+    _method: Method = _NOT_YET
+    _reader: MessageReader = _NOT_YET
+    _messages: deque[bytes | Compressed] = msgspec.field(default_factory=deque)
+    """Those that are whole and not taken."""
+    _held_bytes: int = 0
+    """What counts of them, and of what is not whole."""
+    _deadline: asyncio.TimerHandle | None = None
+    _deadline_s: float | None = None
+    """When that is, by the loop's clock."""
+    _task: asyncio.Task[None] | None = None
+    _moved: asyncio.Future[None] | None = None
+    """Waited for until what was sent has found room."""
+    _woken: asyncio.Future[None] | None = None
+    """Waited for until more comes."""
+    _began: bool = False
+    """Whether something of the answer has been sent."""
+    _over: bool = False
+    _runs: bool = False
+    """Whether the task has begun."""
 
     # -- what comes
 
     def begin(self, fields: Fields) -> None:
         """A call's metadata came."""
         self._fields = fields
-        if fields[":method"] != "POST":
-            self._refuse(GrpcStatus.INTERNAL, "allowed: POST", _NOT_ALLOWED)
-        elif not fields.get("content-type", "").startswith(_CONTENT_TYPE):
-            text = f"content type; allowed: {_CONTENT_TYPE}"
-            self._refuse(GrpcStatus.INTERNAL, text, _WRONG_TYPE)
-        else:
-            try:
-                self._prepare(fields)
-            except CallError as error:
-                self._refuse(error.status, error.message)
-
-    def _prepare(self, fields: Fields) -> None:
-        if fields.size > METADATA_BYTES:
-            raise CallError(
-                GrpcStatus.RESOURCE_EXHAUSTED,
-                f"metadata of {fields.size} bytes; allowed: {METADATA_BYTES}",
+        try:
+            said = fields.said
+            if said is None:
+                said = fields.said = _said(fields, self.connection.paths)
+            self._method = method = said.method
+            self._reader = MessageReader(
+                self.connection.service.limit_bytes, said.encoding
             )
-        method = self._paths.get(fields[":path"])
-        if method is None:
-            raise CallError(GrpcStatus.UNIMPLEMENTED, "no such method")
-        encoding = fields.get("grpc-encoding", IDENTITY)
-        if encoding != IDENTITY and encoding not in ENCODINGS:
-            allowed = ", ".join((IDENTITY, *ENCODINGS))
-            raise CallError(
-                GrpcStatus.UNIMPLEMENTED, f"grpc-encoding; allowed: {allowed}"
-            )
-        self._method = method
-        self._reader = MessageReader(self._service.limit_bytes, encoding)
-        # Messages are counted where they are received, until they are taken.
-        self.counts = method.name != "ReceiveMessage"
-        if "grpc-timeout" in fields:
-            self._deadline = asyncio.get_running_loop().call_later(
-                timeout_s(fields["grpc-timeout"]), self._expire
-            )
-        if method.streams_in:
-            self._start()
-        elif self.ended:
-            raise CallError(GrpcStatus.INTERNAL, "no request; allowed: one message")
+            # Messages are counted where they are received, until they are taken.
+            self.counts = method.name != "ReceiveMessage"
+            if said.timeout_s is not None:
+                loop = asyncio.get_running_loop()
+                self._deadline_s = loop.time() + said.timeout_s
+                self._deadline = loop.call_at(self._deadline_s, self._expire)
+            if method.streams_in:
+                self._task = self.connection.start(self._run(None))
+            elif self.ended:
+                self._refuse(GrpcStatus.INTERNAL, "no request; allowed: one message")
+        except CallError as error:
+            self._refuse(error.status, error.message, error.http_status)
 
     def take(self, data: bytes) -> None:
         """A part of a request came, or the end of all of them."""
         if self._over:
-            self.consumed(len(data))
             return
         try:
             self._messages.extend(self._reader.feed(data))
-            if self.ended:
-                self._check_end()
+            is_one = len(self._messages) == 1 or self._method.streams_in
+            if self.ended and (self._reader.unfinished or not is_one):
+                self._refuse_end()
         except CallError as error:
-            self.consumed(len(data))
             self._refuse(error.status, error.message)
             return
         if self._method.streams_in:
-            self._owed += len(data)
+            self.connection.receiver.keep(len(data), self)
             self._hold()
             if self._messages or self.ended:
                 self._wake()
             else:
-                self._pay()
+                self.connection.receiver.consumed(self)
+        elif not self.ended:
+            self._hold()
         else:
-            self.consumed(len(data))
-            if self.ended:
+            if self._held_bytes:
                 self._hold(0)
-                self._start(self._messages.pop())
-            else:
-                self._hold()
+            self._task = self.connection.start(self._run(self._messages.pop()))
 
-    def _check_end(self) -> None:
+    def _refuse_end(self) -> NoReturn:
         if self._reader.unfinished:
             raise CallError(GrpcStatus.INTERNAL, "a message ends too early")
-        if not self._method.streams_in and len(self._messages) != 1:
-            raise CallError(
-                GrpcStatus.INTERNAL,
-                f"{len(self._messages)} messages; allowed: one",
-            )
+        raise CallError(
+            GrpcStatus.INTERNAL, f"{len(self._messages)} messages; allowed: one"
+        )
 
     def _hold(self, size: int | None = None) -> None:
         """Count what is kept of requests."""
         if size is None:
-            size = self._reader.unfinished + sum(map(len, self._messages))
+            size = len(self._reader.unfinished) + sum(map(len, self._messages))
         if change := size - self._held_bytes:
             self._held_bytes = size
-            self._client.partial.changed(change)
-
-    def _pay(self) -> None:
-        """Let more come, as nothing is kept that is whole."""
-        owed, self._owed = self._owed, 0
-        self.consumed(owed)
+            self.connection.partial.changed(change)
 
     def _wake(self) -> None:
         if self._woken is not None and not self._woken.done():
@@ -221,8 +218,11 @@ class Exchange(Stream):
                 data = self._messages.popleft()
                 self._hold()
                 if not self._messages:
-                    self._pay()
-                yield self._request(data)
+                    # More may come, as nothing is kept that is whole.
+                    self.connection.receiver.consumed(self)
+                yield Request(
+                    self._method.request, data, self.connection.service.requests
+                )
             if self.ended:
                 return
             self._woken = asyncio.get_running_loop().create_future()
@@ -230,18 +230,25 @@ class Exchange(Stream):
 
     # -- what goes
 
-    def _start(self, data: bytes | Compressed | None = None) -> None:
-        """Begin to work on a request; without one, on a stream of them."""
-        self._client.begins()
-        self._client.receiver.working += 1
-        self._task = asyncio.get_running_loop().create_task(self._run(data))
-
     async def _run(self, data: bytes | Compressed | None) -> None:
+        """Work on a request; without one, on a stream of them."""
         self._runs = True
+        method, service = self._method, self.connection.service
+        asked = Asked(self.connection, self._fields, self._deadline_s)
         try:
-            await (
-                self._telemetry() if data is None else self._work(self._request(data))
-            )
+            if data is None:
+                await self._telemetry(service, asked)
+                return
+            request = Request(method.request, data, service.requests)
+            if method.streams_out:
+                await self._stream(service.stream(method, request, asked))
+                return
+            answer = await service.answer(method, request, asked)
+            if not self._over:
+                self._end()
+                self.connection.sender.whole(
+                    self, _BEGINS, prefixed(answer.SerializeToString()), _ENDS
+                )
         except CallError as error:
             self._refuse(error.status, error.message)
         except asyncio.CancelledError:
@@ -252,44 +259,20 @@ class Exchange(Stream):
             log.exception("call failed")
             self._refuse(GrpcStatus.INTERNAL, "the broker failed; its log says why")
         finally:
-            self._client.receiver.working -= 1
+            # What it raised has its frames, and so this call.
+            self._task = None
+            self.connection.receiver.working -= 1
 
-    def _asked(self) -> Asked:
-        remaining_s = None
-        if self._deadline is not None:
-            now_s = asyncio.get_running_loop().time()
-            remaining_s = max(0.0, self._deadline.when() - now_s)
-        return Asked(self._client, self._fields.items(), remaining_s)
+    async def _stream(self, answers: AsyncGenerator[Message, None]) -> None:
+        """Send a stream of answers."""
+        async with contextlib.aclosing(answers):
+            async for answer in answers:
+                await self._send(answer)
+        self._finish(GrpcStatus.OK)
 
-    def _request(self, data: bytes | Compressed) -> Request:
-        limits = self._service.node.config.requests
-        return Request(self._method.request, data, limits)
-
-    async def _work(self, request: Request) -> None:
-        method = self._method
-        if method.streams_out:
-            async with contextlib.aclosing(
-                self._service.stream(method, request, self._asked())
-            ) as answers:
-                async for answer in answers:
-                    await self._send(answer)
-            self._finish(GrpcStatus.OK)
-            return
-        answer = await self._service.answer(method, request, self._asked())
-        if not self._over:
-            self._end()
-            self._client.sender.whole(
-                self, _BEGINS, prefixed(answer.SerializeToString()), _ENDS
-            )
-
-    async def _telemetry(self) -> None:
+    async def _telemetry(self, service: Messaging, asked: Asked) -> None:
         try:
-            async with contextlib.aclosing(
-                self._service.telemetry(self._commands(), self._asked())
-            ) as said:
-                async for command in said:
-                    await self._send(command)
-            self._finish(GrpcStatus.OK)
+            await self._stream(service.telemetry(self._commands(), asked))
         except TelemetryRefusedError as error:
             code = GrpcStatus.INVALID_ARGUMENT if error.is_bad else GrpcStatus.INTERNAL
             self._finish(code, error.message)
@@ -297,11 +280,12 @@ class Exchange(Stream):
     async def _send(self, answer: Message) -> None:
         """Send one of several, and wait until it has found room."""
         if self._over:
-            return
+            # As it is soon: whatever was to be sent goes back.
+            raise asyncio.CancelledError
         if not self._began:
             self._began = True
-            self._client.sender.begin(self, _BEGINS)
-        self._client.sender.data(self, prefixed(answer.SerializeToString()))
+            self.connection.sender.begin(self, _BEGINS)
+        self.connection.sender.data(self, prefixed(answer.SerializeToString()))
         if self.waiting:
             self._moved = asyncio.get_running_loop().create_future()
             await self._moved
@@ -316,7 +300,7 @@ class Exchange(Stream):
         if self._over:
             return
         self._end()
-        sender = self._client.sender
+        sender = self.connection.sender
         if self._began:
             is_ok = status is GrpcStatus.OK and not message
             sender.finish(self, _ENDS if is_ok else ends(status, message))
@@ -331,7 +315,7 @@ class Exchange(Stream):
             self._finish(status, message)
             return
         self._end()
-        self._client.sender.finish(self, ends_at_once(status, message, http_status))
+        self.connection.sender.finish(self, ends_at_once(status, message, http_status))
 
     def _expire(self) -> None:
         """The client waits no longer."""
@@ -339,23 +323,28 @@ class Exchange(Stream):
         if self.waiting:
             # What waits is of messages that are given back.
             self._end()
-            self._client.receiver.give_up(self, ErrorCode.CANCEL)
+            self.connection.receiver.give_up(self, ErrorCode.CANCEL)
         else:
             self._finish(GrpcStatus.DEADLINE_EXCEEDED, "the call took too long")
-        self._cancel()
+        self.cancel()
 
     def lost(self) -> None:
         """The client has given up, or has gone."""
         self._end()
-        self._cancel()
+        if self._runs and self._task is not None:
+            self.connection.ends(self)
+        else:
+            self.cancel()
 
-    def _cancel(self) -> None:
-        if self._task is None or self._task.done():
+    def cancel(self) -> None:
+        """Work no more on it."""
+        if self._task is None:
             return
         self._task.cancel()
         if not self._runs:
             # Nor will it.
-            self._client.receiver.working -= 1
+            self._task = None
+            self.connection.receiver.working -= 1
 
     def _end(self) -> None:
         self._over = True
@@ -363,6 +352,7 @@ class Exchange(Stream):
             self._deadline.cancel()
             self._deadline = None
         self._messages.clear()
-        self._hold(0)
-        owed, self._owed = self._owed, 0
-        self._client.receiver.consumed(owed)
+        if self._held_bytes:
+            self._hold(0)
+        if self.kept:
+            self.connection.receiver.consumed(self)

@@ -7,6 +7,7 @@ call that wait, which would take a thread each.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import tempfile
 from functools import partial
@@ -17,10 +18,11 @@ import grpc
 import grpc.aio
 
 from ropeway.gateway.grpc import messaging_service, protocol
+from ropeway.gateway.grpc.calls import Asked
 from ropeway.gateway.grpc.framing import CallError
-from ropeway.gateway.grpc.messaging_service import Asked, TelemetryRefusedError
+from ropeway.gateway.grpc.messages import Request
+from ropeway.gateway.grpc.messaging_service import TelemetryRefusedError
 from ropeway.gateway.grpc.protocol import Code
-from ropeway.gateway.grpc.request_reader import Request
 from ropeway.gateway.grpc.statuses import status
 from ropeway.gateway.pipes import Pipes
 
@@ -154,12 +156,15 @@ class GrpcioServer:
             )
 
     def _asked(self, context: Context) -> Asked | None:
-        """What came with a call; None where its connection has ended."""
+        """The call as it came; None where its connection has ended."""
         origin = self._pipes.open.get(context.peer().removeprefix(_PEER))
         if origin is None:
             return None
-        metadata = context.invocation_metadata() or ()
-        return Asked(origin, metadata, context.time_remaining())
+        metadata = dict(context.invocation_metadata() or ())
+        deadline_s, left_s = None, context.time_remaining()
+        if left_s is not None:
+            deadline_s = asyncio.get_running_loop().time() + left_s
+        return Asked(origin, metadata, deadline_s)
 
 
 _STATUSES = {one.value[0]: one for one in grpc.StatusCode}

@@ -23,13 +23,12 @@ _END = object()
 
 
 async def while_known(
-    call: Call, method: str, answers: AsyncGenerator[T, None]
+    call: Call, answers: AsyncGenerator[T, None]
 ) -> AsyncGenerator[T, None]:
     """Pass answers on for as long as the caller is who it was.
 
     Args:
         call: Identified already.
-        method: What is called, for the audit log.
         answers: Closed at the end.
 
     Raises:
@@ -40,7 +39,7 @@ async def while_known(
             async for answer in answers:
                 yield answer
             return
-        identity = _Identity(call, method)
+        identity = _Identity(call)
         call.node.reauthorization.add(identity)
         while True:
             found = await identity.wait(anext(answers, _END))
@@ -52,11 +51,11 @@ async def while_known(
 class _Identity:
     """Who calls, looked at again when rules change."""
 
-    def __init__(self, call: Call, method: str) -> None:
+    def __init__(self, call: Call) -> None:
         self._call = call
-        self._method = method
-        self._principal = call.caller.principal
-        self._refused: RefusedError | None = None
+        self._principal = call.principal
+        self._refused: tuple[Code, str] | None = None
+        """Why it is none any more; an error that is kept would keep its frames."""
         self._task: asyncio.Task[object] | None = None
         """Waits for an answer; None while one is on its way."""
 
@@ -70,32 +69,29 @@ class _Identity:
         self._task = task
         try:
             if self._refused is not None:
-                raise self._refused
+                raise RefusedError(*self._refused)
             return await answer
         except asyncio.CancelledError:
             # Its client may have given up at the same time.
             if self._refused is None or task is None or task.uncancel():
                 raise
-            raise self._refused from None
+            raise RefusedError(*self._refused) from None
         finally:
-            self._task = None
+            # Its error has this frame, and so would have itself: a cycle.
+            self._task = task = None
 
     async def judge(self) -> None:
         """See who calls."""
         try:
-            await self._call.identify(self._method)
+            await self._call.authenticate()
         except RefusedError as error:
-            self._refuse(error)
+            self._refuse(error.code, error.message)
             return
-        if self._call.caller.principal != self._principal:
-            self._refuse(
-                RefusedError(
-                    Code.UNAUTHORIZED, "rules of access have changed; call again"
-                )
-            )
+        if self._call.principal != self._principal:
+            self._refuse(Code.UNAUTHORIZED, "rules of access have changed; call again")
 
-    def _refuse(self, error: RefusedError) -> None:
+    def _refuse(self, code: Code, why: str) -> None:
         if self._refused is None:
-            self._refused = error
+            self._refused = code, why
             if self._task is not None:
                 self._task.cancel()

@@ -12,7 +12,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from ropeway.gateway.grpc import validation
-from ropeway.gateway.grpc.calls import rpc
+from ropeway.gateway.grpc.message_decoder import lite_topic
+from ropeway.gateway.grpc.methods import rpc
 from ropeway.gateway.grpc.protocol import (
     LiteSubscriptionAction,
     SyncLiteSubscriptionResponse,
@@ -40,7 +41,7 @@ async def sync_lite_subscription(
 ) -> SyncLiteSubscriptionResponse:
     """Subscribe to lite topics, or end that."""
     topic, group = validation.topic(request.topic), validation.group(request.group)
-    names = [validation.lite_topic(name) for name in request.lite_topic_set]
+    names = [lite_topic(name) for name in request.lite_topic_set]
     wanted = lite.LiteSubscription(
         action=_ACTIONS.get(request.action, str(request.action)),
         client_id=call.client_id,
@@ -57,7 +58,7 @@ async def sync_lite_subscription(
     brokers = list(known.route) if known is not None else []
     await asyncio.gather(
         *(
-            call.caller.get(LiteSubscriptionCtl(bname=broker), body)
+            call.do(LiteSubscriptionCtl(bname=broker), body)
             for broker in brokers or [call.node.config.broker]
         )
     )

@@ -5,25 +5,40 @@ Source: SendMessageActivity.java and ProxyConfig.java, RocketMQ 5.3.4.
 
 from __future__ import annotations
 
+import unicodedata
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from ropeway.common.clock import now_ms
-from ropeway.gateway.grpc import validation
 from ropeway.gateway.grpc.protocol import Code, Encoding, MessageType
 from ropeway.gateway.grpc.reserved import RESERVED, TRACE_CONTEXT
 from ropeway.gateway.grpc.statuses import RefusedError
+from ropeway.gateway.lite import names as lite_names
+from ropeway.gateway.node import message_types
 from ropeway.gateway.wire import message, properties
 
 if TYPE_CHECKING:
-    from ropeway.gateway.grpc.protocol import Message, SystemProperties
+    from ropeway.gateway.grpc.protocol import (
+        Message,
+        Resource,
+        SystemProperties,
+        Timestamp,
+    )
     from ropeway.gateway.node.node import Node
 
+NAMESPACE_END = "%"
 MAX_USER_PROPERTIES = 128
 MAX_PROPERTIES_BYTES = 16 * 1024
 MAX_MESSAGE_GROUP_BYTES = 64
 _MAX_RECOVERY_S = 3600
 _HALF = 0x4
+_NEEDED = {
+    MessageType.FIFO: (properties.SHARDING_KEY, "FIFO", "message group"),
+    MessageType.DELAY: (properties.TIMER_DELIVER_MS, "DELAY", "delivery timestamp"),
+    MessageType.LITE: (properties.LITE_TOPIC, "LITE", "lite topic"),
+    MessageType.PRIORITY: (properties.PRIORITY, "PRIORITY", "priority"),
+}
+"""What messages of some types must have, and how it is called."""
 
 
 class DecodedMessage(NamedTuple):
@@ -37,16 +52,10 @@ class DecodedMessage(NamedTuple):
     group: str
     """Its message group."""
     lite_topic: str
-
-    @property
-    def properties(self) -> str:
-        """The properties in wire form."""
-        return properties.dump(self.pairs)
-
-    @property
-    def is_half(self) -> bool:
-        """Whether it is the half of a transaction."""
-        return bool(self.sys_flag & _HALF)
+    properties: str
+    """The pairs in wire form."""
+    kind: str
+    """Its type, as `message_types` has it; TRANSACTION: the half of one."""
 
     @property
     def group_hash(self) -> int:
@@ -61,38 +70,6 @@ def outgoing(node: Node, topic: str, sent: Message) -> DecodedMessage:
         RefusedError: It cannot be stored so.
     """
     system = sent.system_properties
-    _check_body(node, sent)
-    if not system.message_id.strip():
-        raise RefusedError(Code.ILLEGAL_MESSAGE_ID, "message id cannot be empty")
-    validation.text("message id", system.message_id, Code.ILLEGAL_MESSAGE_ID)
-    pairs = _user_properties(sent)
-    _add_names(pairs, system)
-    pairs[properties.UNIQ_KEY] = system.message_id
-    _add_kind(pairs, system, node, topic)
-    if system.trace_context:
-        pairs[TRACE_CONTEXT] = validation.text(
-            "trace context", system.trace_context, Code.BAD_REQUEST
-        )
-    if system.born_host.strip():
-        pairs[properties.BORN_HOST] = validation.text(
-            "born host", system.born_host, Code.BAD_REQUEST
-        )
-    sys_flag = message.COMPRESSED_FLAG if system.body_encoding == Encoding.GZIP else 0
-    if system.message_type == MessageType.TRANSACTION:
-        sys_flag |= _HALF
-    born_ms = validation.timestamp_ms(system.born_timestamp)
-    return DecodedMessage(
-        system.message_id,
-        sent.body,
-        pairs,
-        sys_flag,
-        born_ms if born_ms > 0 else now_ms(),
-        system.message_group,
-        system.lite_topic,
-    )
-
-
-def _check_body(node: Node, sent: Message) -> None:
     limit = node.config.limits.message_bytes
     if not sent.body:
         raise RefusedError(Code.MESSAGE_BODY_EMPTY, "message body cannot be empty")
@@ -101,6 +78,24 @@ def _check_body(node: Node, sent: Message) -> None:
             Code.MESSAGE_BODY_TOO_LARGE,
             f"message body of {len(sent.body)} bytes; allowed: 1 to {limit}",
         )
+    pairs = _user_properties(sent)
+    _add_names(pairs, system)
+    kind = _add_type(pairs, system, node, topic)
+    sys_flag = message.COMPRESSED_FLAG if system.body_encoding == Encoding.GZIP else 0
+    if kind == message_types.TRANSACTION:
+        sys_flag |= _HALF
+    born_ms = timestamp_ms(system.born_timestamp)
+    return DecodedMessage(
+        system.message_id,
+        sent.body,
+        pairs,
+        sys_flag,
+        born_ms if born_ms > 0 else now_ms(),
+        system.message_group,
+        system.lite_topic,
+        properties.dump(pairs),
+        kind,
+    )
 
 
 def _user_properties(sent: Message) -> dict[str, str]:
@@ -118,8 +113,8 @@ def _user_properties(sent: Message) -> dict[str, str]:
                 Code.ILLEGAL_MESSAGE_PROPERTY_KEY,
                 f"property is used by system: {name}",
             )
-        validation.text("property", name, Code.ILLEGAL_MESSAGE_PROPERTY_KEY)
-        validation.text(f"property {name}", value, Code.ILLEGAL_MESSAGE_PROPERTY_KEY)
+        text("property", name, Code.ILLEGAL_MESSAGE_PROPERTY_KEY)
+        text(f"property {name}", value, Code.ILLEGAL_MESSAGE_PROPERTY_KEY)
         size += len(name.encode()) + len(value.encode())
     if size > MAX_PROPERTIES_BYTES:
         raise RefusedError(
@@ -130,53 +125,59 @@ def _user_properties(sent: Message) -> dict[str, str]:
 
 
 def _add_names(pairs: dict[str, str], system: SystemProperties) -> None:
-    if system.tag:
-        pairs[properties.TAGS] = validation.tag(system.tag)
+    """What a client says of a message that is text."""
+    if not system.message_id.strip():
+        raise RefusedError(Code.ILLEGAL_MESSAGE_ID, "message id cannot be empty")
+    pairs[properties.UNIQ_KEY] = text(
+        "message id", system.message_id, Code.ILLEGAL_MESSAGE_ID
+    )
+    if tag := system.tag:
+        if "|" in tag:
+            raise RefusedError(Code.ILLEGAL_MESSAGE_TAG, f"tag {tag!r:.80} has a '|'")
+        pairs[properties.TAGS] = text("tag", tag, Code.ILLEGAL_MESSAGE_TAG)
     if system.keys:
         pairs[properties.KEYS] = " ".join(
-            validation.text("key", key, Code.ILLEGAL_MESSAGE_KEY) for key in system.keys
+            text("key", key, Code.ILLEGAL_MESSAGE_KEY) for key in system.keys
         )
+    if system.trace_context:
+        trace_context = text("trace context", system.trace_context, Code.BAD_REQUEST)
+        pairs[TRACE_CONTEXT] = trace_context
+    if system.born_host.strip():
+        born_host = text("born host", system.born_host, Code.BAD_REQUEST)
+        pairs[properties.BORN_HOST] = born_host
 
 
-def _add_kind(
+def _add_type(
     pairs: dict[str, str], system: SystemProperties, node: Node, topic: str
-) -> None:
-    """What makes a message one of its type."""
-    kind = system.message_type
-    _add_lite_topic_and_priority(pairs, system)
+) -> str:
+    """What makes a message one of its type, and that; of several the last counts."""
+    kind = message_types.NORMAL
+    if system.lite_topic:
+        kind = message_types.LITE
+        pairs[properties.LITE_TOPIC] = lite_topic(system.lite_topic)
+    if system.HasField("priority"):
+        kind = message_types.PRIORITY
+        pairs[properties.PRIORITY] = str(_priority(system.priority))
     if system.message_group:
+        kind = message_types.FIFO
         pairs[properties.SHARDING_KEY] = _message_group(system.message_group)
-    elif kind == MessageType.FIFO:
-        raise _conflict("FIFO", "message group")
     if system.HasField("delivery_timestamp"):
+        kind = message_types.DELAY
         pairs[properties.TIMER_DELIVER_MS] = str(_delivery_ms(system, node))
-    elif kind == MessageType.DELAY:
-        raise _conflict("DELAY", "delivery timestamp")
-    if kind == MessageType.TRANSACTION:
+    if system.message_type == MessageType.TRANSACTION:
+        kind = message_types.TRANSACTION
         pairs[properties.TRANSACTION_PREPARED] = "true"
         pairs[properties.PRODUCER_GROUP] = topic
         if system.HasField("orphaned_transaction_recovery_duration"):
             pairs[properties.CHECK_IMMUNITY_TIME] = str(_recovery_s(system))
-
-
-def _add_lite_topic_and_priority(
-    pairs: dict[str, str], system: SystemProperties
-) -> None:
-    if system.lite_topic:
-        pairs[properties.LITE_TOPIC] = validation.lite_topic(system.lite_topic)
-    elif system.message_type == MessageType.LITE:
-        raise _conflict("LITE", "lite topic")
-    if system.HasField("priority"):
-        pairs[properties.PRIORITY] = str(_priority(system.priority))
-    elif system.message_type == MessageType.PRIORITY:
-        raise _conflict("PRIORITY", "priority")
-
-
-def _conflict(kind: str, lacks: str) -> RefusedError:
-    return RefusedError(
-        Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE,
-        f"message of type {kind} without a {lacks}",
-    )
+    needed = _NEEDED.get(system.message_type)
+    if needed is not None and needed[0] not in pairs:
+        _, named_kind, lacks = needed
+        raise RefusedError(
+            Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE,
+            f"message of type {named_kind} without a {lacks}",
+        )
+    return kind
 
 
 def _priority(priority: int) -> int:
@@ -194,11 +195,11 @@ def _message_group(name: str) -> str:
             Code.ILLEGAL_MESSAGE_GROUP,
             f"message group of {size} bytes; allowed: {MAX_MESSAGE_GROUP_BYTES}",
         )
-    return validation.text("message group", name, Code.ILLEGAL_MESSAGE_GROUP)
+    return text("message group", name, Code.ILLEGAL_MESSAGE_GROUP)
 
 
 def _delivery_ms(system: SystemProperties, node: Node) -> int:
-    due_ms = validation.timestamp_ms(system.delivery_timestamp)
+    due_ms = timestamp_ms(system.delivery_timestamp)
     left_ms = due_ms - now_ms()
     if due_ms <= 0 or left_ms > node.timer.max_delay_ms:
         raise RefusedError(
@@ -217,3 +218,41 @@ def _recovery_s(system: SystemProperties) -> int:
             f"allowed: 0 to {_MAX_RECOVERY_S}",
         )
     return seconds
+
+
+def named(resource: Resource) -> str:
+    """A resource's name as remoting clients write it: namespace%name."""
+    if resource.resource_namespace:
+        return f"{resource.resource_namespace}{NAMESPACE_END}{resource.name}"
+    return resource.name
+
+
+def timestamp_ms(timestamp: Timestamp) -> int:
+    """A time in milliseconds since 1970."""
+    return timestamp.seconds * 1000 + timestamp.nanos // 1_000_000
+
+
+def lite_topic(name: str) -> str:
+    """A lite topic.
+
+    Raises:
+        RefusedError: It is none.
+    """
+    if complaint := lite_names.complaint(name):
+        raise RefusedError(Code.ILLEGAL_LITE_TOPIC, complaint)
+    return name
+
+
+def text(what: str, value: str, code: Code) -> str:
+    """A word that goes into a message's properties.
+
+    Raises:
+        RefusedError: It is of blanks alone, or has control characters.
+    """
+    if value.isspace():
+        raise RefusedError(code, f"{what} is of {len(value)} blanks; allowed: a word")
+    if not value.isprintable() and any(
+        unicodedata.category(character) == "Cc" for character in value
+    ):
+        raise RefusedError(code, f"{what} {value!r:.80} has control characters")
+    return value

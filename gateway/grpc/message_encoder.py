@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from ropeway.gateway.grpc.message_decoder import NAMESPACE_END
 from ropeway.gateway.grpc.protocol import (
     DeadLetterQueue,
     Digest,
@@ -20,7 +21,6 @@ from ropeway.gateway.grpc.protocol import (
     Timestamp,
 )
 from ropeway.gateway.grpc.reserved import RESERVED, TRACE_CONTEXT
-from ropeway.gateway.grpc.validation import NAMESPACE_END
 from ropeway.gateway.node import message_types, names
 from ropeway.gateway.wire import host_port, message, properties
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ropeway.gateway.grpc import validation
-from ropeway.gateway.grpc.calls import rpc
+from ropeway.gateway.grpc.answers import header_of, messages_of, refused
+from ropeway.gateway.grpc.message_decoder import timestamp_ms
 from ropeway.gateway.grpc.message_encoder import message_of
+from ropeway.gateway.grpc.methods import rpc
 from ropeway.gateway.grpc.protocol import (
     Code,
     FilterType,
@@ -65,8 +67,8 @@ async def pull_message(
     """Read messages of one queue, and wait for some where there are none."""
     topic, queue_id, broker = _place(request.message_queue)
     poll_ms = validation.duration_ms(request.long_polling_timeout)
-    if call.remaining_s is not None:
-        poll_ms = min(poll_ms, int(call.remaining_s * 1000) - 500)
+    if (left_ms := call.remaining_ms) is not None:
+        poll_ms = min(poll_ms, left_ms - 500)
     header = PullMessage(
         consumer_group=validation.group(request.group),
         topic=topic,
@@ -84,23 +86,25 @@ async def pull_message(
         bname=broker,
     )
     try:
-        reply = await call.caller.ask(header)
+        reply = await call.ask(header)
     finally:
-        call.caller.closed = True
-        call.node.holds.forget(call.caller)
+        call.closed = True
+        call.node.pull_hold.forget(call)
     if reply.code == ResponseCode.SUCCESS:
         yield PullMessageResponse(status=OK)
-        for stored in reply.messages():
+        for stored in messages_of(reply):
             yield PullMessageResponse(message=message_of(stored))
     elif reply.code in _NOTHING:
         yield PullMessageResponse(
             status=status(Code.MESSAGE_NOT_FOUND, "no new message")
         )
     elif reply.code == ResponseCode.PULL_OFFSET_MOVED:
-        yield PullMessageResponse(status=status(Code.ILLEGAL_OFFSET, reply.remark))
+        yield PullMessageResponse(
+            status=status(Code.ILLEGAL_OFFSET, reply.remark or "")
+        )
     else:
-        raise reply.refused()
-    yield PullMessageResponse(next_offset=reply.header(PullReply).next_begin_offset)
+        raise refused(reply)
+    yield PullMessageResponse(next_offset=header_of(reply, PullReply).next_begin_offset)
 
 
 @rpc("UpdateOffset")
@@ -113,7 +117,7 @@ async def update_offset(
         raise RefusedError(
             Code.ILLEGAL_OFFSET, f"offset {request.offset}; allowed: 0 and more"
         )
-    await call.caller.get(
+    await call.do(
         UpdateConsumerOffset(
             consumer_group=validation.group(request.group),
             topic=topic,
@@ -129,16 +133,17 @@ async def update_offset(
 async def get_offset(request: GetOffsetRequest, call: Call) -> GetOffsetResponse:
     """Where a group goes on in a queue."""
     topic, queue_id, broker = _place(request.message_queue)
-    reply = await call.caller.get(
+    reply = await call.get(
         QueryConsumerOffset(
             consumer_group=validation.group(request.group),
             topic=topic,
             queue_id=queue_id,
             set_zero_if_not_found=False,
             bname=broker,
-        )
+        ),
+        Offset,
     )
-    return GetOffsetResponse(status=OK, offset=reply.header(Offset).offset)
+    return GetOffsetResponse(status=OK, offset=reply.offset)
 
 
 @rpc("QueryOffset")
@@ -154,10 +159,10 @@ async def query_offset(request: QueryOffsetRequest, call: Call) -> QueryOffsetRe
         header = SearchOffset(
             topic=topic,
             queue_id=queue_id,
-            timestamp=validation.timestamp_ms(request.timestamp),
+            timestamp=timestamp_ms(request.timestamp),
             bname=broker,
         )
     else:
         raise RefusedError(Code.BAD_REQUEST, "an offset by time without a timestamp")
-    reply = await call.caller.get(header)
-    return QueryOffsetResponse(status=OK, offset=reply.header(Offset).offset)
+    reply = await call.get(header, Offset)
+    return QueryOffsetResponse(status=OK, offset=reply.offset)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         ThreadStackTrace,
         VerifyMessageResult,
     )
-    from ropeway.gateway.grpc.sessions import Session
+    from ropeway.gateway.node.link import Link
     from ropeway.gateway.node.node import Node
     from ropeway.gateway.wire.frame import Envelope
 
@@ -71,7 +71,7 @@ class _Running(bodies.Body, frozen=True, kw_only=True):
     subscription_set: list[str] = msgspec.field(default_factory=list)
 
 
-def command(node: Node, session: Session, frame: bytes) -> TelemetryCommand | None:
+def command(node: Node, session: Link, frame: bytes) -> TelemetryCommand | None:
     """The command for a request to a client; None where it needs none."""
     _, word = PREFIX.unpack_from(frame)
     body_at = PREFIX.size + (word & _HEADER_BYTES)
@@ -135,7 +135,7 @@ _COMMANDS: dict[int, Callable[[Envelope, bytes], TelemetryCommand | None]] = {
 
 
 def verified(
-    node: Node, session: Session, status: Status, result: VerifyMessageResult
+    node: Node, session: Link, status: Status, result: VerifyMessageResult
 ) -> None:
     """A client has tried a message."""
     if status.code == Code.VERIFY_FIFO_MESSAGE_UNSUPPORTED:
@@ -157,7 +157,7 @@ def verified(
 
 
 def stack_trace_came(
-    node: Node, session: Session, status: Status, trace: ThreadStackTrace
+    node: Node, session: Link, status: Status, trace: ThreadStackTrace
 ) -> None:
     """A client has told what its threads do."""
     if status.code not in (Code.OK, Code.CODE_UNSPECIFIED):
@@ -168,6 +168,6 @@ def stack_trace_came(
     _answer(node, session, trace.nonce, answer)
 
 
-def _answer(node: Node, session: Session, nonce: str, answer: ClientAnswer) -> None:
+def _answer(node: Node, session: Link, nonce: str, answer: ClientAnswer) -> None:
     if nonce.isdecimal():
         node.calls.answered(session, int(nonce), answer)

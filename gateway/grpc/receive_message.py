@@ -6,16 +6,18 @@ Source: ReceiveMessageActivity.java and ReceiveMessageResponseStreamWriter.java,
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ropeway.common.clock import now_ms
 from ropeway.gateway.grpc import validation
-from ropeway.gateway.grpc.caller import Caller
-from ropeway.gateway.grpc.calls import rpc
+from ropeway.gateway.grpc.answers import header_of, messages_of, refused
 from ropeway.gateway.grpc.message_encoder import message_of, timestamp
+from ropeway.gateway.grpc.methods import rpc
 from ropeway.gateway.grpc.protocol import Code, FilterType, ReceiveMessageResponse
-from ropeway.gateway.grpc.receipts import Handle, bury, keep, made
-from ropeway.gateway.grpc.receipts import handle as handle_of
+from ropeway.gateway.grpc.receipt_handles import Handle, keep, made
+from ropeway.gateway.grpc.receipt_handles import handle as handle_of
+from ropeway.gateway.grpc.receipts import bury
 from ropeway.gateway.grpc.renewals import GIVE_BACK_MS, INVISIBLE_MS
 from ropeway.gateway.grpc.settings import LONG_POLL_MS, RECEIVE_BATCH
 from ropeway.gateway.grpc.statuses import OK, RefusedError, status
@@ -27,11 +29,12 @@ from ropeway.gateway.wire.commands.pop import FROM_LATEST, PopMessage, PopReply
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
 
-    from ropeway.gateway.grpc.caller import Reply
     from ropeway.gateway.grpc.calls import Call
-    from ropeway.gateway.grpc.protocol import Message, ReceiveMessageRequest
+    from ropeway.gateway.grpc.protocol import ReceiveMessageRequest
     from ropeway.gateway.grpc.sessions import Session
+    from ropeway.gateway.processors.context import Answer
 
+Pop = PopMessage | PopLiteMessage
 Received = tuple[message.Message, Handle, int]
 """A message, its handle, and the number of its delivery."""
 
@@ -45,42 +48,6 @@ _NOTHING = {
 }
 
 
-class _Popper(Caller):
-    """Who pops, and may give up waiting: what comes then is given back."""
-
-    __slots__ = ("broker", "group", "of_lites", "topic")
-
-    def aim(self, header: PopMessage | PopLiteMessage) -> None:
-        """Know what is popped, and where."""
-        self.group, self.topic = header.consumer_group, header.topic
-        self.broker = header.bname or self._node.config.broker
-        self.of_lites = isinstance(header, PopLiteMessage)
-
-    def received(self, reply: Reply) -> list[Received]:
-        """What an answer brought."""
-        take_apart = received_lite if self.of_lites else received
-        return list(take_apart(reply, self.broker))
-
-    def too_late(self, reply: Reply) -> None:
-        """Messages came that nobody waits for."""
-        if reply.code == ResponseCode.SUCCESS:
-            self._node.spawn(self.give_back(self.received(reply)))
-
-    async def give_back(self, messages: Iterable[Received]) -> None:
-        """Have messages come again soon."""
-        for _, handle, _ in messages:
-            try:
-                await keep(self, handle, self.topic, self.group, GIVE_BACK_MS)
-            except RefusedError:
-                # Its time was over: it comes again by itself.
-                continue
-
-    def leave(self) -> None:
-        """The client has given up."""
-        self.closed = True
-        self._node.pop.polling.forget(self)
-
-
 @rpc("ReceiveMessage")
 async def receive_message(
     request: ReceiveMessageRequest, call: Call
@@ -88,27 +55,42 @@ async def receive_message(
     """Hand messages out, or wait for some."""
     session = call.session()
     lite = session.lite_group is not None
-    header = (_lite_header if lite else _header)(request, session, call)
-    popper = call.another(_Popper)
-    popper.aim(header)
+    pop = (_lite_header if lite else _header)(request, session, call)
     try:
-        reply = await popper.ask(header)
+        reply = await call.ask(pop, too_late=partial(_came_too_late, pop))
     except BaseException:
-        popper.leave()
+        # The client has given up.
+        call.closed = True
+        call.node.pop.polling.forget(call)
         raise
     if reply.code in _NOTHING:
         yield _only(Code.MESSAGE_NOT_FOUND, "no new message")
     elif reply.code != ResponseCode.SUCCESS:
-        raise reply.refused()
+        raise refused(reply)
     else:
-        rest, held_bytes = deque(popper.received(reply)), reply.size_bytes
+        rest = deque(_received(reply, pop, call))
+        held_bytes = len(reply.body) + sum(map(len, reply.records))
         # Of what a slow client holds there is one copy.
         del reply
-        async for response in _deliver(
-            request, rest, held_bytes, popper, session, call
-        ):
+        async for response in _deliver(request, rest, held_bytes, pop, session, call):
             yield response
     yield ReceiveMessageResponse(delivery_timestamp=timestamp(now_ms()))
+
+
+def _came_too_late(pop: Pop, call: Call, answer: Answer) -> None:
+    """Messages came that nobody waits for."""
+    if answer.code == ResponseCode.SUCCESS:
+        call.node.tasks.start(_give_back(_received(answer, pop, call), pop, call))
+
+
+async def _give_back(messages: Iterable[Received], pop: Pop, call: Call) -> None:
+    """Have messages come again soon."""
+    for _, handle, _ in messages:
+        try:
+            await keep(call, handle, pop.topic, pop.consumer_group, GIVE_BACK_MS)
+        except RefusedError:
+            # Its time was over: it comes again by itself.
+            continue
 
 
 def _header(request: ReceiveMessageRequest, session: Session, call: Call) -> PopMessage:
@@ -152,38 +134,38 @@ async def _deliver(
     request: ReceiveMessageRequest,
     rest: deque[Received],
     held_bytes: int,
-    popper: _Popper,
+    pop: Pop,
     session: Session,
     call: Call,
 ) -> AsyncIterator[ReceiveMessageResponse]:
     budget = call.messaging.budget
     budget.hold(call.origin, held_bytes)
     try:
-        if popper.of_lites:
+        if isinstance(pop, PopLiteMessage):
             most = session.settings.backoff_policy.max_attempts
-            rest = await _bury(rest, most, popper, call)
+            rest = await _bury(rest, most, pop, call)
         yield ReceiveMessageResponse(status=OK)
         while rest:
             stored, handle, attempts = rest[0]
-            yield ReceiveMessageResponse(
-                message=_message(popper, stored, handle, attempts)
-            )
+            given = message_of(stored, pop.topic, attempts)
+            given.system_properties.receipt_handle = handle.text
+            yield ReceiveMessageResponse(message=given)
             rest.popleft()
             size = len(stored.body)
             budget.let_go(call.origin, size)
             held_bytes -= size
             if request.auto_renew:
                 call.messaging.renewals.begin(
-                    session, popper.group, popper.topic, handle
+                    session, pop.consumer_group, pop.topic, handle
                 )
     finally:
         budget.let_go(call.origin, held_bytes)
         if rest:
-            call.node.spawn(popper.give_back(rest))
+            call.node.tasks.start(_give_back(rest, pop, call))
 
 
 async def _bury(
-    messages: Iterable[Received], most: int, popper: _Popper, call: Call
+    messages: Iterable[Received], most: int, pop: Pop, call: Call
 ) -> deque[Received]:
     """Those that have not come too often; the others are dead letters.
 
@@ -197,19 +179,11 @@ async def _bury(
             continue
         name = properties.parse(stored.properties).get(properties.UNIQ_KEY, "")
         try:
-            await bury(popper, call, handle, popper.topic, popper.group, name)
+            await bury(call, handle, pop.topic, pop.consumer_group, name)
         except RefusedError:
             # It comes again, and is tried again then.
             continue
     return kept
-
-
-def _message(
-    popper: _Popper, stored: message.Message, handle: Handle, attempts: int
-) -> Message:
-    made = message_of(stored, popper.topic, attempts)
-    made.system_properties.receipt_handle = handle.text
-    return made
 
 
 def _only(code: Code, text: str) -> ReceiveMessageResponse:
@@ -234,7 +208,7 @@ def _invisible_ms(request: ReceiveMessageRequest) -> int:
 
 def _poll_ms(request: ReceiveMessageRequest, session: Session, call: Call) -> int:
     """How long to wait for messages, so that the client hears that there are none."""
-    left_ms = None if call.remaining_s is None else int(call.remaining_s * 1000)
+    left_ms = call.remaining_ms
     if request.HasField("long_polling_timeout"):
         wanted_ms = validation.duration_ms(request.long_polling_timeout)
     elif left_ms is None:
@@ -254,15 +228,21 @@ def _poll_ms(request: ReceiveMessageRequest, session: Session, call: Call) -> in
     return min(wanted_ms, LONG_POLL_MS)
 
 
-def received(reply: Reply, broker: str) -> Iterator[Received]:
+def _received(answer: Answer, pop: Pop, call: Call) -> list[Received]:
+    """What a pop brought."""
+    take_apart = received_lite if isinstance(pop, PopLiteMessage) else received
+    return list(take_apart(answer, pop.bname or call.node.config.broker))
+
+
+def received(reply: Answer, broker: str) -> Iterator[Received]:
     """A pop's messages, each with its handle and the number of its delivery."""
-    header = reply.header(PopReply)
+    header = header_of(reply, PopReply)
     starts = {}
     for part in (header.start_offset_info or "").split(";"):
         retry, queue_id, start = map(int, part.split(" "))
         starts[retry, queue_id] = start
     orders = _orders(header.order_count_info or "")
-    for stored in reply.messages():
+    for stored in messages_of(reply):
         own = _own_handle(stored)
         if own is not None:
             # One that comes again is somewhere else than it says.
@@ -282,11 +262,11 @@ def received(reply: Reply, broker: str) -> Iterator[Received]:
         yield stored, made(place, offset), max(before, stored.reconsume_times) + 1
 
 
-def received_lite(reply: Reply, broker: str) -> Iterator[Received]:
+def received_lite(reply: Answer, broker: str) -> Iterator[Received]:
     """Likewise, of a pop of lite topics."""
-    header = reply.header(PopLiteReply)
+    header = header_of(reply, PopLiteReply)
     counts = (header.order_count_info or "").split(";")
-    for stored, before in zip(reply.messages(), counts, strict=True):
+    for stored, before in zip(messages_of(reply), counts, strict=True):
         offset, queue_id = stored.queue_offset, stored.queue_id
         place = receipt.Receipt(
             offset,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from ropeway.gateway.grpc import receipts
+from ropeway.gateway.grpc import receipt_handles
 from ropeway.gateway.grpc.statuses import RefusedError
 from ropeway.gateway.node.backoff import keep_doing
 from ropeway.gateway.node.client_owners import is_same
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ropeway.acl.api import Principal
-    from ropeway.gateway.grpc.receipts import Handle
+    from ropeway.gateway.grpc.receipt_handles import Handle
     from ropeway.gateway.grpc.sessions import Session
 
 log = structlog.get_logger(__name__)
@@ -148,15 +148,15 @@ class Renewals:
         kept = of_group.get(text)
         if kept is None:
             return
-        since_ms = receipts.handle(text).receipt.pop_ms
+        since_ms = receipt_handles.handle(text).receipt.pop_ms
         over = holder.session.closed or self._now_ms() - since_ms > LONGEST_MS
         before = kept.text if isinstance(kept, _Renewed) else text
         if over:
             del of_group[text]
         try:
-            renewed = await receipts.keep(
+            renewed = await receipt_handles.keep(
                 holder.session,
-                receipts.handle(before),
+                receipt_handles.handle(before),
                 holder.topic,
                 holder.group,
                 GIVE_BACK_MS if over else INVISIBLE_MS,

@@ -12,7 +12,7 @@ import ipaddress
 from typing import TYPE_CHECKING
 
 from ropeway.gateway.grpc import validation
-from ropeway.gateway.grpc.calls import rpc
+from ropeway.gateway.grpc.methods import rpc
 from ropeway.gateway.grpc.protocol import (
     Address,
     AddressScheme,
@@ -25,6 +25,7 @@ from ropeway.gateway.grpc.protocol import (
     Permission,
     QueryAssignmentResponse,
     QueryRouteResponse,
+    Resource,
 )
 from ropeway.gateway.grpc.statuses import OK, RefusedError
 from ropeway.gateway.lite import lite_attributes as lite_settings
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from ropeway.gateway.grpc.protocol import (
         QueryAssignmentRequest,
         QueryRouteRequest,
-        Resource,
     )
 
 _IPV4 = 4
@@ -72,9 +72,10 @@ async def query_route(request: QueryRouteRequest, call: Call) -> QueryRouteRespo
     kind = message_types.type_of_topic(name, topic.attributes if topic else {})
     accepted = _TYPES.get(kind, [MessageType.MESSAGE_TYPE_UNSPECIFIED])
     brokers = {one.broker_name: one for one in route.broker_datas}
+    named = _only_name(request.topic)
     queues = [
         MessageQueue(
-            topic=request.topic,
+            topic=named,
             id=queue_id,
             permission=permission,
             broker=_broker(brokers[data.broker_name], rank),
@@ -87,9 +88,14 @@ async def query_route(request: QueryRouteRequest, call: Call) -> QueryRouteRespo
     return QueryRouteResponse(status=OK, message_queues=queues)
 
 
+def _only_name(topic: Resource) -> Resource:
+    """A topic without fields that are not known: each queue would bring them back."""
+    return Resource(resource_namespace=topic.resource_namespace, name=topic.name)
+
+
 async def _route(name: str, call: Call) -> bodies.TopicRoute:
-    reply = await call.caller.get(GetRouteInfo(topic=name))
-    return bodies.decode(bodies.TopicRoute, reply.body)
+    reply = await call.do(GetRouteInfo(topic=name))
+    return bodies.decode(bodies.TopicRoute, bytes(reply.body))
 
 
 def _queues(data: bodies.QueueData) -> Iterator[tuple[int, Permission]]:
@@ -142,8 +148,9 @@ async def query_assignment(
     )
     route = await _route(validation.topic(request.topic), call)
     brokers = {one.broker_name: one for one in route.broker_datas}
+    topic = _only_name(request.topic)
     assignments = [
-        Assignment(message_queue=_assigned(request.topic, data, brokers, queue_id))
+        Assignment(message_queue=_assigned(topic, data, brokers, queue_id))
         for data in route.queue_datas
         if data.perm & PERM_READ and data.read_queue_nums > 0
         for queue_id in (range(data.read_queue_nums) if in_order else (_ANY_QUEUE,))

@@ -5,11 +5,11 @@ Source: SendMessageActivity.java and RecallMessageActivity.java, RocketMQ 5.3.4.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ropeway.gateway.grpc import validation
-from ropeway.gateway.grpc.calls import rpc
-from ropeway.gateway.grpc.message_decoder import DecodedMessage, outgoing
+from ropeway.gateway.grpc.message_decoder import DecodedMessage, named, outgoing
+from ropeway.gateway.grpc.methods import rpc
 from ropeway.gateway.grpc.protocol import (
     Code,
     RecallMessageResponse,
@@ -25,7 +25,6 @@ from ropeway.gateway.wire.commands.send import (
     RecallMessage,
     RecallReply,
     SendBatchMessage,
-    SendMessage,
     SendMessageV2,
     SendReply,
 )
@@ -46,7 +45,10 @@ async def send_message(request: SendMessageRequest, call: Call) -> SendMessageRe
     if not request.messages:
         raise RefusedError(Code.MESSAGE_CORRUPTED, "no message to send")
     first = request.messages[0].topic
-    topic = validation.topic(first)
+    topic = named(first)
+    served = call.node.topics.get(topic)
+    if served is None or not served.of_users:
+        validation.topic(first)
     messages: list[DecodedMessage] = []
     for one in request.messages:
         if messages:
@@ -56,23 +58,21 @@ async def send_message(request: SendMessageRequest, call: Call) -> SendMessageRe
                     Code.MESSAGE_CORRUPTED, "topic in message is not same"
                 )
         messages.append(outgoing(call.node, topic, one))
-    try:
+    served = call.node.topics.get(topic)
+    if served is not None and served.kind != message_types.MIXED:
+        # As RocketMQ's proxy does.
         for made in messages:
-            _check_type(call.node, topic, made)
-    except RefusedError:
-        # Who may not send there does not learn that the topic is there.
-        await call.require(*topic_needs(call.node, topic, (PUB,)))
-        raise
-    if len(messages) == 1:
-        reply = await _send_one(topic, messages[0], call)
-    else:
-        reply = await _send_batch(topic, messages, call)
+            if made.kind != served.kind:
+                await _refuse_type(topic, served.kind, made.kind, call)
+    reply = await _send(topic, messages, call)
     entries = [
         SendResultEntry(
             status=OK,
             message_id=one.message_id,
             # What ends the transaction later, on whichever node then leads.
-            transaction_id=reply.msg_id if one.is_half else one.message_id,
+            transaction_id=reply.msg_id
+            if one.kind == message_types.TRANSACTION
+            else one.message_id,
             offset=reply.queue_offset + at,
             recall_handle=reply.recall_handle,
         )
@@ -81,69 +81,54 @@ async def send_message(request: SendMessageRequest, call: Call) -> SendMessageRe
     return SendMessageResponse(status=OK, entries=entries)
 
 
-def _check_type(node: Node, topic: str, one: DecodedMessage) -> None:
-    """Refuse a message of another type than its topic's, as RocketMQ's proxy does."""
-    served = node.topics.get(topic)
-    if served is None or topic.startswith(names.RETRY_PREFIX):
-        return
-    expected = message_types.type_of_topic(topic, served.setup.attributes)
-    try:
-        message_types.check(expected, one.pairs)
-    except message_types.WrongTypeError as error:
-        raise RefusedError(
-            Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, str(error)
-        ) from error
+async def _refuse_type(topic: str, expected: str, actual: str, call: Call) -> NoReturn:
+    """Refuse a message of another type than its topic's."""
+    # Who may not send there does not learn that the topic is there.
+    await call.require(*topic_needs(call.node, topic, (PUB,)))
+    raise RefusedError(
+        Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE,
+        str(message_types.WrongTypeError(expected, actual)),
+    )
 
 
-async def _send_one(topic: str, one: DecodedMessage, call: Call) -> SendReply:
-    queue_id = _queue(call.node, topic, one)
-    # A lite topic is always on the same broker; others are on the one that is asked.
-    broker = _broker_of_lite(call.node, topic, one) if one.lite_topic else None
-    header = _header(SendMessageV2, topic, one, queue_id, broker)
-    reply = await call.caller.get(header, one.body)
-    return reply.header(SendReply)
-
-
-async def _send_batch(
+async def _send(
     topic: str, messages: Sequence[DecodedMessage], call: Call
 ) -> SendReply:
-    first = messages[0]
+    """Have a message stored, or several as a batch."""
+    node, first = call.node, messages[0]
+    if is_batch := len(messages) > 1:
+        body = _batch(messages)
+        is_one_group = len({one.group for one in messages}) == 1
+    else:
+        body, is_one_group = first.body, bool(first.group)
+    # The queue of a message group is always the same; else any will do.
+    queue_id = _queue(node, topic, first) if is_one_group else _ANY_QUEUE
+    header = (SendBatchMessage if is_batch else SendMessageV2)(
+        producer_group=topic,
+        topic=topic,
+        default_topic=names.AUTO_CREATE_TOPIC,
+        default_topic_queue_nums=1,
+        queue_id=queue_id,
+        sys_flag=first.sys_flag,
+        born_timestamp=first.born_ms,
+        flag=0,
+        properties="" if is_batch else first.properties,
+        batch=is_batch,
+        # A lite topic is always on the same broker; others are on the one asked.
+        bname=_broker_of_lite(node, topic, first) if first.lite_topic else None,
+    )
+    return await call.get(header, SendReply, body)
+
+
+def _batch(messages: Sequence[DecodedMessage]) -> bytes:
+    """The body of a batch."""
     if any(one.sys_flag or one.lite_topic for one in messages):
         raise RefusedError(
             Code.BAD_REQUEST,
             f"{len(messages)} messages together; allowed: neither compressed ones nor "
             "transactions nor those of lite topics",
         )
-    entries = [BatchEntry(0, one.body, one.properties) for one in messages]
-    groups = {one.group for one in messages}
-    queue_id = _queue(call.node, topic, first) if len(groups) == 1 else _ANY_QUEUE
-    header = _header(SendBatchMessage, topic, first, queue_id, batch=True)
-    reply = await call.caller.get(header, encode_batch(entries))
-    return reply.header(SendReply)
-
-
-def _header(
-    kind: type[SendMessage],
-    topic: str,
-    one: DecodedMessage,
-    queue_id: int,
-    broker: str | None = None,
-    *,
-    batch: bool = False,
-) -> SendMessage:
-    return kind(
-        producer_group=topic,
-        topic=topic,
-        default_topic=names.AUTO_CREATE_TOPIC,
-        default_topic_queue_nums=1,
-        queue_id=queue_id,
-        sys_flag=one.sys_flag,
-        born_timestamp=one.born_ms,
-        flag=0,
-        properties="" if batch else one.properties,
-        batch=batch,
-        bname=broker,
-    )
+    return encode_batch([BatchEntry(0, one.body, one.properties) for one in messages])
 
 
 def _broker_of_lite(node: Node, topic: str, one: DecodedMessage) -> str | None:
@@ -154,7 +139,7 @@ def _broker_of_lite(node: Node, topic: str, one: DecodedMessage) -> str | None:
 
 
 def _queue(node: Node, topic: str, one: DecodedMessage) -> int:
-    """The queue of a message group is always the same; else any will do."""
+    """The queue of a message's group; any, where there is no group or topic."""
     served = node.topics.get(topic)
     if served is None or not one.group:
         return _ANY_QUEUE
@@ -170,6 +155,5 @@ async def recall_message(
     header = RecallMessage(
         topic=validation.topic(request.topic), recall_handle=request.recall_handle
     )
-    reply = await call.caller.get(header)
-    message_id = reply.header(RecallReply).msg_id
-    return RecallMessageResponse(status=OK, message_id=message_id)
+    reply = await call.get(header, RecallReply)
+    return RecallMessageResponse(status=OK, message_id=reply.msg_id)

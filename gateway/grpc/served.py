@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from typing import TYPE_CHECKING
+import math
+from collections import deque
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,20 +16,22 @@ from ropeway.gateway.grpc import messaging_service
 from ropeway.gateway.grpc.exchanges import Exchange
 from ropeway.gateway.http2.connection import Connection
 from ropeway.gateway.http2.receiver import Limits
-from ropeway.gateway.node.fair_queueing import HEARING_S
+from ropeway.gateway.node.fair_queueing import HEARING_S, TURN_REQUESTS
 from ropeway.gateway.unauthenticated import Partial
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Coroutine
 
     from ropeway.acl.api import Principal
     from ropeway.gateway.grpc.messaging_service import Messaging
     from ropeway.gateway.pipes import Accepted
+    from ropeway.gateway.quotas import Share
     from ropeway.gateway.server import Server
 
 _POLL_S = 0.01
 _CALL_S = 100e-6
-"""What a call takes on the loop, about: a send takes 74 to 206 microseconds."""
+"""What a call takes on the loop, about: a send takes 74 to 206 microseconds, and to end
+a session 100."""
 
 
 class Client(Connection):
@@ -40,21 +44,29 @@ class Client(Connection):
         limits: What it may take.
     """
 
+    has_large = False
+    stream = Exchange
+
     def __init__(
         self, clients: Clients, number: int, accepted: Accepted, limits: Limits
     ) -> None:
         super().__init__(limits)
         self._clients = clients
+        self.service, self.paths = clients.service, clients.paths
         self._number = number
         self.listener = accepted.listener
         self.address = accepted.address
         self.packed_address = accepted.packed_address
         self.source = msgspec.structs.replace(accepted.source, channel=Channel.GRPC)
-        self.share = accepted.share
+        self.share: Share | None = accepted.share
+        """Where a quota counts what it takes."""
+        self.sender.share = self.share
         self.known = False
-        self.flow = clients.turns.flow(accepted.source.address)
+        self.flow = accepted.flow
         self._kept: list[bytes] = []
         """What came, and waits for a turn."""
+        self._ending: deque[Exchange] = deque()
+        """Calls whose client has gone; they are cancelled in its turns."""
         self._queued = False
         """Whether it will get a turn; nothing is read until then."""
         self.partial: Partial
@@ -64,17 +76,33 @@ class Client(Connection):
         """Somebody was known by a call: it may send more."""
         self.partial.became_known()
         if principal is not None:
-            self.flow = self._clients.turns.flow(principal)
+            self.flow = self._clients.fair_queue.flow(principal)
 
-    def stream(self, stream_id: int, window: int) -> Exchange:
-        """A call begins."""
-        clients = self._clients
-        return Exchange(self, stream_id, window, clients.service, clients.paths)
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Work on a call behind this tick; until then it counts in `receiver`.
 
-    def begins(self) -> None:
-        """A call will be worked on behind this tick."""
-        self.receiver.owe(_CALL_S)
-        self._clients.turns.owe(_CALL_S)
+        Where nobody is known yet, it is all of its turn, as with remoting: others at
+        that address wait for it.
+        """
+        self.receiver.until -= _CALL_S if self.known else math.inf
+        self._clients.fair_queue.owed_s += _CALL_S
+        self.receiver.working += 1
+        return asyncio.get_running_loop().create_task(work)
+
+    def ends(self, call: Exchange) -> None:
+        """A call is to be cancelled, when that holds up nobody."""
+        fair_queue = self._clients.fair_queue
+        if not self._ending and fair_queue.is_free():
+            call.cancel()
+            fair_queue.owed_s += _CALL_S
+        else:
+            self._ending.append(call)
+            self._queue()
+
+    def close(self) -> None:
+        """End it, and all of its calls at once."""
+        super().close()
+        self._end_calls(len(self._ending))
 
     def held(self, size: int) -> None:
         """Answers that wait hold more or less."""
@@ -104,50 +132,52 @@ class Client(Connection):
         if self.share is not None:
             self.share.charge(0, len(data))
         self.active = True
-        turns = self._clients.turns
-        if self._queued or not turns.is_free():
+        fair_queue = self._clients.fair_queue
+        if self._queued or not fair_queue.is_free():
             self._kept.append(data)
-            turns.owe(HEARING_S)
+            fair_queue.owed_s += HEARING_S
             self._queue()
             return
-        self.feed(data, turns.tick_over_at)
-        if self.receiver.waits:
+        self.receiver.feed(data, fair_queue.tick_over_at)
+        if self.receiver.frames:
             self._queue()
+
+    def _end_calls(self, most: int) -> None:
+        for _ in range(min(len(self._ending), most)):
+            self._ending.popleft().cancel()
+            self._clients.fair_queue.owed_s += _CALL_S
 
     def _queue(self) -> None:
         if not self._queued:
             self._queued = True
-            self._clients.turns.join(self)
+            self._clients.fair_queue.join(self)
             self.pause_or_resume()
 
     def take_turn(self, _now: float, until: float) -> int:
         """Take some of the frames that waited, and say how many."""
+        fair_queue = self._clients.fair_queue
+        self._end_calls(TURN_REQUESTS)
         kept, self._kept = self._kept, []
-        taken = self.feed(b"".join(kept), until)
+        taken = self.receiver.feed(b"".join(kept), until)
         self._queued = False
-        if self.closed:
-            return taken
-        turns = self._clients.turns
-        if self.receiver.waits:
+        if self.receiver.frames or self._ending:
             self._queue()
-        elif turns.is_full(self.flow):
+        elif self.closed:
+            return taken
+        elif fair_queue.is_full(self.flow):
             self._queued = True
-            turns.hold_back(self)
+            fair_queue.hold_back(self)
         self.pause_or_resume()
         return taken
 
-    def write(self, data: bytes) -> None:
-        """Give bytes to the transport."""
-        if self.share is not None:
-            self.share.charge(0, len(data))
-        super().write(data)
-
     def connection_lost(self, error: Exception | None) -> None:
         """The client has gone."""
+        if self in self.flow.held_back:
+            del self.flow.held_back[self]
+            self._queued = False
         super().connection_lost(error)
-        self.flow.held_back.pop(self, None)
         self._clients.open.pop(self._number, None)
-        self.listener.unauthenticated.left(self)
+        self.partial.left()
         self._clients.budget.leave(self)
         if self.share is not None:
             self.share.leave()
@@ -164,7 +194,7 @@ class Clients:
     def __init__(self, service: Messaging, server: Server) -> None:
         self.service = service
         self._server = server
-        self.turns = server.turns
+        self.fair_queue = server.fair_queue
         self.budget = service.budget
         self.paths = {one.path: one for one in messaging_service.methods()}
         self._numbers = itertools.count()

@@ -9,11 +9,17 @@ frames goes out as commands (see `pushes`).
 from __future__ import annotations
 
 import asyncio
+import gc
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ropeway.gateway.grpc import pushes
 from ropeway.gateway.grpc.caller import Caller
-from ropeway.gateway.grpc.validation import named
+from ropeway.gateway.grpc.message_decoder import named
+from ropeway.gateway.grpc.protocol import Code
+from ropeway.gateway.grpc.statuses import RefusedError
+from ropeway.gateway.node.creations import maker_of
+from ropeway.gateway.request_limits import CreationsConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +32,14 @@ if TYPE_CHECKING:
 
 _MAX_WAITING = 1024
 """Commands that a client has not taken; more are dropped, as a full socket would."""
+STREAM_BYTES = 20 * 1024
+"""What a stream takes beside its settings, about."""
+_COPIES = 4
+"""Of settings: as they came, completed, and on their way back."""
+_LOOK_EVERY = 100
+"""Sessions that begin, for each look for cycles among what is young. Python counts what
+was made less what was freed: where others end meanwhile, it would look at thousands of
+them at once, of 66 containers each."""
 
 
 class Session(Caller):
@@ -39,7 +53,14 @@ class Session(Caller):
         principal: Who that is, where access control is on.
     """
 
-    __slots__ = ("_ending", "client_id", "commands", "lite_group", "settings")
+    __slots__ = (
+        "_ending",
+        "client_id",
+        "commands",
+        "held_bytes",
+        "lite_group",
+        "settings",
+    )
 
     def __init__(
         self,
@@ -52,6 +73,8 @@ class Session(Caller):
         super().__init__(node, origin, language, principal)
         self.client_id = client_id
         self._ending = False
+        self.held_bytes = 0
+        """What it counts."""
         self.settings: Settings
         """What it wants, completed with what the server says."""
         self.lite_group: str | None = None
@@ -75,7 +98,7 @@ class Session(Caller):
 
     def push(self, *data: Buffer) -> None:
         """What remoting clients are sent as a frame."""
-        command = pushes.command(self._node, self, b"".join(data))
+        command = pushes.command(self.node, self, b"".join(data))
         if command is not None:
             self.tell(command)
 
@@ -91,45 +114,88 @@ class Session(Caller):
     def gone(self) -> None:
         """The client is no more there, nor what it registered."""
         self.closed = True
-        self._node.calls.disconnected(self)
-        self._node.clients.disconnected(self)
+        self.node.calls.disconnected(self)
+        self.node.clients.disconnected(self)
 
 
 class Sessions:
-    """All sessions of a node: each principal sees its own."""
+    """All sessions of a node: each principal sees its own.
 
-    def __init__(self) -> None:
-        self._by_place: dict[tuple[str, str, str], Session] = {}
-        self._by_client: dict[tuple[str, str], Session] = {}
+    Args:
+        most_bytes: What those of one user or address may take.
+    """
+
+    def __init__(self, most_bytes: int = CreationsConfig().session_bytes) -> None:
+        self._most_bytes = most_bytes
+        self._clients: dict[tuple[str, str], dict[str, Session]] = {}
+        """Those of a client by its connections' addresses, the newest last."""
+        self._held_bytes: Counter[str] = Counter()
+        """By whose they are."""
+        self._begun = 0
+
+    def hold(self, session: Session, settings_bytes: int) -> None:
+        """Count what a session takes, as long as its stream is open.
+
+        Args:
+            session: Which may have had other settings.
+            settings_bytes: How long they are.
+
+        Raises:
+            RefusedError: All of its principal, or its address, would take too much.
+        """
+        whose = maker_of(session.principal, session.source)
+        size = STREAM_BYTES + _COPIES * settings_bytes
+        held = self._held_bytes[whose] + size - session.held_bytes
+        if held > self._most_bytes:
+            raise RefusedError(
+                Code.TOO_MANY_REQUESTS,
+                f"gRPC clients of {whose:.128} would take {held} bytes; "
+                f"allowed: {self._most_bytes} (creations.session_bytes)",
+            )
+        if not session.held_bytes:
+            self._begun += 1
+            if not self._begun % _LOOK_EVERY:
+                gc.collect(1)
+        self._held_bytes[whose] = held
+        session.held_bytes = size
+
+    def _let_go(self, session: Session) -> None:
+        whose = maker_of(session.principal, session.source)
+        self._held_bytes[whose] -= session.held_bytes
+        session.held_bytes = 0
+        if not self._held_bytes[whose]:
+            del self._held_bytes[whose]
 
     def add(self, session: Session) -> Session | None:
         """Keep a session; what takes its place is given back."""
-        client = session.client_id, str(session.principal)
-        place = (*client, session.address)
-        before = self._by_place.get(place)
-        self._by_place[place] = session
-        self._by_client[client] = session
+        mine = self._clients.setdefault(_client_of(session), {})
+        before = mine.pop(session.address, None)
+        mine[session.address] = session
         return before
 
     def find(
         self, client_id: str, address: str, principal: Principal | None
     ) -> Session | None:
         """A client's session: that of its connection, or of another that it has."""
-        client = client_id, str(principal)
-        return self._by_place.get((*client, address)) or self._by_client.get(client)
+        mine = self._clients.get((client_id, str(principal)))
+        if mine is None:
+            return None
+        return mine.get(address) or mine[next(reversed(mine))]
 
     def remove(self, session: Session) -> None:
         """A session has ended."""
-        client = session.client_id, str(session.principal)
-        place = (*client, session.address)
-        if self._by_place.get(place) is session:
-            del self._by_place[place]
-        if self._by_client.get(client) is session:
-            del self._by_client[client]
-            for (*other, _), found in self._by_place.items():
-                if tuple(other) == client:
-                    self._by_client[client] = found
+        self._let_go(session)
+        client = _client_of(session)
+        mine = self._clients.get(client, {})
+        if mine.get(session.address) is session:
+            del mine[session.address]
+            if not mine:
+                del self._clients[client]
 
     def __iter__(self) -> Iterator[Session]:
         """Every session."""
-        return iter(list(self._by_place.values()))
+        return iter([one for mine in self._clients.values() for one in mine.values()])
+
+
+def _client_of(session: Session) -> tuple[str, str]:
+    return session.client_id, str(session.principal)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ropeway.gateway.grpc import validation
+from ropeway.gateway.grpc.message_decoder import named
 from ropeway.gateway.grpc.protocol import (
     ClientType,
     Code,
@@ -96,11 +96,11 @@ def check_group(node: Node, settings: Settings, group_name: str) -> None:
             "lite.bind.topic",
         )
     for entry in settings.subscription.subscriptions:
-        if validation.named(entry.topic) != parent:
+        if named(entry.topic) != parent:
             raise RefusedError(
                 Code.ILLEGAL_TOPIC,
                 f"lite group {group_name} is expected to bind topic {parent}, but "
-                f"actual is {validation.named(entry.topic):.200}",
+                f"actual is {named(entry.topic):.200}",
             )
 
 
@@ -142,7 +142,8 @@ def complete(node: Node, settings: Settings, group_name: str | None) -> Settings
             lite.of_group(group.attributes).quota, _MAX_I32
         )
         subscription.max_lite_topic_size = lite_names.MAX_BYTES
-    made.backoff_policy.max_attempts = max(group.retry_max_times, 0) + 1
+    most = min(max(group.retry_max_times, 0), _MAX_I32 - 1)
+    made.backoff_policy.max_attempts = most + 1
     _set_retries(made, group.retry_policy)
     return made
 

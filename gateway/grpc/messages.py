@@ -1,32 +1,41 @@
-"""A request as it came: inflated and decoded once it is known who has sent it.
+"""Messages of calls: put together, inflated and decoded as they come, and sent.
 
-Both can take a thousand times what came, in memory and in time. So a request is looked
-through before it is decoded, and what is long is inflated on a thread.
+    +------------+-----------+---------+
+    | compressed | length  4 | message |  one after the other, cut by DATA anywhere
+    +------------+-----------+---------+
+
+A request is inflated and decoded once it is known who has sent it. Both can take a
+thousand times what came, in memory and in time. So it is looked through before it is
+decoded, and what is long is inflated on a thread.
+
+Source: PROTOCOL-HTTP2.md of gRPC.
 """
 
 from __future__ import annotations
 
 import asyncio
+import struct
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from google.protobuf.message import DecodeError
+import msgspec
+from google.protobuf.message import DecodeError, Message
 
-from ropeway.gateway.grpc.framing import CallError, Compressed, GrpcStatus, too_long
+from ropeway.gateway.grpc.framing import ENCODINGS, IDENTITY, CallError, GrpcStatus
 from ropeway.gateway.grpc.protocol import Code, SendMessageRequest
 from ropeway.gateway.grpc.statuses import RefusedError
+from ropeway.gateway.node.fair_queueing import Slices
 from ropeway.gateway.processors.fast_failure import BUSY
+from ropeway.gateway.request_limits import RequestsConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from google.protobuf.message import Message
 
-    from ropeway.gateway.node.fair_queueing import Slices
-    from ropeway.gateway.request_limits import RequestsConfig
-
+_PREFIX = struct.Struct(">BI")
+PREFIX_BYTES = _PREFIX.size
 _AT_ONCE_BYTES = 64 * 1024
 """So much is inflated on the loop: a few hundred microseconds."""
 CALL_BYTES = 6 * 1024
@@ -50,87 +59,137 @@ _THREADS = ThreadPoolExecutor(2, "inflate")
 """Each may hold one request of the greatest length."""
 
 
-class Received(Protocol):
-    """A request that came."""
+class Compressed(NamedTuple):
+    """A message that is not inflated yet."""
 
-    size_bytes: int
-    """What it takes until it is answered, beside what is inflated and decoded."""
+    data: bytes
+    window_bits: int
+    """As zlib wants them."""
+    limit_bytes: int
+    """Of the message."""
 
-    async def message(self, slices: Slices) -> Any:
-        """It, decoded.
+    def __len__(self) -> int:
+        return len(self.data)
 
-        Args:
-            slices: What long work is done in.
+
+class MessageReader(msgspec.Struct, eq=False):
+    """Puts the messages of one stream together."""
+
+    limit_bytes: int
+    """Of one message, compressed or not."""
+    encoding: str = IDENTITY
+    """How it is compressed where it says it is."""
+    unfinished: bytearray = msgspec.field(default_factory=bytearray)
+    """What came of a message that is not whole."""
+    need: int = PREFIX_BYTES
+    """How long that has to be to be looked at again."""
+
+    def feed(self, data: bytes) -> list[bytes | Compressed]:
+        """Every message that is whole with these bytes, as it came.
 
         Raises:
-            CallError: It cannot be.
+            CallError: One is too long, or cannot be read.
         """
+        if not self.unfinished and len(data) >= PREFIX_BYTES:
+            compressed, size = _PREFIX.unpack_from(data)
+            if not compressed and len(data) == PREFIX_BYTES + size:
+                # As most are: one message, whole, in one frame.
+                return [data[PREFIX_BYTES:]]
+        self.unfinished += data
+        found: list[bytes | Compressed] = []
+        while len(self.unfinished) >= self.need:
+            compressed, size = _PREFIX.unpack_from(self.unfinished)
+            if size > self.limit_bytes:
+                raise too_long(size, self.limit_bytes)
+            self.need = PREFIX_BYTES + size
+            if len(self.unfinished) < self.need:
+                break
+            message = bytes(self.unfinished[PREFIX_BYTES : self.need])
+            del self.unfinished[: self.need]
+            self.need = PREFIX_BYTES
+            found.append(self._compressed(message) if compressed else message)
+        return found
 
-    def done(self) -> None:
-        """What it brought needs no memory any more."""
+    def _compressed(self, data: bytes) -> Compressed:
+        bits = ENCODINGS.get(self.encoding)
+        if bits is None:
+            raise CallError(
+                GrpcStatus.INTERNAL, "a compressed message without grpc-encoding"
+            )
+        return Compressed(data, bits, self.limit_bytes)
 
 
-class Request:
-    """A request that came.
+def too_long(size: int, limit: int) -> CallError:
+    """What a client is told whose message is too long."""
+    return CallError(
+        GrpcStatus.RESOURCE_EXHAUSTED,
+        f"message of {size} bytes or more; allowed: {limit}",
+    )
 
-    Args:
-        kind: What it is to be decoded as.
-        data: Its bytes.
-        limits: How large it may be.
-    """
 
-    __slots__ = ("_data", "_kind", "_large", "_limits", "size_bytes")
+def prefixed(message: bytes) -> bytes:
+    """A message as it is sent, not compressed."""
+    return _PREFIX.pack(0, len(message)) + message
 
-    def __init__(
-        self, kind: type[Message], data: bytes | Compressed, limits: RequestsConfig
-    ) -> None:
-        self._kind = kind
-        self._data: bytes | Compressed = data
-        self._limits = limits
+
+class Request(msgspec.Struct, eq=False):
+    """A request that came."""
+
+    kind: type[Message]
+    """What it is to be decoded as."""
+    data: bytes | Compressed
+    """Its bytes."""
+    limits: RequestsConfig
+    """How large it may be."""
+    large: Slices | None = None
+    """Where it is one of the few that may be large, until it is done."""
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes until it is answered, beside what is inflated and decoded."""
         # What is more counts where it waits.
-        self.size_bytes = CALL_BYTES + min(len(data), _SMALL_BYTES)
-        self._large: Slices | None = None
-        """Where it is one of the few that may be large."""
+        return CALL_BYTES + min(len(self.data), _SMALL_BYTES)
 
-    async def message(self, slices: Slices) -> Any:
+    async def message(self, slices: Callable[[], Slices]) -> Any:
         """It, decoded; once alone.
 
         Args:
-            slices: What long work is done in.
+            slices: Make what long work is done in.
 
         Raises:
             CallError: It cannot be.
             RefusedError: It is a send that waited for its turn for too long.
         """
-        data, self._data = self._data, b""
-        kind = self._kind.DESCRIPTOR
-        limit = self._limits.body_bytes
+        data, self.data = self.data, b""
+        kind = self.kind.DESCRIPTOR
+        limit = self.limits.body_bytes
         if isinstance(data, Compressed):
             if kind.name not in _MAY_BE_LONG:
                 least = min(data.limit_bytes, limit)
                 data = Compressed(data.data, data.window_bits, least)
-            data = await self._inflated(data, slices)
+            data = await self._inflated(data, slices())
         if len(data) > limit and kind.name not in _MAY_BE_LONG:
             raise too_long(len(data), limit)
         if len(data) > _SMALL_BYTES:
-            await self._wait(slices)
+            pieces = slices()
+            await self._wait(pieces)
             for parts in parts_so_far(data, kind):
                 if parts > _PARTS:
                     raise CallError(
                         GrpcStatus.RESOURCE_EXHAUSTED,
                         f"{kind.name} with too many fields; allowed: {_PARTS}",
                     )
-                await slices.pause()
+                await pieces.pause()
         try:
-            return self._kind.FromString(data)
+            return self.kind.FromString(data)
         except DecodeError as error:
             raise CallError(GrpcStatus.INTERNAL, f"no {kind.name}") from error
 
     def done(self) -> None:
         """What it brought needs no memory any more."""
-        if self._large is not None:
-            self._large.end_large()
-            self._large = None
+        if self.large is not None:
+            self.large.end_large()
+            self.large = None
 
     async def _wait(self, slices: Slices) -> None:
         """Wait for a turn to look through a request.
@@ -139,7 +198,7 @@ class Request:
             RefusedError: It is a send, and waited for too long.
         """
         why = await slices.why_late()
-        if why and self._kind is SendMessageRequest:
+        if why and self.kind is SendMessageRequest:
             raise RefusedError(Code.TOO_MANY_REQUESTS, BUSY + why)
 
     async def _inflated(self, compressed: Compressed, slices: Slices) -> bytes:
@@ -157,7 +216,7 @@ class Request:
                 # Thousands may wait: what they have of it would be much.
                 del inflating, message
                 await slices.begin_large(max(len(data) - _SMALL_BYTES, 0))
-                self._large = slices
+                self.large = slices
                 most = compressed.limit_bytes + 1
                 inflating = zlib.decompressobj(bits)
                 message = await asyncio.get_running_loop().run_in_executor(
