@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ropeway.gateway.grpc import validation
-from ropeway.gateway.grpc.calls import rpc
+from ropeway.gateway.grpc.methods import rpc
 from ropeway.gateway.grpc.protocol import (
     Code,
     EndTransactionResponse,
@@ -59,5 +59,5 @@ async def end_transaction(
         transaction_id=request.message_id,
         topic=topic,
     )
-    await call.caller.get(header)
+    await call.do(header)
     return EndTransactionResponse(status=OK)

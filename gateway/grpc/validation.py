@@ -1,31 +1,22 @@
-"""What clients may name: topics, groups, tags, keys, message groups, times.
+"""What clients may name: topics, groups, invisible times.
 
 Source: GrpcValidator.java, SendMessageActivity.java and ProxyConfig.java, 5.3.4.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from typing import TYPE_CHECKING
 
+from ropeway.gateway.grpc.message_decoder import named
 from ropeway.gateway.grpc.protocol import Code
 from ropeway.gateway.grpc.statuses import RefusedError
-from ropeway.gateway.lite import names as lite_names
 from ropeway.gateway.node import names
 
 if TYPE_CHECKING:
-    from ropeway.gateway.grpc.protocol import Duration, Resource, Timestamp
+    from ropeway.gateway.grpc.protocol import Duration, Resource
 
-NAMESPACE_END = "%"
 MIN_INVISIBLE_MS = 10_000
 MAX_INVISIBLE_MS = 12 * 3_600_000
-
-
-def named(resource: Resource) -> str:
-    """A resource's name as remoting clients write it: namespace%name."""
-    if resource.resource_namespace:
-        return f"{resource.resource_namespace}{NAMESPACE_END}{resource.name}"
-    return resource.name
 
 
 def topic(resource: Resource) -> str:
@@ -56,51 +47,9 @@ def group(resource: Resource) -> str:
     return name
 
 
-def lite_topic(name: str) -> str:
-    """A lite topic.
-
-    Raises:
-        RefusedError: It is none.
-    """
-    if complaint := lite_names.complaint(name):
-        raise RefusedError(Code.ILLEGAL_LITE_TOPIC, complaint)
-    return name
-
-
-def text(what: str, value: str, code: Code) -> str:
-    """A word that goes into a message's properties.
-
-    Raises:
-        RefusedError: It is of blanks alone, or has control characters.
-    """
-    if value.isspace():
-        raise RefusedError(code, f"{what} is of {len(value)} blanks; allowed: a word")
-    if not value.isprintable() and any(
-        unicodedata.category(character) == "Cc" for character in value
-    ):
-        raise RefusedError(code, f"{what} {value!r:.80} has control characters")
-    return value
-
-
-def tag(value: str) -> str:
-    """A message's tag.
-
-    Raises:
-        RefusedError: It is none.
-    """
-    if "|" in value:
-        raise RefusedError(Code.ILLEGAL_MESSAGE_TAG, f"tag {value!r:.80} has a '|'")
-    return text("tag", value, Code.ILLEGAL_MESSAGE_TAG)
-
-
 def duration_ms(duration: Duration) -> int:
     """A duration in milliseconds."""
     return duration.seconds * 1000 + duration.nanos // 1_000_000
-
-
-def timestamp_ms(timestamp: Timestamp) -> int:
-    """A time in milliseconds since 1970."""
-    return timestamp.seconds * 1000 + timestamp.nanos // 1_000_000
 
 
 def invisible_ms(duration: Duration, least_ms: int) -> int:

@@ -6,13 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import grpc
-import pytest
 
 from ropeway.gateway.config import QuotaConfig
-from ropeway.gateway.grpc.calls import METHODS, rpc
-from ropeway.gateway.grpc.messaging_service import Messaging
 from ropeway.gateway.grpc.protocol import (
-    SERVICE,
     Code,
     HeartbeatRequest,
     QueryRouteRequest,
@@ -23,21 +19,6 @@ from tests.remoting import looped
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def test_every_method_of_the_service_is_worked_on():
-    names = {one.name for one in SERVICE.methods}
-    assert len(names) == 17
-    assert Messaging.__module__ == "ropeway.gateway.grpc.messaging_service", (
-        "it imports them all"
-    )
-    # Telemetry goes both ways, and is not one request and its answer.
-    assert METHODS.keys() | {"Telemetry"} == names
-
-
-def test_a_method_is_worked_on_by_one_function():
-    with pytest.raises(ValueError, match="QueryRoute"):
-        rpc("QueryRoute")(print)
 
 
 @looped

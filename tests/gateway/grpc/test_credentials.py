@@ -8,7 +8,8 @@ import hmac
 
 import pytest
 
-from ropeway.gateway.grpc.credentials import Claim, claim_of
+from ropeway.acl.api import Credentials
+from ropeway.gateway.grpc.credentials import credentials_of
 from ropeway.gateway.grpc.protocol import Code
 from ropeway.gateway.grpc.statuses import RefusedError
 
@@ -34,20 +35,19 @@ def metadata(authorization: str, **more: str) -> dict[str, str | bytes]:
 )
 @pytest.mark.parametrize("case", [str.upper, str.lower])
 def test_a_claim_is_in_the_form_in_which_remoting_clients_sign(form, case):
-    claim = claim_of(metadata(form.format(case(signed().hexdigest()))))
+    claim = credentials_of(metadata(form.format(case(signed().hexdigest()))))
     signature = base64.b64encode(signed().digest()).decode()
-    assert claim == Claim("alice", signature, DATE.encode(), "")
+    assert claim == Credentials("alice", signature, signed=DATE.encode())
 
 
 def test_a_security_token_comes_along():
     said = metadata("MQv2-HMAC-SHA1 Credential=a, Signature=00")
-    claim = claim_of({**said, "x-mq-session-token": "token"})
-    assert claim is not None
+    claim = credentials_of({**said, "x-mq-session-token": "token"})
     assert claim.security_token == "token"
 
 
 def test_who_says_nothing_claims_nothing():
-    assert claim_of({"x-mq-date-time": DATE}) is None
+    assert not credentials_of({"x-mq-date-time": DATE}).given
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_who_says_nothing_claims_nothing():
 )
 def test_what_cannot_be_read_is_refused_without_saying_it_again(said: str):
     with pytest.raises(RefusedError) as refused:
-        claim_of(metadata(said))
+        credentials_of(metadata(said))
     assert refused.value.code == Code.UNAUTHORIZED
     assert "YWxpY2U6c2VjcmV0" not in refused.value.message
     assert "a" * 100 not in refused.value.message

@@ -11,11 +11,11 @@ import pytest
 
 from ropeway.gateway.config import LimitsConfig
 from ropeway.gateway.grpc import (
-    calls,
     messaging_service,  # noqa: F401 - registers every method, before one is replaced
+    methods,
     protocol,
 )
-from ropeway.gateway.grpc.framing import prefixed
+from ropeway.gateway.grpc.messages import prefixed
 from ropeway.gateway.grpc.protocol import (
     Code,
     QueryRouteRequest,
@@ -185,7 +185,7 @@ async def test_who_waits_no_longer_is_told_and_nothing_goes_on(
     tmp_path: Path, monkeypatch
 ):
     stuck = Stuck()
-    monkeypatch.setitem(calls.METHODS, "QueryRoute", stuck)
+    monkeypatch.setitem(methods.METHODS, "QueryRoute", stuck)
     async with calling(tmp_path) as (app, caller):
         caller.call(1, prefixed(REQUEST), grpc_timeout="300m")
         assert await caller.status() == EXPIRED
@@ -199,7 +199,7 @@ async def test_who_waits_no_longer_is_told_and_nothing_goes_on(
 @looped
 async def test_who_gives_up_or_goes_away_ends_its_calls(tmp_path: Path, monkeypatch):
     stuck = Stuck()
-    monkeypatch.setitem(calls.METHODS, "QueryRoute", stuck)
+    monkeypatch.setitem(methods.METHODS, "QueryRoute", stuck)
     async with calling(tmp_path) as (app, caller):
         caller.call(1, prefixed(REQUEST))
         caller.call(3, prefixed(REQUEST), grpc_timeout="1H")
@@ -261,7 +261,7 @@ async def test_answers_that_are_not_taken_count_and_too_many_end_it(
     async def much(*_: object) -> QueryRouteResponse:
         return QueryRouteResponse(status=status(Code.OK, "x" * 900))
 
-    monkeypatch.setitem(calls.METHODS, "QueryRoute", much)
+    monkeypatch.setitem(methods.METHODS, "QueryRoute", much)
     limits = LimitsConfig(slow_readers_bytes=3000)
     async with calling(tmp_path, {4: 10}, limits=limits) as (app, caller):
         budget = app.server.http2.budget
@@ -294,10 +294,9 @@ async def test_a_stream_takes_more_than_its_window(tmp_path: Path):
             assert TelemetryCommand.FromString(data[5:]).HasField("settings")
         (client,) = app.server.http2.open.values()
         (stream,) = client.receiver.streams.values()
-        assert stream.room + stream.unread == WINDOW_BYTES
-        assert client.receiver._room + client.receiver._unread == (
-            CONNECTION_WINDOW_BYTES
-        )
+        assert stream.kept == client.receiver._kept == 0
+        assert stream.room > WINDOW_BYTES // 2
+        assert client.receiver._room > CONNECTION_WINDOW_BYTES // 2
         assert budget.used_bytes == 0
 
 

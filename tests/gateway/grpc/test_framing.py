@@ -1,81 +1,19 @@
-"""Messages and their lengths, compressed or not, wherever they are cut."""
+"""Time-outs, and how calls begin and end."""
 
 from __future__ import annotations
 
-import gzip
-from contextlib import suppress
-
 import pytest
 from hpack import Decoder
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ropeway.gateway.grpc.framing import (
     CallError,
-    Compressed,
     GrpcStatus,
-    MessageReader,
     begins,
     ends,
     ends_at_once,
     percent_encoded,
-    prefixed,
     timeout_s,
 )
-
-LIMIT = 1000
-
-
-@given(st.lists(st.binary(max_size=50), max_size=5), st.data())
-def test_messages_survive_any_cut(sent, data):
-    stream = b"".join(map(prefixed, sent))
-    cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=6).map(sorted))
-    reader, found = MessageReader(LIMIT), []
-    for begin, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
-        found += reader.feed(stream[begin:end])
-    assert found == sent
-    assert not reader.unfinished
-
-
-def compressed(data: bytes) -> bytes:
-    return b"\1" + len(data).to_bytes(4, "big") + data
-
-
-def test_compressed_messages_stay_compressed_until_they_are_wanted():
-    for encoding, bits in (("gzip", 31), ("deflate", 15)):
-        reader = MessageReader(LIMIT, encoding)
-        both = compressed(b"squeezed") + prefixed(b"plain")
-        squeezed = Compressed(b"squeezed", bits, LIMIT)
-        assert reader.feed(both) == [squeezed, b"plain"]
-        assert len(squeezed) == 8
-
-
-@pytest.mark.parametrize(
-    ("encoding", "sent", "status"),
-    [
-        ("identity", b"\0" + (LIMIT + 1).to_bytes(4, "big"), 8),
-        ("identity", compressed(gzip.compress(b"hello", mtime=0)), 13),
-    ],
-)
-def test_what_cannot_be_read_is_refused(encoding, sent, status):
-    with pytest.raises(CallError) as error:
-        MessageReader(LIMIT, encoding).feed(sent)
-    assert error.value.status == status
-
-
-@given(st.binary(max_size=300), st.sampled_from(["identity", "gzip", "deflate"]))
-def test_garbage_raises_call_errors_only(data, encoding):
-    reader = MessageReader(LIMIT, encoding)
-    with suppress(CallError):
-        reader.feed(data)
-        reader.feed(data)
-    assert reader.unfinished <= LIMIT + 5 + len(data)
-
-
-def test_unfinished_messages_are_counted():
-    reader = MessageReader(LIMIT)
-    assert reader.feed(prefixed(bytes(100))[:60]) == []
-    assert reader.unfinished == 60
 
 
 def test_timeouts_have_units():

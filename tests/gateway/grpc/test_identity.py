@@ -19,12 +19,15 @@ from ropeway.gateway.grpc.protocol import (
 from tests.gateway.grpc.test_calls import sign
 from tests.gateway.grpc.thin import Thin, consumer, create, receives, serving
 from tests.guarded import ALICE, acl_of, allow, populate
+from tests.promptness import promptly
 from tests.remoting import TIMEOUT_S, looped, until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 WAIT_S = 300
+SOON_S = 1.0
+"""What is promised."""
 RULES = (allow("Topic:orders", "Pub", "Sub"), allow("Group:readers", "Sub"))
 
 
@@ -63,14 +66,16 @@ async def test_who_may_no_longer_is_refused_while_it_waits(
             alice.stream("ReceiveMessage", receives("orders", wait_s=50))
         )
         await until(lambda: len(app.node.pop.polling) == 1)
-        await change(app.node.guard.administration)
-        answers = await receiving
+        async with asyncio.timeout(TIMEOUT_S), promptly(SOON_S):
+            await change(app.node.guard.administration)
+            answers = await receiving
+            if telemetry_ends:
+                await stream.code()
         # Of a pop and its call either may be judged first.
         assert answers[0].status.code in {code, Code.FORBIDDEN, Code.UNAUTHORIZED}
         assert not any(one.HasField("message") for one in answers)
         if telemetry_ends:
-            async with asyncio.timeout(TIMEOUT_S):
-                assert await stream.code() is grpc.StatusCode.INVALID_ARGUMENT
+            assert await stream.code() is grpc.StatusCode.INVALID_ARGUMENT
         else:
             assert not stream.done()
         stream.cancel()
@@ -119,12 +124,13 @@ async def test_a_pull_that_waits_is_refused_likewise(
         pulling = asyncio.ensure_future(
             alice.stream("PullMessage", pull, timeout_s=2 * WAIT_S)
         )
-        await until(lambda: len(app.node.holds) == 1 or pulling.done())
+        await until(lambda: len(app.node.pull_hold) == 1 or pulling.done())
         assert not pulling.done()
-        await change(app.node.guard.administration)
-        answers = await pulling
+        async with promptly(SOON_S):
+            await change(app.node.guard.administration)
+            answers = await pulling
         assert answers[0].status.code in {Code.FORBIDDEN, Code.UNAUTHORIZED}
         assert not any(one.HasField("message") for one in answers)
-        assert len(app.node.holds) == 0
+        assert len(app.node.pull_hold) == 0
         stream.cancel()
         await alice.close()

@@ -39,7 +39,11 @@ ALL = LiteSubscriptionAction.COMPLETE_ADD
 
 @asynccontextmanager
 async def lite(
-    path: Path, *, group: dict[str, str] | None = None, **changes: Any
+    path: Path,
+    *,
+    group: dict[str, str] | None = None,
+    kind: ClientType = ClientType.LITE_PUSH_CONSUMER,
+    **changes: Any,
 ) -> AsyncIterator[tuple[App, Thin]]:
     """A node with a parent topic, and a client that consumes its lite topics."""
     async with serving(path, **changes) as (app, client):
@@ -48,14 +52,15 @@ async def lite(
         await app.node.groups.put(
             Group(name="readers", attributes=given, retry_max_times=1)
         )
-        async with joined(client):
+        async with joined(client, kind):
             yield app, client
 
 
 @asynccontextmanager
-async def joined(client: Thin) -> AsyncIterator[Any]:
+async def joined(
+    client: Thin, kind: ClientType = ClientType.LITE_PUSH_CONSUMER
+) -> AsyncIterator[Any]:
     """The settings of a consumer of lite topics."""
-    kind = ClientType.LITE_PUSH_CONSUMER
     stream, answer = await client.telemetry(consumer(PARENT, kind=kind))
     assert answer.status.code == Code.OK
     yield stream
@@ -123,9 +128,16 @@ def bodies(found: list[Any]) -> list[str]:
     return [one.body.decode() for one in found]
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [ClientType.LITE_PUSH_CONSUMER, ClientType.LITE_SIMPLE_CONSUMER],
+    ids=["Lite Push consumer", "Lite Simple consumer"],
+)
 @looped
-async def test_a_client_gets_its_lite_topics_in_order_and_no_others(tmp_path: Path):
-    async with lite(tmp_path) as (app, client):
+async def test_a_client_gets_its_lite_topics_in_order_and_no_others(
+    tmp_path: Path, kind: ClientType
+):
+    async with lite(tmp_path, kind=kind) as (app, client):
         await send(app, client, "a", "a0", "a1")
         assert await sync(client, ADD, "a", "b") == Code.OK
         await send(app, client, "b", "b0")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ropeway.gateway.config import Config
-from ropeway.gateway.grpc.message_decoder import outgoing
+from ropeway.gateway.grpc.message_decoder import outgoing, text
 from ropeway.gateway.grpc.protocol import (
     Code,
     Duration,
@@ -18,6 +19,7 @@ from ropeway.gateway.grpc.protocol import (
     Timestamp,
 )
 from ropeway.gateway.grpc.statuses import RefusedError
+from ropeway.gateway.node import message_types
 from ropeway.gateway.wire import message as wire_message
 from tests.gateway.grpc.thin import message
 
@@ -96,10 +98,41 @@ def test_a_message_keeps_what_it_says():
         born_host="vm",
     )
     made = outgoing(NODE, "orders", sent)
-    assert made.is_half
+    assert made.kind == message_types.TRANSACTION
     assert made.sys_flag & wire_message.COMPRESSED_FLAG
     assert made.pairs["PGROUP"] == "orders"
     assert made.pairs["CHECK_IMMUNITY_TIME_IN_SECONDS"] == "30"
     assert made.pairs["__SHARDINGKEY"] == "größe"
     assert made.pairs["__BORNHOST"] == "vm"
     assert made.group_hash == outgoing(NODE, "orders", sent).group_hash
+
+
+@pytest.mark.parametrize("word", ["   ", "a\x01b", "a\x7f"])
+def test_words_that_would_break_properties_are_refused(word):
+    with pytest.raises(RefusedError) as refused:
+        text("key", word, Code.ILLEGAL_MESSAGE_KEY)
+    assert refused.value.code == Code.ILLEGAL_MESSAGE_KEY
+    assert text("key", "größe 漢", Code.ILLEGAL_MESSAGE_KEY) == "größe 漢"
+
+
+def test_a_tag_has_no_bar():
+    assert refusal(message("orders", tag="a|b")) == Code.ILLEGAL_MESSAGE_TAG
+
+
+@pytest.mark.parametrize("is_half", [False, True])
+def test_the_type_of_a_message_is_that_of_its_properties(is_half):
+    marks = {
+        "lite_topic": "lite",
+        "priority": 1,
+        "message_group": "g",
+        "delivery_timestamp": Timestamp(seconds=2_000_000_000),
+    }
+    node = SimpleNamespace(config=Config(), timer=SimpleNamespace(max_delay_ms=10**15))
+    kind = MessageType.TRANSACTION if is_half else MessageType.NORMAL
+    for count in range(len(marks) + 1):
+        for some in combinations(marks, count):
+            given = {name: marks[name] for name in some}
+            made = outgoing(
+                node, "orders", message("orders", message_type=kind, **given)
+            )
+            assert made.kind == message_types.type_of(made.pairs)

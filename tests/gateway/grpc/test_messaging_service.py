@@ -11,9 +11,9 @@ import pytest
 
 from ropeway.gateway.app import App
 from ropeway.gateway.config import LimitsConfig, ListenerConfig, TlsConfig
-from ropeway.gateway.grpc import calls
+from ropeway.gateway.grpc import methods
+from ropeway.gateway.grpc.messages import CALL_BYTES
 from ropeway.gateway.grpc.protocol import Code, QueryRouteRequest, Resource
-from ropeway.gateway.grpc.request_reader import CALL_BYTES
 from ropeway.gateway.grpc.setup import messaging
 from ropeway.gateway.wire.commands.namesrv import GetAllTopicList
 from tests.gateway.grpc.thin import (
@@ -83,7 +83,7 @@ async def test_a_fault_of_ours_is_told_without_its_text(
         raise RuntimeError("secret")
 
     async with serving(tmp_path, grpc_server=server) as (_, client):
-        monkeypatch.setitem(calls.METHODS, "QueryRoute", fail)
+        monkeypatch.setitem(methods.METHODS, "QueryRoute", fail)
         answer = await client.call("QueryRoute", ROUTE)
         assert answer.status.code == Code.INTERNAL_SERVER_ERROR
         assert "secret" not in answer.status.message
@@ -176,13 +176,13 @@ async def test_so_many_calls_of_a_client_wait_and_no_more(
     acl = acl_of(tmp_path)
     given = {"acl": acl, "limits": limits, "grpc_server": server}
     async with serving(tmp_path, **given) as (app, _):
-        route = calls.METHODS["QueryRoute"]
+        route = methods.METHODS["QueryRoute"]
 
         async def later(request: Any, call: Any) -> Any:
             await goes_on.wait()
             return await route(request, call)
 
-        monkeypatch.setitem(calls.METHODS, "QueryRoute", later)
+        monkeypatch.setitem(methods.METHODS, "QueryRoute", later)
         most = limits.waiting_bytes // (CALL_BYTES + ROUTE.ByteSize()) + 1
         await populate(app, allow("Topic:orders", "Pub"))
         await create(app, "orders")
@@ -203,10 +203,10 @@ async def test_so_many_calls_of_a_client_wait_and_no_more(
             assert "bytes of requests wait; allowed: 65536" in refused.message
         # Who has little waiting is not kept out.
         other = asyncio.create_task(root.call("QueryRoute", ROUTE))
-        await until(lambda: app.node.turns._keeping == 2)
+        await until(lambda: app.node.fair_queue._keeping == 2)
         goes_on.set()
         assert (await other).status.code == Code.OK
         assert [(await one).status.code for one in waits].count(Code.OK) == most
-        assert app.node.turns.waiting_bytes == 0
+        assert app.node.fair_queue.waiting_bytes == 0
         for one in (alice, again, root):
             await one.close()

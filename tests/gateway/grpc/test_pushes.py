@@ -21,7 +21,8 @@ from ropeway.gateway.wire.commands.callbacks import (
 )
 from ropeway.gateway.wire.commands.group_admin import GetConsumerStatus
 from tests.gateway.grpc.thin import consumer, create, serving
-from tests.remoting import connect, looped, sending
+from tests.remoting import connect, looped
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from ropeway.gateway.grpc.protocol import (
     AckMessageEntry,
     AckMessageRequest,
@@ -15,10 +13,9 @@ from ropeway.gateway.grpc.protocol import (
     ForwardMessageToDeadLetterQueueRequest,
     Resource,
 )
-from ropeway.gateway.grpc.receipts import handle
-from ropeway.gateway.grpc.statuses import RefusedError
 from tests.gateway.grpc.thin import Thin, consuming, create
-from tests.remoting import connect, looped, pulling
+from tests.remoting import connect, looped
+from tests.requests import pulling
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,24 +132,3 @@ async def test_receipts_of_other_places_are_refused(tmp_path: Path):
             assert (await ack(client, forged)) != [Code.OK]
         assert await ack(client, ours, topic="others") != [Code.OK]
         assert await ack(client, ours) == [Code.OK]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "x",
-        "0 0 0 0 0 b 0",
-        "0 0 0 0 9 b 0 0",
-        "0 0 0 0 0 b x 0",
-        "0 0 0 0 0 b 0 -1",
-        f"0 {1 << 70} 0 0 0 b 0 0",
-        f"0 0 0 0 0 b {1 << 40} 0",
-        "0 0 0 0 0 b 0 " + "9" * 5000,
-    ],
-)
-def test_what_is_no_handle_is_refused(text):
-    with pytest.raises(RefusedError) as refused:
-        handle(text)
-    assert refused.value.code == Code.INVALID_RECEIPT_HANDLE
-    assert len(refused.value.message) < 300

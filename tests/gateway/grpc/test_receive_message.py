@@ -29,7 +29,8 @@ from tests.gateway.grpc.thin import (
     receives,
     serving,
 )
-from tests.remoting import connect, looped, sending, until
+from tests.remoting import ROOMY, connect, looped, until
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -191,7 +192,7 @@ async def _one_by_one(client: Thin, topic: str, count: int) -> AsyncIterator[Mes
 async def test_of_too_many_who_take_nothing_the_slowest_goes(tmp_path: Path):
     # A client is given three messages at a time: what two of them have is too much.
     limits = LimitsConfig(slow_readers_bytes=7 << 19)
-    async with consuming(tmp_path, limits=limits) as (app, client):
+    async with consuming(tmp_path, limits=limits, log=ROOMY) as (app, client):
         for _ in range(8):
             await client.send("orders", bytes(1 << 20))
         streams = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ropeway.acl.api import Principal
 from ropeway.gateway.grpc import renewals
 from ropeway.gateway.grpc.protocol import Code
-from ropeway.gateway.grpc.receipts import handle
+from ropeway.gateway.grpc.receipt_handles import handle
 from ropeway.gateway.grpc.renewals import AHEAD_MS, INVISIBLE_MS, LONGEST_MS, Renewals
 from ropeway.gateway.grpc.statuses import RefusedError
 from tests.remoting import looped
@@ -35,7 +35,7 @@ class Rig:
         self.refuses = False
         self.session: Any = Client()
         self.renewals = Renewals(lambda: self.now_ms)
-        monkeypatch.setattr(renewals.receipts, "keep", self._keep)
+        monkeypatch.setattr(renewals.receipt_handles, "keep", self._keep)
         self.renewals.begin(self.session, "readers", "orders", handle(FIRST))
 
     async def _keep(self, _caller, of, _topic, _group, invisible_ms):

@@ -84,3 +84,22 @@ async def test_who_consumes_in_order_gets_each_queue(tmp_path: Path):
         for group, ids in {"readers": [-1], "ordered": [0, 1, 2]}.items():
             answer = await client.call("QueryAssignment", assignment("orders", group))
             assert [one.message_queue.id for one in answer.assignments] == ids
+
+
+@looped
+async def test_no_queue_brings_back_what_nobody_knows(tmp_path: Path):
+    """Before, a request of 1 MB for 256 queues was answered with 256 MB."""
+    unknown = bytes((0xFA, 0x01)) + bytes((100,)) + b"x" * 100
+    async with serving(tmp_path) as (app, client):
+        await create(app, "orders", queues=3)
+        await in_order(app, "ordered")
+        asked, assigned = route("orders"), assignment("orders", "ordered")
+        for request in (asked, assigned):
+            request.topic.MergeFromString(unknown)
+            assert unknown in request.SerializeToString()
+        routes = await client.call("QueryRoute", asked)
+        assignments = await client.call("QueryAssignment", assigned)
+        for answer in (routes, assignments):
+            assert answer.status.code == Code.OK
+            assert unknown not in answer.SerializeToString()
+        assert [one.topic.name for one in routes.message_queues] == ["orders"] * 3

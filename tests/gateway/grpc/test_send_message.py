@@ -18,7 +18,8 @@ from ropeway.gateway.node import fair_queueing
 from ropeway.gateway.wire import properties
 from tests.busy import busy
 from tests.gateway.grpc.thin import create, message, sends, serving
-from tests.remoting import connect, looped, pulling
+from tests.remoting import connect, looped
+from tests.requests import pulling
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,7 +120,7 @@ async def test_long_sends_that_waited_for_too_long_are_refused(tmp_path: Path):
     limits = LimitsConfig(send_wait_ms=1)
     async with serving(tmp_path, limits=limits) as (app, client):
         await create(app, "orders")
-        with busy(app.node.turns):
+        with busy(app.node.fair_queue):
             late = await client.send("orders", bytes(20_000))
         assert late.status.code == Code.TOO_MANY_REQUESTS
         assert "broker busy" in late.status.message
@@ -132,7 +133,7 @@ async def test_others_have_turns_between_messages_sent_together(tmp_path, monkey
         await create(app, "orders")
         batch = sends(*(message("orders", b"x") for _ in range(100)))
         assert len(batch.SerializeToString()) < 16 * 1024
-        with busy(app.node.turns) as other:
+        with busy(app.node.fair_queue) as other:
             answer = await client.call("SendMessage", batch)
         assert len(answer.entries) == 100
         assert other.turns >= 99

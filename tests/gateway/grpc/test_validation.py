@@ -33,20 +33,6 @@ def test_names_that_cannot_be_are_refused(check, name, code):
     assert refused.value.code == code
 
 
-@pytest.mark.parametrize("word", ["   ", "a\x01b", "a\x7f"])
-def test_words_that_would_break_properties_are_refused(word):
-    with pytest.raises(RefusedError) as refused:
-        validation.text("key", word, Code.ILLEGAL_MESSAGE_KEY)
-    assert refused.value.code == Code.ILLEGAL_MESSAGE_KEY
-    assert validation.text("key", "größe 漢", Code.ILLEGAL_MESSAGE_KEY) == "größe 漢"
-
-
-def test_a_tag_has_no_bar():
-    with pytest.raises(RefusedError) as refused:
-        validation.tag("a|b")
-    assert refused.value.code == Code.ILLEGAL_MESSAGE_TAG
-
-
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [

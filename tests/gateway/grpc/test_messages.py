@@ -1,4 +1,4 @@
-"""Requests are inflated and decoded late, and no bomb of either kind goes off."""
+"""Messages are put together however cut, and requests inflated and decoded late."""
 
 from __future__ import annotations
 
@@ -6,20 +6,28 @@ import asyncio
 import functools
 import gzip
 import itertools
+import math
 import zlib
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ropeway.gateway.config import LimitsConfig
-from ropeway.gateway.grpc.framing import CallError, Compressed, GrpcStatus
+from ropeway.gateway.grpc.framing import CallError, GrpcStatus
+from ropeway.gateway.grpc.messages import (
+    Compressed,
+    MessageReader,
+    Request,
+    parts_so_far,
+    prefixed,
+)
 from ropeway.gateway.grpc.protocol import (
     QueryRouteRequest,
     Resource,
     SendMessageRequest,
 )
-from ropeway.gateway.grpc.request_reader import Request, parts_so_far
 from ropeway.gateway.node import fair_queueing
 from ropeway.gateway.node.fair_queueing import FairQueue
 from ropeway.gateway.request_limits import RequestsConfig
@@ -27,6 +35,8 @@ from tests.busy import busy
 from tests.remoting import looped
 
 LIMIT = 1 << 20
+MOST = 1000
+"""Bytes of a message, where it is put together."""
 LIMITS = RequestsConfig(body_bytes=100_000)
 squeeze = functools.partial(gzip.compress, mtime=0)
 ASKED = QueryRouteRequest(topic=Resource(name="orders"))
@@ -35,10 +45,12 @@ ASKED = QueryRouteRequest(topic=Resource(name="orders"))
 class Calm:
     """A log that is never late, and a leadership that is certain for ever."""
 
-    overdue_ms = 0
+    late_s = certain_until_s = math.inf
 
-    def check(self, now_s: float) -> None:
-        """Nothing to see."""
+    def overdue_ms(self) -> int:
+        return 0
+
+    waiting_bytes = overdue_ms
 
 
 def read(data, kind=QueryRouteRequest):
@@ -46,7 +58,7 @@ def read(data, kind=QueryRouteRequest):
         slices = FairQueue(LimitsConfig(), Calm(), Calm()).slices("127.0.0.1")
         request = Request(kind, data, LIMITS)
         try:
-            return await request.message(slices)
+            return await request.message(lambda: slices)
         finally:
             request.done()
             assert not slices.flow.large.locked()
@@ -135,7 +147,7 @@ async def test_others_have_turns_while_a_long_request_is_looked_through(monkeypa
     waiting = FairQueue(LimitsConfig(), Calm(), Calm())
     request = Request(SendMessageRequest, sent.SerializeToString(), LIMITS)
     with busy(waiting) as other:
-        assert await request.message(waiting.slices("127.0.0.1")) == sent
+        assert await request.message(lambda: waiting.slices("127.0.0.1")) == sent
     assert other.turns >= 7
 
 
@@ -146,5 +158,57 @@ async def test_what_is_compressed_waits_for_its_turn_to_be_inflated():
     squeezed = Compressed(squeeze(ASKED.SerializeToString()), 31, LIMIT)
     request = Request(QueryRouteRequest, squeezed, LIMITS)
     with busy(waiting) as other:
-        assert await request.message(waiting.slices("127.0.0.1")) == ASKED
+        assert await request.message(lambda: waiting.slices("127.0.0.1")) == ASKED
     assert other.turns
+
+
+@given(st.lists(st.binary(max_size=50), max_size=5), st.data())
+def test_messages_survive_any_cut(sent, data):
+    stream = b"".join(map(prefixed, sent))
+    cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=6).map(sorted))
+    reader, found = MessageReader(MOST), []
+    for begin, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        found += reader.feed(stream[begin:end])
+    assert found == sent
+    assert not reader.unfinished
+
+
+def compressed(data: bytes) -> bytes:
+    return b"\1" + len(data).to_bytes(4, "big") + data
+
+
+def test_compressed_messages_stay_compressed_until_they_are_wanted():
+    for encoding, bits in (("gzip", 31), ("deflate", 15)):
+        reader = MessageReader(MOST, encoding)
+        both = compressed(b"squeezed") + prefixed(b"plain")
+        squeezed = Compressed(b"squeezed", bits, MOST)
+        assert reader.feed(both) == [squeezed, b"plain"]
+        assert len(squeezed) == 8
+
+
+@pytest.mark.parametrize(
+    ("encoding", "sent", "status"),
+    [
+        ("identity", b"\0" + (MOST + 1).to_bytes(4, "big"), 8),
+        ("identity", compressed(gzip.compress(b"hello", mtime=0)), 13),
+    ],
+)
+def test_what_cannot_be_read_is_refused(encoding, sent, status):
+    with pytest.raises(CallError) as error:
+        MessageReader(MOST, encoding).feed(sent)
+    assert error.value.status == status
+
+
+@given(st.binary(max_size=300), st.sampled_from(["identity", "gzip", "deflate"]))
+def test_garbage_raises_call_errors_only(data, encoding):
+    reader = MessageReader(MOST, encoding)
+    with suppress(CallError):
+        reader.feed(data)
+        reader.feed(data)
+    assert len(reader.unfinished) <= MOST + 5 + len(data)
+
+
+def test_unfinished_messages_are_counted():
+    reader = MessageReader(MOST)
+    assert reader.feed(prefixed(bytes(100))[:60]) == []
+    assert len(reader.unfinished) == 60
