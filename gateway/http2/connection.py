@@ -6,12 +6,12 @@ A server makes its own kind of it, which makes streams of its own kind.
 from __future__ import annotations
 
 import asyncio
-import math
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import structlog
 
-from ropeway.gateway.http2.errors import ConnectionFault, ErrorCode
+from ropeway.gateway.http2.errors import ErrorCode
 from ropeway.gateway.http2.frames import (
     PING,
     PING_BYTES,
@@ -29,6 +29,7 @@ from ropeway.gateway.http2.stream import WINDOW_BYTES, Stream
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ropeway.gateway.http2.errors import ConnectionFault
     from ropeway.gateway.http2.receiver import Limits
 
 log = structlog.get_logger(__name__)
@@ -41,7 +42,7 @@ _LINGER_S = 5.0
 
 
 class Connection(asyncio.Protocol):
-    """Speaks HTTP/2 with one client. What is subclassed of it makes the streams.
+    """Speaks HTTP/2 with one client. What is subclassed of it says what streams do.
 
     Args:
         limits: What the client may take.
@@ -49,13 +50,17 @@ class Connection(asyncio.Protocol):
 
     address = ""
     """Where the client is, for the log."""
+    stream: type[Stream] = Stream
+    """Which kind of stream serves its requests."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._draining = False
-        self.sender = Sender(self.write, self.held)
+        self.sender = Sender(self.held)
         """Takes what streams answer."""
-        self.receiver = Receiver(limits, self.stream, self.sender)
+        self.receiver = Receiver(
+            limits, partial(self.stream, self), self.sender, self.fail
+        )
         """Knows the streams."""
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -64,10 +69,6 @@ class Connection(asyncio.Protocol):
         self.closed = False
 
     # -- what is subclassed
-
-    def stream(self, stream_id: int, window: int) -> Stream:
-        """A stream for a request that begins."""
-        raise NotImplementedError
 
     def held(self, size: int) -> None:
         """By so much more, or less, waits in streams for the client to take it."""
@@ -82,6 +83,7 @@ class Connection(asyncio.Protocol):
         """A client has connected: say what it may take."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(_WRITE_BUFFER_BYTES)
+        self.sender.open(self._transport.write)
         ours = {
             STREAMS: self._limits.streams,
             INITIAL_WINDOW: WINDOW_BYTES,
@@ -94,22 +96,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Take every frame that is whole."""
         self.active = True
-        self.feed(data)
-
-    def feed(self, data: bytes, until: float = math.inf) -> int:
-        """Take frames until a time, and say how many; what is left waits."""
-        if self.closed:
-            return 0
-        try:
-            return self.receiver.feed(data, until)
-        except ConnectionFault as fault:
-            self.fail(fault)
-            return 0
-
-    def write(self, data: bytes) -> None:
-        """Give bytes to the transport."""
-        if self._transport is not None and not self.closed:
-            self._transport.write(data)
+        self.receiver.feed(data)
 
     def pause_writing(self) -> None:
         """The client does not take what it is sent."""
@@ -140,6 +127,7 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self.receiver.close()
+        self.sender.close()
 
     # -- the server's side
 
@@ -178,6 +166,7 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Close at once, whatever the client has not taken."""
         self.closed = self.receiver.closed = True
+        self.sender.stop()
         if self._transport is not None:
             self._transport.abort()
 

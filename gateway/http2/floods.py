@@ -9,7 +9,7 @@ import time
 
 from ropeway.gateway.http2.errors import ConnectionFault, ErrorCode
 
-_MOST = 1000
+MOST = 1000
 _PER_S = 33.0
 
 
@@ -20,11 +20,12 @@ class Flood:
         what: For people.
     """
 
-    __slots__ = ("_began_s", "_left", "_what")
+    __slots__ = ("_began_s", "_what", "left")
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._left = _MOST
+        self.left = MOST
+        """How many may come yet; who has done something useful has all again."""
         self._began_s = time.monotonic()
 
     def count(self, weight: int = 1) -> None:
@@ -33,19 +34,15 @@ class Flood:
         Raises:
             ConnectionFault: That is too many.
         """
-        self._left -= weight
-        if self._left > 0:
+        self.left -= weight
+        if self.left > 0:
             return
         # The clock is asked once in many frames.
         now_s = time.monotonic()
-        self._left = min(_MOST, int((now_s - self._began_s) * _PER_S))
+        self.left = min(MOST, int((now_s - self._began_s) * _PER_S))
         self._began_s = now_s
-        if self._left <= 0:
+        if self.left <= 0:
             raise ConnectionFault(
                 ErrorCode.ENHANCE_YOUR_CALM,
-                f"too many {self._what}; allowed: {_MOST}, and {_PER_S:g} a second",
+                f"too many {self._what}; allowed: {MOST}, and {_PER_S:g} a second",
             )
-
-    def forget(self) -> None:
-        """The client has done something useful."""
-        self._left = _MOST

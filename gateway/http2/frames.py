@@ -83,15 +83,25 @@ class FrameReader:
         return frames
 
 
-def head(kind: int, flags: int, stream_id: int, size: int) -> bytes:
-    """The nine bytes before a payload of a size."""
-    return _HEAD.pack(size >> 16, size & 0xFFFF, kind, flags, stream_id)
-
-
 def frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
     """A frame."""
     size = len(payload)
     return _HEAD.pack(size >> 16, size & 0xFFFF, kind, flags, stream_id) + payload
+
+
+def whole_answer(stream_id: int, first: bytes, data: bytes, last: bytes) -> bytes:
+    """A stream's answer: a block, DATA of one frame, and a block, of one frame each."""
+    pack, size = _HEAD.pack, len(data)
+    return b"".join(
+        (
+            pack(0, len(first), HEADERS, END_HEADERS, stream_id),
+            first,
+            pack(size >> 16, size & 0xFFFF, DATA, 0, stream_id),
+            data,
+            pack(0, len(last), HEADERS, END_HEADERS | END_STREAM, stream_id),
+            last,
+        )
+    )
 
 
 def settings_frame(values: dict[int, int]) -> bytes:

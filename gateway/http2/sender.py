@@ -7,7 +7,7 @@ where it is counted. Other frames are few: the connection reads nothing meanwhil
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ropeway.gateway.http2.errors import ConnectionFault, ErrorCode, StreamFault
 from ropeway.gateway.http2.frames import (
@@ -17,8 +17,8 @@ from ropeway.gateway.http2.frames import (
     HEADERS,
     MAX_FRAME_BYTES,
     frame,
-    head,
     reset_frame,
+    whole_answer,
 )
 
 if TYPE_CHECKING:
@@ -35,11 +35,21 @@ _TURN_BYTES = 64 * 1024
 _ENDING = END_HEADERS | END_STREAM
 
 
+class Share(Protocol):
+    """What a quota leaves to a connection."""
+
+    def charge(self, requests: int, size_bytes: int, /) -> None:
+        """It has taken so much more."""
+
+
+def _drop(_: bytes | int) -> None:
+    """Nobody is there to take it."""
+
+
 class Sender:
     """The outgoing half of a connection.
 
     Args:
-        write: Takes bytes for the network.
         held: Told by how much more, or less, waits in streams.
     """
 
@@ -53,16 +63,16 @@ class Sender:
         "congested",
         "first_window",
         "max_frame_bytes",
+        "share",
         "window",
     )
 
-    def __init__(
-        self,
-        write: Callable[[bytes], None],
-        held: Callable[[int], None],
-    ) -> None:
+    def __init__(self, held: Callable[[int], None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._write, self._held = write, held
+        self._write: Callable[[bytes], object] = _drop
+        self._held = held
+        self.share: Share | None = None
+        """Where a quota counts what is written."""
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._blocked: dict[Stream, None] = {}
@@ -87,8 +97,22 @@ class Sender:
     def flush(self) -> None:
         """Write what has gathered."""
         if self._out:
-            out, self._out, self._out_bytes = self._out, [], 0
+            out, size, self._out, self._out_bytes = self._out, self._out_bytes, [], 0
+            if self.share is not None:
+                self.share.charge(0, size)
             self._write(out[0] if len(out) == 1 else b"".join(out))
+
+    def open(self, write: Callable[[bytes], object]) -> None:
+        """Write to the network, from now on and until it is stopped."""
+        self._write = write
+
+    def stop(self) -> None:
+        """Write nothing more."""
+        self._write = _drop
+
+    def close(self) -> None:
+        """Write nothing more, and let go of the connection, which has this."""
+        self._write, self._held = _drop, _drop
 
     def begin(self, stream: Stream, block: bytes) -> None:
         """Send the fields that an answer begins with."""
@@ -125,19 +149,7 @@ class Sender:
         stream.finished = True
         stream.window -= size
         self.window -= size
-        number = stream.id
-        self.send(
-            b"".join(
-                (
-                    head(HEADERS, END_HEADERS, number, len(first)),
-                    first,
-                    head(DATA, 0, number, size),
-                    data,
-                    head(HEADERS, _ENDING, number, len(last)),
-                    last,
-                )
-            )
-        )
+        self.send(whole_answer(stream.id, first, data, last))
         stream.connection.receiver.sent(stream)
 
     def reset(self, stream: Stream, code: ErrorCode) -> None:

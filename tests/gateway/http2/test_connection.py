@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-import pytest
-
 from ropeway.gateway.http2 import connection as module
 from ropeway.gateway.http2.connection import Connection
 from ropeway.gateway.http2.errors import ErrorCode
 from ropeway.gateway.http2.frames import GOAWAY, PING, STREAM_BITS, frame
+from ropeway.gateway.http2.stream import Stream
 from tests.gateway.http2.raw import LIMITS, echoing
 from tests.remoting import looped, until
 
@@ -97,7 +96,7 @@ async def test_who_takes_nothing_does_not_keep_a_closed_connection(monkeypatch):
         while not server.sender.congested:
             server.sender.send(frame(PING, 1, 0, bytes(8)) * 10_000)
         # More than all buffers on the way take.
-        server.write(bytes(64 << 20))
+        server._transport.write(bytes(64 << 20))
         server.close()
         assert not server.lost
         await until(lambda: server.lost)
@@ -109,15 +108,14 @@ async def test_an_aborted_connection_says_nothing_more():
         client.request(1, None, "/held")
         await until(lambda: server.begun)
         server.abort()
-        server.write(b"nothing")
+        server.sender.send(frame(PING, 0, 0, bytes(8)))
         await until(lambda: server.lost)
         assert server.begun[0].was_lost
 
 
 @looped
-async def test_who_serves_makes_the_streams():
-    with pytest.raises(NotImplementedError):
-        Connection(LIMITS).stream(1, 0)
+async def test_who_serves_says_which_streams_there_are():
     plain = Connection(LIMITS)
+    assert plain.stream is Stream
     plain.held(1)
     assert not plain.holds_back()

@@ -6,7 +6,7 @@ import pytest
 
 from ropeway.gateway.http2 import floods
 from ropeway.gateway.http2.errors import ConnectionFault, ErrorCode
-from ropeway.gateway.http2.floods import Flood
+from ropeway.gateway.http2.floods import MOST, Flood
 
 
 def test_so_many_at_a_time_and_no_more(monkeypatch):
@@ -30,7 +30,7 @@ def test_time_and_use_allow_more(monkeypatch):
     now_s = 110.0
     for _ in range(330):
         flood.count()
-    flood.forget()
+    flood.left = MOST
     for _ in range(999):
         flood.count()
     with pytest.raises(ConnectionFault):

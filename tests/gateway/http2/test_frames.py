@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ropeway.gateway.http2.errors import ConnectionFault, ErrorCode
 from ropeway.gateway.http2.frames import (
     DATA,
+    HEADERS,
     MAX_FRAME_BYTES,
     PADDED,
     PREFACE,
@@ -16,10 +17,10 @@ from ropeway.gateway.http2.frames import (
     bare,
     frame,
     goaway_frame,
-    head,
     reset_frame,
     settings_frame,
     settings_of,
+    whole_answer,
     window_frame,
     word_of,
 )
@@ -42,7 +43,13 @@ def test_frames_survive_any_cut(sent, data):
 
 def test_a_frame_is_nine_bytes_and_its_payload():
     assert frame(DATA, 1, 3, b"ab") == b"\0\0\2\0\1\0\0\0\3ab"
-    assert head(DATA, 1, 3, 70_000) == b"\1\x11\x70\0\1\0\0\0\3"
+    assert frame(DATA, 1, 3, bytes(70_000))[:9] == b"\1\x11\x70\0\1\0\0\0\3"
+    parts = (
+        frame(HEADERS, 4, 3, b"a"),
+        frame(DATA, 0, 3, b"b"),
+        frame(HEADERS, 5, 3, b"c"),
+    )
+    assert whole_answer(3, b"a", b"b", b"c") == b"".join(parts)
 
 
 def test_what_does_not_begin_like_http2_is_refused_at_once():
@@ -57,7 +64,7 @@ def test_longer_frames_than_allowed_are_refused_by_their_head():
     reader = FrameReader()
     assert reader.feed(PREFACE) == []
     with pytest.raises(ConnectionFault) as fault:
-        reader.feed(head(DATA, 0, 1, MAX_FRAME_BYTES + 1))
+        reader.feed(frame(DATA, 0, 1, bytes(MAX_FRAME_BYTES + 1))[:9])
     assert fault.value.code is ErrorCode.FRAME_SIZE_ERROR
 
 

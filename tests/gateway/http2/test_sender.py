@@ -94,8 +94,8 @@ async def test_frames_are_as_long_as_the_client_takes():
 @looped
 async def test_answers_of_one_tick_are_written_together():
     async with echoing() as (server, client):
-        writes = []
-        server.sender._write = lambda data: (writes.append(data), server.write(data))
+        writes, write = [], server._transport.write
+        server.sender.open(lambda data: (writes.append(data), write(data)))
         for number in (1, 3, 5):
             client.request(number, b"hello")
         for number in (1, 3, 5):

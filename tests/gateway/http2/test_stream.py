@@ -15,13 +15,16 @@ async def test_a_stream_widens_its_window_by_halves_and_not_after_its_end():
         stream.begin({})
         stream.take(b"")
         stream.moved()
-        stream.consumed(WINDOW_BYTES // 2 - 1)
-        assert stream.room == WINDOW_BYTES
-        stream.consumed(1)
-        assert stream.room == WINDOW_BYTES * 3 // 2
+        stream.room -= WINDOW_BYTES // 2
+        server.receiver.keep(1, stream)
+        server.receiver._widen(stream)
+        assert stream.room == WINDOW_BYTES // 2
+        server.receiver.consumed(stream)
+        assert (stream.room, stream.kept) == (WINDOW_BYTES, 0)
         while (await client.until(WINDOW_UPDATE))[2] != 1:
             pass
         stream.ended = True
-        stream.consumed(WINDOW_BYTES)
-        assert stream.room == WINDOW_BYTES * 3 // 2
+        stream.room = 0
+        server.receiver.consumed(stream)
+        assert stream.room == 0
         stream.lost()
