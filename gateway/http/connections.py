@@ -40,17 +40,20 @@ class Connections:
 
     Args:
         config: Their greatest number, and their time-outs.
-        turns: The fair queue that they share with RocketMQ clients.
+        fair_queue: The fair queue that they share with RocketMQ clients.
         make: Creates aiohttp's protocol for a connection.
     """
 
     def __init__(
-        self, config: HttpConfig, turns: FairQueue, make: Callable[[], asyncio.Protocol]
+        self,
+        config: HttpConfig,
+        fair_queue: FairQueue,
+        make: Callable[[], asyncio.Protocol],
     ) -> None:
         self.config = config
-        self.turns = turns
+        self.fair_queue = fair_queue
         self.make = make
-        self.flow = turns.flow(FLOW)
+        self.flow = fair_queue.flow(FLOW)
         self.open: set[PageConnection] = set()
 
     def __call__(self) -> PageConnection:
@@ -61,10 +64,12 @@ class Connections:
 class PageConnection(asyncio.Protocol):
     """One connection: gives bytes to aiohttp in its turns, and enforces time-outs."""
 
+    has_large = False
+
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self.flow = connections.flow
-        self.slices = connections.turns.slices(FLOW)
+        self.slices = connections.fair_queue.slices(FLOW)
         """Its requests are worked on in these."""
         self._inner: asyncio.Protocol | None = None
         self._transport: asyncio.Transport
@@ -124,9 +129,9 @@ class PageConnection(asyncio.Protocol):
         if not self._answering and self._timer is None:
             self._await_request()
         self._buffer += data
-        turns = self._connections.turns
-        if not self._is_queued and turns.is_free():
-            self._parse(turns.tick_over_at)
+        fair_queue = self._connections.fair_queue
+        if not self._is_queued and fair_queue.is_free():
+            self._parse(fair_queue.tick_over_at)
         else:
             self._queue()
 
@@ -156,7 +161,7 @@ class PageConnection(asyncio.Protocol):
     def _queue(self) -> None:
         if not self._is_queued and self._inner is not None:
             self._is_queued = True
-            self._connections.turns.join(self)
+            self._connections.fair_queue.join(self)
         self._update_reading()
 
     def _update_reading(self) -> None:
@@ -244,16 +249,16 @@ class Runner(web.AppRunner):
     Args:
         application: The page.
         config: Limits of its connections.
-        turns: The fair queue.
+        fair_queue: The fair queue.
     """
 
-    __slots__ = ("_config", "_turns")
+    __slots__ = ("_config", "_fair_queue")
 
     def __init__(
         self,
         application: web.Application,
         config: HttpConfig,
-        turns: FairQueue,
+        fair_queue: FairQueue,
         **more: Any,
     ) -> None:
         super().__init__(
@@ -263,13 +268,15 @@ class Runner(web.AppRunner):
             **more,
         )
         self._config = config
-        self._turns = turns
+        self._fair_queue = fair_queue
 
     @property
     def server(self) -> Any:
         """The factory of protocols; None before the application is set up."""
         made = super().server
-        return None if made is None else Connections(self._config, self._turns, made)
+        return (
+            None if made is None else Connections(self._config, self._fair_queue, made)
+        )
 
 
 @web.middleware

@@ -8,12 +8,16 @@ pretended: messages are read by their places in queues, as `mqadmin queryCq` and
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+import secrets
+import zlib
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import structlog
 
+from ropeway.client import send_request
 from ropeway.client.admin import Admin
 from ropeway.client.errors import (
+    AdminError,
     ConnectionFailedError,
     RemotingError,
     ResponseError,
@@ -37,15 +41,21 @@ from ropeway.gateway.wire.commands.broker_admin import (
 )
 from ropeway.gateway.wire.commands.offsets import Offset, SearchOffset
 from ropeway.gateway.wire.commands.query import ViewMessage
-from ropeway.gateway.wire.commands.send import ConsumerSendMsgBack
+from ropeway.gateway.wire.commands.send import ConsumerSendMsgBack, RecallMessage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Iterable
 
     from ropeway.client.connection import Response
     from ropeway.client.lags import QueueSpan
-    from ropeway.client.message import MessageQueue, ReceivedMessage
+    from ropeway.client.message import (
+        Message,
+        MessageQueue,
+        ReceivedMessage,
+        SendResult,
+    )
     from ropeway.gateway.wire.header import Header
+    from ropeway.gateway.wire.recall import RecallHandle
 
 T = TypeVar("T")
 
@@ -59,6 +69,20 @@ _NONE_THERE = (ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR)
 """What a broker answers that has counted nothing, or knows nobody."""
 _REPLAY_LEVEL = 1
 """The shortest delay there is; level 0 would leave the choice to the broker."""
+
+
+_MOST_SENT_BYTES = 4 * 1024 * 1024
+"""As brokers have it by default; the site takes less anyway."""
+_PRODUCER_GROUP = "ropeway-page"
+
+
+class Counted(NamedTuple):
+    """How much of something there was."""
+
+    rate: float
+    """In a second of the last minute."""
+    day: int
+    """In the last day."""
 
 
 class Console(Admin):
@@ -95,14 +119,18 @@ class Console(Admin):
             key=lambda span: span.queue,
         )
 
-    async def rate(self, name: str, key: str, brokers: Iterable[str]) -> float:
-        """How much of something there was in a second of the last minute."""
+    async def counted(self, name: str, key: str, brokers: Iterable[str]) -> Counted:
+        """How much of something there was of late."""
         asked = ViewBrokerStatsData(stats_name=name, stats_key=key)
         answers = await self._each(brokers, asked, expect=_NONE_THERE)
-        return sum(
-            one.json(admin_bodies.BrokerStats).stats_minute.tps
+        found = [
+            one.json(admin_bodies.BrokerStats)
             for one in answers
             if one.code == ResponseCode.SUCCESS
+        ]
+        return Counted(
+            sum(one.stats_minute.tps for one in found),
+            sum(one.stats_day.sum for one in found),
         )
 
     async def groups_of(self, topic: str, brokers: Iterable[str]) -> list[str]:
@@ -173,6 +201,44 @@ class Console(Admin):
         (message,) = await read_answer(response.body, broker)
         return message
 
+    async def send(self, message: Message) -> SendResult:
+        """Store a message in one of its topic's queues.
+
+        Raises:
+            ValueError: No broker would take it; says what is allowed.
+            TopicNotFoundError: There is no such topic.
+            RemotingError: A broker cannot be reached, or refused.
+        """
+        send_request.check(message, _MOST_SENT_BYTES)
+        queues = (await self.route(message.topic)).write_queues
+        if not queues:
+            raise AdminError(f"topic {message.topic} has no queue to write to")
+        key = secrets.token_hex(16).upper()
+        queue = queues[zlib.crc32(key.encode()) % len(queues)]
+        pairs = send_request.wire_properties(message, key)
+        response = await self.ask(
+            await self._master(queue.broker_name),
+            send_request.single_request(_PRODUCER_GROUP, queue, pairs),
+            message.body,
+            expect=send_request.STATUS_OF_CODE,
+        )
+        (result,) = send_request.results(response, queue, [key])
+        return result
+
+    async def recall(self, handle: RecallHandle, text: str) -> None:
+        """Take a message back that waits for its time; `text` is the handle as it came.
+
+        Raises:
+            RemotingError: The broker cannot be reached, or refused.
+        """
+        asked = RecallMessage(
+            topic=handle.topic,
+            recall_handle=text,
+            producer_group=_PRODUCER_GROUP,
+            bname=handle.broker,
+        )
+        await self.ask(await self._master(handle.broker), asked)
+
     async def replay(self, group: str, dead: ReceivedMessage) -> None:
         """Give a group's dead letter to it once more; the letter itself stays."""
         asked = ConsumerSendMsgBack(
@@ -232,5 +298,7 @@ def in_words(error: RemotingError) -> str:
         return f"the broker at {error.address} does not answer"
     if isinstance(error, TopicNotFoundError):
         return "there is no such topic"
+    if isinstance(error, AdminError):
+        return str(error)
     log.warning("a broker was not understood", reason=str(error))
     return "a broker's answer was not understood"

@@ -48,6 +48,6 @@ async def _leader(node: Node) -> str:
 
 
 def _log(node: Node) -> str:
-    if overdue_ms := node.log.overdue_ms:
+    if overdue_ms := node.log.overdue_ms():
         return f"the log has not stored a message that came {overdue_ms} ms ago"
     return ""

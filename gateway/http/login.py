@@ -16,16 +16,15 @@ from aiohttp import web
 from ropeway.acl.api import Channel, Need, Source
 from ropeway.client.credentials import Credentials
 from ropeway.gateway.http.on_behalf import OnBehalf, console_of
-from ropeway.gateway.http.params import Params, RefusedError
+from ropeway.gateway.http.params import Params, RefusedError, decode_body
 from ropeway.gateway.http.replies import reply
 from ropeway.gateway.http.sessions import SESSIONS
 from ropeway.gateway.http.state import STATE, state_of
 from ropeway.gateway.processors.needs import GET, cluster_need
 from ropeway.gateway.wire import host_port
-from ropeway.gateway.wire.unreadable import UNREADABLE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable
 
     from ropeway.gateway.http.console import Console
     from ropeway.gateway.http.state import State
@@ -61,7 +60,7 @@ async def find(request: web.Request) -> State:
         return request.app[STATE]
     sessions = request.app[SESSIONS]
     token = request.cookies.get(COOKIE, "")
-    state = await sessions.find(token, _source(request))
+    state = await sessions.find(token, source_of(request))
     if state is None:
         raise RefusedError("sign in first: access control is on", 401)
     return state
@@ -77,7 +76,7 @@ async def changing(request: web.Request) -> AsyncIterator[Console]:
     if state.user is not None:
         yield state.console
         return
-    user = OnBehalf(state.app.node.forwarder, _source(request), None)
+    user = OnBehalf(state.app.node.forwarder, source_of(request), None)
     async with console_of(state.app, user) as console:
         yield console
 
@@ -96,6 +95,25 @@ async def require(state: State, *needs: Need) -> None:
         raise RefusedError(verdict.remark, 403)
 
 
+async def offered(state: State, **wanted: Iterable[Need]) -> list[str]:
+    """What the page offers to change: nothing where it only shows.
+
+    Args:
+        state: Of the user who asks.
+        wanted: What each change needs, by its name.
+    """
+    if not state.config.writable:
+        return []
+    guard, user = state.app.node.guard, state.user
+    if guard is None or user is None:
+        return list(wanted)
+    return [
+        name
+        for name, needs in wanted.items()
+        if await guard.may(user.principal, tuple(needs), user.source)
+    ]
+
+
 async def check_metrics(request: web.Request) -> None:
     """See that somebody may read the metrics, where they are guarded.
 
@@ -107,7 +125,7 @@ async def check_metrics(request: web.Request) -> None:
         return
     guard = state.app.node.guard
     assert guard is not None, "access control is on"
-    source = _source(request)
+    source = source_of(request)
     credentials = _authorization(request.headers.get("Authorization", ""))
     principal = await request.app[SESSIONS].prove(credentials, source, "METRICS")
     needs = (cluster_need(state.app.node.config.cluster, (GET,)),)
@@ -135,7 +153,7 @@ def _authorization(header: str) -> Credentials:
     return Credentials(access_key=name, secret_key=password)
 
 
-def _source(request: web.Request) -> Source:
+def source_of(request: web.Request) -> Source:
     """Where a request comes from: the connection's other end, whatever headers say."""
     return Source(host_port.plain_ip(request.remote or ""), Channel.HTTP)
 
@@ -151,7 +169,8 @@ async def _who(request: web.Request) -> web.Response:
         except RefusedError:
             user = None
         name = user.principal.name if user and user.principal else None
-    return reply({"needed": needed, "name": name})
+    writable = request.app[STATE].config.writable
+    return reply({"needed": needed, "name": name, "writable": writable})
 
 
 async def _sign_in(request: web.Request) -> web.Response:
@@ -160,7 +179,7 @@ async def _sign_in(request: web.Request) -> web.Response:
         raise RefusedError("nobody signs in: access control is off", 409)
     given = _read(await request.read())
     credentials = Credentials(access_key=given.access_key, secret_key=given.secret_key)
-    token = await request.app[SESSIONS].open(credentials, _source(request))
+    token = await request.app[SESSIONS].open(credentials, source_of(request))
     answer = reply({"signed_in": True})
     answer.set_cookie(
         COOKIE,
@@ -174,13 +193,8 @@ async def _sign_in(request: web.Request) -> web.Response:
 
 
 def _read(body: bytes) -> _Given:
-    try:
-        given = msgspec.json.decode(body, type=_Given)
-    except UNREADABLE:
-        raise RefusedError(
-            "the body is not as it should be; allowed: "
-            '{"access_key": "...", "secret_key": "..."}'
-        ) from None
+    allowed = '{"access_key": "...", "secret_key": "..."}'
+    given = decode_body(body, _Given, allowed)
     if not 0 < len(given.access_key) <= _MAX_CHARACTERS:
         raise RefusedError(
             f"access_key has {len(given.access_key)} characters; allowed: 1 to "

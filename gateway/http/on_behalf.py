@@ -1,6 +1,6 @@
 """Requests in the name of somebody who has signed in to the page.
 
-They go to brokers as requests go that a node sends on for its clients: sealed, and with
+They go to brokers as requests go that a node sends on for its clients: signed, and with
 who sent them and from where. So each broker decides by its own rules what that one may
 do, and no password travels.
 """
@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from ropeway.acl.api import Channel
 from ropeway.client.config import ClientConfig
 from ropeway.client.connection import Response
 from ropeway.client.connections import Connections
 from ropeway.client.errors import (
     BadResponseError,
     ConnectionFailedError,
+    RequestTimeoutError,
     ResponseError,
 )
 from ropeway.gateway.http.console import Console
@@ -56,6 +58,9 @@ class OnBehalf(Connections):
         self._forwarder = forwarder
         self.source = source
         self.principal = principal
+        # From a node it is anyway, so that one goes without saying.
+        is_said = source.channel is not Channel.FORWARDED
+        self._channel = source.channel if is_said else None
 
     async def request(
         self,
@@ -81,8 +86,11 @@ class OnBehalf(Connections):
                     frame,
                     host_port.join(self.source.address, _PORT),
                     self.principal,
+                    channel=self._channel,
                 )
-        except (ForwardingError, TimeoutError) as error:
+        except TimeoutError as error:
+            raise RequestTimeoutError(address, "no answer in time") from error
+        except ForwardingError as error:
             raise ConnectionFailedError(address, str(error)) from error
         response = _read(answer, address)
         if response.code not in expect:

@@ -8,17 +8,16 @@ import msgspec
 from aiohttp import web
 
 from ropeway.client.errors import RemotingError
-from ropeway.gateway.http.api import paging, shown
-from ropeway.gateway.http.api.messages import MOST, USUAL, newest, view
+from ropeway.gateway.http.api import paging
+from ropeway.gateway.http.api.messages import PAGE_NAMES, page_of, view
 from ropeway.gateway.http.api.topics import find
 from ropeway.gateway.http.console import in_words
 from ropeway.gateway.http.login import changing, require
-from ropeway.gateway.http.params import Params, RefusedError
+from ropeway.gateway.http.params import Params, RefusedError, decode_body
 from ropeway.gateway.http.replies import reply
 from ropeway.gateway.http.state import state_of
 from ropeway.gateway.node import names
 from ropeway.gateway.processors.needs import ALL, GET, LIST, SUB, topic_need
-from ropeway.gateway.wire.unreadable import UNREADABLE
 
 if TYPE_CHECKING:
     from ropeway.gateway.http.console import Console
@@ -70,30 +69,10 @@ async def _find(state: State, group: str) -> Topic:
 
 
 async def _letters(request: web.Request) -> web.Response:
-    params = Params(request.query, "limit")
-    limit = params.number("limit", USUAL, least=1, most=MOST)
+    params = Params(request.query, *PAGE_NAMES)
     state = state_of(request)
     topic = await _find(state, request.match_info["group"])
-    spans = await state.console.spans(topic.name, topic.route)
-    found = await state.console.gather(
-        state.console.read(one.queue, max(one.begin, one.end - limit), limit)
-        for one in spans
-        if one.end > one.begin
-    )
-    messages = newest((one for some in found for one in some), limit)
-    return reply(
-        {
-            "total": sum(one.end - one.begin for one in spans),
-            "messages": [
-                {
-                    **shown.in_list(one),
-                    "topic": one.properties.get("RETRY_TOPIC", one.topic),
-                    "retries": one.reconsume_times,
-                }
-                for one in messages
-            ],
-        }
-    )
+    return reply(await page_of(state, topic.name, params))
 
 
 async def _replay(request: web.Request) -> web.Response:
@@ -111,12 +90,7 @@ async def _replay(request: web.Request) -> web.Response:
 
 
 def _read(body: bytes) -> _Wanted:
-    try:
-        wanted = msgspec.json.decode(body, type=_Wanted)
-    except UNREADABLE:
-        raise RefusedError(
-            'the body is not as it should be; allowed: {"messages": ["ID", ...]}'
-        ) from None
+    wanted = decode_body(body, _Wanted, '{"messages": ["ID", ...]}')
     if not 0 < len(wanted.messages) <= MOST_REPLAYED:
         raise RefusedError(
             f"{len(wanted.messages)} messages; allowed: 1 to {MOST_REPLAYED}"

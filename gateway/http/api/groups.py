@@ -8,32 +8,56 @@ from aiohttp import web
 
 from ropeway.gateway.http.api import paging
 from ropeway.gateway.http.api.members import consumers
-from ropeway.gateway.http.login import require
+from ropeway.gateway.http.login import offered, require
 from ropeway.gateway.http.params import Params, RefusedError
 from ropeway.gateway.http.replies import reply
 from ropeway.gateway.http.state import state_of
-from ropeway.gateway.processors.needs import ALL, GET, LIST, group_need
+from ropeway.gateway.node import names
+from ropeway.gateway.node.traffic import GROUP_GET_NUMS
+from ropeway.gateway.processors.needs import (
+    ALL,
+    CREATE,
+    DELETE,
+    GET,
+    LIST,
+    UPDATE,
+    group_need,
+)
 
 if TYPE_CHECKING:
     from ropeway.gateway.http.state import State
 
+COLUMNS = ("lag", "out_rate", "consumers")
+
 
 async def _groups(request: web.Request) -> web.Response:
-    params = Params(request.query, *paging.NAMES)
+    params = Params(request.query, *paging.NAMES, paging.SORT)
     state = state_of(request)
     await require(state, group_need(ALL, (GET, LIST)))
-    page = paging.page(params, state.app.node.routes.groups)
-    rows = await state.console.gather(_row(state, name) for name in page.names)
-    return reply({"total": page.total, "offset": page.offset, "groups": rows})
+
+    async def make(name: str) -> paging.Row:
+        return await _row(state, name)
+
+    groups = filter(names.is_listed_group, state.app.node.routes.groups)
+    return reply(
+        await paging.rows(params, groups, make, state.console, COLUMNS, "groups")
+    )
 
 
 async def _row(state: State, group: str) -> dict[str, Any]:
     lags = await state.console.describe_group(group)
     connected = consumers(await state.console.consumers_of(group))
+    topics = {one.queue.topic for one in lags}
+    known = state.app.node.routes.topics
+    given = await state.console.gather(
+        state.console.counted(GROUP_GET_NUMS, f"{topic}@{group}", known[topic].route)
+        for topic in topics & known.keys()
+    )
     return {
         "name": group,
-        "topics": len({one.queue.topic for one in lags}),
+        "topics": len(topics),
         "lag": sum(one.lag for one in lags),
+        "out_rate": sum(one.rate for one in given),
         "consumers": len(connected["members"]),
         "model": connected["model"],
         "type": connected["type"],
@@ -52,6 +76,12 @@ async def _group(request: web.Request) -> web.Response:
     return reply(
         {
             "name": name,
+            "offered": await offered(
+                state,
+                update=(group_need(name, (CREATE,)),),
+                delete=(group_need(name, (DELETE,)),),
+                move=(group_need(name, (UPDATE,)),),
+            ),
             "retry_max_times": setup.retry_max_times,
             "consume_enable": setup.consume_enable,
             "broadcast_enable": setup.consume_broadcast_enable,

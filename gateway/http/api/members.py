@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ropeway.client.versions import version_text
 from ropeway.gateway.wire import bodies
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def consumers(known: Iterable[ConsumerConnection]) -> dict[str, Any]:
                 "id": client.client_id,
                 "address": client.client_addr,
                 "language": client.language,
-                "version": client.version,
+                "version": version_text(client.version),
             }
         for topic, wanted in one.subscription_table.items():
             subscriptions[topic] = {

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
+from msgspec import structs
 
-from ropeway.gateway.http.api import shown
+from ropeway.client import admin_explain, admin_traces
+from ropeway.client.errors import RemotingError
+from ropeway.gateway.http.api import backward, shown
 from ropeway.gateway.http.api.topics import find
+from ropeway.gateway.http.console import in_words
 from ropeway.gateway.http.login import require
 from ropeway.gateway.http.params import Params, RefusedError
 from ropeway.gateway.http.replies import reply
@@ -28,12 +32,16 @@ if TYPE_CHECKING:
 
 MOST = 200
 USUAL = 50
+MOST_GROUPS = 50
+"""Groups that a message is explained for at a time."""
+PAGE_NAMES = ("limit", "text", "cursor", "most")
+_NAMES = ("topic", "key", "id", "begin", "end", *PAGE_NAMES)
 _MAX_MS = 1 << 53
 """The largest whole number that a browser can count to."""
 
 
 async def _messages(request: web.Request) -> web.Response:
-    params = Params(request.query, "topic", "key", "id", "begin", "end", "limit")
+    params = Params(request.query, *_NAMES)
     state = state_of(request)
     topic = await _topic(state, params.text("topic"))
     limit = params.number("limit", USUAL, least=1, most=MOST)
@@ -47,9 +55,41 @@ async def _messages(request: web.Request) -> web.Response:
         found = await state.console.query(
             topic, key, max_messages=limit, begin_ms=begin_ms, end_ms=end_ms
         )
-    else:
+    elif begin_ms or end_ms < _MAX_MS:
         found = await _by_time(state, topic, begin_ms, end_ms, limit)
+        text = params.text("text", "").lower()
+        found = [one for one in found if not text or backward.has(one, text)]
+    else:
+        return reply(await page_of(state, topic, params))
     return reply({"messages": [*map(shown.in_list, newest(found, limit))]})
+
+
+async def page_of(state: State, topic: str, params: Params) -> dict[str, Any]:
+    """A page of a topic's messages, the newest first, as `backward.page` reads it."""
+    spans = await state.console.spans(topic, state.app.node.routes.topics[topic].route)
+    found = await backward.page(
+        state.console,
+        spans,
+        limit=params.number("limit", USUAL, least=1, most=MOST),
+        text=params.text("text", ""),
+        cursor=params.text("cursor", "", most=backward.MAX_CURSOR),
+        most=params.number(
+            "most", backward.MOST_LOOKED, least=1, most=backward.MOST_LOOKED
+        ),
+    )
+    return {
+        "messages": [
+            {
+                **shown.in_list(one),
+                "topic": one.properties.get("RETRY_TOPIC", one.topic),
+                "reconsume_times": one.reconsume_times,
+            }
+            for one in found.messages
+        ],
+        "looked": found.looked,
+        "total": sum(one.end - one.begin for one in spans),
+        "cursor": found.cursor,
+    }
 
 
 async def _topic(state: State, name: str) -> str:
@@ -126,11 +166,41 @@ async def _message(request: web.Request) -> web.Response:
     params = Params(request.query, "topic")
     state = state_of(request)
     topic = await _topic(state, params.text("topic"))
-    found = await _by_id(state, topic, request.match_info["id"])
+    message = await _one(state, topic, request.match_info["id"])
+    return reply(shown.whole(message, await _trace(state, message)))
+
+
+async def _one(state: State, topic: str, identity: str) -> ReceivedMessage:
+    found = await _by_id(state, topic, identity)
     if not found:
         raise RefusedError(f"there is no such message in topic {topic}", 404)
-    message = found[0]
-    return reply(shown.whole(message, await _trace(state, message)))
+    return found[0]
+
+
+async def _delivery(request: web.Request) -> web.Response:
+    """What each group of the topic has to do with a message, and why."""
+    params = Params(request.query, "topic")
+    state = state_of(request)
+    topic = await _topic(state, params.text("topic"))
+    message = await _one(state, topic, request.match_info["id"])
+    route = state.app.node.routes.topics[topic].route
+    groups = await state.console.groups_of(topic, route)
+    rows = await state.console.gather(
+        _explained(state, message, group) for group in groups[:MOST_GROUPS]
+    )
+    return reply({"total": len(groups), "groups": rows})
+
+
+async def _explained(
+    state: State, message: ReceivedMessage, group: str
+) -> dict[str, Any]:
+    """The findings of one group; what a broker refused is told in their place."""
+    row: dict[str, Any] = {"group": group, "findings": [], "error": None}
+    try:
+        found = await admin_explain.about(state.console, message, group)
+    except RemotingError as error:
+        return {**row, "error": in_words(error)}
+    return {**row, "findings": [structs.asdict(one) for one in found]}
 
 
 async def _trace(state: State, message: ReceivedMessage) -> list[trace.Step]:
@@ -138,17 +208,11 @@ async def _trace(state: State, message: ReceivedMessage) -> list[trace.Step]:
     known = trace.TRACE_TOPIC in state.app.node.routes.topics
     if not (known and shows(state, trace.TRACE_TOPIC)):
         return []
-    found = await state.console.query(trace.TRACE_TOPIC, message.msg_id)
-    steps = [
-        step
-        for one in found
-        for step in trace.decode(one.body)
-        if step.msg_id == message.msg_id
-    ]
-    return sorted(steps, key=lambda step: step.time_ms or 0)
+    return await admin_traces.trace(state.console, message.msg_id)
 
 
 ROUTES = [
     web.get("/api/messages", _messages),
     web.get("/api/messages/{id}", _message),
+    web.get("/api/messages/{id}/groups", _delivery),
 ]

@@ -14,6 +14,7 @@ from ropeway.gateway.http.console import in_words
 from ropeway.gateway.http.params import Params
 from ropeway.gateway.http.replies import reply
 from ropeway.gateway.http.state import state_of
+from ropeway.gateway.node import names
 
 if TYPE_CHECKING:
     from ropeway.gateway.http.state import State
@@ -43,7 +44,7 @@ async def _overview(request: web.Request) -> web.Response:
                 "role": health.role(node),
             },
             "topics": sum(kind_of(name) is Kind.NORMAL for name in node.routes.topics),
-            "groups": len(node.routes.groups),
+            "groups": sum(map(names.is_listed_group, node.routes.groups)),
             "brokers": await state.console.gather(
                 _broker(state, broker) for broker in brokers
             ),

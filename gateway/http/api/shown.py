@@ -27,9 +27,9 @@ def in_list(message: ReceivedMessage) -> dict[str, Any]:
         "broker": message.queue.broker_name,
         "queue_id": message.queue.queue_id,
         "offset": message.queue_offset,
-        "tags": message.tags,
+        "tag": message.tags,
         "keys": message.keys,
-        "stored_ms": message.store_ms,
+        "store_ms": message.store_ms,
         "size": len(message.body),
         "start": message.body[: 4 * SHORT].decode(errors="replace")[:SHORT],
     }
@@ -45,10 +45,10 @@ def whole(message: ReceivedMessage, trace: list[Step]) -> dict[str, Any]:
         "cut": len(message.body) > MAX_BODY_BYTES,
         "compression": message.compression,
         "properties": message.properties,
-        "retries": message.reconsume_times,
+        "reconsume_times": message.reconsume_times,
         "born_ms": message.born_ms,
         "born_host": host_port.join(*message.born_host),
-        "stored_host": host_port.join(*message.store_host),
+        "store_host": host_port.join(*message.store_host),
         "trace": [one._asdict() for one in trace],
     }
 

@@ -6,15 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from ropeway.client.errors import ResponseError
 from ropeway.gateway.http.api import paging
 from ropeway.gateway.http.api.kinds import ALL, CHOICES, Kind, kinds
-from ropeway.gateway.http.login import require
+from ropeway.gateway.http.login import offered, require
 from ropeway.gateway.http.params import Params, RefusedError
 from ropeway.gateway.http.replies import reply
 from ropeway.gateway.http.state import shows, state_of
-from ropeway.gateway.node.traffic import TOPIC_PUT_NUMS
+from ropeway.gateway.node import names
+from ropeway.gateway.node.traffic import TOPIC_PUT_NUMS, TOPIC_PUT_SIZE
 from ropeway.gateway.processors.needs import ALL as EVERY
-from ropeway.gateway.processors.needs import GET, LIST, topic_need, topic_needs
+from ropeway.gateway.processors.needs import (
+    CREATE,
+    DELETE,
+    GET,
+    LIST,
+    PUB,
+    topic_need,
+    topic_needs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,11 +34,12 @@ if TYPE_CHECKING:
     from ropeway.gateway.node.node import Node
     from ropeway.routing.api import Topic
 
+COLUMNS = ("in_rate", "in_bytes_rate", "in_day", "in_bytes_day", "messages")
 PERMISSIONS = ((4, "read"), (2, "write"))
 
 
 async def _topics(request: web.Request) -> web.Response:
-    params = Params(request.query, *paging.NAMES, "kind")
+    params = Params(request.query, *paging.NAMES, paging.SORT, "kind")
     kind = params.choice("kind", CHOICES)
     state = state_of(request)
     await require(state, topic_need(EVERY, (GET, LIST)))
@@ -37,19 +48,45 @@ async def _topics(request: web.Request) -> web.Response:
     if kind != ALL:
         wanted, kind_of = Kind(kind), kinds(node)
         found = [name for name in found if kind_of(name) is wanted]
-    page = paging.page(params, found)
-    rows = await state.console.gather(
-        _row(state, topic)
-        for name in page.names
-        if (topic := node.routes.topics.get(name)) is not None
+
+    async def make(name: str) -> paging.Row | None:
+        topic = node.routes.topics.get(name)
+        if topic is None:
+            return None
+        spans = await state.console.spans(name, topic.route)
+        return {
+            **await _row(state, topic),
+            "messages": sum(one.end - one.begin for one in spans),
+        }
+
+    return reply(
+        await paging.rows(params, found, make, state.console, COLUMNS, "topics")
     )
-    return reply({"total": page.total, "offset": page.offset, "topics": rows})
 
 
 async def _row(state: State, topic: Topic) -> dict[str, Any]:
+    messages, size = await state.console.gather(
+        state.console.counted(name, topic.name, topic.route)
+        for name in (TOPIC_PUT_NUMS, TOPIC_PUT_SIZE)
+    )
     return {
         **_setup(state.app.node, topic),
-        "in_rate": await state.console.rate(TOPIC_PUT_NUMS, topic.name, topic.route),
+        "in_rate": messages.rate,
+        "in_day": messages.day,
+        "in_bytes_rate": size.rate,
+        "in_bytes_day": size.day,
+    }
+
+
+async def _group(state: State, group: str, topic: str) -> dict[str, Any]:
+    """A group with its lag in a topic; None where the user may not know it."""
+    try:
+        lags = await state.console.describe_group(group)
+    except ResponseError:
+        return {"name": group, "lag": None}
+    return {
+        "name": group,
+        "lag": sum(one.lag for one in lags if one.queue.topic == topic),
     }
 
 
@@ -85,11 +122,21 @@ async def _topic(request: web.Request) -> web.Response:
     await require(state, *topic_needs(state.app.node, name, (GET,)))
     topic = find(state.app.node, name)
     spans = await state.console.spans(topic.name, topic.route)
+    groups = await state.console.groups_of(topic.name, topic.route)
     return reply(
         {
             **await _row(state, topic),
+            "offered": await offered(
+                state,
+                update=topic_needs(state.app.node, name, (CREATE,)),
+                delete=topic_needs(state.app.node, name, (DELETE,)),
+                send=topic_needs(state.app.node, name, (PUB,)),
+            ),
             "spans": [_span(topic, one) for one in spans],
-            "groups": await state.console.groups_of(topic.name, topic.route),
+            "groups": await state.console.gather(
+                _group(state, one, topic.name)
+                for one in filter(names.is_listed_group, groups)
+            ),
         }
     )
 

@@ -174,6 +174,27 @@ _FAMILIES = (
         "Messages with a delivery time that the timer has not taken in yet.",
     ),
     Family(
+        "ropeway_derived_store_lag_records",
+        "gauge",
+        ("store",),
+        "Records of the log that a store made from it has not taken in.",
+    ),
+    Family(
+        "ropeway_derived_store_size_bytes", "gauge", ("store",), "Bytes of its files."
+    ),
+    Family(
+        "ropeway_derived_store_rebuilt_timestamp_seconds",
+        "gauge",
+        ("store",),
+        "When it was last made again from the log, since 1970; 0: not by this process.",
+    ),
+    Family(
+        "ropeway_derived_store_rebuild_seconds",
+        "gauge",
+        ("store",),
+        "How long that took.",
+    ),
+    Family(
         "ropeway_balance_measurements_total",
         "counter",
         (),

@@ -10,12 +10,15 @@ from ropeway.gateway.http.metrics.of_topics import QUEUES_AT_ONCE
 from ropeway.gateway.http.metrics.text import escape
 from ropeway.gateway.node import names
 from ropeway.gateway.wire import bodies
-from ropeway.storage.api import LogError
+from ropeway.storage.api import LogError, NotReadyError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ropeway.gateway.http.metrics.text import Page
     from ropeway.gateway.node.node import Node
     from ropeway.gateway.node.served_topic import ServedTopic
+    from ropeway.storage.api import Partition
 
 
 async def write(page: Page, node: Node) -> None:
@@ -29,7 +32,7 @@ async def write(page: Page, node: Node) -> None:
 async def _write_progress(page: Page, node: Node) -> None:
     looked_at = 0
     for group in list(node.offsets.groups()):
-        if names.is_inner(group) or group.startswith(names.SYSTEM_GROUP_PREFIX):
+        if not names.is_listed_group(group):
             continue
         for name in node.offsets.topics(group):
             topic = node.topics.get(name)
@@ -46,16 +49,42 @@ async def _write_progress(page: Page, node: Node) -> None:
                 await asyncio.sleep(0)
 
 
-def _write_lag(page: Page, node: Node, group: str, topic: ServedTopic) -> None:
+def _first(partition: Partition) -> int:
+    """The oldest offset; 0 where it is not known yet, over a network."""
+    try:
+        return partition.first
+    except NotReadyError:
+        return 0
+
+
+def lags_of(node: Node, group: str, topic: ServedTopic) -> list[int]:
+    """How many messages a group has left in each queue of a topic.
+
+    Raises:
+        LogError: Another node leads, and knows.
+    """
+    return [lag for _, lag, _ in _progress(node, group, topic)]
+
+
+def _progress(
+    node: Node, group: str, topic: ServedTopic
+) -> Iterator[tuple[int, int, int]]:
+    """Each queue with a group's lag, and the next offset that it has not done."""
     done = node.offsets.queues(group, topic.name)
+    for queue_id in range(topic.setup.read_queue_nums):
+        partition = topic.partitions[queue_id]
+        end = partition.last_end
+        offset = max(done.get(queue_id, 0), _first(partition))
+        yield queue_id, max(end - offset, 0), offset
+
+
+def _write_lag(page: Page, node: Node, group: str, topic: ServedTopic) -> None:
+    name = topic.name
     lags = []
     in_flight = 0
-    for queue_id in range(topic.setup.read_queue_nums):
-        offset = done.get(queue_id, 0)
-        lags.append(max(topic.partitions[queue_id].last_end - offset, 0))
-        given = node.pulled.get(group, topic.name, queue_id)
-        in_flight += max(given - offset, 0)
-    name = topic.name
+    for queue_id, lag, offset in _progress(node, group, topic):
+        lags.append(lag)
+        in_flight += max(node.pulled.get(group, name, queue_id) - offset, 0)
     _add(page, "rocketmq_consumer_lag_messages", group, name, sum(lags))
     _add(page, "rocketmq_consumer_inflight_messages", group, name, in_flight)
     largest = max(lags, default=0)

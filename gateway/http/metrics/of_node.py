@@ -43,7 +43,7 @@ def write(page: Page, node: Node, node_name: str, server: Server) -> None:
         page.add("ropeway_audit_lines_total", wanted, kind=kind)
         page.add("ropeway_audit_lines_left_out_total", left_out, kind=kind)
     page.add("ropeway_audit_lines_unwritten_total", node.audit.unwritten)
-    page.add("ropeway_log_overdue_seconds", node.log.overdue_ms / 1000)
+    page.add("ropeway_log_overdue_seconds", node.log.overdue_ms() / 1000)
     page.add("ropeway_log_misfits_total", node.log.misfits)
     if node.config.log_name == "embedded":
         page.add(
@@ -57,13 +57,14 @@ def write(page: Page, node: Node, node_name: str, server: Server) -> None:
         page.add("rocketmq_consumer_group_number", len(node.routes.groups))
         page.add("rocketmq_half_messages", len(node.transactions))
         _write_timer(page, node)
+        _write_derived_stores(page, node)
 
 
 def _write_requests(page: Page, node: Node, server: Server) -> None:
     waiting, waiting_bytes = server.waiting
     page.add("ropeway_requests_waiting", waiting)
     page.add("ropeway_requests_waiting_bytes", waiting_bytes)
-    page.add("ropeway_long_polls_held", len(node.holds))
+    page.add("ropeway_long_polls_held", len(node.pull_hold))
     page.add("ropeway_requests_forwarded_total", node.forwarder.forwarded)
     page.add("ropeway_requests_forward_failures_total", node.forwarder.failed)
     for listener in server.listeners:
@@ -106,6 +107,16 @@ def _write_timer(page: Page, node: Node) -> None:
     if topic is not None:
         read_to = node.timer.read_to
         page.add("ropeway_timer_unread_messages", topic.partitions[0].end - read_to)
+
+
+def _write_derived_stores(page: Page, node: Node) -> None:
+    name = "ropeway_derived_store"
+    for one in node.derived_stores():
+        rebuilt_s, took_s = one.rebuilt_ms / 1000, one.rebuild_ms / 1000
+        page.add(f"{name}_lag_records", one.lag_records, store=one.store)
+        page.add(f"{name}_size_bytes", one.size_bytes, store=one.store)
+        page.add(f"{name}_rebuilt_timestamp_seconds", rebuilt_s, store=one.store)
+        page.add(f"{name}_rebuild_seconds", took_s, store=one.store)
 
 
 def _name(code: int) -> str:

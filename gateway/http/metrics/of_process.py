@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ropeway.common.system import boot_ns
+
 if TYPE_CHECKING:
     from ropeway.gateway.http.metrics.text import Page
 
@@ -25,7 +27,7 @@ def _started_s() -> float:
     # The name may have spaces and brackets.
     fields = stat.rpartition(")")[2].split()
     ticks = int(fields[_START_FIELD])
-    up_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+    up_s = boot_ns() / 1e9
     return time.time() - up_s + ticks / os.sysconf("SC_CLK_TCK")
 
 

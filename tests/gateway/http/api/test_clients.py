@@ -1,6 +1,9 @@
 """Clients that are connected."""
 
-from tests.gateway.http.site import serving
+from urllib.parse import quote
+
+from ropeway.client import PushConsumer
+from tests.gateway.http.site import send, serving
 from tests.remoting import beat, looped
 
 
@@ -21,6 +24,40 @@ async def test_consumers_and_producers_are_shown_by_group(tmp_path):
 @looped
 async def test_groups_without_clients_are_left_out(tmp_path):
     async with serving(tmp_path) as site:
-        await site.app.node.groups.ensure("sleepers")
+        for number in range(60):
+            await site.app.node.groups.ensure(f"a-sleeper-{number}")
+        await beat(site.client, "me@host", "readers")
         found = await site.get("clients")
-        assert (found["total"], found["groups"]) == (1, [])
+        assert [one["group"] for one in found["groups"]] == ["readers"]
+        assert found["total"] == 1
+
+
+@looped
+async def test_a_consumer_says_its_queues_and_what_its_threads_do(tmp_path):
+    async def handler(_: object) -> None: ...
+
+    async with serving(tmp_path) as site:
+        await send(site.client, "orders", 1)
+        consumer = PushConsumer(
+            site.app.server.listeners[0].advertised,
+            "readers",
+        )
+        consumer.subscribe("orders", "*", handler)
+        async with consumer:
+            path = f"clients/{quote(consumer.client_id)}"
+            found = {"queues": []}
+            while not found["queues"]:
+                found = await site.get(path, group="readers")
+            assert "orders" in {one["topic"] for one in found["queues"]}
+            assert "MainThread" in found["stack"]
+            assert (found["answers"], found["id"]) == (True, consumer.client_id)
+
+
+@looped
+async def test_a_consumer_that_is_silent_or_gone_is_told_apart(tmp_path):
+    async with serving(tmp_path) as site:
+        await beat(site.client, "me@silent", "readers")
+        silent = await site.get("clients/me@silent", group="readers")
+        assert (silent["answers"], silent["queues"]) == (False, None)
+        gone = await site.get("clients/me@gone", group="readers")
+        assert (gone["answers"], gone["stack"]) == (True, None)

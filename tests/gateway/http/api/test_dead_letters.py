@@ -5,7 +5,8 @@ import pytest
 
 from ropeway.gateway.config import HttpConfig
 from tests.gateway.http.site import bury, send, serving
-from tests.remoting import looped, pulling, until
+from tests.remoting import looped, until
+from tests.requests import pulling
 
 WRITABLE = HttpConfig(port=0, writable=True)
 HEADERS = {"X-Ropeway": "page"}

@@ -9,7 +9,7 @@ def known(*clients: str, topic: str = "orders") -> ConsumerConnection:
     return ConsumerConnection(
         connection_set=[
             ConnectionInfo(
-                client_addr="127.0.0.1:9", client_id=one, language="GO", version=1
+                client_addr="127.0.0.1:9", client_id=one, language="GO", version=513
             )
             for one in clients
         ],
@@ -23,6 +23,7 @@ def known(*clients: str, topic: str = "orders") -> ConsumerConnection:
 def test_a_client_that_two_brokers_know_is_one():
     found = consumers([known("b", "a"), known("a", topic="bills")])
     assert [one["id"] for one in found["members"]] == ["a", "b"]
+    assert {one["version"] for one in found["members"]} == {"5.5.0"}
     assert [one["topic"] for one in found["subscriptions"]] == ["bills", "orders"]
     assert (found["model"], found["type"]) == ("clustering", "push")
 

@@ -3,11 +3,13 @@
 import time
 
 import pytest
+from msgspec import structs
 
 from ropeway.gateway.wire.message_id import format_offset_msg_id
 from ropeway.gateway.wire.trace import TRACE_TOPIC
 from tests.gateway.http.site import send, serving
-from tests.remoting import looped, sending
+from tests.remoting import beat, looped
+from tests.requests import committing, sending
 
 
 def bodies(found) -> list[str]:
@@ -83,3 +85,39 @@ async def test_a_message_is_shown_with_what_clients_wrote_down_of_it(tmp_path):
         traced = await site.get(f"messages/{identity}", topic="orders")
         assert [step["kind"] for step in traced["trace"]] == ["SubBefore", "SubAfter"]
         assert traced["trace"][1]["ok"] is True
+
+
+@looped
+async def test_what_each_group_has_to_do_with_a_message_is_explained(tmp_path):
+    async with serving(tmp_path) as site:
+        await send(site.client, "orders", 3)
+        for group in ("readers", "idle"):
+            header = committing("orders", 0, 2)
+            await site.client.ask(structs.replace(header, consumer_group=group))
+        for number, code in ((1, "passed"), (2, "behind")):
+            path = f"messages/{number:032X}/groups"
+            found = await site.get(path, topic="orders")
+            groups = {one["group"]: one for one in found["groups"]}
+            assert groups.keys() == {"readers", "idle"}
+            assert [one["error"] for one in groups.values()] == [None, None]
+            codes = [one["code"] for one in groups["idle"]["findings"]]
+            assert code in codes
+            assert all(one["text"] for one in groups["idle"]["findings"])
+        path = f"messages/{'F' * 32}/groups"
+        assert "no such message" in await site.refused(path, 404, topic="orders")
+        elsewhere = format_offset_msg_id("203.0.113.9", 80, 0)
+        path = f"messages/{elsewhere}/groups"
+        assert "no such message" in await site.refused(path, 404, topic="orders")
+
+
+@looped
+async def test_a_consumer_that_never_answers_is_named_beside_what_is_known(tmp_path):
+    async with serving(tmp_path) as site:
+        await send(site.client, "orders", 3)
+        await site.client.ask(committing("orders", 0, 2))
+        await beat(site.client, "me@silent", "readers")
+        found = await site.get(f"messages/{2:032X}/groups", topic="orders")
+        (group,) = found["groups"]
+        codes = [one["code"] for one in group["findings"]]
+        assert codes == ["client-silent", "with-a-consumer"]
+        assert group["error"] is None

@@ -2,8 +2,10 @@
 
 import pytest
 
+from ropeway.gateway.http.api import paging
 from tests.gateway.http.site import send, serving
-from tests.remoting import committing, looped
+from tests.remoting import looped
+from tests.requests import committing
 
 
 @looped
@@ -14,6 +16,9 @@ async def test_the_list_has_users_topics_with_rates(tmp_path):
         (orders,) = found["topics"]
         assert found["total"] == 1
         assert orders.pop("in_rate") > 0
+        size = orders.pop("in_bytes_day")
+        assert size > 3 * 91
+        assert orders.pop("in_bytes_rate") > orders.pop("in_day") == 3
         assert orders == {
             "name": "orders",
             "kind": "normal",
@@ -23,6 +28,7 @@ async def test_the_list_has_users_topics_with_rates(tmp_path):
             "permissions": ["read", "write"],
             "order": False,
             "attributes": {},
+            "messages": 3,
         }
 
 
@@ -45,7 +51,7 @@ async def test_a_topic_is_shown_with_its_queues_and_groups(tmp_path):
         await send(site.client, "orders", 3)
         await site.client.ask(committing("orders", 0, 2))
         found = await site.get("topics/orders")
-        assert found["groups"] == ["readers"]
+        assert found["groups"] == [{"name": "readers", "lag": 1}]
         partitions = site.app.node.routes.topics["orders"].route["broker-0"]
         assert found["spans"] == [
             {
@@ -57,3 +63,37 @@ async def test_a_topic_is_shown_with_its_queues_and_groups(tmp_path):
             }
             for number in range(4)
         ]
+
+
+@looped
+async def test_topics_are_sorted_by_what_they_hold_with_the_sums_of_all(tmp_path):
+    async with serving(tmp_path) as site:
+        for number, topic in enumerate(("a", "b", "c"), 1):
+            await send(site.client, topic, 3 * number % 7)
+        found = await site.get("topics", sort="messages", limit="2")
+        assert [(one["name"], one["messages"]) for one in found["topics"]] == [
+            ("b", 6),
+            ("a", 3),
+        ]
+        assert (found["total"], found["totals"]["messages"]) == (3, 11)
+        rest = await site.get("topics", sort="messages", limit="2", offset="2")
+        assert [one["name"] for one in rest["topics"]] == ["c"]
+        by_name = await site.get("topics", limit="2")
+        assert (by_name["total"], by_name["totals"]) == (3, None)
+        assert (
+            "in_rate, in_bytes_rate, in_day, in_bytes_day, messages"
+            in await site.refused("topics", sort="size")
+        )
+
+
+@looped
+async def test_too_many_topics_to_sort_are_refused_until_somebody_searches(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(paging, "MOST_SORTED", 2)
+    async with serving(tmp_path) as site:
+        for topic in ("a1", "a2", "b1"):
+            await send(site.client, topic, 1)
+        assert "search first" in await site.refused("topics", sort="in_rate")
+        found = await site.get("topics", sort="in_rate", search="a")
+        assert found["total"] == 2

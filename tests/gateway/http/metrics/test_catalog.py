@@ -10,14 +10,14 @@ from ropeway.gateway.http.metrics.catalog import COMMON, FAMILIES
 
 ROOT = Path(__file__).parents[4]
 DOCS = ROOT / "docs" / "metrics.md"
-DASHBOARD = ROOT / "deploy" / "grafana" / "ropeway.json"
+DASHBOARD = ROOT / "deploy/helm/ropeway/dashboards/ropeway.json"
 _NAME = re.compile(r"\b(?:ropeway|rocketmq|process)_[a-z_]+\b")
 _SUFFIX = re.compile(r"_(?:bucket|sum|count)$")
 
 
 def documented() -> dict[str, list[str]]:
-    """Each row of the tables in the docs: name, kind, labels, meaning."""
-    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", DOCS.read_text(), re.MULTILINE)
+    """Each row of the tables of metrics: name, kind, labels, meaning."""
+    rows = re.findall(r"^\| `([a-z_]+)` \| (.*) \|$", DOCS.read_text(), re.MULTILINE)
     return {name: rest.split(" | ") for name, rest in rows}
 
 

@@ -4,7 +4,8 @@ from ropeway.gateway.http.metrics import of_groups
 from ropeway.gateway.http.metrics.text import Page
 from ropeway.storage.api import NotReadyError
 from tests.gateway.http.site import send
-from tests.remoting import beat, committing, looped, running
+from tests.remoting import beat, looped, running
+from tests.requests import committing
 
 
 async def text(app) -> str:

@@ -8,7 +8,8 @@ from ropeway.gateway.http.metrics.text import Page
 from ropeway.gateway.wire.codes import RequestCode
 from ropeway.gateway.wire.commands.quotas import SetQuota
 from tests.gateway.http.site import send
-from tests.remoting import looped, running, sending, until, waiting
+from tests.remoting import looped, running, until
+from tests.requests import sending, waiting
 
 
 def text(app) -> str:
@@ -22,7 +23,7 @@ async def test_connections_waiting_pulls_and_latencies_are_told(tmp_path):
     async with running(tmp_path) as (app, client):
         await send(client, "orders", 1)
         waits = client.send(waiting("orders", 1))
-        await until(lambda: len(app.node.holds) == 1)
+        await until(lambda: len(app.node.pull_hold) == 1)
         found = text(app)
         tasks = len(asyncio.all_tasks())
         await client.ask(sending("orders"), b"wakes it")
@@ -70,3 +71,20 @@ async def test_quotas_and_the_audit_log_are_told(tmp_path):
 
 def test_a_code_that_nobody_knows_has_a_name_all_the_same():
     assert of_node._name(99_999) == "unknown"
+
+
+@looped
+async def test_stores_that_are_made_from_the_log_are_told(tmp_path):
+    async with running(tmp_path) as (app, _):
+        await until(app.node.pop.ledger.is_open)
+        await until(lambda: app.node.timer.status().size_bytes)
+        found = text(app)
+        stores = [one.store for one in app.node.derived_stores()]
+    assert stores == ["pops", "timers", "lite topics"]
+    for store in stores:
+        labels = f'{{node_id="b",store="{store}"}}'
+        assert f"\nropeway_derived_store_lag_records{labels} 0\n" in found
+        assert f"\nropeway_derived_store_rebuilt_timestamp_seconds{labels} 0" in found
+        assert f"\nropeway_derived_store_rebuild_seconds{labels} 0" in found
+    size = found.split('ropeway_derived_store_size_bytes{node_id="b",store="timers"} ')
+    assert int(size[1].split("\n")[0]) > 0
