@@ -6,14 +6,22 @@ which, what came and what is allowed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from ropeway.gateway.wire.unreadable import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from aiohttp import web
+
 MAX_TEXT = 300
 """Longest text: no topic, group, key or id is longer."""
 _SHOWN = 80
+
+T = TypeVar("T")
 
 
 class RefusedError(Exception):
@@ -28,6 +36,40 @@ class RefusedError(Exception):
         super().__init__(sentence)
         self.sentence = sentence
         self.status = status
+
+
+def decode_body(data: bytes, kind: type[T], allowed: str) -> T:
+    """Decode a body in JSON.
+
+    Args:
+        data: As it came.
+        kind: What it has to be.
+        allowed: How one looks, for people.
+
+    Raises:
+        RefusedError: It is something else.
+    """
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except UNREADABLE:
+        raise RefusedError(
+            f"the body is not as it should be; allowed: {allowed}"
+        ) from None
+
+
+async def wanted_of(request: web.Request, kind: type[T], allowed: str) -> T:
+    """Read what a change asks for: a body in JSON, and no parameters.
+
+    Args:
+        request: As it came.
+        kind: What its body has to be.
+        allowed: How one looks, for people.
+
+    Raises:
+        RefusedError: It is something else.
+    """
+    Params(request.query)
+    return decode_body(await request.read(), kind, allowed)
 
 
 class Params:
@@ -50,12 +92,14 @@ class Params:
                     f"unknown parameter {name!r:.{_SHOWN}}; allowed: {allowed}"
                 )
 
-    def text(self, name: str, default: str | None = None) -> str:
+    def text(
+        self, name: str, default: str | None = None, *, most: int = MAX_TEXT
+    ) -> str:
         """A text; without a default there must be one."""
         value = self._given.get(name, "").strip()
-        if len(value) > MAX_TEXT:
+        if len(value) > most:
             raise RefusedError(
-                f"{name} has {len(value)} characters; allowed: up to {MAX_TEXT}"
+                f"{name} has {len(value)} characters; allowed: up to {most}"
             )
         if not value:
             if default is None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ropeway.gateway.app import App
     from ropeway.gateway.config import HttpConfig
     from ropeway.gateway.http.console import Console
+    from ropeway.gateway.http.day_history import DayHistory
     from ropeway.gateway.http.history import History
     from ropeway.gateway.http.on_behalf import OnBehalf
 
@@ -25,6 +26,7 @@ class State(NamedTuple):
     config: HttpConfig
     console: Console
     history: History
+    day: DayHistory
     user: OnBehalf | None = None
     """Who has signed in; None where nobody has to."""
     workers: Mapping[str, int] = {}

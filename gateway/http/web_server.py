@@ -16,6 +16,7 @@ from aiohttp import web
 
 from ropeway.client.config import ClientConfig
 from ropeway.client.errors import (
+    AdminError,
     ConnectionFailedError,
     RemotingError,
     ResponseError,
@@ -26,6 +27,7 @@ from ropeway.gateway.http import guard, health, login
 from ropeway.gateway.http.api import ROUTES
 from ropeway.gateway.http.connections import MAX_BODY_BYTES, Runner, in_turn
 from ropeway.gateway.http.console import Console, in_words
+from ropeway.gateway.http.day_history import DayHistory
 from ropeway.gateway.http.history import History
 from ropeway.gateway.http.metrics import of_workers, page, text
 from ropeway.gateway.http.on_behalf import OnBehalf, console_of
@@ -55,9 +57,15 @@ _CLOSE_S = 1.0
 _STATUSES = (
     (TopicNotFoundError, 404),
     (ConnectionFailedError, 503),
+    (AdminError, 409),
     (RemotingError, 502),
 )
 """What brokers did not do, for HTTP; the first kind that fits."""
+_REFUSALS = {
+    ResponseCode.NO_PERMISSION.value: 403,
+    ResponseCode.INVALID_PARAMETER.value: 400,
+}
+"""What brokers refuse for what was asked, and not for how they are."""
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - recognised, not bound
 _NEVER_S = 365 * 86400.0
 """The console asks for each route when it needs it."""
@@ -91,14 +99,15 @@ async def open_site(
     context = certificates.following() if config.tls and certificates else None
     listening = bind(config.host, config.port)
     host, port = listening.getsockname()[:2]
+    day = DayHistory(app.node)
     async with Console(_name_server(app), config=_client(app.node.config)) as console:
         runner = Runner(
             _application(
-                State(app, config, console, History(console), workers=workers),
-                _sessions(app, config),
+                State(app, config, console, History(console), day, workers=workers),
+                _sessions(app, config, day),
             ),
             _bounded(app, config),
-            app.node.turns,
+            app.node.fair_queue,
             access_log=None,
             shutdown_timeout=_CLOSE_S,
         )
@@ -125,7 +134,7 @@ def _client(config: Config) -> ClientConfig:
     return ClientConfig(route_interval_s=_NEVER_S, tls=node_context(config.tls))
 
 
-def _sessions(app: App, config: HttpConfig) -> Sessions | None:
+def _sessions(app: App, config: HttpConfig, day: DayHistory) -> Sessions | None:
     """Those who sign in, where access control is on."""
     node = app.node
     if node.guard is None:
@@ -134,7 +143,7 @@ def _sessions(app: App, config: HttpConfig) -> Sessions | None:
     def begin(source: Source, principal: Principal | None) -> State:
         user = OnBehalf(node.forwarder, source, principal)
         console = console_of(app, user)
-        return State(app, config, console, History(console), user)
+        return State(app, config, console, History(console), day, user)
 
     sessions = Sessions(node.guard, node.audit, begin)
     node.reauthorization.add(sessions)
@@ -165,10 +174,12 @@ async def _sign_out_all(application: web.Application) -> None:
 
 
 async def _history(application: web.Application) -> AsyncIterator[None]:
-    history = application[STATE].history
+    history, day = application[STATE].history, application[STATE].day
     history.start()
+    await day.start()
     yield
     await history.close()
+    await day.close()
 
 
 @web.middleware
@@ -187,8 +198,8 @@ async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamRe
 
 
 def _status(error: RemotingError) -> int:
-    if isinstance(error, ResponseError) and error.code == ResponseCode.NO_PERMISSION:
-        return 403
+    if isinstance(error, ResponseError) and error.code in _REFUSALS:
+        return _REFUSALS[error.code]
     return next(status for kind, status in _STATUSES if isinstance(error, kind))
 
 

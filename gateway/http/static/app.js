@@ -1,7 +1,8 @@
 // The page: which view is shown, kept fresh while somebody looks, light or dark.
 
-import { get, remove } from "./api.js";
+import { get, goneSince, remove } from "./api.js";
 import { h, show } from "./dom.js";
+import { clock } from "./format.js";
 import { empty, head } from "./parts.js";
 import { signIn } from "./sign-in.js";
 import * as access from "./views/access.js";
@@ -12,6 +13,7 @@ import * as messages from "./views/messages.js";
 import * as overview from "./views/overview.js";
 import * as routes from "./views/routes.js";
 import * as topics from "./views/topics.js";
+import * as waiting from "./views/waiting.js";
 
 const FRESH_MS = 5000;
 
@@ -20,8 +22,9 @@ const VIEWS = [
   ["", "Overview", overview.view],
   ["topics", "Topics", topics.list, topics.one],
   ["groups", "Groups", groups.list, groups.one],
-  ["clients", "Clients", clients.view],
+  ["clients", "Clients", clients.view, clients.one],
   ["messages", "Messages", messages.search, messages.one],
+  ["waiting", "Waiting", waiting.view],
   ["dead-letters", "Dead letters", deadLetters.list, deadLetters.one],
   ["routes", "Routes", routes.view, routes.view],
   ["access", "Access", access.view],
@@ -84,7 +87,17 @@ addEventListener("hashchange", () => {
   open();
   main.focus({ preventScroll: true });
 });
-setInterval(() => document.hidden || !shown.refresh || shown.refresh(), FRESH_MS);
+// A gateway that is gone is asked until it is back, whatever is shown.
+const hello = () => get("session").catch(() => {});
+setInterval(() => document.hidden || (shown.refresh && !goneSince() ? shown.refresh() : hello()), FRESH_MS);
+
+const gone = document.getElementById("gone");
+document.addEventListener("gone", ({ detail }) => {
+  if (!detail && shown.refresh) shown.refresh();
+  show(gone, detail && h("p", { class: "trouble" },
+    h("strong", {}, `The gateway has not answered since ${clock(detail)}. `),
+    "What you see is older. The page goes on as soon as it answers."));
+});
 
 // Who looks: where access control is on, somebody who has signed in.
 let asking = false;

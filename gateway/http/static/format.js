@@ -33,6 +33,11 @@ export function time(ms) {
   return `${day} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${String(at.getMilliseconds()).padStart(3, "0")}`;
 }
 
+export function clock(ms) {
+  const at = new Date(ms);
+  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+}
+
 export function span(ms) {
   const steps = [[86400000, "d"], [3600000, "h"], [60000, "min"], [1000, "s"]];
   for (const [size, unit] of steps) {

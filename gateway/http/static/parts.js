@@ -1,5 +1,6 @@
 // What views are made of: heads, tables, pages of lists, and how nothing looks.
 
+import { get } from "./api.js";
 import { h, s, show } from "./dom.js";
 import { count } from "./format.js";
 
@@ -69,6 +70,57 @@ export function say(text) {
   setTimeout(() => place.replaceChildren(), 6000);
 }
 
+/** A question in a dialog, perhaps with fields [label, input]; whether the answer is yes.
+ *
+ * `act` does what was answered; while it fails, the dialog stays and says why.
+ */
+export function ask(question, hint, action, { fields = [], act } = {}) {
+  return new Promise((done) => {
+    let yes = false;
+    const note = h("div", { class: "content" });
+    const button = h("button", { type: "submit" }, action);
+    const submit = async (event) => {
+      event.preventDefault();
+      button.disabled = true;
+      try {
+        if (act) await act();
+        yes = true;
+        box.close();
+      } catch (error) {
+        show(note, trouble(error));
+      }
+      button.disabled = false;
+    };
+    const box = h("dialog", { "aria-labelledby": "question", onclose: () => {
+      box.remove();
+      done(yes);
+    } }, h("form", { onsubmit: submit },
+      h("h2", { id: "question" }, question),
+      hint && h("p", { class: "faint" }, hint),
+      note,
+      fields.map(([label, input]) => (input.type === "checkbox"
+        ? h("label", { class: "check" }, input, h("span", {}, label))
+        : h("label", { class: "field" }, h("span", {}, label), input))),
+      h("div", { class: "bar" }, h("button", { class: "quiet", type: "button", onclick: () => box.close() }, "Cancel"), button)));
+    document.body.append(box);
+    box.showModal();
+  });
+}
+
+export const confirm = (question, hint, action) => ask(question, hint, action);
+
+/** Ask to delete something for good: its name has to be typed. */
+export function confirmDelete(kind, name, hint, act) {
+  const typed = h("input", { id: "typed", required: true, autocomplete: "off", spellcheck: "false", oninput: () =>
+    typed.setCustomValidity(typed.value.trim() === name ? "" : `Type ${name}`) });
+  typed.setCustomValidity(`Type ${name}`);
+  return ask(`Delete the ${kind} ${name}?`, hint, "Delete", { fields: [[`Type ${name} to delete it`, typed]], act });
+}
+
+export const text = (id, value = "", more = {}) => h("input", { id, value, autocomplete: "off", spellcheck: "false", ...more });
+export const number = (id, value, min, max) => h("input", { id, type: "number", value, min, max, required: true });
+export const check = (id, checked) => h("input", { id, type: "checkbox", checked });
+
 /** Fill a place with what is loaded; what was there stays when a later load fails. */
 export function loader(place, load, render) {
   let latest = 0;
@@ -96,9 +148,15 @@ export function loader(place, load, render) {
   return refresh;
 }
 
-/** A list with a search, perhaps a choice, and pages. */
-export function list(root, { search, choice, load, render }) {
-  const asked = { search: "", offset: 0, limit: 50, ...(choice ? { kind: choice[0][0] } : {}) };
+/** A list with a search, perhaps a choice and columns to sort by, and pages.
+ *
+ * `sorts` has [column, name]; `total` makes a line of the columns' sums.
+ */
+export function list(root, { search, choice, sorts, total, load, render }) {
+  const asked = { search: "", offset: 0, limit: 50, ...(choice ? { kind: choice[0][0] } : {}), ...(sorts ? { sort: "name" } : {}) };
+  const select = (label, options, name) => h("label", { class: "field small" }, h("span", {}, label),
+    h("select", { onchange: (event) => change({ [name]: event.target.value }) },
+      options.map(([value, text]) => h("option", { value }, text))));
   let refresh = () => {};
   let typed;
   const change = (changes) => {
@@ -114,15 +172,15 @@ export function list(root, { search, choice, load, render }) {
           typed = setTimeout(() => change({ search: event.target.value.trim() }), 200);
         },
       })),
-    choice && h("label", { class: "field small" }, h("span", {}, "Show"),
-      h("select", { onchange: (event) => change({ kind: event.target.value }) },
-        choice.map(([value, text]) => h("option", { value }, text))))));
+    choice && select("Show", choice, "kind"),
+    sorts && select("Sort by", [["name", "Name"], ...sorts], "sort")));
   const place = h("div");
   root.append(place);
   refresh = loader(place, () => load(asked), (data) => {
     const last = Math.min(data.offset + asked.limit, data.total);
     return h("section", { class: "panel flush" },
       render(data, asked),
+      total && data.totals && data.total > 0 && h("p", { class: "totals" }, `${count(data.total)} in all: ${total(data.totals)}`),
       data.total > asked.limit && h("div", { class: "pager" },
         h("button", { class: "quiet", id: "before", type: "button", disabled: data.offset === 0,
           onclick: () => change({ offset: Math.max(0, data.offset - asked.limit) }) }, "Previous"),
@@ -131,4 +189,13 @@ export function list(root, { search, choice, load, render }) {
           onclick: () => change({ offset: data.offset + asked.limit }) }, "Next")));
   });
   return refresh;
+}
+
+/** Show a button where the page may change something. */
+export async function offers(button) {
+  try {
+    button.hidden = !(await get("session")).writable;
+  } catch (error) {
+    console.info(error.message);
+  }
 }

@@ -1,4 +1,4 @@
-"""A receiver of OTLP metrics, by OpenTelemetry's own stubs, on a port of 127.0.0.1."""
+"""A receiver of OTLP metrics and spans, by OpenTelemetry's own stubs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,25 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
     ExportMetricsServiceResponse,
 )
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as trace_stubs
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+class _Traces(trace_stubs.TraceServiceServicer):
+    """Keeps the spans that it is sent."""
+
+    def __init__(self, came: SimpleQueue[ExportTraceServiceRequest]) -> None:
+        self._came = came
+
+    def Export(self, request, _):  # noqa: N802 - gRPC's name
+        self._came.put(request)
+        return ExportTraceServiceResponse()
 
 
 class Receiver(stubs.MetricsServiceServicer):
@@ -23,6 +39,7 @@ class Receiver(stubs.MetricsServiceServicer):
 
     def __init__(self) -> None:
         self.came: SimpleQueue[ExportMetricsServiceRequest] = SimpleQueue()
+        self.traces: SimpleQueue[ExportTraceServiceRequest] = SimpleQueue()
         self.endpoint = ""
 
     def Export(self, request, _):  # noqa: N802 - gRPC's name
@@ -36,6 +53,7 @@ def receiving(address: str = "127.0.0.1:0") -> Iterator[Receiver]:
     receiver = Receiver()
     server = grpc.server(ThreadPoolExecutor(2))
     stubs.add_MetricsServiceServicer_to_server(receiver, server)
+    trace_stubs.add_TraceServiceServicer_to_server(_Traces(receiver.traces), server)
     port = server.add_insecure_port(address)
     receiver.endpoint = f"http://127.0.0.1:{port}"
     server.start()

@@ -11,7 +11,8 @@ from ropeway.gateway.app import App
 from ropeway.gateway.config import HttpConfig
 from ropeway.gateway.http.setup import site
 from ropeway.gateway.wire.commands.send import ConsumerSendMsgBack
-from tests.remoting import Remoting, config, connect, pulling, sending
+from tests.remoting import Remoting, config, connect
+from tests.requests import pulling, sending
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

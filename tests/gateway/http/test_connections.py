@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
+
 from ropeway.gateway.config import HttpConfig
 from tests.gateway.http.site import serving
-from tests.remoting import looped, sending, until
+from tests.remoting import looped, until
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,8 +88,8 @@ async def test_requests_one_behind_the_other_are_answered_in_turns(tmp_path: Pat
             await asyncio.wait_for(reader.readuntil(b"}"), WAIT_S)
         assert {one.code for one in await asyncio.gather(*sent)} == {0}
         writer.close()
-        turns = site.app.node.turns
-        await until(turns.is_free)
+        fair_queue = site.app.node.fair_queue
+        await until(fair_queue.is_free)
 
 
 @looped
@@ -101,4 +104,36 @@ async def test_a_body_that_is_too_long_is_refused_and_the_rest_goes_on(tmp_path:
         answered = await asyncio.wait_for(reader.readline(), WAIT_S)
         assert answered.split()[1] == b"413"
         assert (await site.client.ask(sending("orders"), b"x")).code == 0
+        writer.close()
+
+
+HIDDEN = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+CHUNKED = b"0\r\n\r\n" + HIDDEN
+
+
+@looped
+@pytest.mark.parametrize(
+    "fields",
+    [
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + CHUNKED,
+        b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n" + CHUNKED,
+        b"Content-Length: 0\r\nContent-Length: 49\r\n\r\n" + HIDDEN,
+        b"Content-Length: 0, 49\r\n\r\n" + HIDDEN,
+        b"Content-Length: +0\r\n\r\n" + HIDDEN,
+        b"Content-Length : 0\r\n\r\n" + HIDDEN,
+        b"Content-Length: -1\r\n\r\n" + HIDDEN,
+        b"Transfer-Encoding: chunked, identity\r\n\r\n" + CHUNKED,
+        b"Transfer-Encoding: xchunked\r\n\r\n" + CHUNKED,
+        b"X: y\n\r\n" + HIDDEN,
+        b"X: y\r\n Transfer-Encoding: chunked\r\nX\r\n\r\n" + HIDDEN,
+    ],
+)
+async def test_no_request_is_hidden_in_another(tmp_path: Path, fields: bytes):
+    """What proxies before the page could read otherwise ends the connection."""
+    async with serving(tmp_path) as site:
+        reader, writer = await connected(site)
+        writer.write(b"POST /api/session HTTP/1.1\r\nHost: localhost\r\n" + fields)
+        said = await ended(reader)
+        assert b"alive" not in said
+        assert not said or b" 400 " in said.partition(b"\r\n")[0]
         writer.close()

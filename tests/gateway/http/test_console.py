@@ -32,8 +32,10 @@ async def test_every_broker_that_a_question_concerns_is_asked(tmp_path):
                 "broker-0": 3,
                 "broker-1": 2,
             }
-            assert await console.rate(TOPIC_PUT_NUMS, "orders", masters) > 0
-            assert await console.rate(TOPIC_PUT_NUMS, "none", masters) == 0
+            counted = await console.counted(TOPIC_PUT_NUMS, "orders", masters)
+            assert counted.rate > 0
+            assert counted.day == 5
+            assert await console.counted(TOPIC_PUT_NUMS, "none", masters) == (0, 0)
             queue = MessageQueue("orders", "broker-1", 0)
             found = await console.read(queue, 1, 5)
             assert [message.body for message in found] == [b"1"]

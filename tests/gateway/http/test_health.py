@@ -26,7 +26,7 @@ async def test_every_reason_against_a_node_is_told(tmp_path, monkeypatch):
 
         monkeypatch.setattr(node.routes, "catch_up", gone)
         monkeypatch.setattr("ropeway.gateway.http.health.PROBE_S", 0.01)
-        monkeypatch.setattr(type(node.log), "overdue_ms", 700)
+        monkeypatch.setattr(node.log, "overdue_ms", lambda: 700)
         node.leadership.leads = False
         monkeypatch.setattr(node.leadership, "is_led_elsewhere", lambda: False)
         answer = await site.ask("/readyz")

@@ -13,7 +13,8 @@ from ropeway.routing.api import Group
 from tests.gateway.http.signed import HEADERS, guarded_site, sign_in
 from tests.gateway.http.site import serving
 from tests.guarded import ALICE, NOBODY, PASSWORD, ROOT, allow, ask
-from tests.remoting import looped, sending
+from tests.remoting import looped
+from tests.requests import sending
 
 EXPLAINED = "access?principal=alice&action=pub&kind=topic&name=orders"
 ADDRESSES = [
@@ -42,7 +43,8 @@ async def test_without_signing_in_probes_and_metrics_alone_are_answered(tmp_path
             assert "sign in first" in answer.json["error"]
         for path in ("/", "/healthz", "/readyz", "/metrics"):
             assert (await site.ask(path)).status == 200, path
-        assert await site.get("session") == {"needed": True, "name": None}
+        known = {"needed": True, "name": None, "writable": False}
+        assert await site.get("session") == known
 
 
 @looped
@@ -97,7 +99,7 @@ async def test_a_superuser_sees_everything_and_no_script_reads_the_cookie(tmp_pa
         assert "SameSite=Strict" in cookie
         assert "Path=/api" in cookie
         assert PASSWORD not in cookie
-        assert await site.get("session") == {"needed": True, "name": ROOT}
+        assert (await site.get("session"))["name"] == ROOT
         overview = await site.get("overview")
         assert overview["brokers"][0]["error"] is None
         assert overview["topics"] == 1
@@ -195,7 +197,8 @@ async def test_who_is_disabled_or_signs_out_is_out_at_once(tmp_path):
 @looped
 async def test_where_access_control_is_off_nobody_signs_in(tmp_path):
     async with serving(tmp_path) as site:
-        assert await site.get("session") == {"needed": False, "name": None}
+        known = {"needed": False, "name": None, "writable": False}
+        assert await site.get("session") == known
         answer = await sign_in(site, ROOT)
         assert answer.status == 409
         assert "access control is off" in answer.json["error"]

@@ -60,7 +60,7 @@ def sessions(clock, tmp_path):
 
     def begin(source, principal):
         user = SimpleNamespace(source=source, principal=principal)
-        return State(None, None, Part(), Part(), user)
+        return State(None, None, Part(), Part(), None, user)
 
     audit = Audit(600, lambda: clock.now_s, lambda: 0, tmp_path / "audit")
     yield Sessions(Everybody(), audit, begin, lambda: clock.now_s)

@@ -2,14 +2,14 @@
 
 import { get, part } from "../api.js";
 import { h } from "../dom.js";
-import { span } from "../format.js";
-import { badge, empty, head, list as paged, table } from "../parts.js";
+import { count, rate, span } from "../format.js";
+import { badge, empty, head, list as paged, loader, panel, sheet, table } from "../parts.js";
 
 const KINDS = [["consumers", "Consumers"], ["producers", "Producers"]];
 
-export function members(clients) {
+export function members(clients, group) {
   return h("ul", { class: "plain" }, clients.map((one) => h("li", {},
-    h("span", { class: "mono" }, one.id), " ",
+    group ? h("a", { class: "mono", href: `#/clients/${part(one.id)}?group=${part(group)}` }, one.id) : h("span", { class: "mono" }, one.id), " ",
     badge(`${one.language} ${one.version}`), h("br"),
     h("span", { class: "faint" }, `${one.address}${one.seen_ms ? `, heard ${span(Date.now() - one.seen_ms)} ago` : ""}`))));
 }
@@ -33,10 +33,38 @@ export function view(root) {
       }
       return table("Clients", [
         ["Group", (one) => (consumers ? h("a", { href: `#/groups/${part(one.group)}` }, one.group) : h("strong", {}, one.group)), "name"],
-        ["Clients", (one) => members(one.members)],
-        ...(consumers ? [["Wants", (one) => wants(one.subscriptions)], ["How", (one) => [one.type, one.model].filter(Boolean).join(", ")]] : []),
+        ["Clients", (one) => members(one.members, consumers && one.group)],
+        ...(consumers ? [["Subscriptions", (one) => wants(one.subscriptions)], ["Consume mode", (one) => [one.type, one.model].filter(Boolean).join(", ")]] : []),
       ], data.groups);
     },
+  });
+  return { refresh };
+}
+
+// One consumer: its queues, its speed, and what its threads do now.
+export function one(root, { name, query }) {
+  const group = query.get("group") || "";
+  root.append(head(name, { crumb: [group || "Clients", group ? `#/groups/${part(group)}` : "#/clients"], sub: "What the consumer says of itself, when asked" }));
+  const place = h("div", { class: "content" });
+  root.append(place);
+  const refresh = loader(place, () => get(`clients/${part(name)}`, { group }), (client) => {
+    if (!client.answers) return h("p", { class: "note" }, "It is connected and does not answer: see whether its process hangs.");
+    if (!client.queues) return sheet("", empty("It says nothing of itself", "It is gone, or one of the clients that do not: C++ and Python's over gRPC."));
+    return h("div", { class: "stack" },
+      sheet("Queues that it reads", client.queues.length ? table("Queues that it reads", [
+        ["Topic", (queue) => h("a", { href: `#/topics/${part(queue.topic)}` }, queue.topic), "name"],
+        ["Queue", (queue) => `${queue.broker} / ${queue.queue_id}`],
+        ["Committed", (queue) => count(queue.committed), "right"],
+        ["Got, not done", (queue) => count(queue.cached), "right"],
+      ], client.queues) : empty("It reads no queue", "The group's others read them all, or it has just started.")),
+      client.topics.length ? sheet("The last minute", table("The last minute", [
+        ["Topic", (topic) => topic.topic, "name"],
+        ["Pulled", (topic) => rate(topic.pulled_per_s), "right"],
+        ["Done", (topic) => rate(topic.done_per_s), "right"],
+        ["Failed", (topic) => rate(topic.failed_per_s), "right"],
+        ["A call took", (topic) => `${topic.consume_ms.toFixed(1)} ms`, "right"],
+      ], client.topics)) : null,
+      panel("Threads", client.stack ? h("pre", { class: "body", tabindex: "0" }, client.stack) : h("p", { class: "faint" }, "It gives no stack traces.")));
   });
   return { refresh };
 }

@@ -1,13 +1,13 @@
-// Dead letters: which groups have some, and giving them back.
+// Dead letters: which groups have some, and replaying them.
 
 import { get, part, post } from "../api.js";
-import { h } from "../dom.js";
+import { h, show } from "../dom.js";
 import { count, time } from "../format.js";
-import { empty, head, list as paged, loader, say, sheet, table } from "../parts.js";
+import { confirm, empty, head, list as paged, loader, say, sheet, table } from "../parts.js";
 import { shortened } from "./messages.js";
 
 export function list(root) {
-  root.append(head("Dead letters", { sub: "Messages that a group has given up after all its tries" }));
+  root.append(head("Dead letters", { sub: "Messages that a group could not consume in all its retries" }));
   const refresh = paged(root, {
     search: "Search by group",
     load: (asked) => get("dead-letters", asked),
@@ -16,78 +16,125 @@ export function list(root) {
         ["Group", (one) => h("a", { href: `#/dead-letters/${part(one.group)}` }, one.group), "name"],
         ["Dead letters", (one) => count(one.messages), "right"],
       ], data.groups)
-      : empty(asked.search ? "No such group has dead letters" : "No dead letters", asked.search ? "Try a part of its name." : "Every message was consumed, or is still tried.")),
+      : empty(asked.search ? "No such group has dead letters" : "No dead letters", asked.search ? "Try a part of its name." : "Every message was consumed, or is still retried.")),
   });
   return { refresh };
 }
 
-function confirm(question, action) {
-  return new Promise((done) => {
-    const box = h("dialog", { "aria-labelledby": "question", onclose: () => {
-      box.remove();
-      done(box.returnValue === "yes");
-    } }, h("form", { method: "dialog" },
-      h("h2", { id: "question" }, question),
-      h("p", { class: "faint" }, "The group gets a copy in a second, and tries it once more. The dead letter stays where it is."),
-      h("div", { class: "bar" }, h("button", { class: "quiet", value: "no" }, "Cancel"), h("button", { value: "yes" }, action))));
-    document.body.append(box);
-    box.showModal();
-  });
-}
+const A_SECOND = 20;
+const MOST_A_SECOND = 200;
+const pause = (ms) => new Promise((done) => { setTimeout(done, ms); });
 
 export function one(root, { name }) {
   const chosen = new Set();
-  const button = h("button", { type: "button", id: "replay", disabled: true }, "Give back");
-  const note = h("p", { class: "note" });
-  root.append(head(name, { crumb: ["Dead letters", "#/dead-letters"], sub: "Dead letters, the newest first", end: button }), note);
-  const mark = (writable) => {
-    button.disabled = !writable || !chosen.size;
-    button.textContent = chosen.size ? `Give ${chosen.size} back` : "Give back";
-    note.hidden = writable;
-  };
-  note.textContent = "This page only shows. The setting http.writable = true lets it give messages back.";
+  const letters = [];
+  let cursor = null;
   let writable = false;
+  let running = false;
+  const button = h("button", { type: "button", id: "replay", disabled: true }, "Replay");
+  const rate = h("input", { id: "rate", type: "number", min: 1, max: MOST_A_SECOND, value: A_SECOND, required: true });
+  const progress = h("p", { class: "faint", role: "status" });
+  const note = h("p", { class: "note" }, "This page only shows. The setting http.writable = true lets it replay messages.");
+  const text = h("input", { id: "text", type: "search", autocomplete: "off", spellcheck: "false" });
+  const all = h("button", { type: "button", class: "quiet", id: "all", onclick: () => {
+    for (const letter of letters) chosen.add(letter.id);
+    draw();
+  } }, "Choose all shown");
+  root.append(head(name, { crumb: ["Dead letters", "#/dead-letters"], sub: "Dead letters, the newest first" }), note,
+    h("form", { class: "bar", role: "search", onsubmit: (event) => event.preventDefault() },
+      h("label", { class: "field" }, h("span", {}, "With text"), text),
+      all, h("label", { class: "field small" }, h("span", {}, "Messages a second"), rate), button), progress);
   const place = h("div", { class: "content" });
   root.append(place);
-  const load = async () => {
-    const [overview, letters] = await Promise.all([get("overview"), get(`dead-letters/${part(name)}`)]);
-    writable = overview.writable;
-    return letters;
+  const mark = () => {
+    button.disabled = !writable || (!chosen.size && !running);
+    button.textContent = running ? "Stop" : chosen.size ? `Replay ${chosen.size}` : "Replay";
+    all.disabled = !writable || !letters.length;
+    note.hidden = writable;
   };
-  const refresh = loader(place, load, (found) => {
-    mark(writable);
-    if (!found.messages.length) return sheet("", empty("No dead letters", "None of this group, or they are gone by now."));
-    return h("div", { class: "stack" },
-      sheet("", table("Dead letters", [
-        ["Choose", (letter) => h("input", {
-          type: "checkbox", "aria-label": `Choose ${letter.key_id}`, id: letter.id, checked: chosen.has(letter.id), disabled: !writable,
-          onchange: (event) => {
-            if (event.target.checked) chosen.add(letter.id);
-            else chosen.delete(letter.id);
-            mark(writable);
-          },
-        })],
-        ["Message", (letter) => h("a", { class: "mono", href: `#/messages/${part(letter.id)}?topic=${part(letter.from)}` }, letter.key_id), "name"],
-        ["Topic", (letter) => letter.topic],
-        ["Dead since", (letter) => time(letter.stored_ms)],
-        ["Tries", (letter) => count(letter.retries + 1), "right"],
-        ["Keys", (letter) => letter.keys.join(" ") || "–"],
-        ["Body", shortened],
-      ], found.messages)),
-      found.total > found.messages.length && h("p", { class: "faint" }, `These are the newest ${found.messages.length} of ${count(found.total)}.`));
-  });
-  button.addEventListener("click", async () => {
-    const messages = [...chosen];
-    if (!(await confirm(`Give ${messages.length} ${messages.length === 1 ? "message" : "messages"} back to ${name}?`, "Give back"))) return;
+  const asked = () => ({ text: text.value.trim() });
+  const load = async () => {
+    const [overview, found] = await Promise.all([get("overview"), get(`dead-letters/${part(name)}`, asked())]);
+    writable = overview.writable;
+    letters.splice(0, letters.length, ...found.messages);
+    cursor = found.cursor;
+    return found;
+  };
+  const more = async () => {
     try {
-      const { results } = await post(`dead-letters/${part(name)}/replay`, { messages });
-      const failed = results.filter((result) => result.error);
-      for (const result of results) if (!result.error) chosen.delete(result.id);
-      say(failed.length ? `${results.length - failed.length} given back; ${failed.length} not: ${failed[0].error}` : `${results.length} given back`);
+      const found = await get(`dead-letters/${part(name)}`, { ...asked(), cursor });
+      letters.push(...found.messages);
+      cursor = found.cursor;
     } catch (error) {
       say(error.message);
     }
-    refresh();
+    draw();
+  };
+  const inner = h("div", { class: "stack" });
+  let total = 0;
+  const draw = () => {
+    mark();
+    show(inner, letters.length || cursor ? sheet("", table("Dead letters", [
+      ["Choose", (letter) => h("input", {
+        type: "checkbox", "aria-label": `Choose ${letter.key_id}`, id: letter.id, checked: chosen.has(letter.id), disabled: !writable,
+        onchange: (event) => {
+          if (event.target.checked) chosen.add(letter.id);
+          else chosen.delete(letter.id);
+          mark();
+        },
+      })],
+      ["Message", (letter) => h("a", { class: "mono", href: `#/messages/${part(letter.id)}?topic=${part(letter.from)}` }, letter.key_id), "name"],
+      ["Topic", (letter) => letter.topic],
+      ["Dead since", (letter) => time(letter.store_ms)],
+      ["Deliveries", (letter) => count(letter.reconsume_times), "right"],
+      ["Keys", (letter) => letter.keys.join(" ") || "–"],
+      ["Body", shortened],
+    ], letters)) : sheet("", empty("No dead letters", text.value ? "None has that text." : "None of this group, or they are gone by now.")),
+    h("div", { class: "bar" },
+      cursor && h("button", { class: "quiet", type: "button", id: "more", onclick: more }, "More"),
+      h("span", { class: "faint" }, `${count(letters.length)} of ${count(total)}`)));
+  };
+  const refresh = loader(place, load, (found) => {
+    total = found.total;
+    draw();
+    return inner;
   });
-  return { refresh };
+  let typed;
+  text.addEventListener("input", () => {
+    clearTimeout(typed);
+    typed = setTimeout(refresh, 200);
+  });
+  // As many a second as is asked for, so that consumers are not flooded.
+  const replay = async (messages) => {
+    running = true;
+    let done = 0;
+    let failed = [];
+    try {
+      while (running && messages.length) {
+        const some = messages.splice(0, Math.min(MOST_A_SECOND, Math.max(1, rate.valueAsNumber || A_SECOND)));
+        const { results } = await post(`dead-letters/${part(name)}/replay`, { messages: some });
+        failed = failed.concat(results.filter((result) => result.error));
+        for (const result of results) if (!result.error) chosen.delete(result.id);
+        done += results.filter((result) => !result.error).length;
+        progress.textContent = `${count(done)} replayed, ${count(messages.length)} to go`;
+        mark();
+        if (messages.length) await pause(1000);
+      }
+      say(failed.length ? `${count(done)} replayed; ${count(failed.length)} not: ${failed[0].error}` : `${count(done)} replayed`);
+    } catch (error) {
+      say(error.message);
+    }
+    running = false;
+    draw();
+  };
+  button.addEventListener("click", async () => {
+    if (running) {
+      running = false;
+      return;
+    }
+    const messages = [...chosen];
+    if (!(await confirm(`Replay ${count(messages.length)} ${messages.length === 1 ? "message" : "messages"} to ${name}?`, "The group gets a copy in a second, once more. The dead letter stays where it is.", "Replay"))) return;
+    await replay(messages);
+  });
+  return { refresh: () => running || cursor || letters.length > 50 || refresh(), close: () => { running = false; } };
 }

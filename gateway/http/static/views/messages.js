@@ -3,7 +3,7 @@
 import { get, part } from "../api.js";
 import { h, show } from "../dom.js";
 import { bytes, count, time } from "../format.js";
-import { badge, empty, facts, head, loader, panel, sheet, table } from "../parts.js";
+import { badge, empty, facts, head, loader, panel, say, sheet, table } from "../parts.js";
 
 const WAYS = [["time", "Newest, or by time"], ["key", "By key"], ["id", "By message id"]];
 const moment = (text) => (text ? new Date(text).getTime() : "");
@@ -15,6 +15,19 @@ export function shortened(message) {
 
 const link = (message) => h("a", { class: "mono", href: `#/messages/${part(message.id)}?topic=${part(message.from)}` }, message.key_id);
 
+const LIVE_MS = 2000;
+// Messages that a live look reads, of which those with the text are shown.
+const LIVE_MOST = 200;
+
+const rows = (messages) => table("Messages", [
+  ["Message", link, "name"],
+  ["Stored", (one) => time(one.store_ms)],
+  ["Queue", (one) => `${one.broker} / ${one.queue_id}, ${count(one.offset)}`],
+  ["Tag", (one) => one.tag || "–"],
+  ["Keys", (one) => one.keys.join(" ") || "–"],
+  ["Body", shortened],
+], messages);
+
 export function search(root, { query }) {
   let way = WAYS.find(([name]) => query.has(name))?.[0] || "time";
   const topics = h("datalist", { id: "topics" });
@@ -22,6 +35,24 @@ export function search(root, { query }) {
   const word = h("input", { id: "word", autocomplete: "off", spellcheck: "false", value: query.get(way) || "" });
   const begin = h("input", { id: "begin", type: "datetime-local", step: "1" });
   const end = h("input", { id: "end", type: "datetime-local", step: "1" });
+  const text = h("input", { id: "text", type: "search", autocomplete: "off", spellcheck: "false" });
+  let timer = 0;
+  const stop = () => {
+    clearInterval(timer);
+    timer = 0;
+    live.setAttribute("aria-pressed", "false");
+  };
+  const live = h("button", { type: "button", class: "quiet", id: "live", "aria-pressed": "false", onclick: () => {
+    if (timer) {
+      stop();
+      return;
+    }
+    begin.value = end.value = "";
+    if (!topic.reportValidity()) return;
+    live.setAttribute("aria-pressed", "true");
+    const refresh = look();
+    timer = setInterval(() => document.hidden || refresh(), LIVE_MS);
+  } }, "Live tail");
   const field = (name, input) => h("label", { class: "field" }, h("span", {}, name), input);
   const asks = h("div", { class: "bar" });
   const buttons = h("div", { class: "choices", role: "group", "aria-label": "How to look" });
@@ -31,26 +62,45 @@ export function search(root, { query }) {
     way = wanted;
     show(buttons, WAYS.map(([name, text]) => h("button", { type: "button", id: `way-${name}`, "aria-pressed": String(name === way), onclick: () => choose(name) }, text)));
     show(asks, field("Topic", topic),
-      way === "time" ? [field("From", begin), field("To", end)] : field(way === "key" ? "Key" : "Message id", word),
-      h("button", { type: "submit" }, "Search"));
+      way === "time" ? [field("From", begin), field("To", end), field("With text", text)] : field(way === "key" ? "Key" : "Message id", word),
+      h("button", { type: "submit" }, "Search"), way === "time" && live);
+    if (timer) stop();
     word.required = way !== "time";
   };
   const look = () => {
     results.replaceChildren();
     const asked = { topic: topic.value.trim(), limit: 50 };
-    if (way === "time") Object.assign(asked, { begin: moment(begin.value), end: moment(end.value) });
+    if (way === "time") Object.assign(asked, { begin: moment(begin.value), end: moment(end.value), text: text.value.trim() });
     else asked[way] = word.value.trim();
     history.replaceState(null, "", `#/messages?topic=${part(asked.topic)}${way === "time" ? "" : `&${way}=${part(asked[way])}`}`);
-    loader(results, () => get("messages", asked), (found) => (found.messages.length
-      ? sheet("", table("Messages", [
-        ["Message", link, "name"],
-        ["Stored", (one) => time(one.stored_ms)],
-        ["Queue", (one) => `${one.broker} / ${one.queue_id}, ${count(one.offset)}`],
-        ["Tag", (one) => one.tags || "–"],
-        ["Keys", (one) => one.keys.join(" ") || "–"],
-        ["Body", shortened],
-      ], found.messages))
-      : sheet("", empty("Nothing found", way === "time" ? "No message of the topic was stored in that time, or it is gone by now." : `No message of the topic has that ${way === "key" ? "key" : "id"}, or it is gone by now.`))));
+    const older = [];
+    let cursor = null;
+    const load = async () => {
+      const found = await get("messages", timer ? { ...asked, most: LIVE_MOST } : asked);
+      older.length = 0;
+      cursor = found.cursor;
+      return found;
+    };
+    const refresh = loader(results, load, (found) => {
+      if (!found.messages.length && !cursor) {
+        return sheet("", empty("Nothing found", way === "time" ? "The topic has no such message, or it is gone by now." : `No message of the topic has that ${way === "key" ? "key" : "id"}, or it is gone by now.`));
+      }
+      const place = h("div", { class: "stack" });
+      const draw = () => show(place, sheet("", rows([...found.messages, ...older])),
+        cursor && !timer && h("div", { class: "bar" }, h("button", { class: "quiet", type: "button", id: "older", onclick: async () => {
+          try {
+            const more = await get("messages", { ...asked, cursor });
+            older.push(...more.messages);
+            cursor = more.cursor;
+          } catch (error) {
+            say(error.message);
+          }
+          draw();
+        } }, "Older"), found.looked > found.messages.length && h("span", { class: "faint" }, `${count(found.looked)} of ${count(found.total)} were looked at`)));
+      draw();
+      return place;
+    });
+    return refresh;
   };
   let typed;
   topic.addEventListener("input", () => {
@@ -66,12 +116,13 @@ export function search(root, { query }) {
   });
   root.append(head("Messages"), h("form", { class: "panel", role: "search", onsubmit: (event) => {
     event.preventDefault();
+    stop();
     look();
   } }, buttons, asks, topics), results);
   choose(way);
   if (topic.value) look();
   else results.append(h("section", { class: "panel" }, empty("Which topic?", "Name one, and how to look in it. Looking changes nothing: no group moves.")));
-  return {};
+  return { close: stop };
 }
 
 function body(message) {
@@ -109,24 +160,40 @@ function steps(trace) {
     h("p", { class: "faint" }, [step.time_ms && time(step.time_ms), step.cost_ms != null && `took ${step.cost_ms} ms`, step.retries && `retry ${step.retries}`].filter(Boolean).join(", ")))));
 }
 
+function delivery(found) {
+  if (!found.groups.length) return h("p", { class: "faint" }, "No group consumes this topic so far.");
+  return [
+    h("dl", { class: "plain" }, found.groups.map((one) => [
+      h("dt", {}, h("a", { href: `#/groups/${part(one.group)}` }, one.group)),
+      one.error && h("dd", {}, one.error),
+      one.findings.map((finding) => h("dd", {}, badge(finding.code, finding.code === "passed" ? "good" : ""), " ", finding.text, h("p", { class: "faint" }, finding.advice))),
+    ])),
+    found.total > found.groups.length && h("p", { class: "faint" }, `These are ${found.groups.length} of ${count(found.total)} groups.`),
+  ];
+}
+
 export function one(root, { name, query }) {
   const topic = query.get("topic") || "";
   root.append(head("Message", { sub: h("span", { class: "mono" }, name), crumb: [topic || "Messages", `#/messages?topic=${part(topic)}`] }));
   const place = h("div", { class: "content" });
   root.append(place);
+  const groups = h("div", { class: "content" });
+  const explained = panel("Delivery by group", groups);
+  loader(groups, () => get(`messages/${part(name)}/groups`, { topic }), delivery);
   loader(place, () => get(`messages/${part(name)}`, { topic }), (message) => h("div", { class: "stack" },
     h("div", { class: "columns" },
       panel("Where and when", facts([
         ["Topic", h("a", { href: `#/topics/${part(message.from)}` }, message.from)],
         ["Queue", `${message.broker} / ${message.queue_id}, offset ${count(message.offset)}`],
         ["Message id", h("span", { class: "mono" }, message.key_id)],
-        ["Tag", message.tags ? badge(message.tags) : "none"],
+        ["Tag", message.tag ? badge(message.tag) : "none"],
         ["Keys", message.keys.length ? h("span", { class: "badges" }, message.keys.map((key) => badge(key))) : "none"],
         ["Sent", `${time(message.born_ms)} from ${message.born_host}`],
-        ["Stored", `${time(message.stored_ms)} by ${message.stored_host}`],
-        ["Retries", count(message.retries)],
+        ["Stored", `${time(message.store_ms)} by ${message.store_host}`],
+        ["Retries", count(message.reconsume_times)],
       ])),
-      panel("What became of it", steps(message.trace))),
+      panel("Trace", steps(message.trace))),
+    explained,
     panel(`Body, ${bytes(message.size)}`, body(message), message.cut && h("p", { class: "note" }, "This is its beginning.")),
     sheet("Properties", table("Properties", [
       ["Name", (pair) => h("span", { class: "mono" }, pair[0]), "name"],

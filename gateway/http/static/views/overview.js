@@ -2,9 +2,9 @@
 
 import { get } from "../api.js";
 import { h } from "../dom.js";
-import { compact, count, percent, rate, span } from "../format.js";
+import { clock, compact, count, percent, rate, span } from "../format.js";
 import { badge, head, loader, sheet, table, tiles } from "../parts.js";
-import { plot } from "../plot.js";
+import { past } from "../past.js";
 
 const KEPT = 360;
 // Of all visits, so that going elsewhere and coming back loses nothing.
@@ -24,19 +24,25 @@ function broker(one) {
   };
 }
 
+// Brokers count from their start, where that was today.
+function today(brokers) {
+  const started = Math.max(0, ...brokers.map((one) => one.runtime.started_ms));
+  return started > new Date().setHours(0, 0, 0, 0) ? `In since ${clock(started)}` : "In today";
+}
+
 export function view(root) {
   const content = h("div", { class: "content" });
-  const place = h("div", { class: "plot" });
-  const lines = plot(place, [["in", "--accent"], ["out", "--warn"]]);
-  const through = h("section", { class: "panel" },
-    h("header", {}, h("h2", {}, "Messages a second"), h("span", { class: "faint" }, "all brokers, since this page was opened")),
-    place);
-  root.append(head("Overview"), content, through);
+  const lines = past("Messages a second", "broker", "", [["in", "in", "--accent"], ["out", "out", "--warn"]],
+    ["Since opened", "of all brokers, since this page was opened"]);
+  const took = past("Send latency, ms", "broker", "", [["send_ms", "mean of a send, ms", "--accent"]]);
+  root.append(head("Overview"), content, lines.element, took.element);
   const refresh = loader(content, () => get("overview"), (found) => {
     const running = found.brokers.filter((one) => !one.error);
     seen.push([Date.now(), sum(running, "in_rate"), sum(running, "out_rate")]);
     if (seen.length > KEPT) seen.shift();
     lines.set(...[0, 1, 2].map((column) => seen.map((point) => point[column])));
+    lines.refresh();
+    took.refresh();
     const down = found.brokers.length - running.length;
     return h("div", { class: "stack" },
       tiles([
@@ -45,14 +51,14 @@ export function view(root) {
         ["Groups", count(found.groups)],
         ["In", rate(sum(running, "in_rate"))],
         ["Out", rate(sum(running, "out_rate"))],
-        ["In today", compact(sum(running, "in_today"))],
+        [today(running), compact(sum(running, "in_today"))],
       ]),
       sheet("Brokers",
         table("Brokers", [
           ["Broker", (one) => [h("strong", {}, one.name), one.error && h("p", { class: "faint" }, one.error)], "name"],
           ["State", (one) => one.state],
           ["Master", (one) => h("span", { class: "mono" }, one.at)],
-          ["Stand by", (one) => count(one.others), "right"],
+          ["Replicas", (one) => count(one.others), "right"],
           ["In", (one) => (one.runtime ? rate(one.runtime.in_rate) : "–"), "right"],
           ["Out", (one) => (one.runtime ? rate(one.runtime.out_rate) : "–"), "right"],
           ["Disk", (one) => (one.runtime && one.runtime.disk_used != null ? percent(one.runtime.disk_used) : "–"), "right"],
@@ -61,5 +67,5 @@ export function view(root) {
         ], found.brokers.map(broker))),
       h("p", { class: "faint" }, `Messages are kept ${found.log === "Pulsar" ? "on Apache Pulsar" : "in the embedded log"}, routes in ${found.routes === "ZooKeeper" ? "ZooKeeper" : "the embedded store"}. You are asking ${found.node.name}, which ${found.node.role.startsWith("waits") ? found.node.role : `${found.node.role} ${found.node.broker}`}.`));
   });
-  return { refresh, close: lines.close };
+  return { refresh, close: () => [lines, took].forEach((one) => one.close()) };
 }

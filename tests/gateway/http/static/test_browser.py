@@ -19,7 +19,8 @@ from tests.gateway.http.static.browser import (
     keep_picture,
 )
 from tests.guarded import ALICE, PASSWORD, ROOT, allow
-from tests.remoting import beat, committing, looped, pulling, sending
+from tests.remoting import beat, looped
+from tests.requests import committing, pulling, sending
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -44,6 +45,9 @@ VIEWS = [
     ("clients", "Clients", "me@host"),
     ("messages?topic=orders", "Messages", "broker-0 / 0, 2"),
     (f"messages/{ID}?topic=orders", "Message", "Consumed, without success"),
+    (f"messages/{ID}?topic=orders", "Message", "Delivery by group"),
+    ("waiting", "Waiting", "E" * 32),
+    ("waiting", "Waiting", "F" * 32),
     ("dead-letters", "Dead letters", "readers"),
     ("dead-letters/readers", "readers", "Dead since"),
     ("routes/orders", "Routes", "master"),
@@ -58,6 +62,10 @@ async def fill(site: Site) -> None:
     await site.client.ask(committing("orders", 0, 1))
     await beat(site.client, "me@host", "readers", producers=("billing",))
     await bury(site.client, "orders", "readers", 2)
+    later = {"UNIQ_KEY": "E" * 32, "TIMER_DELAY_SEC": "3600"}
+    await site.client.ask(sending("orders", pairs=later), b"later")
+    half = {"UNIQ_KEY": "F" * 32, "TRAN_MSG": "true", "PGROUP": "billing"}
+    await site.client.ask(sending("orders", pairs=half, sys_flag=4), b"half")
     after = ["SubAfter", "R", ID, "5", "false", "k2", "1", "20", "readers"]
     trace = "\x01".join(after).encode() + b"\x02"
     await site.client.ask(sending(TRACE_TOPIC, pairs={"KEYS": ID}), trace)
@@ -168,20 +176,92 @@ async def test_messages_are_looked_up_by_key_and_opened(tmp_path):
 
 
 @looped
+async def test_a_message_says_what_each_group_has_to_do_with_it(tmp_path):
+    async with serving(tmp_path) as site, browsing(site.address) as page:
+        await send(site.client, "orders", 3)
+        await site.client.ask(committing("orders", 0, 2))
+        for number, code, text in (
+            (1, "passed", "goes on at 2"),
+            (2, "behind", "at 2"),
+        ):
+            await page.goto(f"/#/messages/{number:032X}?topic=orders")
+            groups = page.locator(".panel", has_text="Delivery by group")
+            await groups.get_by_role("link", name="readers").wait_for()
+            await groups.get_by_text(code, exact=True).wait_for()
+            await groups.get_by_text(text).first.wait_for()
+        assert await complaints(page) == []
+        await keep_picture(page, "message-by-group")
+
+
+@looped
 async def test_dead_letters_are_given_back_after_a_question(tmp_path):
     async with serving(tmp_path, WRITABLE, delay_levels="1s") as site:
         await fill(site)
         async with browsing(site.address) as page:
             await page.goto("/#/dead-letters/readers")
             await page.get_by_role("checkbox").first.check()
-            await page.get_by_role("button", name="Give 1 back").click()
+            await page.get_by_role("button", name="Replay 1").click()
             dialog = page.get_by_role("dialog")
             assert await complaints(page) == []
             await dialog.get_by_role("button", name="Cancel").click()
             await dialog.wait_for(state="detached")
-            await page.get_by_role("button", name="Give 1 back").click()
-            await dialog.get_by_role("button", name="Give back").click()
-            await page.get_by_text("1 given back").wait_for()
+            await page.get_by_role("button", name="Replay 1").click()
+            await dialog.get_by_role("button", name="Replay").click()
+            await page.get_by_text("1 replayed", exact=True).wait_for()
+
+
+@looped
+async def test_dead_letters_are_searched_paged_and_replayed_so_many_a_second(tmp_path):
+    async with serving(tmp_path, WRITABLE, delay_levels="1s") as site:
+        await send(site.client, "orders", 32)
+        await bury(site.client, "orders", "readers", 32)
+        await send(site.client, "orders", 28)
+        await site.client.ask(committing("orders", 0, 32))
+        for _ in range(2):
+            await bury(site.client, "orders", "readers", 32)
+        async with browsing(site.address) as page:
+            await page.goto("/#/dead-letters/readers")
+            await page.get_by_text("50 of 96").wait_for()
+            await page.get_by_role("button", name="More").click()
+            await page.get_by_text("96 of 96").wait_for()
+            assert await complaints(page) == []
+            await page.get_by_label("With text").fill("k31")
+            await page.get_by_text("3 of 96").wait_for()
+            await page.get_by_role("button", name="Choose all shown").click()
+            await page.get_by_label("Messages a second").fill("2")
+            await page.get_by_role("button", name="Replay 3").click()
+            dialog = page.get_by_role("dialog")
+            await dialog.get_by_role("button", name="Replay").click()
+            await page.get_by_text("2 replayed, 1 to go").wait_for()
+            await page.get_by_role("button", name="Stop").wait_for()
+            await page.get_by_text("3 replayed", exact=True).wait_for()
+            await keep_picture(page, "dead-letters-search")
+
+
+@looped
+async def test_messages_are_followed_live_with_a_text_and_paged_back(tmp_path):
+    async with serving(tmp_path) as site, browsing(site.address) as page:
+        await send(site.client, "orders", 60)
+        await page.goto("/#/messages?topic=orders")
+        await page.get_by_role("button", name="Older").click()
+        await page.get_by_role("link", name=f"{0:032X}").wait_for()
+        await page.get_by_label("With text").fill("k59")
+        await page.get_by_role("button", name="Search").click()
+        await page.get_by_role("link", name=f"{59:032X}").wait_for()
+        await page.get_by_role("link", name=f"{58:032X}").wait_for(state="detached")
+        await page.get_by_label("With text").fill("late")
+        await page.get_by_role("button", name="Live tail").click()
+        await (
+            page.get_by_text("Nothing found").or_(page.get_by_role("table")).wait_for()
+        )
+        pairs = {"UNIQ_KEY": "A" * 32, "KEYS": "too-late"}
+        await site.client.ask(sending("orders", pairs=pairs), b"x")
+        await page.get_by_role("link", name="A" * 32).wait_for()
+        live = page.get_by_role("button", name="Live tail")
+        assert await live.get_attribute("aria-pressed") == "true"
+        assert await complaints(page) == []
+        await live.click()
+        assert await live.get_attribute("aria-pressed") == "false"
 
 
 @looped
@@ -192,6 +272,28 @@ async def test_where_nothing_may_be_changed_the_page_says_how(tmp_path):
             await page.goto("/#/dead-letters/readers")
             await page.get_by_text("http.writable = true").wait_for()
             assert await page.get_by_role("checkbox").first.is_disabled()
+
+
+@looped
+async def test_a_gateway_that_is_gone_is_told_with_since_when_until_it_is_back(
+    tmp_path,
+):
+    async with (
+        serving(tmp_path) as site,
+        browsing(site.address, ignored="net::ERR_FAILED") as page,
+    ):
+        await page.clock.install()
+        for path in ("", "messages", "groups"):
+            await page.goto(f"/#/{path}")
+            await page.locator("h1").wait_for()
+            await page.route("**/api/**", lambda route: route.abort())
+            told = page.get_by_text("The gateway has not answered since")
+            await page.clock.run_for(REFRESH_MS)
+            await told.wait_for()
+            assert await complaints(page) == []
+            await page.unroute("**/api/**")
+            await page.clock.run_for(REFRESH_MS)
+            await told.wait_for(state="detached")
 
 
 @looped
@@ -220,9 +322,11 @@ async def test_what_goes_through_is_plotted_over_time(tmp_path):
                 await site.client.ask(pulling("orders", 3 * number, max_msg_nums=9))
                 async with page.expect_response("**/api/overview"):
                     await page.clock.run_for(REFRESH_MS)
-            await page.get_by_text("In today").wait_for()
+            await page.get_by_text("In since").wait_for()
             # The newest point's, in the legend.
-            shown = await page.locator(".u-legend .u-value").all_text_contents()
+            shown = await page.locator(
+                ".plot >> nth=0 >> .u-legend .u-value"
+            ).all_text_contents()
             assert len(shown) == 3
             assert all(any(sign.isdigit() for sign in value) for value in shown)
             await keep_picture(page, "page")
@@ -254,6 +358,8 @@ async def test_who_signs_in_sees_what_the_rules_allow(tmp_path, request):
         await sign_in(ROOT)
         await page.get_by_role("link", name="orders").wait_for()
         await page.goto("/#/access")
+        await page.get_by_role("heading", name="Policies").wait_for()
+        await page.get_by_role("cell", name="Topic:*").wait_for()
         await page.get_by_label("User or account").fill(ALICE)
         await page.get_by_label("Name", exact=True).fill("orders")
         await page.get_by_role("button", name="Check").click()

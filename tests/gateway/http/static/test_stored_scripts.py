@@ -19,7 +19,8 @@ from ropeway.routing.api import Group, Topic
 from tests.gateway.http.site import bury, serving
 from tests.gateway.http.static.browser import DESKTOP, browsing
 from tests.guarded import PASSWORD
-from tests.remoting import beat, looped, sending
+from tests.remoting import beat, looped
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path
