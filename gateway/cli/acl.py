@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import structs
 
 from ropeway.gateway.cli import policies
 from ropeway.gateway.cli.clients import ask
@@ -13,7 +14,7 @@ from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import CannotError
 from ropeway.gateway.cli.output import print_json
-from ropeway.storage import private
+from ropeway.gateway.cli.rows.access import Decision
 
 if TYPE_CHECKING:
     from ropeway.gateway.cli.target import Target
@@ -40,7 +41,13 @@ for each in (policies.list_, policies.create, policies.delete):
         "--source 10.0.0.7"
     )
 )
-@click.option("--principal", required=True, help="Whose request it would be.")
+@click.option(
+    "--principal",
+    required=True,
+    metavar="NAME|HOOK:NAME",
+    help="Whose request it would be; a hook and a name, like users:alice, asks for "
+    "who signed in so.",
+)
 @click.option(
     "--action", required=True, help="PUB, SUB, CREATE, UPDATE, DELETE, GET or LIST."
 )
@@ -59,7 +66,7 @@ for each in (policies.list_, policies.create, policies.delete):
     help="Where it would come from.",
 )
 @cluster_options
-@json_option
+@json_option(Decision)
 def check(
     principal: str,
     action: str,
@@ -77,7 +84,7 @@ def check(
         lambda admin: admin.explain_access(principal, action, resource, address),
     )
     if as_json:
-        print_json(found)
+        print_json(Decision(**structs.asdict(found)))
     else:
         word = "allowed" if found.allowed else "denied"
         who = found.principal or f"{principal}, whom nobody knows,"
@@ -107,6 +114,8 @@ def key(out: Path | None) -> None:
     if out is None:
         click.echo(new_key())
         return
+    from ropeway.storage import private  # noqa: PLC0415 - only for this one
+
     try:
         with open(out, "x", encoding="ascii", opener=private.opener) as file:
             file.write(f"{new_key()}\n")

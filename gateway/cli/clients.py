@@ -7,8 +7,6 @@ import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import click
-
 from ropeway.client import ClientConfig, ConnectionFailedError, ResponseError
 from ropeway.client.diagnosis import diagnose
 from ropeway.gateway.cli.failures import MisusedError, reported, told
@@ -20,14 +18,6 @@ if TYPE_CHECKING:
     from ropeway.gateway.cli.target import Target
 
 T = TypeVar("T")
-
-yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-
-
-def confirm(question: str, *, yes: bool) -> None:
-    """Ask for confirmation before something destructive, unless told not to."""
-    if not yes:
-        click.confirm(question, abort=True, err=True)
 
 
 def ask(cluster: Target, work: Callable[[Admin], Coroutine[Any, Any, T]]) -> T:
@@ -44,13 +34,19 @@ def run(cluster: Target, work: Coroutine[Any, Any, T]) -> T:
     """Run a client's work, and turn what goes wrong into one line."""
     with reported(), quiet_on_closed_pipe():
         try:
-            return asyncio.run(_diagnosed(cluster, work))
+            return asyncio.run(diagnosed(cluster, work))
         except ValueError as error:
             # What the client says of arguments that no broker would take.
             raise MisusedError(str(error)) from error
 
 
-async def _diagnosed(cluster: Target, work: Coroutine[Any, Any, T]) -> T:
+async def diagnosed(cluster: Target, work: Coroutine[Any, Any, T]) -> T:
+    """Do a client's work; where it fails for the way to the cluster, say why.
+
+    Raises:
+        ClickException: The line of a diagnosis, with what to do.
+        RemotingError: It failed for something else.
+    """
     try:
         return await work
     except (ConnectionFailedError, ResponseError) as error:

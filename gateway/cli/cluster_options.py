@@ -1,7 +1,7 @@
 """The options of every command that is a client of a cluster.
 
-`SETTINGS` is the only list of them. `gateway.cli.target` says which one wins. Nothing
-here imports the client, so that `ropeway --help` stays fast.
+`cluster_settings` lists them, and `target` says which one wins. Nothing here imports
+the client, so that `ropeway --help` stays fast.
 """
 
 from __future__ import annotations
@@ -11,112 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 
+from ropeway.gateway.cli.cluster_settings import SETTINGS, Setting, given, note
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-_META = "ropeway.given"
-
-
-class Setting(NamedTuple):
-    """One thing that can be said of a cluster, and where."""
-
-    name: str
-    """That of the member in a context, too."""
-    flags: tuple[str, ...]
-    """The option; none where commands that need it have their own."""
-    environment: str
-    """The variable; empty where there is none."""
-    help: str = ""
-    metavar: str | None = None
-    """None for a switch."""
-
-
-SETTINGS = (
-    Setting(
-        "name_server",
-        ("-n", "--name-server"),
-        "ROPEWAY_NAME_SERVER",
-        "Name servers; port 9876 by default.",
-        "HOST[:PORT][;...]",
-    ),
-    Setting(
-        "context",
-        ("--context",),
-        "ROPEWAY_CONTEXT",
-        "A cluster saved by `ropeway context add`.",
-        "NAME",
-    ),
-    Setting(
-        "access_key", ("--access-key",), "ROPEWAY_ACCESS_KEY", "The user's name.", "KEY"
-    ),
-    Setting(
-        "secret_key_file",
-        ("--secret-key-file",),
-        "",
-        "The user's secret key: a file, or - for a line of stdin.",
-        "FILE|-",
-    ),
-    Setting("secret_key", (), "ROPEWAY_SECRET_KEY"),
-    Setting(
-        "token_file",
-        ("--token-file",),
-        "",
-        "A token instead of keys: a file, or - for a line of stdin.",
-        "FILE|-",
-    ),
-    Setting("token", (), "ROPEWAY_TOKEN"),
-    Setting(
-        "tls",
-        ("--tls/--no-tls",),
-        "ROPEWAY_TLS",
-        "Speak TLS; implied by the TLS options below.",
-    ),
-    Setting(
-        "tls_ca",
-        ("--tls-ca",),
-        "ROPEWAY_TLS_CA",
-        "Trust the CAs in this PEM file, not the system's.",
-        "FILE",
-    ),
-    Setting(
-        "tls_cert",
-        ("--tls-cert",),
-        "ROPEWAY_TLS_CERT",
-        "The client certificate, PEM.",
-        "FILE",
-    ),
-    Setting("tls_key", ("--tls-key",), "ROPEWAY_TLS_KEY", "Its key, PEM.", "FILE"),
-    Setting(
-        "tls_server_name",
-        ("--tls-server-name",),
-        "ROPEWAY_TLS_SERVER_NAME",
-        "The name in the servers' certificates, if it is not the host.",
-        "NAME",
-    ),
-    Setting("site", (), "ROPEWAY_SITE"),
-    Setting("output", (), "ROPEWAY_OUTPUT"),
-)
-
 _ALWAYS_SHOWN = ("name_server", "context")
 """In the help of each command; `ropeway --help` has all."""
-
-
-def note(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """Keep what an option says; a callback of click's.
-
-    What stands behind the sub-command is parsed later, and wins.
-    """
-    if value is not None:
-        context.meta.setdefault(_META, {})[parameter.name] = value
-    return value
-
-
-def given(context: click.Context) -> Mapping[str, Any]:
-    """What options have said, before or behind the sub-command."""
-    found: Mapping[str, Any] = context.meta.get(_META, {})
-    return found
 
 
 def options(*, is_complete: bool) -> list[click.Parameter]:
@@ -180,9 +83,31 @@ def _refuse_bytes(values: Iterable[Any]) -> None:
                     raise MisusedError(f"argument {raw!r}; allowed: UTF-8") from None
 
 
-def json_option(function: F) -> F:
-    """Let users choose between tables and JSON; the function gets `as_json`."""
+class Printed(NamedTuple):
+    """What a command prints as JSON."""
 
+    types: tuple[Any, ...]
+    """The `Row` of the document, or a list of it; all that it may be."""
+    is_lines: bool
+    """Whether each one is a line of its own."""
+
+
+def json_option(*types: Any, is_lines: bool = False) -> Callable[[F], F]:
+    """Let users choose between tables and JSON; the function gets `as_json`.
+
+    Args:
+        types: Those of what may be printed; `ropeway schema` has all.
+        is_lines: Whether there may be several documents, a line each.
+    """
+    return functools.partial(_with_json, Printed(types, is_lines))
+
+
+def printed(command: click.Command) -> Printed | None:
+    """What a command prints as JSON; None where it never does."""
+    return getattr(command.callback, "printed", None)
+
+
+def _with_json(printed: Printed, function: F) -> F:
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
         from ropeway.gateway.cli.target import find  # noqa: PLC0415 - likewise
@@ -190,6 +115,7 @@ def json_option(function: F) -> F:
         output = find(click.get_current_context())["output"]
         return function(*args, as_json=output.value == "json", **kwargs)
 
+    vars(called)["printed"] = printed
     short = click.option(
         "--json",
         "output",

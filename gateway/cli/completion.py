@@ -9,7 +9,8 @@ import click
 from click.shell_completion import get_completion_class
 
 from ropeway.client import Admin, RemotingError
-from ropeway.gateway.cli.cluster_options import given
+from ropeway.gateway.cli import context_file
+from ropeway.gateway.cli.cluster_settings import given
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import CannotError
 from ropeway.gateway.cli.target import find, target
@@ -53,6 +54,12 @@ def _names(
         return [name for name in names if name.startswith(begun)]
 
     return complete
+
+
+def context_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """The names of contexts that begin so."""
+    names = sorted(context_file.load().contexts)
+    return [name for name in names if name.startswith(begun)]
 
 
 async def _brokers(admin: Admin) -> list[str]:

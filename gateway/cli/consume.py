@@ -15,6 +15,7 @@ from ropeway.gateway.cli.delimiters import delimiter_option
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import CannotError, MisusedError
 from ropeway.gateway.cli.output import FORMAT_NAMES, print_message
+from ropeway.gateway.cli.rows.messages import MessageRow
 from ropeway.gateway.cli.times import past_ms
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _start(_: click.Context, __: click.Parameter, text: str | None) -> Start | N
 @click.option("--hex", "as_hex", is_flag=True, help="Print bodies in hexadecimal.")
 @delimiter_option("With --raw: print this after each body.")
 @cluster_options
-@json_option
+@json_option(MessageRow, is_lines=True)
 def consume(
     topic: str,
     group: str | None,
@@ -135,7 +136,7 @@ def consume(
         if group is not None:
             consumer.subscribe(topic, expression)
         async with consumer:
-            ends = {} if group else await _read_all(consumer, topic, begin)
+            ends = {} if group else await read_all(consumer, topic, begin)
             left = count
             while left != 0:
                 # What a poll gives counts as done, so it gets no more than is shown.
@@ -200,7 +201,7 @@ def _is_behind(consumer: PullConsumer, ends: dict[MessageQueue, int]) -> bool:
     return any(consumer.position(queue) < end for queue, end in ends.items())
 
 
-async def _read_all(
+async def read_all(
     consumer: PullConsumer, topic: str, start: Start
 ) -> dict[MessageQueue, int]:
     """Read every queue, from where it was said; gives where they end now.

@@ -8,12 +8,16 @@ from typing import Any
 import click
 
 from ropeway.gateway.cli import context_file
-from ropeway.gateway.cli.clients import confirm, yes_option
-from ropeway.gateway.cli.cluster_options import SETTINGS, given, json_option, options
+from ropeway.gateway.cli.cluster_options import json_option, options
+from ropeway.gateway.cli.cluster_settings import SETTINGS, given
+from ropeway.gateway.cli.completion import context_names
+from ropeway.gateway.cli.consent import Consent, destructive_options
 from ropeway.gateway.cli.context_file import Context
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import MisusedError
-from ropeway.gateway.cli.output import print_json, print_rows
+from ropeway.gateway.cli.output import members, print_json, print_rows
+from ropeway.gateway.cli.rows.access import ContextRow, SettingRow
+from ropeway.gateway.cli.tables import print_table
 from ropeway.gateway.cli.target import choose, name_servers, secret_in, target
 
 _PATHS = ("secret_key_file", "token_file", "tls_ca", "tls_cert", "tls_key")
@@ -24,12 +28,7 @@ _ADD = (
 )
 
 
-def _names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
-    names = sorted(context_file.load().contexts)
-    return [name for name in names if name.startswith(begun)]
-
-
-name_argument = click.argument("name", shell_complete=_names)
+name_argument = click.argument("name", shell_complete=context_names)
 
 
 @click.group(epilog=example(_ADD, "ropeway context use prod"))
@@ -99,25 +98,25 @@ def use(name: str) -> None:
 
 
 @context.command("list", epilog=example("ropeway context list"))
-@json_option
+@json_option(list[ContextRow])
 def list_(as_json: bool) -> None:
     """Print all contexts; the current one has a star."""
     contexts = context_file.load()
     rows = [
-        {
-            "current": name == contexts.current if as_json else _star(contexts, name),
-            "name": name,
-            "name_server": one.name_server or "",
-            "access": _access(one),
-            "tls": _speaks_tls(one),
-        }
+        ContextRow(
+            current=name == contexts.current,
+            name=name,
+            name_server=one.name_server or "",
+            access=_access(one),
+            tls=_speaks_tls(one),
+        )
         for name, one in sorted(contexts.contexts.items())
     ]
-    print_rows(rows, as_json=as_json)
-
-
-def _star(contexts: context_file.Contexts, name: str) -> str:
-    return "*" if name == contexts.current else ""
+    if as_json:
+        print_json(rows)
+        return
+    stars = ({"current": "*" if row.current else ""} for row in rows)
+    print_table([members(row) | star for row, star in zip(rows, stars, strict=True)])
 
 
 def _access(one: Context) -> str:
@@ -133,8 +132,8 @@ def _speaks_tls(one: Context) -> bool:
 
 
 @context.command(epilog=example("ropeway context show", "ropeway context show prod"))
-@click.argument("name", required=False, shell_complete=_names)
-@json_option
+@click.argument("name", required=False, shell_complete=context_names)
+@json_option(dict[str, SettingRow])
 def show(name: str | None, as_json: bool) -> None:
     """Print what a command would use now, and where each setting is from.
 
@@ -145,27 +144,28 @@ def show(name: str | None, as_json: bool) -> None:
     target(found)
     order = [setting.name for setting in SETTINGS if setting.name in found]
     rows = [
-        {
-            "setting": each,
-            "value": "***" if each in _SECRETS else found[each].value,
-            "from": found[each].source,
-        }
+        SettingRow(
+            setting=each,
+            value="***" if each in _SECRETS else found[each].value,
+            from_=found[each].source,
+        )
         for each in order
     ]
     if as_json:
-        print_json({row["setting"]: {**row} for row in rows})
+        print_json({row.setting: row for row in rows})
     else:
         print_rows(rows, as_json=False)
 
 
 @context.command(epilog=example("ropeway context delete prod --yes"))
 @name_argument
-@yes_option
-def delete(name: str, yes: bool) -> None:
+@destructive_options
+def delete(name: str, consent: Consent) -> None:
     """Delete the context NAME."""
     contexts = context_file.load()
     contexts.get(name)
-    confirm(f"Delete context {name}, with the secrets in it?", yes=yes)
+    if not consent.to(f"delete context {name} with the secrets in it"):
+        return
     del contexts.contexts[name]
     if contexts.current == name:
         contexts.current = None

@@ -15,8 +15,10 @@ import click
 import msgspec
 from msgspec import Struct
 
+from ropeway.common.versions import newer
 from ropeway.gateway.cli.failures import CannotError, MisusedError
 
+VERSION = 1
 _MODE = 0o600
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -39,11 +41,19 @@ class Context(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
     output: Literal["table", "json"] | None = None
 
 
+class _Versioned(Struct):
+    """What every version of the file has."""
+
+    version: int = VERSION
+
+
 class Contexts(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """All contexts, and which one is used where none is named."""
 
     current: str | None = None
     contexts: dict[str, Context] = {}
+    version: int = msgspec.field(default_factory=lambda: VERSION)
+    """Of the format; it is always written, and a file without it is of 1."""
 
     def get(self, name: str) -> Context:
         """The context of a name.
@@ -82,6 +92,9 @@ def load() -> Contexts:
     except OSError as error:
         raise CannotError(f"{file} cannot be read: {error.strerror}") from error
     try:
+        found = msgspec.json.decode(text, type=_Versioned).version
+        if found > VERSION:
+            raise MisusedError(newer(file, found, VERSION))
         return msgspec.json.decode(text, type=Contexts)
     except msgspec.DecodeError as error:
         raise MisusedError(f"{file} cannot be used: {error}") from error

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from msgspec import structs
 
 from ropeway.client import admin_drains
 from ropeway.client.admin_drains import Waiting
-from ropeway.gateway.cli.clients import ask, confirm, run, yes_option
+from ropeway.gateway.cli.clients import ask, run
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.completion import broker_names
+from ropeway.gateway.cli.consent import Consent, destructive_options
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import CannotError
 from ropeway.gateway.cli.output import print_json, print_rows
 from ropeway.gateway.cli.rebalance import row
+from ropeway.gateway.cli.rows import Planned
+from ropeway.gateway.cli.rows.brokers import (
+    BrokerDrained,
+    BrokerRemovedRow,
+    DrainPlan,
+)
+from ropeway.gateway.cli.tables import print_table
 
 if TYPE_CHECKING:
     from ropeway.client.admin_moves import Move
@@ -30,25 +39,23 @@ broker_argument = click.argument("broker", shell_complete=broker_names)
     )
 )
 @broker_argument
-@click.option("--dry-run", is_flag=True, help="Only print what is on it.")
 @click.option(
     "--no-wait",
     is_flag=True,
     help="End when all queues have moved that can move now, and say what waits.",
 )
+@destructive_options
 @cluster_options
-@json_option
+@json_option(BrokerDrained, DrainPlan)
 def drain(
-    broker: str, dry_run: bool, no_wait: bool, cluster: Target, as_json: bool
+    broker: str, no_wait: bool, consent: Consent, cluster: Target, as_json: bool
 ) -> None:
     """Empty BROKER for good: move its queues, and wait until nothing waits there.
 
     From the first moment on it gets nothing new. Break it off and begin again as you
     like; `ropeway broker undrain` takes it back. Only on Pulsar.
     """
-    if dry_run:
-        state = ask(cluster, lambda admin: admin_drains.look(admin, broker))
-        _print_state(state, as_json=as_json)
+    if not _wanted(broker, consent, cluster, as_json=as_json):
         return
     moved: list[Move] = []
     told = ""
@@ -74,7 +81,7 @@ def drain(
         # What has moved stays so, whatever came after it.
         rows = [row(one) for one in moved]
         if as_json:
-            print_json({"broker": broker, "moved": rows, "left": _left(left)})
+            print_json(BrokerDrained(broker=broker, moved=rows, left=_left(left)))
         else:
             print_rows(rows, as_json=False)
     if left is not None:
@@ -86,25 +93,34 @@ def drain(
         )
 
 
+def _wanted(broker: str, consent: Consent, cluster: Target, *, as_json: bool) -> bool:
+    if consent.yes:
+        # A node that is away for a moment is waited for.
+        return True
+    state = ask(cluster, lambda admin: admin_drains.look(admin, broker))
+    if consent.dry_run:
+        _print_state(state, as_json=as_json)
+        return False
+    queues = sum(state.queues.values())
+    return consent.to(f"move {queues} queues away from broker {broker}")
+
+
 def _print_state(state: DrainState, *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            DrainPlan(
+                draining=state.draining,
+                queues=state.queues,
+                waiting=state.waiting,
+                stuck=state.stuck,
+            )
+        )
+        return
     rows = [
         *({"what": name, "queues": count} for name, count in state.queues.items()),
         *({"what": name, "waiting": count} for name, count in state.waiting.items()),
     ]
-    if as_json:
-        print_json(
-            {
-                "draining": state.draining,
-                "queues": state.queues,
-                "waiting": state.waiting,
-                "stuck": state.stuck,
-            }
-        )
-        return
-    print_rows(
-        [{"what": "", "queues": "", "waiting": "", **each} for each in rows],
-        as_json=False,
-    )
+    print_table([{"what": "", "queues": "", "waiting": "", **each} for each in rows])
     for name, why in sorted(state.stuck.items()):
         click.echo(f"cannot move: {name}: {why}")
 
@@ -148,29 +164,23 @@ def undrain(broker: str, cluster: Target) -> None:
     is_flag=True,
     help="It was not drained, and never comes back: give up what waits there.",
 )
-@yes_option
+@destructive_options
 @cluster_options
-@json_option
-def remove(broker: str, gone: bool, yes: bool, cluster: Target, as_json: bool) -> None:
+@json_option(BrokerRemovedRow, Planned)
+def remove(
+    broker: str, gone: bool, consent: Consent, cluster: Target, as_json: bool
+) -> None:
     """Remove BROKER, of which no node runs, from the routes.
 
     Its own topics leave the routes, and deletions of topics no longer wait for it.
     """
-    if gone:
-        confirm(
-            f"Is broker {broker} gone for good, with what waits there: delayed "
-            "messages, retries, open transactions?",
-            yes=yes,
-        )
+    given_up = " with what waits there: delayed messages, retries, open transactions"
+    action = f"remove broker {broker}{given_up if gone else ''}"
+    if not consent.to(action, as_json=as_json):
+        return
     removed = ask(cluster, lambda one: admin_drains.remove(one, broker, gone=gone))
     if as_json:
-        facts: dict[str, Any] = {
-            "broker": broker,
-            "deletions": removed.deletions,
-            "own_topics": removed.own_topics,
-            "left": removed.left,
-        }
-        print_json(facts)
+        print_json(BrokerRemovedRow(broker=broker, **structs.asdict(removed)))
     else:
         click.echo(
             f"broker {broker}: {removed.own_topics} of its own topics removed, "

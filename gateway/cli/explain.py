@@ -12,7 +12,8 @@ from ropeway.gateway.cli.clients import ask
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.completion import group_argument, topic_names
 from ropeway.gateway.cli.examples import example
-from ropeway.gateway.cli.output import message_row, print_json
+from ropeway.gateway.cli.output import print_json, whole
+from ropeway.gateway.cli.rows.messages import Explained, FindingRow
 
 if TYPE_CHECKING:
     from ropeway.gateway.cli.target import Target
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     shell_complete=topic_names,
 )
 @cluster_options
-@json_option
+@json_option(Explained)
 def explain(
     msg_id: str, group: str, topic: str | None, cluster: Target, as_json: bool
 ) -> None:
@@ -40,9 +41,9 @@ def explain(
         cluster, lambda admin: admin_explain.explain(admin, msg_id, group, topic)
     )
     if as_json:
-        shown = message_row(found.message) if found.message else None
-        findings = [structs.asdict(one) for one in found.findings]
-        print_json({"findings": findings, "message": shown})
+        shown = whole(found.message) if found.message else None
+        findings = [FindingRow(**structs.asdict(one)) for one in found.findings]
+        print_json(Explained(findings=findings, message=shown))
         return
     for finding in found.findings:
         click.echo(f"{finding.code}: {finding.text}")

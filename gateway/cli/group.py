@@ -8,19 +8,34 @@ import click
 from msgspec import structs
 
 from ropeway.client import Admin, admin_dlq, admin_groups
-from ropeway.gateway.cli.clients import ask, confirm, run, yes_option
+from ropeway.client.versions import version_text
+from ropeway.gateway.cli.clients import ask
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.completion import group_names
+from ropeway.gateway.cli.consent import Consent, destructive_options
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import MisusedError
+from ropeway.gateway.cli.group_sizes import sized
+from ropeway.gateway.cli.names import matching, names_option
 from ropeway.gateway.cli.output import print_json, print_rows
-from ropeway.gateway.node.names import SYSTEM_GROUP_PREFIX
+from ropeway.gateway.cli.rows.groups import (
+    GroupDescription,
+    GroupMembers,
+    GroupQueue,
+    GroupRow,
+    GroupSettings,
+    GroupShown,
+    Member,
+    Subscription,
+)
+from ropeway.gateway.cli.watch import count_option, watch_option, watched
+from ropeway.gateway.node.names import is_listed_group
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable
 
     from ropeway.client import Admin, QueueLag
-    from ropeway.client.admin_groups import Membership
     from ropeway.gateway.cli.target import Target
     from ropeway.gateway.wire.bodies import GroupConfig
 
@@ -34,86 +49,135 @@ def group() -> None:
     """Create, change, show and delete consumer groups."""
 
 
-@group.command("list", epilog=example("ropeway group list", "ropeway group list --lag"))
+@group.command(
+    "list",
+    epilog=example(
+        "ropeway group list",
+        "ropeway group list --names 'kitchen.*' --lag --watch 2",
+    ),
+)
 @click.option("--all", "everything", is_flag=True, help="Also those of brokers.")
+@names_option
 @click.option("--lag", "with_lag", is_flag=True, help="With lag, the largest first.")
+@click.option(
+    "--sizes", is_flag=True, help="With lag, members, and how much each is given."
+)
+@watch_option
+@count_option
 @cluster_options
-@json_option
-def list_(everything: bool, with_lag: bool, cluster: Target, as_json: bool) -> None:
+@json_option(list[GroupRow])
+def list_(
+    everything: bool,
+    pattern: re.Pattern[str] | None,
+    with_lag: bool,
+    sizes: bool,
+    watch_s: float | None,
+    looks: int | None,
+    cluster: Target,
+    as_json: bool,
+) -> None:
     """Print the names of consumer groups, or the lag of each."""
 
-    async def rows(admin: Admin) -> list[dict[str, Any]]:
+    async def rows(admin: Admin) -> list[GroupRow]:
         names = [
             name
-            for name in await admin.groups()
-            if everything or not name.startswith(SYSTEM_GROUP_PREFIX)
+            for name in matching(await admin.groups(), pattern)
+            if everything or is_listed_group(name)
         ]
-        if not with_lag:
-            return [{"group": name} for name in names]
-        found = [_total(name, await admin.describe_group(name)) for name in names]
-        return sorted(found, key=lambda row: (-row["lag"], row["group"]))
+        if not (with_lag or sizes):
+            return [GroupRow(group=name) for name in names]
+        found = [await sized(admin, name, sizes=sizes) for name in names]
+        return sorted(found, key=lambda row: (-(row.lag or 0), row.group))
 
-    print_rows(ask(cluster, rows), as_json=as_json)
-
-
-def _total(name: str, lags: list[QueueLag]) -> dict[str, Any]:
-    return {"group": name, "lag": sum(lag.lag for lag in lags), "queues": len(lags)}
+    watched(lambda: print_rows(ask(cluster, rows), as_json=as_json), watch_s, looks)
 
 
 @group.command(epilog=example("ropeway group show kitchen"))
 @name_argument
 @cluster_options
-@json_option
+@json_option(GroupShown)
 def show(name: str, cluster: Target, as_json: bool) -> None:
     """Print a group's settings, its lag and its consumers."""
+    found = ask(cluster, lambda admin: _shown(admin, name))
+    if as_json:
+        print_json(found)
+        return
+    _print_shown(found)
 
-    async def look(admin: Admin) -> dict[str, Any]:
-        config = await admin_groups.known(admin, name)
-        lags = await admin.describe_group(name)
-        return {
-            "group": name,
-            "lag": sum(lag.lag for lag in lags),
-            "dead_letters": await admin_dlq.count(admin, name),
-            "consumers": await admin.consumers(name),
-            "queues": [_lag(lag) for lag in lags],
-            "config": config,
-        }
+
+@group.command(epilog=example("ropeway group describe kitchen"))
+@name_argument
+@cluster_options
+@json_option(GroupDescription)
+def describe(name: str, cluster: Target, as_json: bool) -> None:
+    """Print a group's settings, its lag, its clients and their subscriptions."""
+
+    async def look(admin: Admin) -> GroupDescription:
+        shown, joined = await _shown(admin, name), await _joined(admin, name)
+        return GroupDescription(**structs.asdict(shown), **structs.asdict(joined))
 
     found = ask(cluster, look)
     if as_json:
         print_json(found)
         return
-    print_rows(found["queues"], as_json=False)
+    _print_shown(found)
+    click.echo()
+    _print_joined(found)
+
+
+async def _shown(admin: Admin, name: str) -> GroupShown:
+    config = await admin_groups.known(admin, name)
+    lags = await admin.describe_group(name)
+    return GroupShown(
+        group=name,
+        lag=sum(lag.lag for lag in lags),
+        dead_letters=await admin_dlq.count(admin, name),
+        consumers=await admin.consumers(name),
+        queues=[queue_row(lag) for lag in lags],
+        settings=settings_of(config),
+    )
+
+
+def _print_shown(found: GroupShown) -> None:
+    print_rows(found.queues, as_json=False)
+    settings = found.settings
     facts = {
-        "lag": found["lag"],
-        "dead letters": found["dead_letters"],
-        "consumers": ", ".join(found["consumers"]) or "none",
-        **_setup(found["config"]),
+        "lag": found.lag,
+        "dead letters": found.dead_letters,
+        "consumers": ", ".join(found.consumers) or "none",
+        "may consume": _yes(settings.consume),
+        "may broadcast": _yes(settings.broadcast),
+        "in order": _yes(settings.in_order),
+        "retries": settings.retries,
+        "retry queues": settings.retry_queues,
+        "reads at": "a slave" if settings.read_at == "slave" else "the master",
     }
     for fact, value in facts.items():
         click.echo(f"{fact}: {value}")
 
 
-def _lag(lag: QueueLag) -> dict[str, Any]:
-    return {
-        "topic": lag.queue.topic,
-        "broker": lag.queue.broker_name,
-        "queue_id": lag.queue.queue_id,
-        "committed": lag.committed,
-        "end": lag.end,
-        "lag": lag.lag,
-    }
+def queue_row(lag: QueueLag) -> GroupQueue:
+    """How far a group is in a queue, and how many messages it has left."""
+    return GroupQueue(
+        topic=lag.queue.topic,
+        broker=lag.queue.broker_name,
+        queue_id=lag.queue.queue_id,
+        committed=lag.committed,
+        end=lag.end,
+        lag=lag.lag,
+    )
 
 
-def _setup(config: GroupConfig) -> dict[str, Any]:
-    return {
-        "may consume": _yes(config.consume_enable),
-        "may broadcast": _yes(config.consume_broadcast_enable),
-        "in order": _yes(config.consume_message_orderly),
-        "retries": config.retry_max_times,
-        "retry queues": config.retry_queue_nums,
-        "reads at": "a slave" if config.broker_id else "the master",
-    }
+def settings_of(config: GroupConfig) -> GroupSettings:
+    """How a group is set up, by the names of the options that change it."""
+    return GroupSettings(
+        consume=config.consume_enable,
+        broadcast=config.consume_broadcast_enable,
+        in_order=config.consume_message_orderly,
+        retries=config.retry_max_times,
+        retry_queues=config.retry_queue_nums,
+        read_at="slave" if config.broker_id else "master",
+    )
 
 
 def _yes(flag: bool) -> str:
@@ -123,27 +187,40 @@ def _yes(flag: bool) -> str:
 @group.command(epilog=example("ropeway group members kitchen"))
 @name_argument
 @cluster_options
-@json_option
+@json_option(GroupMembers)
 def members(name: str, cluster: Target, as_json: bool) -> None:
     """Print the clients that consume in a group, and what they subscribe to."""
 
-    async def look(admin: Admin) -> Membership:
+    async def look(admin: Admin) -> GroupMembers:
         await admin_groups.known(admin, name)
-        return await admin_groups.membership(admin, name)
+        return await _joined(admin, name)
 
     found = ask(cluster, look)
-    clients = [structs.asdict(member) for member in found.members]
-    wanted = [
-        {"topic": topic, "type": data.expression_type, "filter": data.sub_string}
-        for topic, data in sorted(found.subscriptions.items())
-    ]
-    model = "broadcasting" if found.is_broadcast else "clustering"
     if as_json:
-        print_json({"model": model, "members": clients, "subscriptions": wanted})
+        print_json(found)
         return
-    print_rows(clients, as_json=False)
-    print_rows(wanted, as_json=False)
-    click.echo(f"{len(clients)} consumers, {model}")
+    _print_joined(found)
+
+
+async def _joined(admin: Admin, name: str) -> GroupMembers:
+    found = await admin_groups.membership(admin, name)
+    return GroupMembers(
+        model="broadcasting" if found.is_broadcast else "clustering",
+        members=[
+            Member(**{**structs.asdict(one), "version": version_text(one.version)})
+            for one in found.members
+        ],
+        subscriptions=[
+            Subscription(topic=topic, type=data.expression_type, filter=data.sub_string)
+            for topic, data in sorted(found.subscriptions.items())
+        ],
+    )
+
+
+def _print_joined(found: GroupMembers | GroupDescription) -> None:
+    print_rows(found.members, as_json=False)
+    print_rows(found.subscriptions, as_json=False)
+    click.echo(f"{len(found.members)} consumers, {found.model}")
 
 
 def _setting_options(command: F) -> F:
@@ -177,15 +254,16 @@ def _setting_options(command: F) -> F:
     return command
 
 
-def _changes(
+def changes_of(
     *,
-    consume: bool | None,
-    broadcast: bool | None,
-    in_order: bool | None,
-    retries: int | None,
-    retry_queues: int | None,
-    read_at: str | None,
+    consume: bool | None = None,
+    broadcast: bool | None = None,
+    in_order: bool | None = None,
+    retries: int | None = None,
+    retry_queues: int | None = None,
+    read_at: str | None = None,
 ) -> dict[str, Any]:
+    """The members of a `GroupConfig` that are given."""
     wanted = {
         "consume_enable": consume,
         "consume_broadcast_enable": broadcast,
@@ -203,7 +281,7 @@ def _changes(
 @cluster_options
 def create(name: str, cluster: Target, **settings: Any) -> None:
     """Create a group that does not exist."""
-    changes = _changes(**settings)
+    changes = changes_of(**settings)
     ask(cluster, lambda admin: admin_groups.create(admin, name, changes))
     click.echo(f"group {name} created")
 
@@ -214,7 +292,7 @@ def create(name: str, cluster: Target, **settings: Any) -> None:
 @cluster_options
 def update(name: str, cluster: Target, **settings: Any) -> None:
     """Change a group; settings that are not given stay."""
-    changes = _changes(**settings)
+    changes = changes_of(**settings)
     if not changes:
         raise MisusedError("nothing to change; --help has what can be")
     ask(cluster, lambda admin: admin_groups.update(admin, name, changes))
@@ -223,16 +301,11 @@ def update(name: str, cluster: Target, **settings: Any) -> None:
 
 @group.command(epilog=example("ropeway group delete kitchen --yes"))
 @name_argument
-@yes_option
+@destructive_options
 @cluster_options
-def delete(name: str, yes: bool, cluster: Target) -> None:
+def delete(name: str, consent: Consent, cluster: Target) -> None:
     """Delete a group with its offsets."""
-    confirm(f"Delete group {name} with its offsets?", yes=yes)
-
-    async def remove() -> None:
-        async with cluster.admin() as admin:
-            await admin_groups.known(admin, name)
-            await admin.delete_group(name)
-
-    run(cluster, remove())
-    click.echo(f"group {name} deleted")
+    ask(cluster, lambda admin: admin_groups.known(admin, name))
+    if consent.to(f"delete group {name} with its offsets"):
+        ask(cluster, lambda admin: admin.delete_group(name))
+        click.echo(f"group {name} deleted")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-import msgspec
+from msgspec import structs
 
 from ropeway.client import admin_nodes
 from ropeway.gateway.cli.clients import ask
@@ -14,6 +14,9 @@ from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import CannotError, reported
 from ropeway.gateway.cli.output import print_json, print_rows
+from ropeway.gateway.cli.rows.brokers import LogRow
+from ropeway.gateway.cli.rows.checked import CompactedFiles, LogVerified
+from ropeway.gateway.node.derived_verify import verify as verify_stores
 from ropeway.storage.compaction.verify import verify as verify_compacted
 from ropeway.storage.file.verify import verify as verify_log
 
@@ -34,19 +37,14 @@ def log() -> None:
 
 @log.command(epilog=example("ropeway log status"))
 @cluster_options
-@json_option
+@json_option(list[LogRow])
 def status(cluster: Target, as_json: bool) -> None:
     """Print each node's log backend and its state."""
     nodes = ask(cluster, admin_nodes.nodes)
-    rows = [_row(node) for node in nodes]
-    if not as_json:
-        for row in rows:
-            pairs = row["facts"].items()
-            row["facts"] = " ".join(f"{name}={value}" for name, value in pairs)
-    print_rows(rows, as_json=as_json)
+    print_rows([_row(node) for node in nodes], as_json=as_json)
 
 
-def _row(node: Node) -> dict[str, Any]:
+def _row(node: Node) -> LogRow:
     found = node.status
     if found is None:
         state = node.trouble
@@ -54,37 +52,46 @@ def _row(node: Node) -> dict[str, Any]:
         state = f"has not stored for {found.overdue_ms} ms"
     else:
         state = "ok"
-    return {
-        "broker": node.broker,
-        "node": node.name,
-        "log": found.log if found else "",
-        "state": state,
-        "overdue_ms": found.overdue_ms if found else 0,
-        "facts": found.log_facts if found else {},
-    }
+    return LogRow(
+        broker=node.broker,
+        node=node.name,
+        log=found.log if found else "",
+        state=state,
+        overdue_ms=found.overdue_ms if found else 0,
+        facts=found.log_facts if found else {},
+    )
 
 
 @log.command(epilog=example("ropeway log verify ./data"))
 @click.argument(
     "directory", type=click.Path(path_type=Path, exists=True, file_okay=False)
 )
-@json_option
+@json_option(LogVerified)
 def verify(directory: Path, as_json: bool) -> None:
     """Check every checksum of the log in DIRECTORY, a node's data directory.
 
     It changes nothing, and looks at the files of compacted topics, too. Damage is
-    printed line by line, and the exit code is 1.
+    printed line by line, and the exit code is 1. Stores that will be made again from
+    the log, because they are ahead of it, are printed as well.
     """
     inner = directory / _LOG
     with reported():
-        found = verify_log(inner if inner.is_dir() else directory)
+        ends: dict[tuple[str, int], int] = {}
+        found = verify_log(inner if inner.is_dir() else directory, ends)
+        stores = verify_stores(directory, ends)
         compacted = verify_compacted(directory / _COMPACTION)
     problems = found.problems + compacted.problems
     if as_json:
-        print_json({**msgspec.to_builtins(found), "compacted": compacted})
+        print_json(
+            LogVerified(
+                **structs.asdict(found),
+                compacted=CompactedFiles(**structs.asdict(compacted)),
+                stores=stores,
+            )
+        )
     else:
-        for problem in problems:
-            click.echo(problem)
+        for line in (*problems, *stores):
+            click.echo(line)
         click.echo(
             f"{found.segments} segments, {found.blocks} blocks, "
             f"{found.records} messages, {len(found.problems)} problems"

@@ -9,25 +9,31 @@ from typing import Any
 import click
 
 from ropeway.gateway import __version__
-from ropeway.gateway.cli import cluster_options
-from ropeway.gateway.cli.entry import killable
+from ropeway.gateway.cli import cluster_options, cluster_settings
 from ropeway.gateway.cli.examples import example
+from ropeway.gateway.fast_imports import killable
 
 COMMANDS = {
     "serve": "Run a node until SIGTERM or Ctrl-C; a second one ends it at once.",
     "demo": "Start a gateway in a temporary directory; send and receive a message.",
     "produce": "Send MESSAGE to TOPIC, or files, or each line of the standard input.",
     "consume": "Print the messages of TOPIC, each on a line.",
+    "bench": "Measure how fast messages are sent and received, and how late they are.",
+    "top": "Print the busiest topics and groups, or VIEW alone, until Ctrl-C.",
     "context": "Save how clusters are reached, and choose the one that commands use.",
+    "client": "Show connected clients, and what consumers say of themselves.",
     "cluster": "Show all brokers at a glance.",
     "broker": "Show brokers and their nodes, and drain and remove brokers.",
     "route": "Show and change the placement of queues and the masters of brokers.",
     "topic": "Create, change, show and delete topics.",
     "group": "Create, change, show and delete consumer groups.",
-    "offset": "Show and reset consumer groups' offsets.",
+    "offset": "Show, reset, export and import consumer groups' offsets.",
     "message": "Find stored messages, send them, and send them again.",
+    "transaction": "List transactions that are open.",
     "timer": "List and cancel messages that wait for their delivery time.",
     "quota": "Set limits for sending to topics and reading by groups, while nodes run.",
+    "apply": "Create and change what a file declares: topics, groups, users and so on.",
+    "diff": "Print what `ropeway apply` would do; exit code 1 if there is anything.",
     "acl": "Show and change users' policies, and explain access decisions.",
     "user": "Create, change, list and delete users of access control.",
     "log": "Show the state of nodes' logs, and verify one that no node has open.",
@@ -35,7 +41,10 @@ COMMANDS = {
     "metrics": "Print the metrics of a node and its workers, a column for each.",
     "streams": "Run stream jobs: Python files with a StreamBuilder named `builder`.",
     "pipeline": "Ready-made pipelines on Spark.",
+    "migrate": "Plan a migration from a running cluster of RocketMQ.",
     "doctor": "Check a configuration, Pulsar, ZooKeeper, ports, nodes and clocks.",
+    "schema": "Print the JSON Schema of what a command prints with --output json.",
+    "mcp": "Serve the Model Context Protocol on stdin and stdout, for AI assistants.",
     "explain": "Explain why message MSG_ID was not delivered to GROUP, and what to do.",
     "completion": "Print the script that makes SHELL complete commands and names.",
 }
@@ -86,7 +95,7 @@ class Commands(click.Group):
         """Find the command; options of clients before another one are refused."""
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and not cluster_options.takes(command):
-            for option in cluster_options.given(ctx):
+            for option in cluster_settings.given(ctx):
                 flag = option.replace("_", "-")
                 ctx.fail(f"--{flag}: `ropeway {name}` is no client of a cluster")
         return name, command, rest

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ropeway.client import admin_messages
+from ropeway.client import admin_messages, admin_traces
 from ropeway.client.admin import MAX_TIME_MS
+from ropeway.client.errors import TopicNotFoundError
 from ropeway.client.subscription import parse
 from ropeway.gateway.cli.clients import ask
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
@@ -16,15 +17,23 @@ from ropeway.gateway.cli.completion import topic_argument, topic_names
 from ropeway.gateway.cli.dlq import dlq
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import CannotError
-from ropeway.gateway.cli.output import FORMAT_NAMES, message_row, print_message
+from ropeway.gateway.cli.output import (
+    FORMAT_NAMES,
+    message_row,
+    print_message,
+    print_rows,
+)
 from ropeway.gateway.cli.produce import produce
 from ropeway.gateway.cli.resend import resend
+from ropeway.gateway.cli.rows.messages import MessageRow, TraceStep
 from ropeway.gateway.cli.tail import tail
-from ropeway.gateway.cli.times import past_ms
+from ropeway.gateway.cli.times import past_ms, time_text
+from ropeway.gateway.wire.trace import TRACE_TOPIC
 
 if TYPE_CHECKING:
     from ropeway.client import Admin, ReceivedMessage
     from ropeway.gateway.cli.target import Target
+    from ropeway.gateway.wire.trace import Step
 
 topic_option = click.option(
     "--topic", help="Its topic, where it is known.", shell_complete=topic_names
@@ -62,7 +71,7 @@ for command in (tail, resend, dlq):
 @click.argument("msg_id")
 @topic_option
 @cluster_options
-@json_option
+@json_option(MessageRow)
 def view(msg_id: str, topic: str | None, cluster: Target, as_json: bool) -> None:
     """Print the message with an id: of its place, or with --topic its producer's."""
     found = ask(cluster, lambda admin: admin_messages.find(admin, msg_id, topic))
@@ -73,7 +82,7 @@ def view(msg_id: str, topic: str | None, cluster: Target, as_json: bool) -> None
 @topic_argument
 @click.argument("key")
 @cluster_options
-@json_option
+@json_option(MessageRow)
 def latest(topic: str, key: str, cluster: Target, as_json: bool) -> None:
     """Print the newest message of TOPIC with KEY.
 
@@ -97,7 +106,7 @@ def latest(topic: str, key: str, cluster: Target, as_json: bool) -> None:
 @click.option("--unique", is_flag=True, help="KEY is a message id from a producer.")
 @click.option("--count", type=click.IntRange(1), default=32, show_default=True)
 @cluster_options
-@json_option
+@json_option(MessageRow, is_lines=True)
 def query(
     topic: str, key: str, unique: bool, count: int, cluster: Target, as_json: bool
 ) -> None:
@@ -110,6 +119,49 @@ def query(
         raise CannotError(f"topic {topic} has no message with key {key}")
     for one in found:
         _print(one, as_json=as_json)
+
+
+@message.command(
+    epilog=example("ropeway message trace 7F00000100002694000000000000000A")
+)
+@click.argument("msg_id")
+@click.option(
+    "--trace-topic",
+    default=TRACE_TOPIC,
+    show_default=True,
+    help="Where clients write traces.",
+)
+@cluster_options
+@json_option(list[TraceStep])
+def trace(msg_id: str, trace_topic: str, cluster: Target, as_json: bool) -> None:
+    """Print what clients wrote down that they did with a message, oldest first.
+
+    MSG_ID is the id of its producer. Clients write traces where that is switched on
+    in them.
+    """
+
+    async def look(admin: Admin) -> list[Step]:
+        try:
+            return await admin_traces.trace(admin, msg_id, trace_topic=trace_topic)
+        except TopicNotFoundError:
+            return []
+
+    if not (found := ask(cluster, look)):
+        raise CannotError(
+            f"no client wrote a trace of message {msg_id} to topic {trace_topic}"
+        )
+    print_rows([_step(one) for one in found], as_json=as_json)
+
+
+def _step(step: Step) -> TraceStep:
+    return TraceStep(
+        time="" if step.time_ms is None else time_text(step.time_ms),
+        step=step.kind,
+        group=step.group,
+        result={True: "ok", False: "failed", None: None}[step.ok],
+        took_ms=step.cost_ms,
+        retried=step.retries,
+    )
 
 
 @message.command(
@@ -135,7 +187,7 @@ def query(
 @click.option("--count", type=click.IntRange(1), default=100, show_default=True)
 @format_option
 @cluster_options
-@json_option
+@json_option(MessageRow, is_lines=True)
 def search(
     topic: str,
     begin_ms: int,

@@ -7,12 +7,13 @@ import urllib.error
 import urllib.request
 from fnmatch import fnmatchcase
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ropeway.client.tls import tls_failure
-from ropeway.gateway.cli.cluster_options import cluster_options, json_option, note
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.cluster_settings import note
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import (
     CannotError,
@@ -21,7 +22,9 @@ from ropeway.gateway.cli.failures import (
     TlsFailedError,
     UnreachableError,
 )
-from ropeway.gateway.cli.output import print_json, print_rows
+from ropeway.gateway.cli.output import print_json
+from ropeway.gateway.cli.rows.brokers import MetricRow
+from ropeway.gateway.cli.tables import print_table
 from ropeway.gateway.cli.target import NO_SECRET, find
 from ropeway.gateway.http.metrics.catalog import COMMON
 from ropeway.gateway.http.metrics.text import join, parse
@@ -54,7 +57,7 @@ _LONG = ("*_bucket", "ropeway_queue_*")
     f"{_DEFAULT_SITE}.  [env: ROPEWAY_SITE]",
 )
 @cluster_options
-@json_option
+@json_option(list[MetricRow])
 def metrics(name: tuple[str, ...], cluster: Target, as_json: bool) -> None:
     """Print the metrics of a node and its workers, a column for each.
 
@@ -63,19 +66,21 @@ def metrics(name: tuple[str, ...], cluster: Target, as_json: bool) -> None:
     """
     site, is_trusted = _site(find(click.get_current_context()))
     rows = _rows(_read(site, cluster, is_trusted=is_trusted), name)
+    if not rows:
+        raise CannotError(f"no metric named {' or '.join(name)} has a value at {site}")
     if as_json:
         print_json(rows)
         return
-    workers = sorted({worker for row in rows for worker in row["values"]})
+    workers = sorted({worker for row in rows for worker in row.values})
     table = [
         {
-            "metric": row["metric"],
-            "labels": join(row["labels"]),
-            **{worker: row["values"].get(worker, "") for worker in workers},
+            "metric": row.metric,
+            "labels": join(row.labels),
+            **{worker: row.values.get(worker, "") for worker in workers},
         }
         for row in rows
     ]
-    print_rows(table, as_json=False)
+    print_table(table)
 
 
 def _site(found: Mapping[str, Found]) -> tuple[str, bool]:
@@ -128,8 +133,8 @@ def _read(site: str, cluster: Target, *, is_trusted: bool) -> str:
         raise UnreachableError(f"nobody answers at {site}: {cause}") from error
 
 
-def _rows(page: str, names: tuple[str, ...]) -> list[dict[str, Any]]:
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+def _rows(page: str, names: tuple[str, ...]) -> list[MetricRow]:
+    found: dict[tuple[str, str], MetricRow] = {}
     for line in page.rstrip("\n").split("\n"):
         if line.startswith("# "):
             continue
@@ -138,8 +143,8 @@ def _rows(page: str, names: tuple[str, ...]) -> list[dict[str, Any]]:
             continue
         worker = labels.get("node_id", "")
         rest = {key: text for key, text in labels.items() if key not in COMMON}
-        row = {"metric": name, "labels": rest, "values": {}}
-        found.setdefault((name, join(rest)), row)["values"][worker] = value
+        row = MetricRow(metric=name, labels=rest, values={})
+        found.setdefault((name, join(rest)), row).values[worker] = value
     return list(found.values())
 
 
