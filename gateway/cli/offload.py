@@ -12,7 +12,9 @@ from msgspec.structs import asdict
 from ropeway.gateway.cli.cluster_options import json_option
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import UnwellError, reported
-from ropeway.gateway.cli.output import print_json, print_rows
+from ropeway.gateway.cli.output import print_json
+from ropeway.gateway.cli.rows.offloads import Offload, OffloadPolicy, Offloads
+from ropeway.gateway.cli.tables import print_table
 from ropeway.gateway.config_file import load
 from ropeway.gateway.on_pulsar import open_offloading
 
@@ -40,9 +42,10 @@ def show_offloads(config: Config, *, as_json: bool) -> None:
     with reported():
         policies, partitions = asyncio.run(look())
     if as_json:
-        print_json({"policies": policies, "partitions": partitions})
+        rules = [OffloadPolicy(**asdict(one)) for one in policies]
+        print_json(Offloads(policies=rules, partitions=_rows(partitions)))
         return
-    print_rows([_row(one) for one in partitions], as_json=False)
+    print_table([_row(one) for one in partitions])
     for one in partitions:
         _print_error(one)
     for policy in policies:
@@ -58,7 +61,7 @@ def show_offloads(config: Config, *, as_json: bool) -> None:
 @click.argument("topic")
 @config_option
 @click.option("--wait/--no-wait", default=True, help="Until Pulsar has done it.")
-@json_option
+@json_option(list[Offload])
 def offload(topic: str, config_file: Path | None, wait: bool, as_json: bool) -> None:
     """Have Pulsar offload TOPIC, all but the ledgers that it writes to."""
 
@@ -68,9 +71,10 @@ def offload(topic: str, config_file: Path | None, wait: bool, as_json: bool) -> 
 
     with reported():
         found = asyncio.run(ask(load(config_file, {})))
-    print_rows(
-        [asdict(one) if as_json else _row(one) for one in found], as_json=as_json
-    )
+    if as_json:
+        print_json(_rows(found))
+    else:
+        print_table([_row(one) for one in found])
     failed = [one for one in found if one.status == _FAILED]
     if failed:
         for one in failed if not as_json else ():
@@ -79,6 +83,10 @@ def offload(topic: str, config_file: Path | None, wait: bool, as_json: bool) -> 
             f"Pulsar did not offload {len(failed)} of {len(found)} partitions; its "
             "brokers need managedLedgerOffloadDriver and Pulsar's archive of offloaders"
         )
+
+
+def _rows(found: list[PartitionOffload]) -> list[Offload]:
+    return [Offload(**asdict(one)) for one in found]
 
 
 def _row(one: PartitionOffload) -> dict[str, object]:

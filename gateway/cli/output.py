@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+from msgspec import UNSET, Struct
 
 from ropeway.gateway.cli.failures import MisusedError
+from ropeway.gateway.cli.rows.messages import MessageRow
 from ropeway.gateway.cli.tables import print_table
 from ropeway.gateway.cli.times import time_text
 from ropeway.gateway.wire.properties import SHARDING_KEY
@@ -26,19 +28,38 @@ def print_json(value: object) -> None:
     click.echo(msgspec.json.encode(value).decode())
 
 
-def print_rows(rows: Sequence[dict[str, Any]], *, as_json: bool) -> None:
+def print_rows(rows: Sequence[Struct], *, as_json: bool) -> None:
     """Print rows with the same members: aligned columns under their names, or JSON."""
     if as_json:
         print_json(rows)
         return
-    print_table(rows)
+    print_table([members(row) for row in rows])
 
 
-def print_facts(facts: Mapping[str, Any], *, as_json: bool) -> None:
+def members(row: Struct) -> dict[str, Any]:
+    """The members of a row by their names in JSON; those that are unset are left out.
+
+    For people, lists and tables are words.
+    """
+    found: dict[str, Any] = msgspec.to_builtins(row)
+    return {name: _words(value) for name, value in found.items()}
+
+
+def _words(value: Any) -> Any:
+    if isinstance(value, dict):
+        return " ".join(f"{name}={text}" for name, text in value.items())
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return "" if value is None else value
+
+
+def print_facts(facts: Mapping[str, Any] | Struct, *, as_json: bool) -> None:
     """Print the facts about one thing: a line each, or a JSON object."""
     if as_json:
         print_json(facts)
         return
+    if isinstance(facts, Struct):
+        facts = members(facts)
     width = max(map(len, facts), default=0)
     for name, value in facts.items():
         click.echo(f"{name.ljust(width)}  {value}".rstrip())
@@ -98,18 +119,24 @@ def print_message(message: ReceivedMessage, template: str, *, as_json: bool) -> 
 
     A terminal gets escapes for what is no text, and a pipe the body's own bytes.
     """
-    row = message_row(message)
-    if not as_json:
-        if not sys.stdout.isatty():
-            row["body"] = message.body.decode(errors="surrogateescape")
-        click.echo(formatted(template, row).encode(errors="surrogateescape"))
+    if as_json:
+        print_json(whole(message))
         return
+    row = message_row(message)
+    if not sys.stdout.isatty():
+        row["body"] = message.body.decode(errors="surrogateescape")
+    click.echo(formatted(template, row).encode(errors="surrogateescape"))
+
+
+def whole(message: ReceivedMessage) -> MessageRow:
+    """All of a message; its body in base64 where it is no text."""
+    row = message_row(message)
     try:
         message.body.decode()
     except UnicodeDecodeError:
-        del row["body"]
-        row["body_base64"] = base64.b64encode(message.body).decode()
-    print_json({**row, "properties": message.properties})
+        encoded = base64.b64encode(message.body).decode()
+        row |= {"body": UNSET, "body_base64": encoded}
+    return MessageRow(**row, properties=message.properties)
 
 
 def formatted(template: str, row: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import CannotError
 from ropeway.gateway.cli.spark_jobs import (
     checkpoint_option,
+    create_option,
     finish,
     master_option,
     once_option,
@@ -108,6 +109,7 @@ def archive(
     help="Of what PATH has: parquet, csv, json, or any other of Spark's.",
 )
 @click.option("--key", metavar="COLUMN", help="The column that becomes the key.")
+@create_option
 @master_option
 @set_option
 @source_option
@@ -117,6 +119,7 @@ def load(
     topic: str,
     file_format: str,
     key: str | None,
+    creates: bool,
     master: str,
     settings: dict[str, str],
     options: dict[str, str],
@@ -124,9 +127,9 @@ def load(
 ) -> None:
     """Send the rows of the table at PATH to TOPIC: all, or none.
 
-    Rows become JSON, unless they have a column `value`.
+    Rows become JSON, unless their columns are a message's, `value` among them.
     """
-    source = reach(cluster, [topic], options)
+    source = reach(cluster, [topic], options, into=topic, creates=creates)
     with session(f"load-{topic}", master, settings) as spark:
         from ropeway.spark import pipelines
 
@@ -141,6 +144,7 @@ def load(
     "--topic", "topics", multiple=True, required=True, help="A topic that it names."
 )
 @click.option("--into", required=True, metavar="TOPIC", help="Where rows go.")
+@create_option
 @checkpoint_option
 @master_option
 @set_option
@@ -152,6 +156,7 @@ def sql(
     statement: str,
     topics: tuple[str, ...],
     into: str,
+    creates: bool,
     checkpoint: str,
     master: str,
     settings: dict[str, str],
@@ -162,10 +167,10 @@ def sql(
 ) -> None:
     """Send what the SQL STATEMENT makes of topics to another one.
 
-    Each topic is a table of its own name. Rows become JSON, unless they have a
-    column `value`.
+    Each topic is a table of its own name. Rows become JSON, unless their
+    columns are a message's, `value` among them.
     """
-    source = reach(cluster, [*topics, into], options)
+    source = reach(cluster, [*topics, into], options, into=into, creates=creates)
     with session(f"sql-{into}", master, settings) as spark:
         from ropeway.spark import pipelines
 

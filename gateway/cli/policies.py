@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from ropeway.client import admin_users
-from ropeway.gateway.cli.clients import ask, confirm, yes_option
+from ropeway.gateway.cli.clients import ask
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.consent import Consent, destructive_options
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.output import print_rows
+from ropeway.gateway.cli.rows.access import PolicyRow
 from ropeway.gateway.wire.access_bodies import PolicyEntryInfo
 
 if TYPE_CHECKING:
@@ -25,19 +27,19 @@ _CREATE = "ropeway acl create alice --resource Topic:orders --action Pub --actio
 @click.option("--user", default="", help="Only users with this text in their names.")
 @click.option("--resource", default="", help="Only resources with this text.")
 @cluster_options
-@json_option
+@json_option(list[PolicyRow])
 def list_(user: str, resource: str, cluster: Target, as_json: bool) -> None:
     """Print the policies of users."""
     found = ask(cluster, lambda admin: admin_users.policies(admin, user, resource))
     rows = [
-        {
-            "user": (subject.subject or "").removeprefix("User:"),
-            "resource": entry.resource,
-            "actions": ",".join(entry.actions or ()),
-            "decision": entry.decision,
-            "sources": ",".join(entry.source_ips or ()),
-            "policy": policy.policy_type,
-        }
+        PolicyRow(
+            user=(subject.subject or "").removeprefix("User:"),
+            resource=entry.resource,
+            actions=entry.actions or [],
+            decision=entry.decision,
+            sources=entry.source_ips or [],
+            policy=policy.policy_type,
+        )
         for subject in found
         for policy in subject.policies or ()
         for entry in policy.entries or ()
@@ -88,14 +90,14 @@ def create(
 @click.command(epilog=example("ropeway acl delete alice --resource Topic:orders --yes"))
 @click.argument("user")
 @click.option("--resource", metavar="KIND:NAME", help="Only the policy of this one.")
-@yes_option
+@destructive_options
 @cluster_options
-def delete(user: str, resource: str | None, yes: bool, cluster: Target) -> None:
+def delete(user: str, resource: str | None, consent: Consent, cluster: Target) -> None:
     """Delete the policies of USER."""
     what = f"the policy for {resource}" if resource else "all policies"
-    confirm(f"Delete {what} of user {user}?", yes=yes)
-    ask(
-        cluster,
-        lambda admin: admin_users.delete_policies(admin, f"User:{user}", resource),
-    )
-    click.echo(f"user {user}: {what} deleted")
+    subject = f"User:{user}"
+    if not consent.yes:
+        ask(cluster, lambda one: admin_users.known_policies(one, subject, resource))
+    if consent.to(f"delete {what} of user {user}"):
+        ask(cluster, lambda one: admin_users.delete_policies(one, subject, resource))
+        click.echo(f"user {user}: {what} deleted")

@@ -14,6 +14,7 @@ from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import MisusedError
 from ropeway.gateway.cli.output import print_json
 from ropeway.gateway.cli.pairs import pairs
+from ropeway.gateway.cli.rows.messages import SentMessage
 from ropeway.gateway.cli.sources import Source, of_one_queue
 from ropeway.gateway.cli.times import time_ms
 
@@ -96,7 +97,7 @@ def _time(_: click.Context, __: click.Parameter, text: str | None) -> int | None
 )
 @click.option("--group", default="ropeway-cli", show_default=True)
 @cluster_options
-@json_option
+@json_option(SentMessage, is_lines=True)
 def produce(
     topic: str,
     message: str | None,
@@ -171,21 +172,24 @@ async def _queue(
     raise MisusedError(f"topic {topic} has no queue {queue_id}; allowed: {allowed}")
 
 
+def sent_row(result: SendResult) -> SentMessage:
+    """Where a message was stored."""
+    return SentMessage(
+        topic=result.queue.topic,
+        broker=result.queue.broker_name,
+        queue_id=result.queue.queue_id,
+        offset=result.queue_offset,
+        msg_id=result.msg_id,
+        offset_msg_id=result.offset_msg_id,
+        status=result.status.name,
+        recall_handle=result.recall_handle,
+    )
+
+
 def _show(results: list[SendResult], as_json: bool) -> None:
     for result in results:
         if as_json:
-            print_json(
-                {
-                    "topic": result.queue.topic,
-                    "broker": result.queue.broker_name,
-                    "queue_id": result.queue.queue_id,
-                    "offset": result.queue_offset,
-                    "msg_id": result.msg_id,
-                    "offset_msg_id": result.offset_msg_id,
-                    "status": result.status.name,
-                    "recall_handle": result.recall_handle,
-                }
-            )
+            print_json(sent_row(result))
         else:
             click.echo(
                 f"queue={result.queue.queue_id} offset={result.queue_offset} "

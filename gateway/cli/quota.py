@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
+from msgspec import structs
 
 from ropeway.client import admin_quotas
 from ropeway.client.admin_quotas import Quota
 from ropeway.gateway.cli.clients import ask
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.completion import group_names, topic_names
+from ropeway.gateway.cli.consent import Consent, destructive_options
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import MisusedError
 from ropeway.gateway.cli.output import print_rows
+from ropeway.gateway.cli.rows.access import QuotaRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,19 +95,19 @@ def set_(
     "list", epilog=example("ropeway quota list", "ropeway quota list --json")
 )
 @cluster_options
-@json_option
+@json_option(list[QuotaRow])
 def list_(cluster: Target, as_json: bool) -> None:
     """Print all limits, and how often something was slowed down for each."""
     rows = [
-        {
-            "kind": one.kind,
-            "name": one.name,
+        QuotaRow(
+            kind=one.kind,
+            name=one.name,
+            throttled=one.throttled,
             **{
-                name.removesuffix("_per_s"): value if value is not None else ""
-                for name, value in msgspec.structs.asdict(one.quota).items()
+                name.removesuffix("_per_s"): value
+                for name, value in structs.asdict(one.quota).items()
             },
-            "throttled": one.throttled,
-        }
+        )
         for one in ask(cluster, admin_quotas.listed)
     ]
     print_rows(rows, as_json=as_json)
@@ -113,9 +115,13 @@ def list_(cluster: Target, as_json: bool) -> None:
 
 @quota.command(epilog=example("ropeway quota delete --topic orders"))
 @_of
+@destructive_options
 @cluster_options
-def delete(topic: str | None, group: str | None, cluster: Target) -> None:
+def delete(
+    topic: str | None, group: str | None, consent: Consent, cluster: Target
+) -> None:
     """Remove all limits of a topic or a group."""
     kind, name = _key(topic, group)
-    ask(cluster, lambda admin: admin_quotas.delete(admin, kind, name))
-    click.echo(f"{kind} {name} has no limits")
+    if consent.to(f"remove all limits of {kind} {name}"):
+        ask(cluster, lambda admin: admin_quotas.delete(admin, kind, name))
+        click.echo(f"{kind} {name} has no limits")

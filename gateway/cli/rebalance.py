@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from msgspec import structs
 
 from ropeway.client import (
     Admin,
@@ -16,9 +17,11 @@ from ropeway.client import (
 from ropeway.gateway.cli.clients import ask, run
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.completion import topic_names
+from ropeway.gateway.cli.consent import Consent, destructive_options
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import CannotError, MisusedError
-from ropeway.gateway.cli.output import print_json, print_rows, progress
+from ropeway.gateway.cli.output import print_rows, progress
+from ropeway.gateway.cli.rows.topics import MovedQueue
 from ropeway.gateway.cli.topic_views import users_topics
 
 if TYPE_CHECKING:
@@ -36,19 +39,19 @@ if TYPE_CHECKING:
 )
 @click.argument("topic", required=False, shell_complete=topic_names)
 @click.option("--all", "everything", is_flag=True, help="All topics of users.")
-@click.option("--dry-run", is_flag=True, help="Only print which queues would move.")
 @click.option(
     "--by-load",
     is_flag=True,
     help="Measure what is sent for 10 s, and move one queue where that helps.",
 )
+@destructive_options
 @cluster_options
-@json_option
+@json_option(list[MovedQueue])
 def rebalance(
     topic: str | None,
     everything: bool,
-    dry_run: bool,
     by_load: bool,
+    consent: Consent,
     cluster: Target,
     as_json: bool,
 ) -> None:
@@ -60,50 +63,72 @@ def rebalance(
     if (topic is None) != everything:
         raise MisusedError("give a TOPIC or --all, and not both")
     if by_load:
-        _by_load(topic, dry_run=dry_run, cluster=cluster, as_json=as_json)
+        _by_load(topic, consent, cluster=cluster, as_json=as_json)
         return
+    if consent.dry_run:
+        _spread(topic, cluster, dry_run=True, as_json=as_json)
+        return
+    what = f"topic {topic}" if topic else "all topics"
+    consent.to(f"move queues of {what} between brokers")
+    _spread(topic, cluster, dry_run=False, as_json=as_json)
+
+
+def _spread(
+    topic: str | None, cluster: Target, *, dry_run: bool, as_json: bool
+) -> None:
     moved: list[Move] = []
     refused: list[str] = []
-
-    async def work() -> None:
-        async with cluster.admin() as admin:
-            names = [topic] if topic is not None else await users_topics(admin)
-            with progress("moving queues") as step:
-                for name in names:
-                    try:
-                        async for one in admin_moves.rebalance(
-                            admin, name, dry_run=dry_run
-                        ):
-                            moved.append(one)
-                            step()
-                    except ConnectionFailedError:
-                        raise
-                    except RemotingError as error:
-                        if topic is not None:
-                            raise
-                        refused.append(f"{name}: {error}")
-
     try:
-        run(cluster, work())
+        run(cluster, _move(topic, moved, refused, dry_run=dry_run, cluster=cluster))
     finally:
         # What has moved stays so, whatever came after it.
         _print(moved, as_json=as_json)
     if refused:
         raise CannotError("; ".join(refused))
+    if not moved and not as_json:
+        click.echo("no queue moves: each broker has as many as it should")
+
+
+async def _move(
+    topic: str | None,
+    moved: list[Move],
+    refused: list[str],
+    *,
+    dry_run: bool,
+    cluster: Target,
+) -> None:
+    """Move queues of a topic, or of all, and note what moved and what could not."""
+    async with cluster.admin() as admin:
+        names = [topic] if topic is not None else await users_topics(admin)
+        with progress("moving queues") as step:
+            for name in names:
+                try:
+                    async for one in admin_moves.rebalance(
+                        admin, name, dry_run=dry_run
+                    ):
+                        moved.append(one)
+                        step()
+                except ConnectionFailedError:
+                    raise
+                except RemotingError as error:
+                    if topic is not None:
+                        raise
+                    refused.append(f"{name}: {error}")
 
 
 def _by_load(
-    topic: str | None, *, dry_run: bool, cluster: Target, as_json: bool
+    topic: str | None, consent: Consent, *, cluster: Target, as_json: bool
 ) -> None:
-    async def work(admin: Admin) -> LoadMove | None:
+    async def plan(admin: Admin) -> list[LoadMove]:
         names = [topic] if topic is not None else await users_topics(admin)
-        planned = await admin_loads.plan(admin, names)
-        if dry_run:
-            return planned[0] if planned else None
-        return await admin_loads.rebalance(admin, planned)
+        return await admin_loads.plan(admin, names)
 
-    one = ask(cluster, work)
-    rows = [] if one is None else [{**row(one.move), **_why(one)}]
+    planned = ask(cluster, plan)
+    one = planned[0] if planned else None
+    if one is not None and not consent.dry_run:
+        consent.to(f"move a queue of topic {one.move.topic} to broker {one.move.taker}")
+        one = ask(cluster, lambda admin: admin_loads.rebalance(admin, planned))
+    rows = [] if one is None else [structs.replace(row(one.move), **_why(one))]
     if rows or as_json:
         print_rows(rows, as_json=as_json)
     else:
@@ -120,19 +145,15 @@ def _why(one: LoadMove) -> dict[str, float]:
 
 
 def _print(moved: list[Move], *, as_json: bool) -> None:
-    rows = [row(one) for one in moved]
-    if as_json:
-        print_json(rows)
-    else:
-        print_rows(rows, as_json=False)
+    print_rows([row(one) for one in moved], as_json=as_json)
 
 
-def row(one: Move) -> dict[str, Any]:
-    """A queue that moves, for people."""
-    return {
-        "topic": one.topic,
-        "partition": one.partition,
-        "from": f"{one.giver}/{one.from_id}",
-        "to": f"{one.taker}/{one.to_id}",
-        "took_ms": "" if one.took_ms is None else one.took_ms,
-    }
+def row(one: Move) -> MovedQueue:
+    """A queue that moves."""
+    return MovedQueue(
+        topic=one.topic,
+        partition=one.partition,
+        from_=f"{one.giver}/{one.from_id}",
+        to=f"{one.taker}/{one.to_id}",
+        took_ms=one.took_ms,
+    )

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ropeway.client import Admin, admin_messages
-from ropeway.gateway.cli.clients import confirm, run, yes_option
+from ropeway.gateway.cli.clients import ask, run
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.completion import group_names, topic_names
+from ropeway.gateway.cli.consent import Consent, destructive_options
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import MisusedError
 from ropeway.gateway.cli.output import print_facts
+from ropeway.gateway.cli.produce import sent_row
+from ropeway.gateway.cli.rows import Planned
+from ropeway.gateway.cli.rows.messages import HandledMessage, SentMessage
 
 if TYPE_CHECKING:
     from ropeway.client import ReceivedMessage
@@ -41,16 +45,16 @@ _GROUP = "ropeway-cli"
     shell_complete=group_names,
 )
 @click.option("--client", help="The consumer; `ropeway group members` has them.")
-@yes_option
+@destructive_options
 @cluster_options
-@json_option
+@json_option(SentMessage, HandledMessage, Planned)
 def resend(
     msg_id: str,
     topic: str | None,
     to_topic: str | None,
     group: str | None,
     client: str | None,
-    yes: bool,
+    consent: Consent,
     cluster: Target,
     as_json: bool,
 ) -> None:
@@ -60,37 +64,36 @@ def resend(
             "give --group and --client together, and not with --to-topic"
         )
 
-    async def work() -> dict[str, Any]:
+    found = ask(cluster, lambda admin: admin_messages.find(admin, msg_id, topic))
+    target = to_topic or found.topic
+    action = (
+        f"have {client} handle the message again"
+        if client
+        else f"send the message to topic {target} again"
+    )
+    if not consent.to(action, as_json=as_json):
+        return
+
+    async def work() -> SentMessage | HandledMessage:
         async with cluster.admin() as admin:
-            found = await admin_messages.find(admin, msg_id, topic)
-            target = to_topic or found.topic
             if group and client:
-                confirm(f"Have {client} handle the message again?", yes=yes)
                 return await _hand(admin, group, client, found)
-            confirm(f"Send the message to topic {target} again?", yes=yes)
             await admin_messages.note_resend(admin, found, target)
         async with cluster.producer(_GROUP) as producer:
             sent = await producer.send(admin_messages.copy_of(found, to_topic))
-        return {
-            "topic": sent.queue.topic,
-            "broker": sent.queue.broker_name,
-            "queue_id": sent.queue.queue_id,
-            "offset": sent.queue_offset,
-            "msg_id": sent.msg_id,
-            "offset_msg_id": sent.offset_msg_id,
-        }
+        return sent_row(sent)
 
     print_facts(run(cluster, work()), as_json=as_json)
 
 
 async def _hand(
     admin: Admin, group: str, client: str, found: ReceivedMessage
-) -> dict[str, Any]:
+) -> HandledMessage:
     handled = await admin_messages.hand_to(admin, group, client, found)
-    return {
-        "group": group,
-        "client": client,
-        "result": handled.consume_result,
-        "remark": handled.remark,
-        "took_ms": handled.spent_time_mills,
-    }
+    return HandledMessage(
+        group=group,
+        client_id=client,
+        result=handled.consume_result,
+        remark=handled.remark,
+        took_ms=handled.spent_time_mills,
+    )

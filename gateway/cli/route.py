@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ropeway.client import Admin, ResponseError, admin_nodes, admin_topics
-from ropeway.gateway.cli.clients import ask, confirm, run, yes_option
+from ropeway.gateway.cli.clients import ask, run
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.completion import broker_names, topic_argument, topic_names
+from ropeway.gateway.cli.consent import Consent, destructive_options
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.output import print_json, print_rows, progress
 from ropeway.gateway.cli.rebalance import rebalance
+from ropeway.gateway.cli.rows import Planned
+from ropeway.gateway.cli.rows.brokers import BrokerRoute, HandOverRow, NodeDrained
+from ropeway.gateway.cli.rows.topics import TopicPlace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ropeway.client.admin_nodes import HandOver
     from ropeway.gateway.cli.target import Target
 
@@ -38,43 +40,32 @@ def route() -> None:
 @route.command(epilog=example("ropeway route show", "ropeway route show orders"))
 @click.argument("topic", required=False, shell_complete=topic_names)
 @cluster_options
-@json_option
+@json_option(list[BrokerRoute], list[TopicPlace])
 def show(topic: str | None, cluster: Target, as_json: bool) -> None:
     """Print the nodes of each broker; with a TOPIC, where its queues are."""
     if topic is None:
-        rows = ask(cluster, _orders)
+        print_rows(ask(cluster, _orders), as_json=as_json)
     else:
-        rows = ask(cluster, lambda admin: _places(admin, topic))
-    if not as_json:
-        for row in rows:
-            row.update((key, _short(row[key])) for key in row.keys() & _LISTS)
-    print_rows(rows, as_json=as_json)
+        print_rows(ask(cluster, lambda admin: _places(admin, topic)), as_json=as_json)
 
 
-_LISTS = {"slaves", "partitions"}
-
-
-def _short(values: Iterable[Any]) -> str:
-    return " ".join(map(str, values))
-
-
-async def _orders(admin: Admin) -> list[dict[str, Any]]:
+async def _orders(admin: Admin) -> list[BrokerRoute]:
     nodes = await admin_nodes.nodes(admin)
     return [
-        {
-            "cluster": master.cluster,
-            "broker": master.broker,
-            "master": master.name,
-            "slaves": [
+        BrokerRoute(
+            cluster=master.cluster,
+            broker=master.broker,
+            master=master.name,
+            slaves=[
                 one.name for one in nodes if one.broker == master.broker and one.rank
             ],
-        }
+        )
         for master in nodes
         if master.rank == 0
     ]
 
 
-async def _places(admin: Admin, topic: str) -> list[dict[str, Any]]:
+async def _places(admin: Admin, topic: str) -> list[TopicPlace]:
     found = await admin.route(topic)
     try:
         places = await admin_topics.places(admin, topic)
@@ -82,18 +73,14 @@ async def _places(admin: Admin, topic: str) -> list[dict[str, Any]]:
         # RocketMQ's own name servers know of no partitions.
         places = {}
     return [
-        {
-            "topic": topic,
-            "broker": name,
-            "master": nodes.get(0, ""),
-            "read_queues": sum(
-                queue.broker_name == name for queue in found.read_queues
-            ),
-            "write_queues": sum(
-                queue.broker_name == name for queue in found.write_queues
-            ),
-            "partitions": places.get(name, []),
-        }
+        TopicPlace(
+            topic=topic,
+            broker=name,
+            master=nodes.get(0, ""),
+            read_queues=sum(queue.broker_name == name for queue in found.read_queues),
+            write_queues=sum(queue.broker_name == name for queue in found.write_queues),
+            partitions=places.get(name, []),
+        )
         for name, nodes in sorted(found.brokers.items())
     ]
 
@@ -140,20 +127,20 @@ def expand(topic: str, broker: str, queues: int, cluster: Target) -> None:
 @route.command(epilog=example("ropeway route delete orders --broker broker-1 --yes"))
 @topic_argument
 @broker_option
-@yes_option
+@destructive_options
 @cluster_options
-def delete(topic: str, broker: str, yes: bool, cluster: Target) -> None:
+def delete(topic: str, broker: str, consent: Consent, cluster: Target) -> None:
     """Delete TOPIC's queues on one broker, with their messages.
 
     Other brokers keep theirs, and so does the topic: the last broker's queues are
     deleted by `ropeway topic delete`.
     """
-    confirm(
-        f"Delete topic {topic} on broker {broker} with all its messages there?",
-        yes=yes,
-    )
-    count = ask(cluster, lambda admin: admin_topics.delete_from(admin, topic, broker))
-    click.echo(f"topic {topic}: {count} queues deleted from broker {broker}")
+    count = ask(cluster, lambda admin: admin_topics.queues_on(admin, topic, broker))
+    if consent.to(
+        f"delete {count} queues of topic {topic} on broker {broker} with their messages"
+    ):
+        ask(cluster, lambda admin: admin_topics.delete_from(admin, topic, broker))
+        click.echo(f"topic {topic}: {count} queues deleted from broker {broker}")
 
 
 @route.command(epilog=example("ropeway route move broker-0 --to node-b"))
@@ -161,27 +148,32 @@ def delete(topic: str, broker: str, yes: bool, cluster: Target) -> None:
 @click.option(
     "--to", required=True, metavar="NODE", help="The new master: a name or HOST:PORT."
 )
+@destructive_options
 @cluster_options
-@json_option
-def move(broker: str, to: str, cluster: Target, as_json: bool) -> None:
+@json_option(list[HandOverRow], Planned)
+def move(
+    broker: str, to: str, consent: Consent, cluster: Target, as_json: bool
+) -> None:
     """Make another node the master of a broker, and wait until it is.
 
     Clients notice a short wait and nothing else. Only on Pulsar: nobody else can open
     an embedded log.
     """
-    _print_moves(
-        [ask(cluster, lambda admin: admin_nodes.move(admin, broker, to))],
-        as_json=as_json,
-    )
+    order = ask(cluster, lambda admin: admin_nodes.nodes(admin, broker))
+    action = f"make {to} the master of broker {broker}, instead of {order[0].name}"
+    if consent.to(action, as_json=as_json):
+        moved = ask(cluster, lambda admin: admin_nodes.move(admin, broker, to))
+        _print_moves([moved], as_json=as_json)
 
 
 @route.command(
     epilog=example("ropeway route drain node-a", "ropeway route drain 10.0.0.7")
 )
 @click.argument("node")
+@destructive_options
 @cluster_options
-@json_option
-def drain(node: str, cluster: Target, as_json: bool) -> None:
+@json_option(NodeDrained, Planned)
+def drain(node: str, consent: Consent, cluster: Target, as_json: bool) -> None:
     """Move all masters away from NODE: its name, HOST:PORT, or HOST for all there.
 
     It may be stopped then, and nobody waits for it.
@@ -196,6 +188,11 @@ def drain(node: str, cluster: Target, as_json: bool) -> None:
                     step()
         return done
 
+    leaving = ask(cluster, lambda admin: admin_nodes.at(admin, node))
+    led = sorted(one.broker for one in leaving if one.rank == 0)
+    action = f"move the masters of {', '.join(led) or 'no broker'} away from {node}"
+    if not consent.to(action, as_json=as_json):
+        return
     moved = run(cluster, work())
     _print_moves(moved, as_json=as_json, drained=node)
 
@@ -207,16 +204,16 @@ def _print_moves(
     moved: list[HandOver], *, as_json: bool, drained: str | None = None
 ) -> None:
     rows = [
-        {
-            "broker": one.broker,
-            "before": one.before,
-            "master": one.after,
-            "took_ms": one.took_ms,
-        }
+        HandOverRow(
+            broker=one.broker,
+            before=one.before,
+            master=one.after,
+            took_ms=one.took_ms,
+        )
         for one in moved
     ]
     if as_json:
-        print_json(rows if drained is None else {"node": drained, "moved": rows})
+        print_json(rows if drained is None else NodeDrained(node=drained, moved=rows))
         return
     print_rows(rows, as_json=False)
     if drained is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 import msgspec
@@ -37,6 +37,27 @@ Point a client at name server {address}, for example
   Java:   producer.setNamesrvAddr("{address}");
   Python: ropeway.client.Producer("{address}", "my-group")
   shell:  ropeway produce my-topic hello --name-server {quoted}"""
+
+
+class _Options(TypedDict):
+    """What the options of a start say; None or nothing where they are not given."""
+
+    data: str | None
+    listen: tuple[str, ...]
+    http: str | None
+    flush: str | None
+    broker: str | None
+    node: str | None
+    pulsar: str | None
+    pulsar_admin: str | None
+    adopt: str | None
+    routes: str | None
+    cluster: str | None
+    tls_cert: str | None
+    tls_key: str | None
+    grpc: bool
+    no_auto_create: bool
+    topics: tuple[str, ...]
 
 
 @click.command(
@@ -85,8 +106,9 @@ Point a client at name server {address}, for example
 @click.option("--pulsar-admin", metavar="URL", help="Pulsar's admin REST.")
 @click.option(
     "--adopt",
-    metavar="ID|empty",
-    help="Take a namespace of Pulsar that was refused: of that cluster, or empty.",
+    metavar="ID|empty|replica",
+    help="Take a namespace of Pulsar that was refused: of that cluster, empty, or in "
+    "another Pulsar cluster.",
 )
 @click.option(
     "--routes",
@@ -129,7 +151,7 @@ def serve(
     log_level: logs.Level,
     log_format: logs.Format,
     ready_file: Path | None,
-    **given: Any,
+    **given: Unpack[_Options],
 ) -> None:
     """Run a node until SIGTERM or Ctrl-C; a second one ends it at once.
 
@@ -137,7 +159,7 @@ def serve(
     """
     logs.configure(log_level, log_format)
     with reported():
-        config = _with_advertised(load(config_file, _settings(**given)))
+        config = _with_advertised(load(config_file, _settings(given)))
         if workers is None:
             refuse_workers_data(config)
             run(_serve(config, ready_file))
@@ -148,48 +170,35 @@ def serve(
             run(_supervise(orders, ready_file))
 
 
-def _settings(
-    *,
-    data: str | None,
-    listen: tuple[str, ...],
-    http: str | None,
-    flush: str | None,
-    broker: str | None,
-    node: str | None,
-    pulsar: str | None,
-    pulsar_admin: str | None,
-    adopt: str | None,
-    routes: str | None,
-    cluster: str | None,
-    tls_cert: str | None,
-    tls_key: str | None,
-    grpc: bool,
-    no_auto_create: bool,
-    topics: tuple[str, ...],
-) -> dict[str, Any]:
+def _settings(given: _Options) -> dict[str, Any]:
     """The command line in the form of the file."""
     settings: dict[str, Any] = {
-        "data": data,
-        "broker": broker,
-        "node": node,
-        "cluster": cluster,
-        "routes": routes,
+        "data": given["data"],
+        "broker": given["broker"],
+        "node": given["node"],
+        "cluster": given["cluster"],
+        "routes": given["routes"],
         "pulsar": _given(
-            {"service_url": pulsar, "admin_url": pulsar_admin, "adopt": adopt}
-        )
-        or None,
-        "http": parse_address(http) if http else None,
-        "listeners": [parse_listener(text) for text in listen] or None,
-        "log": {"flush": flush} if flush else None,
-        "topics": _given(
             {
-                "auto_create": False if no_auto_create else None,
-                "create": dict(map(parse_topic, topics)) or None,
+                "service_url": given["pulsar"],
+                "admin_url": given["pulsar_admin"],
+                "adopt": given["adopt"],
             }
         )
         or None,
-        "grpc": grpc or None,
-        "tls": _given({"certificate": tls_cert, "key": tls_key}) or None,
+        "http": parse_address(given["http"]) if given["http"] else None,
+        "listeners": [parse_listener(text) for text in given["listen"]] or None,
+        "log": {"flush": given["flush"]} if given["flush"] else None,
+        "topics": _given(
+            {
+                "auto_create": False if given["no_auto_create"] else None,
+                "create": dict(map(parse_topic, given["topics"])) or None,
+            }
+        )
+        or None,
+        "grpc": given["grpc"] or None,
+        "tls": _given({"certificate": given["tls_cert"], "key": given["tls_key"]})
+        or None,
     }
     return _given(settings)
 

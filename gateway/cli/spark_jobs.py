@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import signal
+import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ from ropeway.gateway.cli.failures import (
     reported,
 )
 from ropeway.gateway.cli.pairs import pairs
+from ropeway.gateway.fast_imports import killable
 from ropeway.gateway.wire.codes import ResponseCode
 
 if TYPE_CHECKING:
@@ -56,6 +59,12 @@ source_option = click.option(
     metavar="NAME=VALUE",
     help="An option of the data source, such as startingOffsets.",
 )
+create_option = click.option(
+    "--create",
+    "creates",
+    is_flag=True,
+    help="Create the topic that rows go to where there is none, with 8 queues.",
+)
 once_option = click.option(
     "--once", is_flag=True, help="End when all is done that was there at the start."
 )
@@ -71,7 +80,13 @@ watch_option = click.option(
 
 
 def reach(
-    cluster: Target, topics: Iterable[str], options: Mapping[str, str]
+    cluster: Target,
+    topics: Iterable[str],
+    options: Mapping[str, str],
+    *,
+    must_exist: bool = True,
+    into: str | None = None,
+    creates: bool = False,
 ) -> dict[str, str]:
     """See whether a job's topics can be looked at, before Spark starts.
 
@@ -79,15 +94,29 @@ def reach(
         cluster: Where they are.
         topics: Those that exist need a right to look at them.
         options: What `--option` says, which comes first.
+        must_exist: Whether all of them must.
+        into: The one that rows go to, which the command can create.
+        creates: Whether it is to.
 
     Returns:
         The options of the data source.
+
+    Raises:
+        CannotError: One does not exist; says how to create it.
     """
 
     async def look(admin: Admin) -> None:
         for topic in topics:
-            with suppress(TopicNotFoundError):
+            try:
                 await admin.route(topic)
+            except TopicNotFoundError as error:
+                if topic == into and creates:
+                    await admin.create_topic(topic)
+                elif must_exist:
+                    hint = " or --create" if topic == into else ""
+                    raise CannotError(
+                        f"{error}; create it with: ropeway topic create {topic}{hint}"
+                    ) from error
 
     # Those who name another place to the data source reach that.
     if not options.keys() & {"tier", "nameServer"}:
@@ -99,14 +128,22 @@ def reach(
 def session(name: str, master: str, settings: dict[str, str]) -> Iterator[SparkSession]:
     """A Spark session that ends with the command; failures become one line."""
     with reported(), spark_needed():
-        from ropeway.spark.session import SparkFailedError, open_session
+        with killable():
+            from ropeway.spark.session import SparkFailedError, open_session
 
         try:
-            spark = open_session(name, master, settings)
-            try:
-                yield spark
-            finally:
-                spark.stop()
+            with interrupts() as interrupted:
+                spark = open_session(name, master, settings)
+            with interrupts(), stopping(spark):
+                if interrupted.is_set():
+                    raise KeyboardInterrupt
+                with interrupts(spark.sparkContext.cancelAllJobs) as interrupted:
+                    try:
+                        yield spark
+                    except SparkFailedError:
+                        if interrupted.is_set():
+                            raise KeyboardInterrupt from None
+                        raise
         except SparkFailedError as error:
             why = reason(str(error))
             if _REFUSED in why:
@@ -115,6 +152,58 @@ def session(name: str, master: str, settings: dict[str, str]) -> Iterator[SparkS
         except ValueError as error:
             # What a topology or the data source says of what it was given.
             raise MisusedError(str(error)) from error
+
+
+@contextmanager
+def stopping(spark: SparkSession) -> Iterator[None]:
+    """End a session; after Ctrl-C without a word of what it could not finish."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        spark.sparkContext.setLogLevel("OFF")
+        raise
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def interrupts(act: Callable[[], object] | None = None) -> Iterator[threading.Event]:
+    """Have Ctrl-C set what this yields, and end nothing by itself; a second one does.
+
+    Whoever raises KeyboardInterrupt while Spark's JVM is asked something gets
+    tracebacks of it, and PySpark's own way, to ask it to cancel all jobs from within
+    the signal's handler, many more.
+
+    Args:
+        act: Is called then, in a thread, each second until the block ends.
+    """
+    came, over = threading.Event(), threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        # Only that one may set signals.
+        yield came
+        return
+
+    def take(number: int, _frame: object) -> None:
+        if came.is_set():
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        came.set()
+        if act is not None:
+            threading.Thread(target=go_on, args=[act], daemon=True).start()
+
+    def go_on(act: Callable[[], object]) -> None:
+        # What it acts on may end meanwhile.
+        with suppress(Exception):
+            act()
+            while not over.wait(_LOOK_S):
+                act()
+
+    before = signal.signal(signal.SIGINT, take)
+    try:
+        yield came
+    finally:
+        over.set()
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -138,7 +227,7 @@ def reason(text: str) -> str:
 
 
 def finish(wait: Callable[[int], bool], queries: Queries, *, is_watched: bool) -> None:
-    """Wait until all queries have ended; one that fails raises.
+    """Wait until all queries have ended; one that fails raises, and so does Ctrl-C.
 
     Args:
         wait: Waits for so many seconds; returns whether they have.
@@ -149,7 +238,10 @@ def finish(wait: Callable[[int], bool], queries: Queries, *, is_watched: bool) -
 
     watch = Watch(click.echo)
     has_ended = False
-    while not has_ended:
-        has_ended = wait(_LOOK_S)
-        if is_watched:
-            watch.look(queries())
+    with interrupts() as interrupted:
+        while not has_ended:
+            has_ended = wait(_LOOK_S)
+            if interrupted.is_set():
+                raise KeyboardInterrupt
+            if is_watched:
+                watch.look(queries())

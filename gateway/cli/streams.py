@@ -22,6 +22,7 @@ from ropeway.gateway.cli.spark_jobs import (
     spark_needed,
     watch_option,
 )
+from ropeway.gateway.fast_imports import killable
 
 if TYPE_CHECKING:
     from ropeway.gateway.cli.target import Target
@@ -75,7 +76,7 @@ def run(
     cluster: Target,
 ) -> None:
     """Run the job of the file JOB until Ctrl-C, or until a step fails."""
-    with spark_needed():
+    with spark_needed(), killable():
         from ropeway.streams import RopewayStream, TopologyError
         from ropeway.streams.jobfile import load_job
     try:
@@ -83,15 +84,14 @@ def run(
     except TopologyError as error:
         raise MisusedError(str(error)) from error
     topics = {node.arguments.get("topic") for node in topology.nodes}
-    source = reach(cluster, filter(None, topics), options)
+    source = reach(cluster, filter(None, topics), options, must_exist=False)
     with session(topology.job_id, master, settings) as spark:
         spark.sparkContext.setLogLevel("ERROR")
         stream = RopewayStream(
             topology,
             spark,
-            cluster.name_server,
+            source,
             checkpoint=checkpoint,
-            options=source,
             dead_letters=dead_letters,
             is_mirrored=is_mirrored,
         )
@@ -99,6 +99,7 @@ def run(
             stream.start(available_now=once)
             finish(stream.wait, lambda: stream.queries, is_watched=is_watched)
         except KeyboardInterrupt:
+            spark.sparkContext.setLogLevel("OFF")
             click.echo("stopping; the job goes on from its checkpoint", err=True)
         finally:
             stream.stop()
@@ -109,7 +110,7 @@ def run(
 @click.option("--draw", is_flag=True, help="Draw it, in the words of Mermaid.")
 def describe(job: Path, draw: bool) -> None:
     """Print the topology of the file JOB: each step, and what Spark does for it."""
-    with spark_needed():
+    with spark_needed(), killable():
         from ropeway.streams import TopologyError
         from ropeway.streams.jobfile import load_job
     try:

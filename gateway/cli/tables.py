@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 LEFT_OUT_FIRST = (
-    *("cluster", "version", "took_ms", "order", "attributes", "language", "type"),
+    *("cluster", "version", "took_ms", "in_bytes_per_s", "order", "attributes"),
+    *("language", "type"),
     *("average_per_s", "to_per_s", "from_per_s", "queue_per_s", "in_today"),
     *("out_today", "overdue_ms", "pulled", "done_until", "replayed", "tag", "keys"),
     *("offset_msg_id", "dead_since", "attempts", "throttled", "rank", "facts", "bytes"),
-    *("slaves", "role", "deliver_at", "newest", "partitions"),
+    *("slaves", "role", "deliver_at", "newest", "partitions", "in_last_hour"),
+    *("out_last_hour", "topics"),
 )
 """Columns that are left out where a table does not fit, in this order: what other
 commands or other columns say as well comes first. Names, ids and states stay."""

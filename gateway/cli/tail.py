@@ -14,6 +14,7 @@ from ropeway.gateway.cli.completion import topic_argument
 from ropeway.gateway.cli.consume import raise_refusal
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.output import FORMAT_NAMES, print_message
+from ropeway.gateway.cli.rows.messages import MessageRow
 
 if TYPE_CHECKING:
     from ropeway.client import PullConsumer
@@ -45,7 +46,7 @@ _POLL_S = 1.0
     help=f"Names in braces: {FORMAT_NAMES}.",
 )
 @cluster_options
-@json_option
+@json_option(MessageRow, is_lines=True)
 def tail(
     topic: str,
     last: int,

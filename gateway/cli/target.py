@@ -12,20 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from ropeway import client
 from ropeway.client import (
     Admin,
     ClientConfig,
     ConsumerConfig,
     Credentials,
-    Producer,
     ProducerConfig,
-    PullConsumer,
 )
 from ropeway.client.tls import TlsFiles
 from ropeway.gateway.cli import context_file, stdin
-from ropeway.gateway.cli.cluster_options import SETTINGS, given
+from ropeway.gateway.cli.cluster_settings import SETTINGS, given
 from ropeway.gateway.cli.failures import MisusedError
 from ropeway.gateway.wire import host_port
 
@@ -67,14 +66,20 @@ class Target(Struct, frozen=True, kw_only=True):
         """Make an administrator's client."""
         return Admin(self.name_server, config=self.config(ClientConfig))
 
-    def producer(self, group: str) -> Producer:
+    def producer(self, group: str) -> client.Producer:
         """Make a producer."""
-        return Producer(self.name_server, group, config=self.config(ProducerConfig))
+        return client.Producer(
+            self.name_server, group, config=self.config(ProducerConfig)
+        )
 
-    def pull_consumer(self, group: str, **more: Any) -> PullConsumer:
+    def pull_consumer(
+        self, group: str, *, consume_from_ms: int = 0, **more: Any
+    ) -> client.PullConsumer:
         """Make a consumer, set up like `PullConsumer` itself."""
-        config = self.config(ConsumerConfig)
-        return PullConsumer(self.name_server, group, config=config, **more)
+        config = structs.replace(
+            self.config(ConsumerConfig), consume_from_ms=consume_from_ms
+        )
+        return client.PullConsumer(self.name_server, group, config=config, **more)
 
     def config(self, kind: type[C]) -> C:
         """How clients of a kind are set up.
@@ -214,6 +219,23 @@ def target(found: Mapping[str, Found]) -> Target:
         tls=files if speaks_tls else None,
         tls_server_name=tls.get("tls_server_name") if speaks_tls else None,
     )
+
+
+def of_context(name: str) -> Target:
+    """The cluster of a context, beside the one that a command is for.
+
+    Nothing else is looked at, so that no credentials of the other one go there.
+
+    Raises:
+        MisusedError: There is none, or it does not fit together.
+        CannotError: The file with contexts cannot be read.
+    """
+    saved = _saved(context_file.load(), name)
+    found = {
+        key: Found(value, f"context {name}", 0)
+        for key, value in {**_DEFAULTS, **saved}.items()
+    }
+    return target(_checked(found))
 
 
 def _credentials(found: Mapping[str, Found]) -> Credentials | None:

@@ -8,24 +8,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from ropeway.gateway.cli.cluster_options import json_option
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import CannotError, MisusedError, reported
 from ropeway.gateway.cli.offload import config_option, offload, show_offloads
 from ropeway.gateway.cli.output import print_json, print_rows
+from ropeway.gateway.cli.rows.offloads import Offloads
 from ropeway.gateway.config_file import load
 from ropeway.storage.tiered import dispatcher, object_names
 from ropeway.storage.tiered.metadata import NAME, Metadata
 from ropeway.storage.tiered.providers import open_provider
+from ropeway.storage.tiered.status import Status
 from ropeway.storage.tiered.status import status as status_of
+from ropeway.storage.tiered.verify import Verified
 from ropeway.storage.tiered.verify import verify as verify_tier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ropeway.storage.tiered.verify import Verified
 
 _TIER = "tier"
 """The metadata's place within a node's data directory."""
@@ -68,7 +69,7 @@ def _metadata(directory: Path) -> Iterator[Metadata]:
     required=False,
 )
 @config_option
-@json_option
+@json_option(Status, Offloads)
 def status(directory: Path | None, config_file: Path | None, as_json: bool) -> None:
     """Show what the tier of the node with data in DIRECTORY has.
 
@@ -88,7 +89,7 @@ def status(directory: Path | None, config_file: Path | None, as_json: bool) -> N
     if as_json:
         print_json(found)
         return
-    print_rows([msgspec.structs.asdict(one) for one in found.queues], as_json=False)
+    print_rows(found.queues, as_json=False)
     click.echo(f"{found.url}: all before position {found.position} is there")
     if found.paused:
         click.echo("paused")
@@ -107,7 +108,7 @@ def status(directory: Path | None, config_file: Path | None, as_json: bool) -> N
 @directory_argument
 @click.option("--url", help="The folder of a broker's tier, instead of DIRECTORY's.")
 @click.option("--topic", help="Only this topic.")
-@json_option
+@json_option(Verified)
 def verify(directory: Path, url: str | None, topic: str | None, as_json: bool) -> None:
     """Check every object of the tier of the node with data in DIRECTORY.
 

@@ -8,9 +8,11 @@ import click
 
 from ropeway.gateway.cli.clients import run
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.consent import Consent, destructive_options
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import MisusedError
 from ropeway.gateway.cli.output import print_rows
+from ropeway.gateway.cli.rows.messages import TimedMessage
 from ropeway.gateway.cli.times import time_text
 from ropeway.gateway.wire import recall
 from ropeway.gateway.wire.errors import MessageError
@@ -20,6 +22,15 @@ if TYPE_CHECKING:
     from ropeway.gateway.wire.commands.timers import WaitingMessage
 
 _GROUP = "ropeway-cli"
+
+
+count_option = click.option(
+    "--count",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="The most that each broker tells.",
+)
 
 
 @click.group(epilog=example("ropeway timer list --topic orders"))
@@ -34,15 +45,9 @@ def timer() -> None:
     ),
 )
 @click.option("--topic", help="Only messages for this topic.")
-@click.option(
-    "--count",
-    type=click.IntRange(1),
-    default=100,
-    show_default=True,
-    help="The most that each broker tells.",
-)
+@count_option
 @cluster_options
-@json_option
+@json_option(list[TimedMessage])
 def list_(topic: str | None, count: int, cluster: Target, as_json: bool) -> None:
     """Print the messages that wait for a delivery time, about the soonest first.
 
@@ -54,12 +59,12 @@ def list_(topic: str | None, count: int, cluster: Target, as_json: bool) -> None
             return await admin.waiting(topic, max_messages=count)
 
     rows = [
-        {
-            "deliver_at": time_text(one.deliver_ms),
-            "topic": one.topic,
-            "msg_id": one.msg_id,
-            "recall_handle": one.recall_handle,
-        }
+        TimedMessage(
+            deliver_at=time_text(one.deliver_ms),
+            topic=one.topic,
+            msg_id=one.msg_id,
+            recall_handle=one.recall_handle,
+        )
         for one in run(cluster, waiting())
     ]
     print_rows(rows, as_json=as_json)
@@ -67,8 +72,9 @@ def list_(topic: str | None, count: int, cluster: Target, as_json: bool) -> None
 
 @timer.command(epilog=example("ropeway timer cancel djEgb3JkZXJzIGJyb2tlci0wIC4uLg=="))
 @click.argument("recall_handle")
+@destructive_options
 @cluster_options
-def cancel(recall_handle: str, cluster: Target) -> None:
+def cancel(recall_handle: str, consent: Consent, cluster: Target) -> None:
     """Cancel the message that RECALL_HANDLE names, before it is delivered.
 
     `ropeway timer list` and `ropeway produce` print the handles.
@@ -77,6 +83,10 @@ def cancel(recall_handle: str, cluster: Target) -> None:
         handle = recall.parse(recall_handle)
     except MessageError as error:
         raise MisusedError(str(error)) from error
+
+    what = f"message {handle.unique_key} of topic {handle.topic}"
+    if not consent.to(f"cancel {what}"):
+        return
 
     async def take_back() -> str:
         async with cluster.producer(_GROUP) as producer:

@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ropeway.client import admin_topics
+from ropeway.client import Admin, admin_topics
 from ropeway.gateway.cli import topic_views
-from ropeway.gateway.cli.clients import ask, confirm, run, yes_option
+from ropeway.gateway.cli.clients import ask, run
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.completion import topic_argument, topic_names
+from ropeway.gateway.cli.consent import Consent, destructive_options
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import CannotError
 from ropeway.gateway.cli.output import print_rows
+from ropeway.gateway.cli.rows.topics import CompactedQueue
+from ropeway.gateway.cli.trims import trim
+from ropeway.gateway.topics_config import TOPIC_QUEUES
 
 if TYPE_CHECKING:
     from ropeway.gateway.cli.target import Target
@@ -27,7 +31,6 @@ perm_option = click.option(
     help="2: only sending, 4: only reading, 6: both.",
 )
 
-_DEFAULT_QUEUES = 8
 _DEFAULT_PERM = "6"
 
 
@@ -37,7 +40,7 @@ def topic() -> None:
 
 
 views = (topic_views.list_, topic_views.show, topic_views.stats, topic_views.describe)
-for view in views:
+for view in (*views, trim):
     topic.add_command(view)
 
 
@@ -60,7 +63,7 @@ def create(
     attributes: tuple[str, ...],
     cluster: Target,
 ) -> None:
-    """Create a topic that does not exist, with 8 queues by default."""
+    """Create a topic that does not exist."""
     pairs = (one.partition("=")[::2] for one in attributes)
 
     async def make() -> None:
@@ -69,7 +72,7 @@ def create(
                 raise CannotError(f"topic {name} exists already")
             await admin.create_topic(
                 name,
-                queues or _DEFAULT_QUEUES,
+                queues or TOPIC_QUEUES,
                 perm=int(perm or _DEFAULT_PERM),
                 attributes=dict(pairs),
             )
@@ -88,18 +91,11 @@ def update(name: str, queues: int | None, perm: str | None, cluster: Target) -> 
 
     With fewer queues than before, the messages in the others stay and are not read.
     """
-
-    async def change() -> None:
-        async with cluster.admin() as admin:
-            for config in await admin.topic_configs(name):
-                await admin.create_topic(
-                    name,
-                    queues or config.write_queue_nums,
-                    perm=int(perm) if perm else config.perm,
-                    order=config.order,
-                )
-
-    run(cluster, change())
+    wanted = int(perm) if perm else None
+    ask(
+        cluster,
+        lambda admin: admin_topics.update(admin, name, queues=queues, perm=wanted),
+    )
     click.echo(f"topic {name} updated")
 
 
@@ -111,7 +107,7 @@ def update(name: str, queues: int | None, perm: str | None, cluster: Target) -> 
 @topic_argument
 @click.option("--now", is_flag=True, help="Compact first, and wait until it is done.")
 @cluster_options
-@json_option
+@json_option(list[CompactedQueue])
 def compaction(topic: str, now: bool, cluster: Target, as_json: bool) -> None:
     """Print how far compaction of each queue of a topic is.
 
@@ -119,15 +115,15 @@ def compaction(topic: str, now: bool, cluster: Target, as_json: bool) -> None:
     """
     found = ask(cluster, lambda admin: admin.compaction(topic, force=now))
     rows = [
-        {
-            "broker": broker.broker_name,
-            "queue_id": one.queue_id,
-            "clean_end": one.clean_end,
-            "end": one.end,
-            "messages": one.messages,
-            "bytes": one.bytes,
-            "problem": one.problem or "",
-        }
+        CompactedQueue(
+            broker=broker.broker_name,
+            queue_id=one.queue_id,
+            clean_end=one.clean_end,
+            end=one.end,
+            messages=one.messages,
+            bytes=one.bytes,
+            problem=one.problem or "",
+        )
         for broker in found
         for one in broker.queues
     ]
@@ -155,17 +151,12 @@ def expand(topic: str, queues: int, cluster: Target) -> None:
 
 @topic.command(epilog=example("ropeway topic delete orders --yes"))
 @click.argument("name", shell_complete=topic_names)
-@yes_option
+@destructive_options
 @cluster_options
-def delete(name: str, yes: bool, cluster: Target) -> None:
+def delete(name: str, consent: Consent, cluster: Target) -> None:
     """Delete a topic with its messages and every group's offsets in it."""
-    confirm(f"Delete topic {name} with all its messages?", yes=yes)
-
-    async def remove() -> None:
-        async with cluster.admin() as admin:
-            if name not in await admin.topics():
-                raise CannotError(f"topic {name!r} does not exist")
-            await admin.delete_topic(name)
-
-    run(cluster, remove())
-    click.echo(f"topic {name} deleted")
+    if name not in ask(cluster, Admin.topics):
+        raise CannotError(f"topic {name!r} does not exist")
+    if consent.to(f"delete topic {name} with all its messages"):
+        ask(cluster, lambda admin: admin.delete_topic(name))
+        click.echo(f"topic {name} deleted")

@@ -1,0 +1,78 @@
+"""What `ropeway migrate plan` found at a source, and what it would create."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, UnsetType
+
+from ropeway.client.admin_doctor import Check
+from ropeway.gateway.cli.rows import Row
+from ropeway.gateway.cli.rows.access import PolicyRow, UserRow
+from ropeway.gateway.cli.rows.clients import ClientRow
+from ropeway.gateway.cli.rows.groups import GroupOffset, GroupSettings
+from ropeway.gateway.cli.rows.topics import BrokerTopic, QueueSpan
+
+
+class SourceBroker(Row, frozen=True):
+    """A broker of the source; what it does not tell is left out."""
+
+    broker: str
+    cluster: str
+    address: str
+    version: str
+    clock_ms: int | UnsetType = UNSET
+    bytes: int | UnsetType = UNSET
+
+
+class PlannedTopic(Row, frozen=True):
+    """A topic of the source, and whether it moves."""
+
+    topic: str
+    moves: bool
+    messages: int
+    groups: list[str]
+    brokers: list[BrokerTopic]
+    queues: list[QueueSpan]
+
+
+class PlannedGroup(Row, frozen=True):
+    """A group of the source, and whether it moves."""
+
+    group: str
+    moves: bool
+    model: str
+    lag: int
+    consumers: list[str]
+    settings: GroupSettings
+    queues: list[GroupOffset]
+
+
+class TopicSet(Row, frozen=True):
+    """Topics that belong together, and the groups that read them."""
+
+    topics: list[str]
+    groups: list[str]
+
+
+class UnderWay(Row, frozen=True):
+    """Messages of a kind that a broker holds and has delivered to nobody."""
+
+    broker: str
+    kind: str
+    messages: int
+    at_most: bool
+    topics: dict[str, int]
+
+
+class MigrationPlan(Row, frozen=True):
+    """All that a source tells, and what a migration would make of it."""
+
+    brokers: list[SourceBroker]
+    topics: list[PlannedTopic]
+    groups: list[PlannedGroup]
+    clients: list[ClientRow]
+    users: list[UserRow]
+    user_policies: list[PolicyRow]
+    sets: list[TopicSet]
+    under_way: list[UnderWay]
+    checks: list[Check]
+    untold: list[str]
