@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ropeway.client import admin_users
-from ropeway.gateway.cli.clients import ask, confirm, yes_option
+from ropeway.gateway.cli.clients import ask
 from ropeway.gateway.cli.cluster_options import cluster_options, json_option
+from ropeway.gateway.cli.consent import Consent, destructive_options
 from ropeway.gateway.cli.examples import example
 from ropeway.gateway.cli.failures import MisusedError
 from ropeway.gateway.cli.output import print_rows
+from ropeway.gateway.cli.rows.access import UserRow
 from ropeway.gateway.cli.target import secret_in
 from ropeway.gateway.wire.access_bodies import UserInfo
 
@@ -32,11 +34,11 @@ def user() -> None:
 
 @user.command("list", epilog=example("ropeway user list"))
 @cluster_options
-@json_option
+@json_option(list[UserRow])
 def list_(cluster: Target, as_json: bool) -> None:
     """Print all users."""
     rows = [
-        {"user": one.username, "type": one.user_type, "status": one.user_status}
+        UserRow(user=one.username, type=one.user_type, status=one.user_status)
         for one in ask(cluster, admin_users.users)
     ]
     print_rows(rows, as_json=as_json)
@@ -97,10 +99,11 @@ def _type(is_super: bool | None) -> str | None:
 
 @user.command(epilog=example("ropeway user delete alice --yes"))
 @click.argument("name")
-@yes_option
+@destructive_options
 @cluster_options
-def delete(name: str, yes: bool, cluster: Target) -> None:
+def delete(name: str, consent: Consent, cluster: Target) -> None:
     """Delete a user with its policies."""
-    confirm(f"Delete user {name} with its policies?", yes=yes)
-    ask(cluster, lambda admin: admin_users.delete(admin, name))
-    click.echo(f"user {name} deleted")
+    ask(cluster, lambda admin: admin_users.known(admin, name))
+    if consent.to(f"delete user {name} with its policies"):
+        ask(cluster, lambda admin: admin_users.delete(admin, name))
+        click.echo(f"user {name} deleted")

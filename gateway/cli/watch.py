@@ -1,0 +1,43 @@
+"""`--watch`: look again and again, until Ctrl-C."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+watch_option = click.option(
+    "--watch",
+    "watch_s",
+    type=click.FloatRange(0.1),
+    metavar="SECONDS",
+    help="Look again every so many seconds, until Ctrl-C.",
+)
+count_option = click.option(
+    "--count", "looks", type=click.IntRange(1), help="With --watch: stop after N looks."
+)
+
+
+def watched(show: Callable[[], None], watch_s: float | None, looks: int | None) -> None:
+    """Show something once, or every so many seconds.
+
+    A terminal is cleared before each look; a pipe gets an empty line between two.
+    """
+    if watch_s is None:
+        show()
+        return
+    for number in itertools.count(1):
+        if sys.stdout.isatty():
+            click.clear()
+        elif number > 1:
+            click.echo()
+        show()
+        if number == looks:
+            return
+        time.sleep(watch_s)
