@@ -9,10 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ropeway.gateway.cli.main import main
-from ropeway.pytest_plugin import ropeway_gateway, ropeway_topic
 from ropeway.testing import Gateway
-
-__all__ = ["ropeway_gateway", "ropeway_topic"]
+from tests.gateway.cli.printed import valid
 
 Run = Callable[..., Result]
 
@@ -40,6 +38,8 @@ def run(ropeway_gateway: Gateway) -> Run:
         )
         if code is not None:
             assert result.exit_code == code, (result.output, result.exception)
+        if "--json" in args and not result.exit_code:
+            valid(args, result.stdout)
         return result
 
     return invoke

@@ -49,6 +49,9 @@ superuser = "root"
 superuser_password_file = "{folder}/password"
 migrate_from = "{folder}/plain_acl.yml"
 
+[audit]
+file = "{folder}/audit.jsonl"
+
 [limits]
 send_wait_ms = 60_000
 

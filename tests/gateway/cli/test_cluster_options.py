@@ -4,13 +4,14 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from ropeway.gateway.cli.cluster_options import cluster_options, given, json_option
+from ropeway.gateway.cli.cluster_options import cluster_options, json_option
 from ropeway.gateway.cli.main import main
 from ropeway.gateway.cli.target import Target
 from tests.gateway.cli.test_main import ALL
 
 LOCAL = {
-    *("acl key", "completion", "demo", "log verify", "pipeline compact", "serve"),
+    *("acl key", "completion", "demo", "log verify", "pipeline compact", "schema"),
+    "serve",
     *("streams describe", "tier backfill", "tier offload", "tier pause"),
     *("tier resume", "tier status", "tier verify"),
     *("context delete", "context list", "context show", "context use"),
@@ -45,25 +46,9 @@ def outer() -> None:
 
 @outer.command()
 @cluster_options
-@json_option
+@json_option(bool)
 def inner(*, cluster: Target, as_json: bool) -> None:
     click.echo(f"{cluster.name_server} {as_json}")
-
-
-def test_what_stands_behind_the_command_wins():
-    said = ["-n", "a:1", "topic", "--context", "b", "list", "-n", "c:2"]
-    found = {}
-
-    def look(**_: object) -> None:
-        found.update(given(click.get_current_context()))
-
-    command = ALL["topic", "list"]
-    callback, command.callback = command.callback, look
-    try:
-        assert CliRunner().invoke(main, said).exit_code == 0
-    finally:
-        command.callback = callback
-    assert found == {"name_server": "c:2", "context": "b"}
 
 
 @pytest.mark.parametrize("args", [["-n", "a:1", "serve"], ["--no-tls", "demo"]])

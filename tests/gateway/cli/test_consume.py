@@ -15,9 +15,13 @@ def topic(run, ropeway_topic) -> str:
     return ropeway_topic
 
 
-def test_reading_without_a_group_leaves_no_trace(run, topic):
+def test_reading_without_a_group_commits_nothing_and_leaves_no_group_in_lists(
+    run, topic
+):
     for _ in range(2):
         assert run("consume", topic, "--count", "6").stdout.split() == list("012345")
+    assert "ropeway-cli" not in run("group", "list", "--sizes").stdout
+    assert "ropeway-cli" in run("group", "list", "--all").stdout
 
 
 def test_a_group_goes_on_behind_what_was_printed(run, topic):

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from ropeway.gateway.cli import context_file
 from ropeway.gateway.cli.main import main
+from tests.gateway.cli.printed import valid
 
 
 def ropeway(*args: str, stdin: str = "", code: int = 0) -> Result:
@@ -29,7 +30,9 @@ def test_the_first_one_is_used_and_another_one_when_that_is_said():
         "         b     mq-b:9876            False",
     ]
     ropeway("context", "use", "b")
-    listed = json.loads(ropeway("context", "list", "--json").stdout)
+    printed = ropeway("context", "list", "--json").stdout
+    valid(["context", "list"], printed)
+    listed = json.loads(printed)
     assert [one["current"] for one in listed] == [False, True]
     ropeway("context", "delete", "b", "--yes")
     assert context_file.load().current is None
@@ -55,7 +58,9 @@ def test_secrets_come_by_stdin_or_from_files_and_are_not_shown(tmp_path, monkeyp
 def test_what_is_used_is_shown_with_where_it_is_from(monkeypatch):
     ropeway("context", "add", "a", "-n", "mq-a", "--site", "http://mq-a:8080")
     monkeypatch.setenv("ROPEWAY_TLS", "1")
-    shown = json.loads(ropeway("-n", "mq-b", "context", "show", "--json").stdout)
+    printed = ropeway("-n", "mq-b", "context", "show", "--json").stdout
+    valid(["context", "show"], printed)
+    shown = json.loads(printed)
     assert {name: (one["value"], one["from"]) for name, one in shown.items()} == {
         "name_server": ("mq-b:9876", "option"),
         "tls": (True, "environment"),

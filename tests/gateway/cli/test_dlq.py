@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 
 import pytest
 
@@ -22,7 +23,7 @@ def test_dead_letters_are_listed_and_replayed_once(run, group, ropeway_topic):
     assert [row["replayed"] for row in rows] == [False, False]
     assert len(json.loads(run("group", "show", group, "--json").stdout)["queues"])
     kept = run("message", "dlq", "replay", group, stdin=b"n\n", code=1)
-    assert f"Give 2 messages of {group} back to the group?" in kept.stderr
+    assert f"Replay 2 messages of group {group} to the group?" in kept.stderr
     one = run("message", "dlq", "replay", group, "--count", "1", "--yes", "--json")
     (replayed,) = json.loads(one.stdout)
     assert replayed["msg_id"] == rows[0]["msg_id"]
@@ -32,3 +33,15 @@ def test_dead_letters_are_listed_and_replayed_once(run, group, ropeway_topic):
     assert run("message", "dlq", "list", group).stdout == ""
     shown = json.loads(run("message", "dlq", "list", group, "--all", "--json").stdout)
     assert [row["replayed"] for row in shown] == [True, True]
+
+
+def test_a_rate_spreads_a_replay_over_time(run, group):
+    begun_s = time.monotonic()
+    done = run("message", "dlq", "replay", group, "--rate", "2", "--yes")
+    assert done.stdout == f"2 messages of group {group} replayed\n"
+    # The second is due half a second after the first.
+    assert time.monotonic() - begun_s >= 0.5
+    assert (
+        "0.0 is not"
+        in run(*("message", "dlq", "replay", group, "--rate", "0"), code=2).stderr
+    )

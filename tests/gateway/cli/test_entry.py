@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from ropeway.gateway.cli.entry import killable
+from ropeway.gateway.fast_imports import killable
 
 _SLOW_IMPORT = """
 import os, signal, sys, time

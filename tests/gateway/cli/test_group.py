@@ -34,6 +34,15 @@ def test_the_lag_of_all_groups_is_listed_the_largest_first(run, group, ropeway_t
     )
 
 
+def test_the_size_of_groups_is_listed(run, group, ropeway_topic):
+    rows = json.loads(run("group", "list", "--sizes", "--json").stdout)
+    (row,) = (one for one in rows if one["group"] == group)
+    assert (row["lag"], row["queues"], row["topics"], row["members"]) == (3, 1, 1, 0)
+    assert row["out_last_hour"] >= 2
+    assert row["done_until"]
+    assert row["out_per_s"] >= 0
+
+
 def test_groups_of_brokers_are_hidden_unless_asked_for(run):
     inner = f"{SYSTEM_GROUP_PREFIX}OWN"
     run("group", "create", inner)
@@ -59,7 +68,7 @@ def test_a_group_is_shown_with_the_lag_of_each_queue_and_who_consumes(
     found = json.loads(run("group", "show", group, "--json").stdout)
     assert (found["lag"], found["dead_letters"], found["consumers"]) == (3, 0, [])
     assert found["queues"][0]["committed"] == 2
-    assert found["config"]["retryMaxTimes"] == 16
+    assert found["settings"]["retries"] == 16
 
 
 def test_a_group_is_made_once_and_changed_in_part(run, ropeway_topic):
@@ -68,9 +77,9 @@ def test_a_group_is_made_once_and_changed_in_part(run, ropeway_topic):
     assert made.stdout == f"group {name} created\n"
     assert "exists already" in run("group", "create", name, code=1).stderr
     run("group", "update", name, "--no-consume", "--in-order")
-    config = json.loads(run("group", "show", name, "--json").stdout)["config"]
-    assert (config["retryMaxTimes"], config["brokerId"]) == (3, 1)
-    assert (config["consumeEnable"], config["consumeMessageOrderly"]) == (False, True)
+    settings = json.loads(run("group", "show", name, "--json").stdout)["settings"]
+    assert (settings["retries"], settings["read_at"]) == (3, "slave")
+    assert (settings["consume"], settings["in_order"]) == (False, True)
     assert "nothing to change" in run("group", "update", name, code=2).stderr
     absent = run("group", "update", "nobody", "--consume", code=1)
     assert absent.stderr == "Error: group nobody does not exist\n"
@@ -80,6 +89,20 @@ def test_members_are_none_where_nobody_consumes(run, group):
     assert run("group", "members", group).stdout == "0 consumers, clustering\n"
     found = json.loads(run("group", "members", group, "--json").stdout)
     assert found == {"model": "clustering", "members": [], "subscriptions": []}
+
+
+def test_all_about_a_group_is_what_show_and_members_print(run, group):
+    found = json.loads(run("group", "describe", group, "--json").stdout)
+    for command in ("show", "members"):
+        part = json.loads(run("group", command, group, "--json").stdout)
+        assert part.items() <= found.items()
+    text = run("group", "describe", group).stdout
+    assert text == (
+        run("group", "show", group).stdout
+        + "\n"
+        + run("group", "members", group).stdout
+    )
+    assert "does not exist" in run("group", "describe", "nosuch", code=1).stderr
 
 
 def test_a_deleted_group_is_gone_with_its_offsets(run, group, ropeway_topic):

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from ropeway.gateway import __version__
-from ropeway.gateway.cli.cluster_options import SETTINGS
+from ropeway.gateway.cli.cluster_settings import SETTINGS
 from ropeway.gateway.cli.main import COMMANDS, main
 
 GUIDE = Path(__file__).parents[3] / "docs" / "cli.md"
@@ -45,7 +45,7 @@ def test_help_ends_in_an_example_of_the_command(path):
 
 
 COMMON = {
-    *("--output", "--json", "--no-tls"),
+    *("--output", "--json", "--no-tls", "--yes", "--dry-run"),
     *(flag.split("/")[0] for setting in SETTINGS for flag in setting.flags),
 }
 """What the guide explains once, for all commands."""
@@ -90,18 +90,86 @@ def test_every_example_is_a_command_line_that_parses(path):
 def _words(line: str) -> list[str]:
     import shlex
 
-    return shlex.split(re.split(" < | >> ", line, maxsplit=1)[0].replace("./data", "."))
+    alone = re.split(r" < | >> | > \S+$", line, maxsplit=1)[0]
+    return shlex.split(alone.replace("./data", "."))
 
 
-def test_a_command_that_only_asks_does_not_load_the_gateway():
-    code = (
-        "import sys, ropeway.gateway.cli.topic;"
-        "print('ropeway.gateway.app' in sys.modules)"
-    )
+LOADED = {
+    "packages": "click msgspec typing_extensions",
+    "ropeway": "client common gateway routing storage",
+    "ropeway.client": "admin admin_groups admin_requests admin_topics admin_trims base "
+    "compacted config connection connections credentials decompression diagnosis "
+    "errors ids instance lags message pull_request queue_bounds received routes "
+    "send_request subscription table tasks tls",
+    "ropeway.common": "native versions",
+    "ropeway.gateway": "cli config errors fast_imports node pulsar_config "
+    "request_limits topics_config wire",
+    "ropeway.gateway.cli": "clients cluster_options cluster_settings completion "
+    "consent context_file entry examples failures main names output rows stdin tables "
+    "target times topic topic_views trims",
+    "ropeway.gateway.node": "names",
+    "ropeway.routing": "api",
+    "ropeway.storage": "api",
+}
+"""What `ropeway topic list` loads, but for Python's own modules and the wire format."""
+
+SERVING = {"demo", "log", "serve", "tier"}
+"""Commands that work on files of a node, or are one."""
+
+
+def _loaded(*lines: str) -> dict[str, set[str]]:
+    """What a program of these lines has loaded at its end, by package."""
+    code = "; ".join(["import sys", *lines, "print(' '.join(sys.modules))"])
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "False\n"
+    found: dict[str, set[str]] = {}
+    for name in done.stdout.splitlines()[-1].split():
+        package, _, module = name.rpartition(".")
+        if package.startswith("ropeway"):
+            found.setdefault(package, set()).add(module)
+        elif not package and name not in sys.stdlib_module_names:
+            found.setdefault("packages", set()).add(name)
+    # They find packages that are installed for development.
+    found["packages"] -= {"__main__", "_distutils_hack", "ropeway"}
+    found["packages"] -= {one for one in found["packages"] if "editable" in one}
+    return found
+
+
+def test_a_client_command_loads_these_modules_and_no_others(ropeway_gateway):
+    loaded = _loaded(
+        "from ropeway.gateway.cli import entry",
+        f"sys.argv = 'ropeway topic list -n {ropeway_gateway.name_server}'.split()",
+        "sys.exit = lambda code: print()",
+        "entry.main()",
+    )
+    for package in [name for name in loaded if name.startswith("ropeway.gateway.wire")]:
+        del loaded[package]
+    rows = loaded.pop("ropeway.gateway.cli.rows")
+    assert rows == {"messages", "topics"}
+    assert loaded == {name: set(text.split()) for name, text in LOADED.items()}
+
+
+def test_all_client_commands_together_load_no_part_of_a_node():
+    names = sorted(COMMANDS.keys() - SERVING)
+    loaded = _loaded(
+        "from ropeway.gateway.cli.main import main",
+        f"[main.get_command(None, name) for name in {names}]",
+    )
+    beside = ("ropeway.client", "ropeway.gateway.cli", "ropeway.gateway.wire")
+    found = {
+        package: modules
+        for package, modules in loaded.items()
+        if not package.startswith(beside)
+    }
+    assert found.pop("ropeway.gateway.http") == {"metrics"}
+    assert found.pop("ropeway.gateway.http.metrics") == {"catalog", "text"}
+    found["ropeway.gateway"] -= {"http", "extras"}
+    assert found == {
+        name: set(text.split())
+        for name, text in LOADED.items()
+        if not name.startswith(beside)
+    }
 
 
 def test_the_help_of_all_commands_is_theirs():
@@ -126,8 +194,10 @@ def test_the_help_and_the_version_load_neither_client_nor_gateway():
         )
         assert done.stdout.splitlines()[-1] == (
             "['ropeway.gateway', 'ropeway.gateway.cli', "
-            "'ropeway.gateway.cli.cluster_options', 'ropeway.gateway.cli.entry', "
-            "'ropeway.gateway.cli.examples', 'ropeway.gateway.cli.main']"
+            "'ropeway.gateway.cli.cluster_settings', "
+            "'ropeway.gateway.cli.cluster_options', "
+            "'ropeway.gateway.cli.examples', 'ropeway.gateway.fast_imports', "
+            "'ropeway.gateway.cli.main']"
         )
 
 

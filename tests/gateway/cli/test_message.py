@@ -1,7 +1,10 @@
 """`ropeway message`."""
 
+import json
+
 import pytest
 
+from ropeway.gateway.wire.trace import TRACE_TOPIC
 from tests.gateway.cli.conftest import objects
 
 
@@ -63,3 +66,25 @@ def test_messages_of_a_time_are_found(run, sent, ropeway_topic):
     assert run(*search, "--from", "0", "--until", "1h").stdout == ""
     odd = run(*search, "--from", "yesterday", code=2).stderr
     assert "allowed: how long ago, like 10m; milliseconds" in odd
+
+
+def test_what_clients_wrote_down_of_a_message_is_printed(run, sent):
+    identity = sent["msg_id"]
+    missing = run("message", "trace", identity, code=1)
+    assert f"no client wrote a trace of message {identity}" in missing.stderr
+    sent_by = ["5", "region", "payers", "orders", identity, "", "k", "host", "9"]
+    steps = (
+        ["Pub", *sent_by, "3", "0", "", "true"],
+        ["SubBefore", "10", "region", "readers", "R", identity, "2", "k"],
+        ["SubAfter", "R", identity, "7", "false", "k", "0", "20", "readers"],
+    )
+    body = "".join("\x01".join(fields) + "\x02" for fields in steps)
+    run("produce", TRACE_TOPIC, body, "--key", identity)
+    rows = json.loads(run("message", "trace", identity, "--json").stdout)
+    assert [(row["step"], row["group"], row["result"]) for row in rows] == [
+        ("Pub", "payers", "ok"),
+        ("SubBefore", "readers", None),
+        ("SubAfter", "readers", "failed"),
+    ]
+    assert [row["took_ms"] for row in rows] == [3, None, 7]
+    assert "SubAfter" in run("message", "trace", identity).stdout

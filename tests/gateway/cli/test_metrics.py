@@ -35,6 +35,9 @@ async def test_metrics_are_printed_by_worker(tmp_path):
         rows = json.loads((await invoke("ropeway_queue_end*", "--json", *site)).stdout)
         assert sum(row["values"]["broker-0"] for row in rows) >= 3
         assert {row["metric"] for row in rows} == {"ropeway_queue_end_offset"}
+        nothing = await invoke("nosuch", *site)
+        assert (nothing.exit_code, nothing.stdout) == (1, "")
+        assert "no metric named nosuch has a value" in nothing.stderr
 
 
 @looped

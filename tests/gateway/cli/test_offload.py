@@ -14,6 +14,7 @@ from ropeway.gateway.cli.offload import _in_words
 from ropeway.storage.pulsar import open_log
 from ropeway.storage.pulsar.offload import NOT_SET, Policy
 from tests.contracts.log import begin, opened, record
+from tests.gateway.cli.printed import valid
 from tests.storage.pulsar.logs import settings_for
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ def test_a_pulsar_without_an_offloader_says_so(
     said = invoke("tier", "offload", "orders", *where, code=4)
     assert "managedLedgerOffloadDriver" in said
     assert "orders, partition 0: " in said
-    shown = json.loads(invoke("tier", "status", *where, "--json"))
+    printed = invoke("tier", "status", *where, "--json")
+    valid(["tier", "status"], printed)
+    shown = json.loads(printed)
     (one,) = (row for row in shown["partitions"] if row["topic"] == "orders")
     assert (one["offloaded"], one["status"]) == (0, "ERROR")
     assert one["error"]

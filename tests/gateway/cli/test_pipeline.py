@@ -39,6 +39,15 @@ def test_a_table_goes_to_a_topic_through_sql_and_into_files(
         assert result.exit_code == code, result.output
         return result.output
 
+    words = ("load", str(prices), "none", "--format", "json")
+    missing = run(*words, code=1)
+    assert missing == (
+        "Error: topic 'none' does not exist; create it with: ropeway topic create none "
+        "or --create\n"
+    )
+    made = f"made-{topic}"
+    run("load", str(prices), made, "--format", "json", "--create")
+    assert len(ropeway_topics.read(made)) == 2
     table = ("load", str(prices), topic, "--format", "json")
     assert "allowed: item, price" in run(*table, "--key", "name", code=2)
     run(*table, "--key", "item")

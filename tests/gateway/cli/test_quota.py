@@ -21,19 +21,19 @@ def test_limits_are_set_listed_and_deleted(run, ropeway_topic):
     assert group == {
         "kind": "group",
         "name": ropeway_topic,
-        "send_requests": "",
-        "send_bytes": "",
-        "read_requests": "",
-        "read_bytes": "",
+        "send_requests": None,
+        "send_bytes": None,
+        "read_requests": None,
+        "read_bytes": None,
         "cold_bytes": 30,
         "throttled": 0,
     }
     assert (topic["send_bytes"], topic["read_bytes"]) == (1, 20)
-    assert (topic["send_requests"], topic["throttled"]) == ("", 1)
+    assert (topic["send_requests"], topic["throttled"]) == (None, 1)
     assert ropeway_topic in run("quota", "list").stdout
-    done = run("quota", "delete", *of_topic)
+    done = run("quota", "delete", *of_topic, "--yes")
     assert done.stdout == f"topic {ropeway_topic} has no limits\n"
-    run("quota", "delete", "--group", ropeway_topic)
+    run("quota", "delete", "--group", ropeway_topic, "--yes")
     assert listed(run, ropeway_topic) == []
 
 

@@ -4,9 +4,9 @@
 def test_queues_of_an_embedded_log_stay_with_their_broker(run, ropeway_topic):
     run("topic", "create", ropeway_topic)
     for options in (
-        [ropeway_topic],
+        [ropeway_topic, "--yes"],
         [ropeway_topic, "--dry-run"],
-        ["--all"],
+        ["--all", "--yes"],
         [ropeway_topic, "--by-load"],
     ):
         refused = run("route", "rebalance", *options, code=1)
@@ -14,6 +14,6 @@ def test_queues_of_an_embedded_log_stay_with_their_broker(run, ropeway_topic):
     assert "not both" in run("route", "rebalance", code=2).stderr
     both = run("route", "rebalance", ropeway_topic, "--all", code=2)
     assert "not both" in both.stderr
-    absent = run("route", "rebalance", "absent", "--json", code=1)
+    absent = run("route", "rebalance", "absent", "--yes", "--json", code=1)
     assert "No topic in the route store" in absent.stderr
     assert absent.stdout == "[]\n"

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -10,15 +15,20 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ropeway.gateway.cli.main import main
+from ropeway.gateway.wire.trace import TRACE_TOPIC
+from ropeway.testing import running_gateway
 from tests.gateway.cli.secured import NOBODY, ROOT, WAYS, secured
 from tests.gateway.cli.test_main import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.gateway.cli.secured import Secured
 
 WALK = {
+    "apply": "-f {cluster_file} --yes",
+    "diff": "-f {alike_file}",
     "acl create": "target-{way} --resource Topic:a* --action Pub --source 10.0.0.0/8",
     "acl delete": "ruled-{way} --yes",
     "acl list": "",
@@ -27,18 +37,25 @@ WALK = {
     "user list": "",
     "user update": "target-{way} --disable",
     "acl check": f"--principal {ROOT} --action PUB --resource topic:orders",
+    "bench consume": "orders --count 1",
+    "bench produce": "orders --count 1",
     "broker drain": "broker-0 --dry-run",
+    "broker describe": "broker-0",
     "broker list": "",
     "broker remove": "broker-9 --gone --yes",
     "broker show": "broker-0 --settings",
     "broker undrain": "broker-0",
+    "broker update": "broker-0 --set popConsumerKVServiceEnable=true --yes",
+    "client describe": "{client_id}",
+    "client list": "",
     "cluster show": "",
     "consume": "orders --count 1",
     "doctor": "",
     "explain": "{msg_id} kitchen --topic orders",
     "group create": "made-{way}",
     "group delete": "gone-{way} --yes",
-    "group list": "",
+    "group describe": "kitchen",
+    "group list": "--lag",
     "group members": "kitchen",
     "group show": "kitchen",
     "group update": "kitchen --retries 3",
@@ -51,24 +68,30 @@ WALK = {
     "message search": "orders",
     "message send": "orders x",
     "message tail": "orders --count 1",
+    "message trace": "{msg_id}",
     "message view": "{msg_id} --topic orders",
     "metrics": "ropeway_connections",
+    "migrate plan": "--source another",
+    "offset export": "kitchen",
+    "offset import": "kitchen {seek_file} --yes",
     "offset reset": "kitchen orders --to latest --yes",
     "offset rewind": "kitchen orders --by 1h --yes",
     "offset show": "kitchen orders",
     "produce": "orders x",
-    "quota delete": "--topic orders",
+    "quota delete": "--topic orders --yes",
     "quota list": "",
     "quota set": "--topic orders --send-bytes 1000000000",
     "route create": "orders --broker broker-0 --queues 4",
     "route delete": "orders --broker broker-0 --yes",
-    "route drain": "127.0.0.1:1",
+    "route drain": "127.0.0.1:1 --yes",
     "route expand": "wide-{way} --broker broker-0 --queues 9",
-    "route move": "broker-0 --to nobody",
-    "route rebalance": "orders --dry-run",
+    "route move": "broker-0 --to nobody --yes",
+    "route rebalance": "orders --yes",
     "route show": "orders",
-    "timer cancel": "{handle}",
+    "timer cancel": "{handle} --yes",
     "timer list": "",
+    "top": "--once",
+    "transaction list": "",
     "topic compaction": "prices --now",
     "topic create": "made-{way}",
     "topic delete": "gone-{way} --yes",
@@ -77,6 +100,7 @@ WALK = {
     "topic list": "",
     "topic show": "orders",
     "topic stats": "orders",
+    "topic trim": "trimmed-{way} --to latest --yes",
     "topic update": "orders --perm 6",
 }
 """A line for each; a new command without one fails."""
@@ -92,11 +116,15 @@ REFUSED = {
 """What a node alone on an embedded log cannot do, and what the error names."""
 
 SPARK = {"pipeline archive", "pipeline load", "pipeline sql", "streams run"}
-"""Walked by `test_pipeline.py`: they take minutes."""
+"""Walked by `test_pipeline.py`: they take minutes. `test_mcp.py` walks `mcp`."""
 
 
-def ropeway(node: Secured, who: str | None, way: str, line: str) -> Result:
-    environment = node.environment(who, way)
+def ropeway(
+    node: Secured, who: str | None, way: str, line: str, settings: Path | None = None
+) -> Result:
+    environment = {**node.environment(who, way)}
+    if settings is not None:
+        environment["XDG_CONFIG_HOME"] = str(settings)
     return CliRunner().invoke(main, line.split(), env=environment)
 
 
@@ -112,28 +140,37 @@ class Prepared(NamedTuple):
     node: Secured
     msg_id: str
     handles: dict[str, str]
+    client_id: str
 
-    def run(self, who: str, way: str, command: str) -> Result:
-        """Run a command of `WALK` as somebody."""
+    def run(self, who: str, way: str, command: str, *more: str) -> Result:
+        """Run a command of `WALK` as somebody, with more options."""
         line = WALK[command].format(
             way=way,
             msg_id=self.msg_id,
+            client_id=self.client_id,
             handle=self.handles[way],
             password=self.node.folder / "password",
+            seek_file=self.node.folder / "kitchen.tsv",
+            cluster_file=self.node.folder / "cluster.yaml",
+            alike_file=self.node.folder / "alike.yaml",
         )
-        return ropeway(self.node, who, way, f"{command} {line}")
+        return ropeway(
+            self.node, who, way, " ".join([command, line, *more]), self.node.folder
+        )
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
     with (
         pytest.MonkeyPatch.context() as patch,
+        running_gateway() as another,
         secured(tmp_path_factory.mktemp("secured")) as made,
     ):
         patch.setenv("XDG_CONFIG_HOME", "/dev/null")
         for way in WAYS:
-            for topic in ("gone", "wide", "long"):
+            for topic in ("gone", "wide", "long", "trimmed"):
                 as_root(made, f"topic create {topic}-{way}")
+            as_root(made, f"produce trimmed-{way} x")
             as_root(made, f"group create gone-{way}")
             secret = made.folder / "password"
             for user in ("target", "ruled", "gone"):
@@ -144,11 +181,61 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
         as_root(made, "topic create orders --queues 2")
         as_root(made, "topic create prices --attribute cleanup.policy=COMPACTION")
         as_root(made, "produce prices 3 --key apple")
-        (sent,) = as_root(made, "produce orders one --key order-7 --json")
-        as_root(made, "consume orders --group kitchen --timeout 0.1")
+        (sent,) = as_root(made, "produce orders one --key order-7 --queue 0 --json")
+        as_root(made, "consume orders --group kitchen --count 1 --timeout 60")
+        as_root(made, "quota set --topic prices --send-bytes 1000000000")
+        lines = ["topic\tbroker\tqueue_id\toffset", "orders\tbroker-0\t0\t0", ""]
+        (made.folder / "kitchen.tsv").write_text("\n".join(lines))
+        (made.folder / "cluster.yaml").write_text("groups: {kitchen: {retries: 7}}")
+        known = {"contexts": {"another": {"name_server": another.name_server}}}
+        (made.folder / "ropeway").mkdir()
+        contexts = made.folder / "ropeway" / "contexts.json"
+        contexts.write_text(json.dumps(known))
+        # The first command would say that it narrows it.
+        contexts.chmod(0o600)
+        (made.folder / "alike.yaml").write_text("topics: {orders: }")
+        # As a client's trace: what is known of it.
+        key = sent["msg_id"]
+        step = ["Recall", "5", "region", "kitchen", "orders", key]
+        run_traced(made, key, "\x01".join(step) + "\x02")
         late = "produce orders late --delay 3600 --json"
         handles = {way: as_root(made, late)[0]["recall_handle"] for way in WAYS}
-        yield Prepared(made, sent["msg_id"], handles)
+        with sending(made) as client_id:
+            yield Prepared(made, sent["msg_id"], handles, client_id)
+
+
+def run_traced(node: Secured, key: str, record: str) -> None:
+    line = ["produce", TRACE_TOPIC, record, "--key", key]
+    done = CliRunner().invoke(main, line, env=node.environment(ROOT))
+    assert done.exit_code == 0, done.output
+
+
+@contextmanager
+def sending(node: Secured) -> Iterator[str]:
+    """A producer that is connected; its client id."""
+    line = ["produce", "copies", "--group", "idle"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "ropeway.gateway.cli.main", *line],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **node.environment(ROOT)},
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"one\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        deadline = time.monotonic() + 60
+        while not (found := json.loads(_listed(node))):
+            assert time.monotonic() < deadline
+        yield found[0]["client_id"]
+        process.stdin.close()
+
+
+def _listed(node: Secured) -> str:
+    done = ropeway(node, ROOT, "keys", "client list --group idle --json")
+    assert done.exit_code == 0, done.output
+    return done.stdout
 
 
 TROUBLES = [
@@ -200,7 +287,7 @@ def test_every_command_that_is_a_client_is_walked():
         if not isinstance(command, click.Group)
         and any(one.name == "name_server" for one in command.params)
     }
-    assert clients - {"context add"} == WALK.keys() | SPARK
+    assert clients - {"context add", "mcp"} == WALK.keys() | SPARK
 
 
 EACH = pytest.mark.parametrize("command", WALK)

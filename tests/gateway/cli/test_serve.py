@@ -1,42 +1,67 @@
-"""`ropeway serve`, as a process."""
+"""`ropeway serve`, as a process; where it refuses to start, in this one."""
 
+import asyncio
+import contextlib
 import errno
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+from click.testing import CliRunner, Result
 
+from ropeway.gateway import logs
+from ropeway.gateway.cli.main import main
 from ropeway.gateway.wire.frame import encode_frame
 from ropeway.gateway.wire.header import Header, row_of, to_fields
-from tests.remoting import pulling, sending
+from tests.requests import pulling, sending
 
 TIMEOUT_S = 120.0
+SMALL = "[log]\nsegment_bytes = 1048576\n"
+"""Settings: where files lie in memory, 128 MiB set aside take 0.05 s of CPU."""
 COMMAND = [sys.executable, "-m", "ropeway.gateway.cli.main"]
 
 Serve = Callable[..., subprocess.Popen[str]]
 
 
-@pytest.fixture
-def serve(tmp_path) -> Iterator[Serve]:
-    """Start `ropeway serve` on a free port with its data in a fresh directory."""
+class Node(NamedTuple):
+    """One that runs, and is only looked at."""
+
+    process: subprocess.Popen[str]
+    data: Path
+    printed: list[str]
+    """All lines of its start but the last two."""
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return self.printed[0].split()[2]
+
+
+@contextlib.contextmanager
+def serving(folder: Path) -> Iterator[Serve]:
+    """Give what starts `ropeway serve` on a free port with its data in a folder."""
     started: list[subprocess.Popen[str]] = []
 
     def start(
         *args: str, listen: tuple[str, ...] = ("127.0.0.1:0",), **more: object
     ) -> subprocess.Popen[str]:
-        command = [*COMMAND, "serve"]
+        command = [*COMMAND, "serve", "--data", str(folder / "data")]
+        if "--config" not in args:
+            (folder / "small.toml").write_text(SMALL)
+            command += ["--config", str(folder / "small.toml")]
         for one in listen:
             command += ["--listen", one]
-        if "--data" not in args:
-            command += ["--data", str(tmp_path / "data")]
         process = subprocess.Popen(
             [*command, *args],
             stdout=subprocess.PIPE,
@@ -48,11 +73,31 @@ def serve(tmp_path) -> Iterator[Serve]:
         started.append(process)
         return process
 
-    yield start
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
+    try:
+        yield start
+    finally:
+        for process in started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def serve(tmp_path) -> Iterator[Serve]:
+    with serving(tmp_path) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory) -> Iterator[Node]:
+    folder = tmp_path_factory.mktemp("node")
+    with serving(folder) as start:
+        process = start(
+            *("--flush", "sync", "--http", "127.0.0.1:0", "--no-auto-create"),
+            *("--topic", "orders:1"),
+        )
+        lines = listening(process)
+        yield Node(process, folder / "data", [*lines, process.stdout.readline()])
 
 
 def listening(process: subprocess.Popen[str]) -> list[str]:
@@ -72,16 +117,26 @@ def refused(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, line.removeprefix("Error: ")
 
 
-def test_it_prints_where_it_listens_and_how_to_come_there(serve):
-    process = serve()
-    first, hint = listening(process)
+def refused_here(
+    monkeypatch: pytest.MonkeyPatch, data: Path, *args: str
+) -> tuple[int, str]:
+    """The same of one that is refused before anybody can come: this process is it."""
+    monkeypatch.setattr(logs, "configure", lambda *_: None)
+    # What a process of its own is told of garbage and files is not for this one.
+    monkeypatch.setattr(import_module("ropeway.gateway.cli.serve"), "run", asyncio.run)
+    result = CliRunner().invoke(main, ["serve", "--data", str(data), *args])
+    (line,) = result.output.splitlines()
+    return result.exit_code, line.removeprefix("Error: ")
+
+
+def test_it_prints_where_it_listens_and_how_to_come_there(node):
+    first, *_, hint, java = node.printed
     match = re.fullmatch(
         r"listening on (127\.0\.0\.1:\d+) advertised as (127\.0\.0\.1:\d+)", first
     )
     assert match
     assert match[1] == match[2] != "127.0.0.1:0"
     assert hint == f"Point a client at name server {match[1]}, for example"
-    java = process.stdout.readline()
     assert java.strip() == f'Java:   producer.setNamesrvAddr("{match[1]}");'
 
 
@@ -96,30 +151,29 @@ def test_several_listeners_have_addresses_of_their_own(serve, tmp_path):
     assert ready.read_text().splitlines() == lines
 
 
-@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["one", "workers"])
-def test_it_says_where_its_page_is_and_serves_it(serve, workers):
-    process = serve("--http", "127.0.0.1:0", *workers)
-    sites = [
-        line.rpartition(" ")[2]
-        for line in listening(process)
-        if line.startswith("page, metrics and health at ")
-    ]
-    assert len(set(sites)) == (2 if workers else 1)
-    for site in sites:
-        with urllib.request.urlopen(f"{site}/readyz", timeout=TIMEOUT_S) as answer:
-            assert answer.status == 200
-        with urllib.request.urlopen(f"{site}/", timeout=TIMEOUT_S) as answer:
-            assert b"<title>Ropeway</title>" in answer.read()
+def test_it_says_where_its_page_is_and_serves_it(node):
+    (page,) = [one for one in node.printed if one.startswith("page, metrics and")]
+    site = page.removeprefix("page, metrics and health at ")
+    with urllib.request.urlopen(f"{site}/readyz", timeout=TIMEOUT_S) as answer:
+        assert answer.status == 200
+    with urllib.request.urlopen(f"{site}/", timeout=TIMEOUT_S) as answer:
+        assert b"<title>Ropeway</title>" in answer.read()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_stops_it_in_good_order(serve, number):
-    process = serve()
+@pytest.mark.parametrize(
+    ("number", "form", "said"),
+    [
+        (signal.SIGTERM, "text", "event=stopped"),
+        (signal.SIGINT, "json", '"event":"stopped"'),
+    ],
+)
+def test_a_signal_stops_it_in_good_order_and_its_log_says_so(serve, number, form, said):
+    process = serve("--log-format", form)
     listening(process)
     process.send_signal(number)
     _, errors = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0, errors
-    assert "event=stopped" in errors
+    assert said in errors
     assert "Traceback" not in errors
 
 
@@ -146,29 +200,25 @@ def send_frame(client: socket.socket, header: Header, body: bytes = b"") -> None
     client.sendall(encode_frame(code, 1, fields=to_fields(header), body=body))
 
 
-def test_an_address_in_use_is_one_line(serve, tmp_path):
-    address = listening(serve())[0].split()[2]
-    other = serve("--data", str(tmp_path / "other"), listen=(address,))
-    assert refused(other) == (
+def test_an_address_in_use_is_one_line(node, monkeypatch, tmp_path):
+    assert refused_here(monkeypatch, tmp_path, "--listen", node.address) == (
         1,
-        f"cannot listen on {address}: {os.strerror(errno.EADDRINUSE)}",
+        f"cannot listen on {node.address}: {os.strerror(errno.EADDRINUSE)}",
     )
 
 
-def test_a_directory_in_use_names_the_process(serve, tmp_path):
-    first = serve()
-    listening(first)
-    code, line = refused(serve())
+def test_a_directory_in_use_names_the_process(node, monkeypatch):
+    code, line = refused_here(monkeypatch, node.data, "--listen", "127.0.0.1:0")
     assert code == 1
     assert line == (
-        f"{tmp_path / 'data' / 'log'} is in use by process {first.pid}; "
+        f"{node.data / 'log'} is in use by process {node.process.pid}; "
         "one directory serves one process"
     )
 
 
-def test_a_directory_that_cannot_be_made_is_one_line(serve, tmp_path):
+def test_a_directory_that_cannot_be_made_is_one_line(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
-    code, line = refused(serve("--data", str(tmp_path / "file" / "data")))
+    code, line = refused_here(monkeypatch, tmp_path / "file" / "data")
     assert code == 1
     assert str(tmp_path / "file") in line
 
@@ -197,12 +247,23 @@ def test_a_full_disk_is_one_line(serve):
         ('broker = "a b"', "broker is 'a b'; allowed: "),
     ],
 )
-def test_a_bad_setting_is_one_line_and_exit_code_2(serve, tmp_path, setting, complaint):
+def test_a_bad_setting_is_one_line_and_exit_code_2(
+    monkeypatch, tmp_path, setting, complaint
+):
     path = tmp_path / "r.toml"
     path.write_text(setting)
-    code, line = refused(serve("--config", str(path)))
+    code, line = refused_here(monkeypatch, tmp_path / "data", "--config", str(path))
     assert code == 2
     assert line.startswith(complaint)
+
+
+def test_a_process_with_a_bad_setting_ends_with_that_line_alone(serve, tmp_path):
+    path = tmp_path / "r.toml"
+    path.write_text('brokr = "x"')
+    assert refused(serve("--config", str(path))) == (
+        2,
+        "brokr is not a setting; the nearest is broker",
+    )
 
 
 @pytest.mark.parametrize(
@@ -214,63 +275,57 @@ def test_a_bad_setting_is_one_line_and_exit_code_2(serve, tmp_path, setting, com
         (["--cluster", "a b"], "cluster is 'a b'; allowed: "),
     ],
 )
-def test_a_bad_option_is_one_line_and_exit_code_2(serve, args, complaint):
-    code, line = refused(serve(*args))
+def test_a_bad_option_is_one_line_and_exit_code_2(
+    monkeypatch, tmp_path, args, complaint
+):
+    code, line = refused_here(monkeypatch, tmp_path / "data", *args)
     assert code == 2
     assert line.startswith(complaint)
 
 
-def send(address: str, text: str) -> None:
-    subprocess.run(
-        [*COMMAND, "produce", "orders", text, "--name-server", address],
-        check=True,
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))},
+def send(address: str, topic: str, *texts: str) -> Result:
+    return CliRunner().invoke(
+        main,
+        ["produce", topic, "--queue", "0", "--name-server", address],
+        input="".join(f"{text}\n" for text in texts),
     )
 
 
-def segment_of(data: Path, text: bytes) -> Path:
+def killed_with(node: Node, data: Path, *texts: str) -> None:
+    """Make a directory be what a kill would leave of a node with these messages."""
+    assert send(node.address, "orders", *texts).exit_code == 0
+    shutil.copytree(node.data, data)
+
+
+def damage(data: Path, text: bytes) -> Path:
+    """Flip bits in a stored message."""
     (segment,) = (
         path for path in (data / "log").iterdir() if text in path.read_bytes()
     )
+    segment.write_bytes(segment.read_bytes().replace(text, text.swapcase()))
     return segment
 
 
-def killed_with(serve: Serve, *texts: str) -> None:
-    process = serve()
-    address = listening(process)[0].split()[2]
-    for text in texts:
-        send(address, text)
-    process.kill()
-    process.communicate()
-
-
-def test_what_recovery_cut_off_is_said_and_kept(serve, tmp_path):
-    killed_with(serve, "whole", "torn off")
-    segment = segment_of(tmp_path / "data", b"torn off")
-    segment.write_bytes(segment.read_bytes().replace(b"torn off", b"torn 0ff"))
-    process = serve()
-    recovered = listening(process)[0]
+def test_what_recovery_cut_off_is_said_and_kept(node, serve, tmp_path):
+    killed_with(node, tmp_path / "data", "whole", "torn off")
+    damage(tmp_path / "data", b"torn off")
+    recovered = listening(serve())[0]
     match = re.fullmatch(
         r"recovered: \d+ bytes at the end of the log were not whole; "
         r"they are kept in (.+)",
         recovered,
     )
     assert match
-    assert b"torn 0ff" in (tmp_path / "data" / "log" / match[1]).read_bytes()
+    assert b"TORN OFF" in (tmp_path / "data" / "log" / match[1]).read_bytes()
 
 
-def test_a_damaged_middle_is_refused_with_the_way_out(serve, tmp_path):
-    process = serve("--flush", "sync")
-    address = listening(process)[0].split()[2]
-    for text in ("first message", "second message", "third message"):
-        send(address, text)
-    process.kill()
-    process.communicate()
-    segment = segment_of(tmp_path / "data", b"first message")
-    content = segment.read_bytes()
-    segment.write_bytes(content.replace(b"first message", b"frist message"))
-    code, line = refused(serve())
+def test_a_damaged_middle_is_refused_with_the_way_out(
+    node, serve, monkeypatch, tmp_path
+):
+    data = tmp_path / "data"
+    killed_with(node, data, "first message", "second message", "third message")
+    segment = damage(data, b"first message")
+    code, line = refused_here(monkeypatch, data)
     assert code == 1
     assert str(segment) in line
     assert 'on_damage="skip"' in line
@@ -278,16 +333,7 @@ def test_a_damaged_middle_is_refused_with_the_way_out(serve, tmp_path):
     listening(serve("--config", str(tmp_path / "skip.toml")))
 
 
-def test_sending_makes_no_topic_where_that_is_switched_off(serve):
-    address = listening(serve("--no-auto-create"))[0].split()[2]
-    with pytest.raises(subprocess.CalledProcessError) as caught:
-        send(address, "x")
-    assert b"orders" in caught.value.stderr
-
-
-def test_the_log_is_json_where_that_is_wanted(serve):
-    process = serve("--log-format", "json", "--log-level", "info")
-    listening(process)
-    process.terminate()
-    _, errors = process.communicate(timeout=TIMEOUT_S)
-    assert '"event":"stopping"' in errors
+def test_sending_makes_no_topic_where_that_is_switched_off(node):
+    refusal = send(node.address, "nowhere", "x")
+    assert refusal.exit_code == 1
+    assert "nowhere" in refusal.stderr

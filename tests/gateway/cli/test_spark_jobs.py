@@ -1,9 +1,20 @@
-"""What goes wrong with Spark is one line."""
+"""What goes wrong with Spark is one line, and Ctrl-C none."""
+
+import os
+import signal
+import subprocess
+import sys
+from threading import Event
 
 import pytest
 
 from ropeway.gateway.cli.failures import CannotError
-from ropeway.gateway.cli.spark_jobs import finish, reason, spark_needed
+from ropeway.gateway.cli.spark_jobs import (
+    finish,
+    interrupts,
+    reason,
+    spark_needed,
+)
 
 LONG = """[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted
 Traceback (most recent call last):
@@ -33,3 +44,41 @@ def test_it_waits_until_all_have_ended():
     answers = iter([False, False, True])
     finish(lambda _seconds: next(answers), list, is_watched=True)
     assert next(answers, None) is None
+
+
+def test_ctrl_c_ends_a_wait_between_two_looks():
+    def wait(_seconds):
+        os.kill(os.getpid(), signal.SIGINT)
+        seen.append("asked whole")
+        return False
+
+    seen = []
+    with pytest.raises(KeyboardInterrupt):
+        finish(wait, list, is_watched=True)
+    assert seen == ["asked whole"]
+
+
+def test_ctrl_c_is_acted_on_beside_what_it_interrupts():
+    acted = Event()
+    before = signal.getsignal(signal.SIGINT)
+    with interrupts(acted.set) as came:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert acted.wait(60)
+        assert came.is_set()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_second_ctrl_c_ends_the_process():
+    code = """
+import os, signal
+from ropeway.gateway.cli.spark_jobs import interrupts
+with interrupts():
+    for _ in range(2):
+        os.kill(os.getpid(), signal.SIGINT)
+        print("once")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == -signal.SIGINT
+    assert done.stderr == ""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from ropeway.gateway.cli.main import main
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from click.testing import Result
@@ -78,3 +82,50 @@ def test_a_job_runs_goes_around_bad_records_and_is_watched(
     assert ropeway_topics.read(sink) == ["1", "3"]
     assert ropeway_topics.read(dead) == ["two"]
     assert "topic 'none' does not exist" in run("--dead-letters", "none").stderr
+
+
+@pytest.mark.slow
+@pytest.mark.jvm
+def test_ctrl_c_ends_a_running_job_without_a_trace(
+    spark: SparkSession,
+    ropeway_topics: Topics,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # The session is that of the whole run; of its queries none is left.
+    monkeypatch.setattr(
+        type(spark), "stop", lambda _: [one.stop() for one in spark.streams.active]
+    )
+    source, sink = ropeway_topics.make(1), ropeway_topics.make(1)
+    ropeway_topics.send(source, ["1"])
+    job = tmp_path / "job.py"
+    job.write_text(
+        "from ropeway.streams import StreamBuilder\n"
+        "builder = StreamBuilder('copies')\n"
+        f"builder.source({source!r}).sink({sink!r})\n"
+    )
+    commands = {
+        0: ("streams", "run", str(job)),
+        130: (
+            *("pipeline", "sql", f"select value from `{source}`"),
+            *("--topic", source, "--into", sink),
+        ),
+    }
+
+    def interrupt(rows: int) -> None:
+        until(lambda: len(ropeway_topics.read(sink)) == rows)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    for number, (code, words) in enumerate(commands.items(), 1):
+        given = [*words, "--name-server", ropeway_topics.name_server]
+        given += ["--checkpoint", str(tmp_path / f"checkpoint-{number}")]
+        with ThreadPoolExecutor(1) as pool:
+            told = pool.submit(interrupt, number)
+            ended = CliRunner().invoke(main, given)
+        told.result()
+        assert ended.exit_code == code, ended.output
+        assert not spark.streams.active
+        # What Java was asked meanwhile is not told of.
+        assert caplog.records == []
+        assert "Traceback" not in ended.output

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from ropeway.gateway.cli.main import main
 from ropeway.testing import running_gateway
+from tests.gateway.cli.printed import valid
 
 LONG_S = 120
 
@@ -17,6 +18,8 @@ LONG_S = 120
 def invoke(*args: str, code: int = 0):
     result = CliRunner().invoke(main, args)
     assert result.exit_code == code, result.output
+    if "--json" in args:
+        valid(args, result.stdout)
     return result
 
 

@@ -21,7 +21,7 @@ def test_what_waits_is_listed_and_can_be_cancelled(run, ropeway_topic):
     first, second = listed()
     assert (first["recall_handle"], first["topic"]) == (handle, ropeway_topic)
     assert first["deliver_at"] < second["deliver_at"]
-    cancelled = run("timer", "cancel", handle)
+    cancelled = run("timer", "cancel", handle, "--yes")
     message = f"message {first['msg_id']} of topic {ropeway_topic} cancelled\n"
     assert cancelled.stdout == message
     while len(listed()) > 1 and time.monotonic() < give_up:
@@ -30,12 +30,15 @@ def test_what_waits_is_listed_and_can_be_cancelled(run, ropeway_topic):
 
 
 def test_what_is_no_handle_or_too_late_is_refused(run, ropeway_topic):
-    assert "recall handle is invalid" in run("timer", "cancel", "x", code=2).stderr
+    assert (
+        "recall handle is invalid"
+        in run("timer", "cancel", "x", "--yes", code=2).stderr
+    )
     run("topic", "create", ropeway_topic)
     sent = run("produce", ropeway_topic, "a", "--delay", "0.001")
     handle = sent.stdout.rpartition("recall=")[2].strip()
     time.sleep(0.01)
-    late = run("timer", "cancel", handle, code=1)
+    late = run("timer", "cancel", handle, "--yes", code=1)
     assert "timestamp invalid: the message was due" in late.stderr
 
 

@@ -32,6 +32,7 @@ def test_stats_have_the_bounds_of_queues_and_how_much_came(run, ropeway_topic):
     bounds = [(one["queue_id"], one["begin"], one["end"]) for one in shown["queues"]]
     assert bounds == [(0, 0, 0), (1, 0, 1)]
     assert (shown["messages"], shown["in_last_hour"]) == (1, 1)
+    assert shown["in_bytes_per_s"] > shown["in_per_s"] > 0
     assert [bool(one["newest"]) for one in shown["queues"]] == [False, True]
     assert run("topic", "stats", ropeway_topic).stdout.rstrip().endswith("last day")
 

@@ -43,9 +43,9 @@ def test_a_user_is_made_given_rights_and_taken_them_again(asked):
     assert rule == {
         "user": "alice",
         "resource": "Topic:orders",
-        "actions": "Pub,Get",
+        "actions": ["Pub", "Get"],
         "decision": "Allow",
-        "sources": "",
+        "sources": [],
         "policy": "Custom",
     }
     asked("produce orders x", who="alice")
@@ -53,7 +53,7 @@ def test_a_user_is_made_given_rights_and_taken_them_again(asked):
     asked("produce orders x", who="alice", code=6)
     asked("acl delete alice --yes")
     assert json.loads(asked("acl list --user alice --json").stdout) == []
-    assert "not exist" in asked("acl delete alice --yes", code=6).stderr
+    assert "has no policy" in asked("acl delete alice --yes", code=1).stderr
 
 
 def test_a_user_is_changed_listed_and_deleted_and_its_password_is_not_shown(asked):
@@ -73,6 +73,8 @@ def test_a_user_is_changed_listed_and_deleted_and_its_password_is_not_shown(aske
 
 def test_what_makes_no_sense_is_refused(asked):
     assert "nothing to change" in asked("user update root", code=2).stderr
-    taken = asked("user create root --password-file -", stdin="x\n", code=6)
-    assert "The user is existed" in taken.stderr
+    taken = asked("user create root --password-file -", stdin="x\n", code=1)
+    assert taken.stderr == "Error: user root exists already\n"
+    nobody = asked("acl create nobody --resource Topic:a --action Pub", code=1)
+    assert nobody.stderr == "Error: User:nobody does not exist\n"
     asked("acl create root --resource nowhere --action Pub", code=6)
