@@ -56,12 +56,12 @@ class Bucket:
         self._at_s = now_s
         return max(0.0, -self._level / self._rate)
 
-    def try_take(self, now_s: float) -> bool:
-        """Take a token if there is one; whether there was."""
+    def try_take(self, now_s: float, count: int = 1) -> bool:
+        """Take tokens if there are so many; whether there were."""
         self.take(0, now_s)
-        if self._level < 1:
+        if self._level < count:
             return False
-        self._level -= 1
+        self._level -= count
         return True
 
     def is_full(self, now_s: float) -> bool:

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
     from ropeway.gateway.node.long_polling import LongPolling
     from ropeway.gateway.node.moves import InHand
-    from ropeway.gateway.node.pulled_offsets import PulledOffsets
     from ropeway.gateway.node.resets import Resets
     from ropeway.gateway.node.served_topic import ServedTopic
     from ropeway.gateway.node.shared_partitions import SharedLog
     from ropeway.gateway.node.topics import Topics
+    from ropeway.gateway.node.traffic import PulledOffsets
     from ropeway.routing.api import RouteStore
     from ropeway.storage.api import Partition
     from ropeway.storage.offsets import Offsets
@@ -26,7 +26,7 @@ class Cleanup(NamedTuple):
 
     offsets: Offsets
     log: SharedLog | None
-    holds: LongPolling[Partition]
+    pull_hold: LongPolling[Partition]
     resets: Resets
     pulled: PulledOffsets
     topics: Topics
@@ -34,7 +34,7 @@ class Cleanup(NamedTuple):
     def topic(self, topic: ServedTopic) -> None:
         """It is deleted."""
         for partition in topic.partitions:
-            self.holds.release(partition)
+            self.pull_hold.release(partition)
         self.pulled.forget(topic=topic.name)
         if not self.topics.follows:
             self.offsets.forget(topic=topic.name)
@@ -44,7 +44,7 @@ class Cleanup(NamedTuple):
 
     def left(self, topic: str, partition: Partition) -> None:
         """Another broker has a queue, or is about to get it from this node."""
-        self.holds.release(partition)
+        self.pull_hold.release(partition)
         if self.log is not None and topic not in self.topics.moving.withdrawn:
             self.topics.moving.do(self.log.let_go(topic, partition.number))
 

@@ -21,7 +21,7 @@ from ropeway.gateway.node.creations import (
 from ropeway.gateway.request_limits import CreationsConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from ropeway.acl.api import Principal
     from ropeway.gateway.node.link import Link
@@ -108,7 +108,8 @@ class Clients:
 
     Args:
         now_ms: The clock.
-        notify: Called with the links and the name of a consumer group that changed.
+        notify: Called with the members and the name of a consumer group that changed;
+            the members are those that it has when they are looked at.
         owners: Whose the client ids are.
         bounds: How much one user or address may register.
     """
@@ -116,7 +117,7 @@ class Clients:
     def __init__(
         self,
         now_ms: Callable[[], int],
-        notify: Callable[[list[Link], str], None],
+        notify: Callable[[Collection[Link], str], None],
         owners: ClientOwners | None = None,
         bounds: CreationsConfig | None = None,
     ) -> None:
@@ -251,7 +252,7 @@ class Clients:
 
     def _tell(self, group: ConsumerGroup) -> None:
         if group.notify and self._tells:
-            self._notify(list(group.members), group.name)
+            self._notify(group.members, group.name)
 
     def _see(
         self,

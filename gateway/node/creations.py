@@ -28,6 +28,8 @@ _HOUR_S = 3600
 MOST_MAKERS = 10_000
 """Users and addresses that are remembered; of more, who came first begins anew."""
 TOPIC, GROUP = "topics", "groups"
+_QUEUES = 16
+"""A topic of more counts as several; clients have them made with 4 to 16."""
 
 
 class TooManyError(Exception):
@@ -54,6 +56,11 @@ def check_name(what: str, name: str, characters: int) -> None:
             f"{what} of {len(name)} characters; allowed: {characters} "
             "(creations.client_id_characters)"
         )
+
+
+def weight(queues: int) -> int:
+    """As how many topics one of so many queues counts: each queue takes memory."""
+    return max(-(-queues // _QUEUES), 1)
 
 
 class Creations:
@@ -98,13 +105,14 @@ class Creations:
             if not self._under_way[kind, maker]:
                 del self._under_way[kind, maker]
 
-    def take(self, kind: str, maker: str, there: int) -> None:
+    def take(self, kind: str, maker: str, there: int, count: int = 1) -> None:
         """Somebody is about to make one.
 
         Args:
             kind: `TOPIC` or `GROUP`.
             maker: Who.
             there: How many there are, of everybody.
+            count: As how many it counts.
 
         Raises:
             TooManyError: It may not.
@@ -115,15 +123,17 @@ class Creations:
                 f"(creations.{kind}), more by superusers alone"
             )
         per_hour = self._per_hour[kind]
-        if not self._bucket(kind, maker).try_take(self._clock_s()):
+        if not self._bucket(kind, maker).try_take(self._clock_s(), count):
+            many = f", and this one counts as {count}" if count > 1 else ""
             raise TooManyError(
-                f"{maker:.128} has made {per_hour} {kind} within an hour; allowed: "
-                f"{per_hour} (creations.{kind}_per_hour), more by superusers alone"
+                f"{maker:.128} has made {per_hour} {kind} within an hour{many}; "
+                f"allowed: {per_hour} (creations.{kind}_per_hour), more by superusers "
+                "alone"
             )
 
-    def give_back(self, kind: str, maker: str) -> None:
+    def give_back(self, kind: str, maker: str, count: int = 1) -> None:
         """It was not made after all."""
-        self._bucket(kind, maker).take(-1, self._clock_s())
+        self._bucket(kind, maker).take(-count, self._clock_s())
 
     def _bucket(self, kind: str, maker: str) -> Bucket:
         bucket = self._buckets.get((kind, maker))

@@ -101,14 +101,30 @@ def _finished(old: Topic, deletions: list[Deletion]) -> Topic:
         if one.pending or one.stored or old.is_live(one.generation)
     ]
     if old.is_deleted and not left:
-        # All that has to be known is which generations were used.
-        return Topic(
-            name=old.name,
-            read_queue_nums=0,
-            write_queue_nums=0,
-            generation=old.generation,
-        )
+        return unmade(old.name, old.generation)
     return replace(old, deletions=left)
+
+
+def unmade(name: str, generation: int) -> Topic:
+    """A topic of which nothing has to be known but the generation that comes next."""
+    return Topic(
+        name=name, read_queue_nums=0, write_queue_nums=0, generation=generation
+    )
+
+
+def first(routes: RouteStore) -> int:
+    """The generation that topics begin with of which routes know nothing.
+
+    Raises:
+        RouteError: The setting that says so is damaged.
+    """
+    found = routes.settings.get((DELETIONS_NAMESPACE, GENERATION), "0")
+    if not found.isdecimal():
+        raise RouteError(
+            f"setting {GENERATION} of {DELETIONS_NAMESPACE} is {found!r:.80}; "
+            "allowed: a number from 0"
+        )
+    return int(found)
 
 
 def is_pending(topic: Topic | None, broker: str) -> bool:
@@ -214,13 +230,7 @@ class Deletions:
         if attributes.entry_format(setup.attributes) != "packed":
             # Native clients know the topic by its name alone.
             return 0
-        floor = self._routes.settings.get((DELETIONS_NAMESPACE, GENERATION), "0")
-        if not floor.isdecimal():
-            raise RouteError(
-                f"setting {GENERATION} of {DELETIONS_NAMESPACE} is {floor!r:.80}; "
-                "allowed: a number from 0"
-            )
-        return max(int(floor), old.generation if old else 0)
+        return max(first(self._routes), old.generation if old else 0)
 
     async def apply(self, name: str) -> None:
         """Note that this broker knows no more of what was deleted.

@@ -9,22 +9,33 @@ Laws:
 * A store is gone on with only if its checkpoint fits the log. One of another log, of
   another version, or ahead of a log that was restored from a backup does not.
 
+    "v"         ->  the format of the store (2)
     "n" source  ->  next offset of the log to read (8), CRC-32 of the record before (4)
 
-Numbers are big endian. The source is empty where a store has one.
+Numbers are big endian. The source is empty where a store has one. A store of another
+format, newer or older, is emptied when it is opened, and made again from the log.
 """
 
 from __future__ import annotations
 
+import asyncio
 import struct
 import zlib
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
 
 import structlog
 
+from ropeway.gateway.node import backoff
+from ropeway.gateway.node.index_thread import IndexLostError
 from ropeway.gateway.node.rocks import Rocks
+from ropeway.gateway.wire.commands.nodes import DerivedStoreStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+    from typing import NoReturn
+
+    from ropeway.gateway.node.backoff import Backoff
     from ropeway.gateway.node.index_thread import IndexThread
     from ropeway.gateway.node.rocks import Batch
     from ropeway.gateway.wire.frame import Buffer
@@ -33,6 +44,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 CHECKPOINT = b"n"
+_FORMAT = b"v"
 _CHECKPOINT = struct.Struct(">QI")
 _NO_FLOOR = -1
 
@@ -45,12 +57,19 @@ class Checkpoint(NamedTuple):
     crc: int
     """The CRC-32 of the record before it."""
 
-    async def fits(self, partition: Partition) -> bool:
+    async def fits(self, partition: Partition, *, outlived: bool = False) -> bool:
         """Whether a store was made from this log, and goes on within it.
+
+        Args:
+            partition: The log.
+            outlived: The fold needs nothing that retention has taken: a store that
+                ends before all that is left goes on, too.
 
         Raises:
             LogError: The log cannot be read now.
         """
+        if outlived and self.next_offset <= partition.first:
+            return True
         if not partition.first < self.next_offset <= partition.end:
             return False
         chunk = await partition.read(self.next_offset - 1, 1, 1)
@@ -70,6 +89,32 @@ def checkpoint_after(last: Buffer, next_offset: int) -> Checkpoint:
 class DerivedStore(Rocks):
     """Keys and values that a fold has made, and how far it has come."""
 
+    FORMAT: ClassVar = 1
+    """Of the keys and values; another one is made again from the log."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        found = self._get(_FORMAT)
+        if found != self._format():
+            if not self._is_empty():
+                log.warning(
+                    "derived store has another format: it is made again",
+                    directory=str(directory),
+                    found=int.from_bytes(found or b"", "big"),
+                    allowed=self.FORMAT,
+                )
+            self.clear()
+
+    def clear(self) -> None:
+        """Forget everything but the format."""
+        batch = self._batch()
+        self._forget_all(batch)
+        batch.put(_FORMAT, self._format())
+        self._write(batch)
+
+    def _format(self) -> bytes:
+        return self.FORMAT.to_bytes(2, "big")
+
     def checkpoint(self, source: bytes = b"") -> Checkpoint | None:
         """How far a source was folded in; None where it is not known.
 
@@ -87,6 +132,60 @@ class DerivedStore(Rocks):
 
 
 S = TypeVar("S", bound=DerivedStore)
+
+
+def ends_of(directory: Path) -> dict[bytes, int]:
+    """How far each source of a store was folded in; the store is not open.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    return {
+        key[len(CHECKPOINT) :]: Checkpoint(*_CHECKPOINT.unpack(value)).next_offset
+        for key, value in Rocks.peek(directory, CHECKPOINT).items()
+        if len(value) == _CHECKPOINT.size
+    }
+
+
+def status_of(store: IndexThread[S], lag_records: int) -> DerivedStoreStatus:
+    """How a store stands.
+
+    Args:
+        store: It may be closed.
+        lag_records: What its fold has not read yet.
+    """
+    return DerivedStoreStatus(
+        store=store.name,
+        lag_records=lag_records,
+        size_bytes=store.size_bytes(),
+        rebuilt_ms=store.rebuild.ended_ms,
+        rebuild_ms=store.rebuild.took_ms,
+    )
+
+
+async def keep(
+    of: str, work: Callable[[bool], Awaitable[None]], waits: Backoff
+) -> NoReturn:
+    """Have a part work with its store for ever; a lost store is made again.
+
+    Args:
+        of: What it is an index of, for people.
+        work: Opens the store, and works until something fails or the store is lost;
+            is told whether to make it anew.
+        waits: Waits where the log, or something unforeseen, is what fails.
+    """
+    anew = False
+    while True:
+        try:
+            await work(anew)
+            anew = False
+        except IndexLostError as error:
+            log.warning("index is made again", of=of, reason=str(error))
+            anew = True
+            await asyncio.sleep(backoff.RETRY_S)
+        except Exception as error:  # noqa: BLE001 - nobody would begin it again
+            anew = False
+            await waits.wait(error)
 
 
 async def resume(
@@ -112,4 +211,6 @@ async def resume(
             return known.next_offset
         log.warning("index does not fit the log: it is made again", of=store.name)
     await store.run(DerivedStore.clear)
+    if partition.first < partition.end:
+        store.rebuild.begin()
     return None

@@ -13,7 +13,7 @@ Laws:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ropeway.gateway.node import names
 from ropeway.gateway.node.deletions import applied, is_pending, without
@@ -24,6 +24,7 @@ from ropeway.gateway.wire.commands.drains import BrokerRemoved, DrainState, Next
 
 if TYPE_CHECKING:
     from ropeway.gateway.node.batches import Batches
+    from ropeway.gateway.node.broker_context import BrokerContext
     from ropeway.gateway.node.schedule import Schedule
     from ropeway.gateway.node.timer.timer import Timer
     from ropeway.gateway.node.transactions import Transactions
@@ -35,39 +36,35 @@ _MOST_MOVES = 64
 """Who makes them asks again."""
 
 
+class Waiting(NamedTuple):
+    """Where messages of a broker wait."""
+
+    schedule: Schedule
+    """For a delay level."""
+    timer: Timer
+    """For a time of their own."""
+    transactions: Transactions
+    """For the end of a transaction."""
+    batches: Batches
+    """For the rest of their batch."""
+
+
 class Drains:
     """A broker that leaves its cluster, as its leader sees it.
 
     Args:
         broker: This node's.
-        cluster: The broker's.
-        routes: Say what it has.
+        waiting: What there is of it beside queues.
         is_shared: Whether other brokers can open what it has.
-        schedule: Messages that wait here for a delay level,
-        timer: for a time,
-        transactions: for the end of a transaction,
-        batches: or for the rest of their batch.
     """
 
     def __init__(
-        self,
-        broker: str,
-        cluster: str,
-        routes: RouteStore,
-        schedule: Schedule,
-        timer: Timer,
-        transactions: Transactions,
-        batches: Batches,
-        *,
-        is_shared: bool,
+        self, broker: BrokerContext, waiting: Waiting, *, is_shared: bool
     ) -> None:
-        self._broker = broker
-        self._cluster = cluster
-        self._routes = routes
-        self._schedule = schedule
-        self._timer = timer
-        self._transactions = transactions
-        self._batches = batches
+        self._broker = broker.name
+        self._cluster = broker.cluster
+        self._routes = broker.routes
+        self._waiting = waiting
         self._is_shared = is_shared
 
     @property
@@ -118,12 +115,12 @@ class Drains:
         """
         await self._routes.catch_up()
         moves, stuck = self._plan()
+        schedule, timer, transactions, batches = self._waiting
         waiting = {
-            "transactions": self._transactions.is_busy
-            and max(len(self._transactions), 1),
-            "delayed": await self._schedule.count_waiting(),
-            "timed": await self._timer.count_waiting(),
-            "batches": self._batches.is_busy,
+            "transactions": transactions.is_busy and max(len(transactions), 1),
+            "delayed": await schedule.count_waiting(),
+            "timed": await timer.count_waiting(),
+            "batches": batches.is_busy,
         }
         return DrainState(
             draining=self.is_drained,

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 import structlog
 
-from ropeway.gateway.node.latencies import SAMPLE_EVERY_S
+from ropeway.gateway.node.flow import Flow
+from ropeway.gateway.node.log_backlog import LogBacklog
 from ropeway.gateway.node.tick_length import TickLength
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from ropeway.acl.api import Principal
     from ropeway.gateway.config import LimitsConfig
+    from ropeway.gateway.node.flow import Waiting
     from ropeway.gateway.node.leadership import Leadership
     from ropeway.storage.api import Log
 
@@ -64,61 +65,20 @@ def hearing_s(size: int) -> float:
     return HEARING_S + size * _HEARING_BYTE_S
 
 
-class Flow:
-    """The connections of one principal, or of one address, that share turns."""
-
-    __slots__ = (
-        "__weakref__",
-        "connections",
-        "held_back",
-        "large",
-        "until",
-        "waiting",
-        "waiting_bytes",
-    )
-
-    def __init__(self) -> None:
-        self.connections: deque[Waiting] = deque()
-        """Those that wait for a turn."""
-        self.held_back: dict[Waiting, None] = {}
-        """Those that get one, and read on, when less waits."""
-        self.waiting = 0
-        """Requests that wait, on all of them."""
-        self.waiting_bytes = 0
-        """Their bytes, and those of requests whose work pauses."""
-        self.large = asyncio.Lock()
-        """Held by the one whose request is inflated to something large."""
-        self.until = 0.0
-        """Until then, its long work has a turn."""
-
-
-class Waiting(Protocol):
-    """A connection that waits for its turn."""
-
-    @property
-    def flow(self) -> Flow:
-        """Whose turns it shares."""
-
-    def take_turn(self, now: float, until: float) -> int:
-        """Begin requests until a time, or go on reading; says how many were begun."""
-
-    def close(self) -> None:
-        """End it: its turn failed."""
-
-
 class Slices:
     """Long work on the loop, done in slices of a few milliseconds.
 
     Args:
-        turns: Who else waits.
+        fair_queue: Who else waits.
         flow: Whose work it is.
         size_bytes: What it keeps in memory meanwhile.
     """
 
-    __slots__ = ("_expected_s", "_size_bytes", "_turns", "_waits", "flow")
+    __slots__ = ("_expected_s", "_queue", "_size_bytes", "_waits", "flow")
+    has_large = False
 
-    def __init__(self, turns: FairQueue, flow: Flow, size_bytes: int = 0) -> None:
-        self._turns = turns
+    def __init__(self, fair_queue: FairQueue, flow: Flow, size_bytes: int = 0) -> None:
+        self._queue = fair_queue
         self.flow = flow
         self._size_bytes = size_bytes
         self._expected_s = 0.0
@@ -134,11 +94,11 @@ class Slices:
             For how many seconds it waited.
         """
         began = time.monotonic()
-        if began < self.flow.until or self._turns.is_free():
+        if began < self.flow.until or self._queue.is_free():
             return 0.0
         self._expected_s = expected_s
         self._waits = asyncio.get_running_loop().create_future()
-        self._turns.join(self)
+        self._queue.join(self)
         with self.kept(self._size_bytes):
             await self._waits
         now = time.monotonic()
@@ -148,7 +108,7 @@ class Slices:
     async def why_late(self) -> str:
         """Wait for a turn, and say why a send waited for too long; or else nothing."""
         waited_s = await self.pause()
-        return self._turns.waited(waited_s) if waited_s > self._turns.wait_s else ""
+        return self._queue.waited(waited_s) if waited_s > self._queue.wait_s else ""
 
     @contextmanager
     def kept(self, size_bytes: int) -> Iterator[None]:
@@ -157,11 +117,11 @@ class Slices:
         Args:
             size_bytes: What that is.
         """
-        self._turns.keep(self.flow, size_bytes)
+        self._queue.keep(self.flow, size_bytes)
         try:
             yield
         finally:
-            self._turns.keep(self.flow, -size_bytes)
+            self._queue.keep(self.flow, -size_bytes)
 
     async def begin_large(self, more_bytes: int = 0) -> None:
         """Wait until few are at work on something large, and none of this flow.
@@ -172,20 +132,20 @@ class Slices:
         with self.kept(self._size_bytes + more_bytes):
             await self.flow.large.acquire()
             try:
-                await self._turns.large.acquire()
+                await self._queue.large.acquire()
             except BaseException:
                 self.flow.large.release()
                 raise
 
     def end_large(self) -> None:
         """Let others begin."""
-        self._turns.large.release()
+        self._queue.large.release()
         self.flow.large.release()
 
     def take_turn(self, _now: float, _until: float) -> int:
         """Go on, behind this tick."""
         if not self._waits.done():
-            self._turns.owe(self._expected_s)
+            self._queue.owed_s += self._expected_s
             self._waits.set_result(None)
         return 0
 
@@ -204,10 +164,13 @@ class FairQueue:
     """
 
     def __init__(self, limits: LimitsConfig, log: Log, leadership: Leadership) -> None:
-        self._log = log
+        self._overdue_ms = log.overdue_ms
         self._leadership = leadership
         self.wait_s = limits.send_wait_ms / 1000
         self._limit_bytes = limits.waiting_bytes
+        self.log_backlog = LogBacklog(log, limits.waiting_bytes, self.join)
+        self._storing_bytes = log.waiting_bytes
+        self._share_bytes = self.log_backlog.share_bytes
         self._loop = asyncio.get_running_loop()
         self._flows: dict[Flow, None] = {}
         """Those of which connections wait; the first is the next to have a turn."""
@@ -215,12 +178,13 @@ class FairQueue:
         self.tick_over_at = 0.0
         """When this tick has taken long enough; 0 until something has come in it."""
         self._free = True
-        """Whether nobody waits, nor too much, nor the log is overdue; looked at once a
-        tick."""
-        self._tick_began = 0.0
+        """Whether nobody waits, nor too much, here or in the log, nor the log is
+        overdue; looked at once a tick."""
+        self.tick_began = 0.0
+        """When the last tick began in which connections had turns."""
         self._length = TickLength()
-        self._owed_s = 0.0
-        """What was begun in this tick will take when it is over."""
+        self.owed_s = 0.0
+        """What was begun in this tick will take behind it; who begins it adds that."""
         self._begun = 0
         """Requests begun in the last tick, of those that had waited, if some are left;
         a tick that had not enough to do says nothing of what a request takes."""
@@ -228,9 +192,8 @@ class FairQueue:
         """What a request takes, with all that is done meanwhile."""
         self.large = asyncio.Semaphore(_LARGE)
         """How many may be at work on something large."""
-        self.sampling = False
-        """Whether the next request that is begun is timed; who does it resets this."""
-        self._sample_at = 0.0
+        self.sample_at = 0.0
+        """When the next request is timed that is begun; who does it puts this off."""
         self.waiting = 0
         """Requests that wait, on all connections."""
         self.waiting_bytes = 0
@@ -254,12 +217,8 @@ class FairQueue:
 
         Others read on: they wait for nobody who has as much as may be.
         """
-        return (
-            self._is_over() and flow.waiting_bytes * self._keeping > self._limit_bytes
-        )
-
-    def _is_over(self) -> bool:
-        return self.waiting_bytes > self._limit_bytes
+        limit = self._limit_bytes
+        return self.waiting_bytes > limit and flow.waiting_bytes * self._keeping > limit
 
     def why_full(self, flow: Flow) -> str:
         """Why no more of a flow's requests may wait; or else nothing."""
@@ -293,7 +252,7 @@ class FairQueue:
         delay_s = flow.waiting * self._each_s * (len(self._flows) or 1)
         if delay_s * 2 > self.wait_s:
             return self.waited(delay_s)
-        if overdue_ms := self._log.overdue_ms:
+        if overdue_ms := self._overdue_ms():
             return f"the log has not stored a message that came {overdue_ms} ms ago"
         return ""
 
@@ -307,12 +266,12 @@ class FairQueue:
         if not self.tick_over_at:
             self._begin_tick()
             return self._free
-        return self._free and time.monotonic() + self._owed_s < self.tick_over_at
+        return self._free and time.monotonic() + self.owed_s < self.tick_over_at
 
-    def join(self, connection: Waiting) -> None:
-        """Give a connection a turn behind all others of its flow that wait."""
+    def join(self, connection: Waiting, *, goes_on: bool = False) -> None:
+        """Give a connection a turn; in which place of its flow, `Flow.add` says."""
         flow = connection.flow
-        flow.connections.append(connection)
+        flow.add(connection, goes_on=goes_on)
         self._flows[flow] = None
         if not self.tick_over_at:
             self._begin_tick()
@@ -322,22 +281,19 @@ class FairQueue:
         """What long work for a principal, or an address, is done in."""
         return Slices(self, self.flow(whose), size_bytes)
 
-    def owe(self, seconds: float) -> None:
-        """What was begun takes its time later, behind this tick."""
-        self._owed_s += seconds
-
     def _begin_tick(self) -> None:
-        self._free = not self._log.overdue_ms and not self._is_over()
-        now = time.monotonic()
-        self._leadership.check(now)
-        self._sample(now)
+        storing_bytes = self._storing_bytes()
+        self._free = (
+            self.waiting_bytes <= self._limit_bytes
+            and storing_bytes <= self._share_bytes
+            # Nothing can be overdue where nothing is stored.
+            and not (storing_bytes and self._overdue_ms())
+        )
+        now, leadership = time.monotonic(), self._leadership
+        if now > leadership.late_s or now > leadership.certain_until_s:
+            leadership.check(now)
         self.tick_over_at = now + _TICK_S
         self._loop.call_soon(self._tick)
-
-    def _sample(self, now: float) -> None:
-        if now >= self._sample_at:
-            self._sample_at = now + SAMPLE_EVERY_S
-            self.sampling = True
 
     def _tick(self) -> None:
         if self._held_back:
@@ -345,33 +301,39 @@ class FairQueue:
         if not self._flows:
             # A guess that is too high would refuse what could disprove it.
             self._each_s = _FIRST_GUESS_S
-            self.tick_over_at = self._tick_began = self._owed_s = 0.0
+            self.tick_over_at = self.tick_began = self.owed_s = 0.0
             self._begun = 0
-            self._length.end(more=False)
+            self._length.ended_s = None
             return
-        now = time.monotonic()
-        self._owed_s = 0.0
-        self._leadership.check(now)
-        self._sample(now)
+        self.owed_s = 0.0
+        now, leadership = time.monotonic(), self._leadership
+        if now > leadership.late_s or now > leadership.certain_until_s:
+            leadership.check(now)
         if self._begun:
-            each_s = (now - self._tick_began) / self._begun
+            each_s = (now - self.tick_began) / self._begun
             self._each_s += (each_s - self._each_s) * _LEARNING
-        self._tick_began = now
+        self.tick_began = now
         self.tick_over_at = now + _TICK_S * self._length.begin()
         begun = 0
+        self.log_backlog.look()
         while self._flows and now < self.tick_over_at:
-            begun += _give_turn(self._next(), now)
-            now = time.monotonic() + self._owed_s
+            connection = self._next()
+            # A turn in which its principal is known is still one of its address.
+            flow = connection.flow
+            begun += _give_turn(connection, now)
+            self.log_backlog.turn_over(flow)
+            now = time.monotonic() + self.owed_s
         self._begun = begun if self._flows else 0
-        self._free = not (self._flows or self._log.overdue_ms or self._is_over())
+        is_full = self.waiting_bytes > self._limit_bytes
+        self._free = not (self._flows or is_full or self._overdue_ms())
         self._loop.call_soon(self._tick)
-        self._length.end(more=True)
+        self._length.end(self.owed_s)
 
     def _next(self) -> Waiting:
         flow = next(iter(self._flows))
         del self._flows[flow]
-        connection = flow.connections.popleft()
-        if flow.connections:
+        connection = flow.next()
+        if flow.waits:
             self._flows[flow] = None
         return connection
 

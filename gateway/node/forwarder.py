@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -16,6 +17,8 @@ import structlog
 
 from ropeway.gateway.node.node_auth import new_session
 from ropeway.gateway.node.transit_time import TransitTime
+from ropeway.gateway.tracing import trace_context
+from ropeway.gateway.tracing.event import Event
 from ropeway.gateway.wire import host_port
 from ropeway.gateway.wire.codes import RequestCode
 from ropeway.gateway.wire.commands.forward import Forward
@@ -25,9 +28,12 @@ from ropeway.gateway.wire.header import to_fields
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Iterator
 
-    from ropeway.acl.api import Principal
+    from ropeway.acl.api import Channel, Principal
     from ropeway.gateway.node.node_auth import NodeAuth
+    from ropeway.gateway.tracing.spans import Spans
+    from ropeway.gateway.tracing.trace_context import Parent
     from ropeway.routing.api import Broker
 
 log = structlog.get_logger(__name__)
@@ -49,15 +55,21 @@ class Forwarder:
     Args:
         max_frame_bytes: Longest answer that is accepted.
         tls: How to speak to nodes that refuse plain text.
-        seal: What makes other nodes believe who sent a request.
+        node_auth: What makes other nodes believe who sent a request.
+        spans: What records what is sent on with a trace context, where it is to be.
     """
 
     def __init__(
-        self, max_frame_bytes: int, tls: ssl.SSLContext | None, seal: NodeAuth
+        self,
+        max_frame_bytes: int,
+        tls: ssl.SSLContext | None,
+        node_auth: NodeAuth,
+        spans: Spans | None = None,
     ) -> None:
+        self._spans = spans
         self._max_frame_bytes = max_frame_bytes
         self._tls = tls
-        self.seal = seal
+        self.node_auth = node_auth
         self._links: dict[str, asyncio.Task[_Link]] = {}
         self.others: dict[str, Broker] = {}
         """The masters of other brokers that run, by the brokers' names."""
@@ -67,6 +79,8 @@ class Forwarder:
         """Requests that other nodes were asked to work on, so far."""
         self.failed = 0
         """Those of them that were not answered."""
+        self._waits: set[asyncio.Timeout] = set()
+        self._ends = False
 
     async def forward(
         self,
@@ -75,6 +89,9 @@ class Forwarder:
         client: str,
         principal: Principal | None = None,
         since_s: float = 0.0,
+        *,
+        waits: bool = False,
+        channel: Channel | None = None,
     ) -> bytes:
         """Have another node work on a request.
 
@@ -85,6 +102,8 @@ class Forwarder:
             principal: Who that is; None for what a node asks for itself.
             since_s: Since when this node has it, by `time.monotonic`; 0: it does not
                 matter.
+            waits: It waits there for messages, and no longer than this node runs.
+            channel: How it came, where no client's connection brought it.
 
         Returns:
             The answer as a whole frame; nothing where the request wants none.
@@ -93,17 +112,63 @@ class Forwarder:
             ForwardingError: It cannot be reached, or did not answer.
         """
         self.forwarded += 1
+        began_ns = time.time_ns()
+        spans = self._begin_spans(frame)
         name = None if principal is None else msgspec.json.encode(principal).decode()
         try:
             link = await self._link(address)
             # Not by `wait_for`, which in Python 3.11 may forget that it was cancelled:
             # then the request would be answered twice.
-            async with asyncio.timeout(ANSWER_S):
-                return await link.ask(frame, client, name, since_s)
+            async with asyncio.timeout(ANSWER_S) as deadline:
+                with self._ending(deadline) if waits else nullcontext():
+                    answer = await link.ask(
+                        frame, client, name, since_s, channel, spans
+                    )
         except (OSError, TimeoutError) as error:
             self.failed += 1
             reason = str(error) or "no answer in time"
+            self._record(spans, address, client, began_ns, reason)
             raise ForwardingError(f"node {address} did not answer: {reason}") from error
+        self._record(spans, address, client, began_ns)
+        return answer
+
+    def _begin_spans(self, frame: bytes) -> dict[Parent, int]:
+        """Ids of spans, below which the other node goes on."""
+        if self._spans is None:
+            return {}
+        return {one: self._spans.new_id() for one in trace_context.found_in(frame)}
+
+    def _record(
+        self,
+        spans: dict[Parent, int],
+        address: str,
+        client: str,
+        began_ns: int,
+        failure: str = "",
+    ) -> None:
+        about = {"server.address": address, "client.address": client}
+        times_ns = began_ns, time.time_ns()
+        for parent, span_id in spans.items():
+            assert self._spans is not None, "it gave the ids"
+            event = Event("forward", address, *times_ns, about, failure, span_id)
+            self._spans.record(parent, event)
+
+    @contextmanager
+    def _ending(self, deadline: asyncio.Timeout) -> Iterator[None]:
+        """Wait no longer than this node runs."""
+        if self._ends:
+            deadline.reschedule(0.0)
+        self._waits.add(deadline)
+        try:
+            yield
+        finally:
+            self._waits.discard(deadline)
+
+    def end_waits(self) -> None:
+        """Give up, now and from now on, what waits for messages at other nodes."""
+        self._ends = True
+        for deadline in self._waits:
+            deadline.reschedule(0.0)
 
     async def ask(
         self, address: str, code: RequestCode, body: bytes, client: str
@@ -142,7 +207,7 @@ class Forwarder:
         loop = asyncio.get_running_loop()
         _, link = await asyncio.wait_for(
             loop.create_connection(
-                lambda: _Link(self._max_frame_bytes, address, self.seal),
+                lambda: _Link(self._max_frame_bytes, address, self.node_auth),
                 host,
                 port,
                 ssl=self._tls,
@@ -170,10 +235,10 @@ def _is_usable(task: asyncio.Task[_Link]) -> bool:
 class _Link(asyncio.Protocol):
     """A connection to another node."""
 
-    def __init__(self, max_frame_bytes: int, address: str, seal: NodeAuth) -> None:
+    def __init__(self, max_frame_bytes: int, address: str, node_auth: NodeAuth) -> None:
         self._reader = FrameReader(max_frame_bytes)
         self._address = address
-        self._seal = seal
+        self._node_auth = node_auth
         self._session = new_session()
         self._numbers = itertools.count()
         self._opaques = itertools.count()
@@ -182,7 +247,13 @@ class _Link(asyncio.Protocol):
         self.closed = False
 
     async def ask(
-        self, frame: bytes, client: str, principal: str | None, since_s: float
+        self,
+        frame: bytes,
+        client: str,
+        principal: str | None,
+        since_s: float,
+        channel: Channel | None,
+        spans: dict[Parent, int],
     ) -> bytes:
         """Send a request on, and wait for what answers it."""
         transport = self._transport
@@ -198,7 +269,7 @@ class _Link(asyncio.Protocol):
             encode_frame(
                 RequestCode.ROPEWAY_FORWARD,
                 opaque,
-                fields=self._fields(frame, client, principal, since_s),
+                fields=self._fields(frame, client, principal, since_s, channel, spans),
                 body=frame,
             )
         )
@@ -208,18 +279,32 @@ class _Link(asyncio.Protocol):
             self._asked.pop(opaque, None)
 
     def _fields(
-        self, frame: bytes, client: str, principal: str | None, since_s: float
+        self,
+        frame: bytes,
+        client: str,
+        principal: str | None,
+        since_s: float,
+        channel: Channel | None,
+        spans: dict[Parent, int],
     ) -> dict[str, str]:
         number = next(self._numbers)
-        said = self._seal.say(client, self._address, self._session, number, principal)
-        seal = self._seal.sign(said, frame)
+        said = self._node_auth.say(
+            client, self._address, self._session, number, principal
+        )
+        signature = self._node_auth.sign(said, frame)
         now_s = time.monotonic()
+        by = None
+        if channel is not None:
+            by = self._node_auth.sign_channel(signature, channel.value)
         return to_fields(
             Forward(
                 **msgspec.structs.asdict(said),
-                seal=seal,
+                signature=signature,
                 held_ms=int((now_s - since_s) * 1000) if since_s else -1,
                 sent_ms=int(now_s * 1000),
+                channel=channel and channel.value,
+                channel_signature=by,
+                spans=trace_context.tell(spans) or None,
             )
         )
 

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Generic, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
 
 import structlog
+
+from ropeway.common.clock import now_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
     from typing import Concatenate
 
-
-class Closable(Protocol):
-    """Whatever has to be closed."""
-
-    def close(self) -> None:
-        """Release everything."""
+    from ropeway.gateway.node.rocks import Rocks
 
 
-C_co = TypeVar("C_co", bound=Closable, covariant=True)
 P = ParamSpec("P")
 R = TypeVar("R")
-X = TypeVar("X", bound=Closable)
-
-
-class Opener(Protocol[C_co]):
-    """Opens an index in a directory."""
-
-    def __call__(self, directory: Path, *, anew: bool = False) -> C_co:
-        """Open what is there, or, anew, forget it first."""
-
+X = TypeVar("X", bound="Rocks")
 
 log = structlog.get_logger(__name__)
 
@@ -41,25 +32,55 @@ class IndexLostError(Exception):
     """The index cannot be used now; it is to be made again."""
 
 
+class Rebuild:
+    """When an index was last made again from the log, and how long that took."""
+
+    def __init__(self) -> None:
+        self.ended_ms = 0
+        """In milliseconds since 1970; 0 where it was not, since the node runs."""
+        self.took_ms = 0
+        self._began_s: float | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether it has begun, and not ended."""
+        return self._began_s is not None
+
+    def begin(self) -> None:
+        """Note that the index has nothing; one that is under way goes on."""
+        if self._began_s is None:
+            self._began_s = time.monotonic()
+
+    def end(self) -> None:
+        """Note that the index has all that the log has, if it was being made."""
+        if self._began_s is not None:
+            self.took_ms = round((time.monotonic() - self._began_s) * 1000)
+            self.ended_ms = now_ms()
+            self._began_s = None
+
+
 class IndexThread(Generic[X]):
     """An index, and the thread that works on it.
 
     Args:
         name: What it is an index of, for people.
-        opener: Opens it.
+        kind: Opens it.
         directory: Where it is.
-        on_lost: Called when a call has failed: the index is to be made again.
+        on_lost: Called when `lost` is set.
     """
 
     def __init__(
         self,
         name: str,
-        opener: Opener[X],
+        kind: type[X],
         directory: Path,
         on_lost: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = name
-        self._opener = opener
+        self.rebuild = Rebuild()
+        self.lost = asyncio.Event()
+        """Set when a call has failed: the index is to be opened again, anew."""
+        self._kind = kind
         self._directory = directory
         self._on_lost = on_lost
         self._executor: ThreadPoolExecutor | None = None
@@ -74,6 +95,9 @@ class IndexThread(Generic[X]):
         Raises:
             IndexLostError: The directory cannot be used.
         """
+        self.lost.clear()
+        if anew:
+            self.rebuild.begin()
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, f"{self.name}-index")
         await self._call(self._open, anew)
@@ -82,7 +106,7 @@ class IndexThread(Generic[X]):
         if anew:
             self._close()
         if self._index is None:
-            self._index = self._opener(self._directory, anew=anew)
+            self._index = self._kind.open(self._directory, anew=anew)
 
     async def run(
         self,
@@ -101,6 +125,7 @@ class IndexThread(Generic[X]):
         try:
             return await self._call(lambda: work(index, *args, **more))
         except IndexLostError:
+            self.lost.set()
             self._on_lost()
             raise
 
@@ -111,6 +136,16 @@ class IndexThread(Generic[X]):
         except Exception as error:
             # RocksDB's errors have no class of their own in Python.
             raise IndexLostError(f"{type(error).__name__}: {error}") from error
+
+    def size_bytes(self) -> int:
+        """The bytes of its files."""
+        found = 0
+        with contextlib.suppress(FileNotFoundError), os.scandir(self._directory) as at:
+            for one in at:
+                # RocksDB deletes files meanwhile.
+                with contextlib.suppress(FileNotFoundError):
+                    found += one.stat().st_size
+        return found
 
     async def close(self) -> None:
         """Close the index. Twice is fine, and so is opening it again."""

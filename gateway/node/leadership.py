@@ -97,16 +97,15 @@ class Leadership:
         """When this process last went on after it had stood still for too long."""
         self.certain_until_s = math.inf
         self.node = node
-        """This node's name."""
         self._broker = broker
         self._incarnation = incarnation
         self._routes = routes
         self._duties = duties
         self._proofs = proofs
         self._on_duty = False
-        self._deposed = False
+        self._deposed = self._ends = False
         self._gave_up_s = -math.inf
-        self._late_s = math.inf
+        self.late_s = math.inf
         """A loop that comes round later stood still."""
         self._vouched_until_s = math.inf
         """What the proofs said when it came round last."""
@@ -117,11 +116,9 @@ class Leadership:
         self._stepping_back: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
 
-    # What requests ask.
-
     def check(self, now_s: float) -> None:
-        """Stop leading where it is not certain any more; called once a tick."""
-        if now_s > self._late_s:
+        """Stop leading where it is not certain: for ticks past one of the two times."""
+        if now_s > self.late_s:
             self._go_on(now_s)
         if now_s > self.certain_until_s and self.leads:
             self.certain_until_s = self._proven_until_s()
@@ -130,17 +127,16 @@ class Leadership:
                 self._changed.set()
 
     def _beat(self) -> None:
-        """Know that the loop comes round."""
         now_s = time.monotonic()
         self.check(now_s)
-        self._late_s = now_s + STILL_S
+        self.late_s = now_s + STILL_S
         self._vouched_until_s = self._proven_until_s()
         self._beating = asyncio.get_running_loop().call_later(BEAT_S, self._beat)
 
     def _go_on(self, now_s: float) -> None:
         """Work on nothing that came meanwhile, if another node may lead by now."""
-        stood_s = now_s - self._late_s + STILL_S
-        self._late_s = now_s + STILL_S
+        stood_s = now_s - self.late_s + STILL_S
+        self.late_s = now_s + STILL_S
         if now_s <= self._vouched_until_s:
             return
         log.warning(
@@ -175,8 +171,7 @@ class Leadership:
     def is_led_elsewhere(self) -> bool:
         """Whether another node is to lead, as routes say."""
         # Where nobody is, routes have lost sight of their nodes, and the log decides.
-        chosen = self._chosen()
-        return chosen is not None and not self._is_this(chosen)
+        return self._chosen() is not None and not self._is_this(self._chosen())
 
     async def settle(self, *, expected: bool = False) -> Broker | None:
         """Wait until it is known who leads: another node, or None for this one.
@@ -186,19 +181,22 @@ class Leadership:
                 earlier, so what the routes say here is not believed at once.
 
         Raises:
-            NoLeaderError: Nobody does, and it has taken too long.
+            NoLeaderError: Nobody does for too long, or since the last node ends.
         """
         loop = asyncio.get_running_loop()
         give_up_s = loop.time() + SETTLE_S
         heard_s = _TOLD_S if loop.time() < self._gave_up_s + _HEARD_S else _HEARD_S
         believe_s = loop.time() + (heard_s if expected else 0.0)
         while not self.leads:
-            # Whoever is not announced yet may have had this name before, and died.
-            elsewhere = self._task is not None and self.is_led_elsewhere()
+            chosen = self._chosen()
+            elsewhere = self.is_led_elsewhere()
+            if self._task is None and chosen is not None and chosen.node == self.node:
+                # Before this node is announced: who had its name may have died.
+                elsewhere = False
             left_s = (believe_s if elsewhere else give_up_s) - loop.time()
             if left_s <= 0 and elsewhere:
-                return self._chosen()
-            if left_s <= 0:
+                return chosen
+            if left_s <= 0 or (self._ends and chosen is None):
                 raise NoLeaderError(
                     f"broker {self._broker} has no master now; try again"
                 )
@@ -207,14 +205,11 @@ class Leadership:
             await asyncio.wait([moved], timeout=left_s)
         return None
 
-    # Who leads.
-
     async def lead(self) -> None:
         """Lead without being asked, where nobody else can.
 
         Raises:
-            LogError: A duty cannot be taken over.
-            RouteError: Likewise.
+            LogError, RouteError: A duty cannot be taken over.
         """
         for duty in self._duties:
             await duty.take_over()
@@ -228,7 +223,7 @@ class Leadership:
 
     def deposed(self) -> None:
         """Another node has taken over, as the log knows; whatever routes say."""
-        self.leads = False
+        self._stop_leading()
         self._deposed = True
         self._changed.set()
 
@@ -250,8 +245,7 @@ class Leadership:
                 f"broker {self._broker} keeps its messages in an embedded log, which "
                 "no other node can open; a broker moves between nodes on Pulsar"
             )
-        nodes = self._routes.brokers.get(self._broker, ())
-        others = [one.node for one in nodes if not self._is_this(one)]
+        others = self._others()
         if not others:
             raise HandOverError(
                 f"broker {self._broker} has no node but {self.node}; start another one"
@@ -268,10 +262,10 @@ class Leadership:
 
     async def close(self) -> None:
         """Give everything up."""
-        self.leads = False
-        for handle in (self._beating, self._catching_up):
-            if handle is not None:
-                handle.cancel()
+        self._stop_leading()
+        self._ends = True
+        for handle in filter(None, (self._beating, self._catching_up)):
+            handle.cancel()
         self._stepped_back(HandOverError(f"node {self.node} ends"))
         if self._task is not None:
             self._task.cancel()
@@ -291,6 +285,10 @@ class Leadership:
 
     def _chosen(self) -> Broker | None:
         return next(iter(self._routes.brokers.get(self._broker, ())), None)
+
+    def _others(self) -> list[str]:
+        nodes = self._routes.brokers.get(self._broker, ())
+        return [one.node for one in nodes if not self._is_this(one)]
 
     def _is_this(self, node: Broker | None) -> bool:
         """Whether a node is this process; another may have had its name before."""
@@ -338,9 +336,8 @@ class Leadership:
         self._stepped_back(failure)
 
     def _announced(self) -> Broker:
-        for one in self._routes.brokers.get(self._broker, ()):
-            if self._is_this(one):
-                return one
+        for one in filter(self._is_this, self._routes.brokers.get(self._broker, ())):
+            return one
         raise HandOverError(
             f"the routes do not know node {self.node} now; try again in a moment"
         )
@@ -380,11 +377,14 @@ class Leadership:
         self.leads = is_certain and not self._deposed and not self.is_stale
         return None if self.leads else _DOUBT_POLL_S
 
+    def _stop_leading(self) -> None:
+        self.leads = False
+        self._gave_up_s = asyncio.get_running_loop().time()
+
     async def _give_up(self) -> Exception | None:
         """End every duty, also where one fails; why the last one did that failed."""
-        self.leads = False
+        self._stop_leading()
         self._on_duty = False
-        self._gave_up_s = asyncio.get_running_loop().time()
         failure: Exception | None = None
         for duty in reversed(self._duties):
             try:

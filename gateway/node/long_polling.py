@@ -15,6 +15,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from ropeway.gateway.node.fair_share import FairShare
 from ropeway.storage.api import NoSuchPartitionError
 
 if TYPE_CHECKING:
@@ -31,17 +32,24 @@ class Waiter:
     """One waiting request; each kind says what waking it does.
 
     Args:
-        owner: Whose it is: the connection that it came on.
+        owner: The connection that it came on.
+        whose: The user, or the address where nobody has a name.
         queue_id: Which queue it waits for; below 0 any.
         takes: Whether nobody behind it finds what it does not.
     """
 
-    __slots__ = ("__weakref__", "line", "owner", "queue_id", "takes", "timer")
+    __slots__ = ("__weakref__", "line", "owner", "queue_id", "takes", "timer", "whose")
 
     def __init__(
-        self, owner: object, queue_id: int = ANY_QUEUE, *, takes: bool = False
+        self,
+        owner: object,
+        whose: str = "",
+        queue_id: int = ANY_QUEUE,
+        *,
+        takes: bool = False,
     ) -> None:
         self.owner = owner
+        self.whose = whose
         self.queue_id = max(queue_id, ANY_QUEUE)
         self.takes = takes
         self.timer: asyncio.TimerHandle | None = None
@@ -80,19 +88,18 @@ class LongPolling(Generic[Key]):
     """Every waiting request of a kind, by what it waits for.
 
     Args:
-        limit: Requests that may wait at a time.
+        limit: Requests that may wait at a time, of everybody.
         at_queue: Those of one key that may wait at one queue; None: as many.
     """
 
     def __init__(self, limit: int, at_queue: int | None = None) -> None:
-        self._limit = limit
+        self._places = FairShare(limit)
         self._at_queue = limit if at_queue is None else at_queue
         self._lines: dict[Key, _Line] = {}
         self._owned: dict[object, dict[Waiter, None]] = {}
-        self._count = 0
 
     def __len__(self) -> int:
-        return self._count
+        return self._places.taken
 
     def count(self, key: Key, queue_id: int) -> int:
         """How many wait at a queue, or, below 0, for any."""
@@ -116,10 +123,14 @@ class LongPolling(Generic[Key]):
         """
         line = self._lines.get(key) or _Line(key)
         waiting = line.counts.get(waiter.queue_id, 0)
-        if self._count >= self._limit or waiting >= self._at_queue:
+        if waiting >= self._at_queue or not self._places.take(waiter.whose):
             return False
         if line.partitions is not partitions and line.partitions != partitions:
-            self._watch(line, partitions)
+            try:
+                self._watch(line, partitions)
+            except NoSuchPartitionError:
+                self._places.leave(waiter.whose)
+                raise
         self._lines[key] = line
         waiter.line = line
         waiter.timer = asyncio.get_running_loop().call_later(
@@ -128,7 +139,6 @@ class LongPolling(Generic[Key]):
         line.waiters[waiter] = None
         line.counts[waiter.queue_id] = waiting + 1
         self._owned.setdefault(waiter.owner, {})[waiter] = None
-        self._count += 1
         return True
 
     def _watch(self, line: _Line, partitions: Sequence[Partition]) -> None:
@@ -177,7 +187,7 @@ class LongPolling(Generic[Key]):
         owned = self._owned[waiter.owner]
         del line.waiters[waiter], owned[waiter]
         line.counts[waiter.queue_id] -= 1
-        self._count -= 1
+        self._places.leave(waiter.whose)
         if not owned:
             del self._owned[waiter.owner]
         if not line.waiters:
@@ -216,5 +226,5 @@ class LongPolling(Generic[Key]):
 
     def close(self) -> None:
         """Likewise, and let none wait again."""
-        self._limit = 0
+        self._places.most = 0
         self.release_all()

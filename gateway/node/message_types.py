@@ -47,7 +47,18 @@ _SIGNS = (
 
 
 class WrongTypeError(Exception):
-    """A topic does not take messages of that type; the text names both."""
+    """A topic does not take messages of that type.
+
+    Args:
+        expected: The type that it takes.
+        actual: What came.
+    """
+
+    def __init__(self, expected: str, actual: str) -> None:
+        super().__init__(
+            "TopicMessageType validate failed, the expected type is "
+            f"{expected}, but actual type is {actual}"
+        )
 
 
 def type_of(pairs: Mapping[str, str]) -> str:
@@ -86,7 +97,4 @@ def check(expected: str, pairs: Mapping[str, str]) -> None:
         # What was checked where it came from.
         and properties.TRANSFER_FLAG not in pairs
     ):
-        raise WrongTypeError(
-            "TopicMessageType validate failed, the expected type is "
-            f"{expected}, but actual type is {actual}"
-        )
+        raise WrongTypeError(expected, actual)

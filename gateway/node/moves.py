@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,16 +31,14 @@ from ropeway.gateway.wire.commands.moves import HandedOver, QueueMoved
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from ropeway.gateway.node.arrivals import Arrivals
     from ropeway.gateway.node.batches import Batches
+    from ropeway.gateway.node.broker_context import BrokerContext
     from ropeway.gateway.node.locks import QueueLocks
     from ropeway.gateway.node.shared_partitions import SharedLog
     from ropeway.gateway.node.timer.delivery import Delivery
-    from ropeway.gateway.node.topics import Topics
     from ropeway.gateway.node.transactions import Transactions
     from ropeway.gateway.wire.commands.moves import DueMessages
-    from ropeway.routing.api import RouteStore, Topic
-    from ropeway.storage.offsets import Offsets
+    from ropeway.routing.api import Topic
 
     HandOver = Callable[[HandedOver], Awaitable[None]]
 
@@ -59,6 +57,17 @@ class InHand(Protocol):
 
     def leave(self, topic: str, queue_id: int) -> None:
         """A queue is not this broker's any more, or only since now."""
+
+
+class Unfinished(NamedTuple):
+    """What a broker has begun with messages of its queues."""
+
+    pop: InHand
+    """What is in consumers' hands."""
+    batches: Batches
+    """What is decided and not delivered."""
+    transactions: Transactions
+    """Those that are open here."""
 
 
 class MoveError(Exception):
@@ -174,47 +183,30 @@ class Moves:
 
     Args:
         broker: This node's.
-        cluster: The broker's.
-        routes: Say whose a queue is.
         log: What brokers share; None where a log is one node's own.
-        topics: Served here.
-        offsets: Where groups are.
-        arrivals: Keep what is handed over.
         locks: Of queues that are consumed in order.
-        pop: What is in consumers' hands.
-        batches: What is decided and not delivered.
-        transactions: Those that are open here.
+        unfinished: What has to be done with before a queue goes.
         delivery: Stores messages that waited elsewhere.
         leads: Whether this node leads its broker, for certain.
     """
 
     def __init__(
         self,
-        broker: str,
-        cluster: str,
-        routes: RouteStore,
+        broker: BrokerContext,
         log: SharedLog | None,
-        topics: Topics,
-        offsets: Offsets,
-        arrivals: Arrivals,
         locks: QueueLocks,
-        pop: InHand,
-        batches: Batches,
-        transactions: Transactions,
+        unfinished: Unfinished,
         delivery: Delivery,
         leads: Callable[[], bool],
     ) -> None:
-        self._broker = broker
-        self._cluster = cluster
-        self._routes = routes
+        self._broker = broker.name
+        self._cluster = broker.cluster
+        self._routes = broker.routes
         self._log = log
-        self._topics = topics
-        self._offsets = offsets
-        self._arrivals = arrivals
+        self._topics = broker.topics
+        self._offsets = broker.offsets
         self._locks = locks
-        self._pop = pop
-        self._batches = batches
-        self._transactions = transactions
+        self._pop, self._batches, self._transactions = unfinished
         self._delivery = delivery
         self._leads = leads
 
@@ -305,7 +297,8 @@ class Moves:
         for group, (client_id, left_ms) in handed.locks.items():
             queue = (name, handed.to_id)
             self._locks.adopt(group, queue, client_id, left_ms)
-        await self._arrivals.put(name, generation, handed.partition, handed.offsets)
+        offsets = handed.offsets
+        await self._topics.moving.keep(name, generation, handed.partition, offsets)
 
     async def store(self, due: DueMessages) -> None:
         """Store messages that waited at a broker which has no queue of their topic.

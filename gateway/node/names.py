@@ -55,6 +55,10 @@ BATCHES_TOPIC = "rmq_sys_ropeway_batches"
 BATCHES_GROUP = "CID_RMQ_SYS_ROPEWAY_BATCHES"
 
 SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
+REPLAY_GROUP = "ropeway-dlq"
+"""Its offsets say how far `ropeway message dlq replay` has come (ropeway.client)."""
+COMMAND_GROUPS = frozenset({REPLAY_GROUP, "ropeway-cli", "ropeway-bench"})
+"""Those of our commands: they look at messages, and commit none that they have read."""
 
 MAX_TOPIC_LENGTH = 127
 MAX_GROUP_LENGTH = 120
@@ -91,6 +95,16 @@ _LEGAL = re.compile(r"[%|a-zA-Z0-9_-]+\Z").match
 def is_inner(group: str) -> bool:
     """Whether offsets keep something else under that name than a group's progress."""
     return group.startswith((RESET_SIGN, LITE_SIGN, MOVED_SIGN))
+
+
+def is_system_group(group: str) -> bool:
+    """Whether a name is no group of clients: the system's own, or an inner one."""
+    return group.startswith(SYSTEM_GROUP_PREFIX) or is_inner(group)
+
+
+def is_listed_group(group: str) -> bool:
+    """Whether lists show a group: it consumes, so what it has not read is a lag."""
+    return group not in COMMAND_GROUPS and not is_system_group(group)
 
 
 def is_inner_topic(topic: str) -> bool:

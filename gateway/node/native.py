@@ -79,26 +79,22 @@ class Native:
         sys_flag = _compressed(pairs.pop(COMPRESSION, ""))
         store_host = self._store_host()
         magic, name_field = _topic_field(place.topic)
-        body = native.body
+        front = message.Front(
+            magic,
+            message.crc(native.body),
+            self._queue_id(place),
+            flag,
+            place.offset,
+            message_id.base(place.number, retry=False) | place.offset,
+            sys_flag | message.host_flags(born_host, store_host),
+            native.event_ms,
+            born_host,
+            place.stored_ms,
+            store_host,
+            reconsume_times=0,
+        )
         return Record(
-            message.assemble(
-                magic,
-                name_field,
-                self._queue_id(place),
-                place.offset,
-                message_id.base(place.number, retry=False) | place.offset,
-                flag,
-                sys_flag | message.host_flags(born_host, store_host),
-                native.event_ms,
-                born_host,
-                place.stored_ms,
-                store_host,
-                0,
-                0,
-                body,
-                self._wire_form(pairs),
-                message.crc(body),
-            ),
+            message.assemble(front, native.body, name_field, self._wire_form(pairs)),
             properties.tag_hash(pairs.get(properties.TAGS, "")),
             properties.key_words(pairs),
         )
@@ -154,6 +150,8 @@ class Native:
 def _pairs(native: NativeMessage, unique: str) -> dict[str, str]:
     """A native message's properties as RocketMQ's clients see them."""
     pairs = _clean(native.properties)
+    # Who pops the message would acknowledge by it whatever its sender chose.
+    pairs.pop(properties.POP_CK, None)
     key = native.key
     if key and properties.SHARDING_KEY not in pairs:
         words = pairs.get(properties.KEYS, "").split()

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ropeway.common.clock import now_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    import asyncio
+    from collections.abc import Callable, Mapping
 
     from ropeway.acl.api import Guard
     from ropeway.acl.audit_api import Auditor
+    from ropeway.common.tasks import Tasks
     from ropeway.gateway.config import Config
     from ropeway.gateway.lite.service import Lite
     from ropeway.gateway.node.balance import Balance
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from ropeway.gateway.node.long_polling import LongPolling
     from ropeway.gateway.node.moves import Moves
     from ropeway.gateway.node.pending_sends import PendingSends
-    from ropeway.gateway.node.pulled_offsets import PulledOffsets
     from ropeway.gateway.node.quotas import Quotas
     from ropeway.gateway.node.reauthorization import Reauthorization
     from ropeway.gateway.node.reply_to import ReplyAddresses
@@ -40,10 +40,12 @@ if TYPE_CHECKING:
     from ropeway.gateway.node.schedule import Schedule
     from ropeway.gateway.node.timer.timer import Timer
     from ropeway.gateway.node.topics import Topics
-    from ropeway.gateway.node.traffic import Traffic
+    from ropeway.gateway.node.traffic import PulledOffsets, Traffic
     from ropeway.gateway.node.transactions import Transactions
     from ropeway.gateway.node.unique_keys import UniqueKeys
     from ropeway.gateway.pop.service import Pop
+    from ropeway.gateway.tracing.spans import Spans
+    from ropeway.gateway.wire.commands.nodes import DerivedStoreStatus
     from ropeway.routing.api import RouteStore
     from ropeway.storage.api import Log, Partition
     from ropeway.storage.compaction_api import Compaction
@@ -67,6 +69,10 @@ class Node:
     """One process' brokers: what it stores, knows and serves."""
 
     config: Config
+    processors: Mapping[int, Callable[[Any, Any], Any]]
+    """What works on requests, by their code: the registry's, or traced ones."""
+    spans: Spans | None
+    """What is recorded for traces; None where nothing is."""
     leadership: Leadership
     forwarder: Forwarder
     guard: Guard | None
@@ -89,7 +95,7 @@ class Node:
     moves: Moves
     balance: Balance
     drains: Drains
-    holds: LongPolling[Partition]
+    pull_hold: LongPolling[Partition]
     pending_sends: PendingSends
     resets: Resets
     pulled: PulledOffsets
@@ -103,7 +109,7 @@ class Node:
     lite: Lite
     batches: Batches
     unique_keys: UniqueKeys
-    turns: FairQueue
+    fair_queue: FairQueue
     """Whose requests are begun, and whose long work goes on."""
     latencies: Latencies
     our_name: bytes
@@ -112,14 +118,15 @@ class Node:
     """What this broker adds to the properties of every message that is sent to it."""
     region_json: bytes
     """The region as a JSON string, for answers that are made from a template."""
-    tasks: set[asyncio.Task[None]]
-    """Requests that wait; kept, so that none is collected half-way."""
+    tasks: Tasks
+    """Requests that wait."""
     disk_reads: asyncio.Semaphore
     """Bounds the memory of pulls that read from the disk at the same time."""
     started_ms: int
 
-    def spawn(self, work: Coroutine[None, None, None]) -> None:
-        """Run a request that has to wait."""
-        task = asyncio.get_running_loop().create_task(work)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+    def derived_stores(self) -> list[DerivedStoreStatus]:
+        """How what is made from the log stands; nothing where the node only follows."""
+        if not self.leadership.leads:
+            return []
+        parts = (self.pop.ledger, self.timer, self.lite)
+        return [part.status() for part in parts]

@@ -1,13 +1,13 @@
-"""Seals on requests that nodes send on, so that nobody else can say who sent them.
+"""Signatures on requests that nodes send on, so that nobody else can say who sent them.
 
-A seal is an HMAC with a secret that all nodes of the cluster have: of everything that
-the node says of the request, and of the request itself.
+A signature is an HMAC with a secret that all nodes of the cluster have: of everything
+that the node says of the request, and of the request itself.
 
-What holds: nobody without the secret makes a seal, or changes anything under one. A
-request that was seen on its way is not accepted again: not by another node, since it
+What holds: nobody without the secret makes a signature, or changes anything under one.
+A request that was seen on its way is not accepted again: not by another node, since it
 says which address it was sent to; not by the same one, since the numbers of a session
 only go up; and not after `FRESH_S`, so that sessions may be forgotten. A node that has
-just started knows no sessions, so it accepts nothing that was sealed before it did.
+just started knows no sessions, so it accepts nothing that was signed before it did.
 
 What does not: who reads along still sees the requests, and who is in between may hold
 one back for a while. TLS between nodes prevents both.
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from ropeway.gateway.wire.frame import Buffer
 
 FRESH_S = 60.0
-"""How old a seal may be, and how far clocks of nodes may be apart."""
+"""How old a signature may be, and how far clocks of nodes may be apart."""
 _SECRET_BYTES = 32
 
 
-class SealError(Exception):
-    """A request was not sealed by a node of this cluster, for this one, just now."""
+class SignatureError(Exception):
+    """A request was not signed by a node of this cluster, for this one, just now."""
 
 
-class Sealed(msgspec.Struct, frozen=True):
+class Signed(msgspec.Struct, frozen=True):
     """What a node says of a request that it sends on."""
 
     client: str
@@ -48,7 +48,7 @@ class Sealed(msgspec.Struct, frozen=True):
     """Of the sending connection: nobody else has the same."""
     number: int
     """Higher than that of all requests before it in the session."""
-    sealed_ms: int
+    signed_ms: int
     """When, in milliseconds since 1970."""
     principal: str | None = None
     """Who sent it, as JSON; None where the node does not guard, or asks for itself."""
@@ -69,7 +69,7 @@ def _now_ms() -> int:
 
 
 class NodeAuth:
-    """Makes seals, and believes those of others.
+    """Makes signatures, and believes those of others.
 
     Args:
         secret: The cluster's.
@@ -84,55 +84,72 @@ class NodeAuth:
         """Their last numbers, and when those came; the one that came last is last."""
 
     def __repr__(self) -> str:
-        return "Seal()"
+        return "NodeAuth()"
 
     def say(
         self, client: str, to: str, session: str, number: int, principal: str | None
-    ) -> Sealed:
+    ) -> Signed:
         """What a node says now."""
-        return Sealed(client, to, session, number, self._now_ms(), principal)
+        return Signed(client, to, session, number, self._now_ms(), principal)
 
-    def sign(self, said: Sealed, body: Buffer) -> str:
-        """The seal of what a node says, and of the request."""
+    def sign(self, said: Signed, body: Buffer) -> str:
+        """The signature of what a node says, and of the request."""
         text = msgspec.json.encode(msgspec.structs.astuple(said))
         made = hmac.new(self._key, text, "sha256")
         made.update(body)
         return made.hexdigest()
 
-    def check(self, said: Sealed, body: Buffer, seal: str, address: str) -> None:
+    def sign_channel(self, signature: str, channel: str) -> str:
+        """The signature of the channel that a signed request came by."""
+        text = msgspec.json.encode(("channel", signature, channel))
+        return hmac.new(self._key, text, "sha256").hexdigest()
+
+    def check_channel(self, signature: str, channel: str, given: str) -> None:
+        """Believe by which channel a request came whose signature is believed.
+
+        Raises:
+            SignatureError: No node of this cluster says so.
+        """
+        made = self.sign_channel(signature, channel)
+        if not hmac.compare_digest(made.encode(), given.encode("utf-8", "replace")):
+            raise SignatureError("its channel is not signed by this cluster's secret")
+
+    def check(self, said: Signed, body: Buffer, signature: str, address: str) -> None:
         """Believe what a node says, once.
 
         Args:
             said: What it says.
             body: The request.
-            seal: What proves it.
+            signature: What proves it.
             address: Where it came to: the one that this node advertises there.
 
         Raises:
-            SealError: It is not to be believed; the text says why, for people.
+            SignatureError: It is not to be believed; the text says why, for people.
         """
-        given = seal.encode("utf-8", "replace")
+        given = signature.encode("utf-8", "replace")
         if not hmac.compare_digest(self.sign(said, body).encode(), given):
-            raise SealError("it has no seal of this cluster's secret")
+            raise SignatureError("it has no signature by this cluster's secret")
         if said.to != address:
-            raise SealError(f"it was sealed for {said.to:.80}, and came to {address}")
+            raise SignatureError(
+                f"it was signed for {said.to:.80}, and came to {address}"
+            )
         now_ms = self._now_ms()
-        apart_s = (now_ms - said.sealed_ms) / 1000
+        apart_s = (now_ms - said.signed_ms) / 1000
         if abs(apart_s) > FRESH_S:
-            raise SealError(
-                f"it was sealed {apart_s:.0f} s ago; allowed: {FRESH_S:.0f} s, so the "
+            raise SignatureError(
+                f"it was signed {apart_s:.0f} s ago; allowed: {FRESH_S:.0f} s, so the "
                 "nodes' clocks must agree"
             )
-        if said.sealed_ms < self._started_ms:
-            raise SealError("it was sealed before this node started")
+        if said.signed_ms < self._started_ms:
+            raise SignatureError("it was signed before this node started")
         number, _ = self._sessions.get(said.session, (-1, 0))
         if said.number <= number:
-            raise SealError("it has come before")
+            raise SignatureError("it has come before")
         self._sessions[said.session] = said.number, now_ms
         self._sessions.move_to_end(said.session)
         self._forget_old(now_ms)
 
     def _forget_old(self, now_ms: int) -> None:
-        # A clock that is ahead keeps its seals fresh for that much longer.
+        # A clock that is ahead keeps its signatures fresh for that much longer.
         while now_ms - next(iter(self._sessions.values()))[1] > 2_000 * FRESH_S:
             self._sessions.popitem(last=False)

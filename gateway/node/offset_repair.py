@@ -15,11 +15,22 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
+_OF_PARTS = {
+    names.SCHEDULE_GROUP,
+    names.TIMER_GROUP,
+    names.TRANSACTIONS_GROUP,
+    names.BATCHES_GROUP,
+}
+"""Of these the log's end would say that all which is left was done: their parts look
+for themselves what was not."""
+
+
 class TakenBack:
     """The duty to point groups that are ahead of the log at its end.
 
     A power cut can take messages that were not synced yet and leave offsets behind
-    them. New messages get the same offsets again, and nobody may pass over those.
+    them, and so can a backup. New messages get the same offsets again, and nobody may
+    pass over those.
     """
 
     def __init__(self, offsets: Offsets, topics: Topics) -> None:
@@ -29,6 +40,8 @@ class TakenBack:
     async def take_over(self) -> None:
         """Take back what is ahead."""
         for group in self._offsets.groups():
+            if group in _OF_PARTS:
+                continue
             for name in self._offsets.topics(group):
                 self._take_back(group, name)
         await self._offsets.flush()

@@ -8,7 +8,7 @@ answers is stored in its order.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ropeway.routing.api import RouteError
 from ropeway.storage.api import LogError, LogUnavailableError
@@ -56,7 +56,7 @@ class PendingSends:
         self,
         destination: Destination,
         send: PendingSend,
-        spawn: Callable[[Coroutine[None, None, None]], None],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
         *,
         first: bool = False,
     ) -> None:

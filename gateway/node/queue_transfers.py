@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import structlog
 
+from ropeway.common.tasks import Tasks
 from ropeway.gateway.node import names
 from ropeway.gateway.node.placement import used
 from ropeway.gateway.node.renumbered import Renumbered
 from ropeway.storage.api import LogError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine
+    from collections.abc import Callable, Collection, Coroutine, Mapping
 
     from ropeway.gateway.node.arrivals import Arrivals, ClearQueue
     from ropeway.gateway.node.served_topic import ServedTopic
@@ -37,7 +37,7 @@ class MovingQueues:
     def __init__(self, broker: str, arrivals: Arrivals | None) -> None:
         self._broker = broker
         self._arrivals = arrivals
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._renumbered: dict[tuple[str, int], Renumbered] = {}
         self.withdrawn: dict[str, int] = {}
         """Partitions that other brokers are about to get, by topic."""
@@ -46,6 +46,13 @@ class MovingQueues:
         any more, though the topic is not deleted."""
         self.clear_queue: ClearQueue = _nothing_more
         """Has nothing known of whoever read a queue before."""
+
+    async def keep(
+        self, topic: str, generation: int, partition: int, offsets: Mapping[str, int]
+    ) -> None:
+        """Keep what is handed over with a queue; see `Arrivals.put`."""
+        assert self._arrivals is not None, "no other broker has queues to give"
+        await self._arrivals.put(topic, generation, partition, offsets)
 
     def load(self) -> None:
         """Find what was handed over, as the leader."""
@@ -144,9 +151,7 @@ class MovingQueues:
 
     def do(self, work: Coroutine[None, None, None]) -> None:
         """Have something done that nobody waits for."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(work)
 
     async def cleared(self, name: str, queue_ids: Collection[int]) -> None:
         """Have it kept that nobody has read queues that are about to be made.

@@ -17,13 +17,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from ropeway.gateway.node import names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from typing import Protocol
 
     from ropeway.gateway.node.groups import Groups
 
     class Progress(Protocol):
         """The offsets that groups have."""
+
+        def groups_of(self, topic: str) -> Collection[str]:
+            """Groups that have offsets on a topic."""
 
         def get(self, group: str, topic: str, queue_id: int) -> int | None:
             """How far a group is in a queue; None where it never was there."""
@@ -51,19 +54,26 @@ def readings(name: str, groups: Groups, offsets: Progress) -> list[Reading]:
     group, plus, topic = rest.partition("+")
     if plus:
         return [Reading(group, topic)]
-    found = [
-        one for one in _popped(rest) if offsets.get(one.group, name, _QUEUE) is not None
-    ]
+    found = list(_popped(name, offsets))
     if not found or groups.get(rest) is not None:
         found.append(Reading(rest))
     return found
 
 
-def _popped(rest: str) -> Iterator[Reading]:
-    at = rest.find("_", 1)
-    while 0 < at < len(rest) - 1:
-        yield Reading(rest[:at], rest[at + 1 :])
-        at = rest.find("_", at + 1)
+def _popped(name: str, offsets: Progress) -> Iterator[Reading]:
+    """What a v1 name may mean of groups that were there; the shortest group first.
+
+    They are asked for, and not the places of `_`, of which a name may have very many.
+    """
+    rest = name.removeprefix(names.RETRY_PREFIX)
+    for group in sorted(offsets.groups_of(name), key=len):
+        topic = rest.removeprefix(f"{group}_")
+        if (
+            group
+            and topic not in (rest, "")
+            and offsets.get(group, name, _QUEUE) is not None
+        ):
+            yield Reading(group, topic)
 
 
 def is_shared(
@@ -72,6 +82,5 @@ def is_shared(
     """Whether a v1 name holds, or will, more than what a group popped of a topic."""
     rest = name.removeprefix(names.RETRY_PREFIX)
     return groups.get(rest) is not None or any(
-        one != (group, topic) and offsets.get(one.group, name, _QUEUE) is not None
-        for one in _popped(rest)
+        one != (group, topic) for one in _popped(name, offsets)
     )

@@ -10,10 +10,10 @@ made anew; one whose process was killed is as good as before.
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 from rocksdict import (
+    AccessType,
     BlockBasedOptions,
     Cache,
     DBCompressionType,
@@ -23,10 +23,12 @@ from rocksdict import (
     WriteBatch,
 )
 
+from ropeway.common.system import boot_id
 from ropeway.storage import private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 Batch = WriteBatch
 """Changes that are written together."""
@@ -36,14 +38,6 @@ _INFO_LOGS = 2
 _END = b"\xff"
 _OPEN = "OPEN"
 """A file that is there while a process has the store open; it names the boot."""
-
-
-def boot_id() -> str:
-    """What the kernel calls the time since the machine was started; "" if closed."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    except OSError:
-        return ""
 
 
 def _was_open_at_shutdown(directory: Path) -> bool:
@@ -97,6 +91,27 @@ class Rocks:
         except Exception as error:
             raise OSError(f"{directory}: {error}") from error
 
+    @classmethod
+    def peek(cls, directory: Path, front: bytes) -> dict[bytes, bytes]:
+        """Keys that begin with a front, and their values, without changing a byte.
+
+        Raises:
+            OSError: The directory cannot be read.
+        """
+        options = Options(raw_mode=True)
+        try:
+            db = Rdict(str(directory), options, access_type=AccessType.read_only())
+        except Exception as error:  # rocksdict has no class for RocksDB's
+            raise OSError(f"{directory}: {error}") from error
+        found = {}
+        at = db.iter()
+        at.seek(front)
+        while at.valid() and at.key().startswith(front):
+            found[bytes(at.key())] = bytes(at.value())
+            at.next()
+        db.close()
+        return found
+
     def _options(self) -> Options:
         blocks = BlockBasedOptions()
         blocks.set_block_cache(Cache(self.MEMORY_BYTES))
@@ -109,6 +124,9 @@ class Rocks:
         options.set_write_buffer_size(self.MEMORY_BYTES)
         options.set_max_open_files(_OPEN_FILES)
         options.set_keep_log_file_num(_INFO_LOGS)
+        # It starts as many to open the few files of a start, 16 if not told, also for
+        # none at all: half a millisecond of CPU of each store.
+        options.set_max_file_opening_threads(1)
         return options
 
     def _get(self, key: bytes) -> bytes | None:
@@ -156,11 +174,12 @@ class Rocks:
         at.status()
         return at.valid()
 
-    def clear(self) -> None:
-        """Forget everything."""
-        batch = self._batch()
+    def _is_empty(self) -> bool:
+        return not self._has_between(b"", _END)
+
+    @staticmethod
+    def _forget_all(batch: Batch) -> None:
         batch.delete_range(b"", _END)
-        self._write(batch)
 
     def close(self) -> None:
         """Release the directory, with all in files that are synced."""

@@ -19,16 +19,17 @@ import structlog
 from ropeway.common.clock import now_ms
 from ropeway.gateway.node import names
 from ropeway.gateway.node.backoff import Backoff
+from ropeway.gateway.node.fold import LOST_MS, last_ms
 from ropeway.gateway.node.timer.pending_timers import ASKED, put_off
 from ropeway.gateway.wire import properties, record_rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from ropeway.gateway.node.broker_context import BrokerContext
     from ropeway.gateway.node.served_topic import ServedTopic
     from ropeway.gateway.node.timer.delivery import Delivery, Due
-    from ropeway.gateway.node.topics import Topics
-    from ropeway.storage.api import Log, Partition
+    from ropeway.storage.api import Partition
     from ropeway.storage.offsets import Offsets
 
 log = structlog.get_logger(__name__)
@@ -61,18 +62,13 @@ class Schedule:
     """Takes messages with a delay level in, and delivers them when they are due."""
 
     def __init__(
-        self,
-        levels_ms: list[int],
-        topics: Topics,
-        offsets: Offsets,
-        message_log: Log,
-        delivery: Delivery,
+        self, broker: BrokerContext, levels_ms: list[int], delivery: Delivery
     ) -> None:
         self.levels_ms = levels_ms
-        self._log = message_log
+        self._log = broker.log
         self._delivery = delivery
-        self._topics = topics
-        self._offsets = offsets
+        self._topics = broker.topics
+        self._offsets = broker.offsets
         self._readers: list[asyncio.Task[None]] = []
         self._waiting: list[_LevelReader] = []
 
@@ -157,10 +153,10 @@ class _LevelReader:
         delay_ms: int,
         partition: Partition,
         offsets: Offsets,
-        patience: Backoff,
+        backoff: Backoff,
         delivery: Delivery,
     ) -> None:
-        self._patience = patience
+        self._backoff = backoff
         self._queue_id = queue_id
         self._delay_ms = delay_ms
         self._partition = partition
@@ -175,7 +171,7 @@ class _LevelReader:
                 try:
                     await self._deliver_due()
                 except Exception as error:  # noqa: BLE001 - nobody would begin it again
-                    await self._patience.wait(error, level=self._queue_id + 1)
+                    await self._backoff.wait(error, level=self._queue_id + 1)
         finally:
             self._partition.unwatch(self._grown.set)
 
@@ -183,6 +179,8 @@ class _LevelReader:
         """Deliver what is due; then wait for the next message, or for its time."""
         self._grown.clear()
         offset = self._offset()
+        if offset > self._partition.end:
+            offset = await self._begin_again()
         chunk = await self._partition.read(offset, _BATCH, _BATCH_BYTES)
         if chunk.records == 0:
             if chunk.next_offset > offset:
@@ -207,6 +205,24 @@ class _LevelReader:
         await _to_its_end(self._deliver(offsets, due))
         if wait_ms > 0:
             await asyncio.sleep(min(wait_ms / 1000, _LOOK_EVERY_S))
+
+    async def _begin_again(self) -> int:
+        """Go on in a log that has lost its end; some of what is left comes again.
+
+        It was restored from a backup without the offsets, or lost power.
+        """
+        partition = self._partition
+        since_ms = await last_ms(partition) - self._delay_ms - LOST_MS
+        offset = await partition.offset_at(max(since_ms, 0))
+        log.warning(
+            "delayed messages come again: the log has lost its end",
+            level=self._queue_id + 1,
+            delivered_to=self._offset(),
+            log_ends_at=partition.end,
+            messages=partition.end - offset,
+        )
+        self._advance(offset)
+        return offset
 
     async def _deliver(self, offsets: list[int], due: list[Due]) -> None:
         """Deliver messages, and move on to the first that has to stay."""

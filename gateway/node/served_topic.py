@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ropeway.gateway.node import attributes, message_types, names
-from ropeway.gateway.wire import message, message_id
+from ropeway.gateway.wire import message, message_id, receipt
 from ropeway.routing.api import PERM_READ, PERM_WRITE
+from ropeway.storage.api import NotReadyError
 
 if TYPE_CHECKING:
     from ropeway.routing.api import Topic
@@ -21,22 +23,28 @@ class ServedTopic:
     __slots__ = (
         "compacted",
         "id_bases",
+        "kind",
         "magic",
         "message_type",
         "name",
         "name_field",
         "of_lites",
         "of_priorities",
+        "of_users",
         "partitions",
         "plain",
         "readable",
+        "retry_kind",
         "setup",
+        "source",
         "writable",
     )
 
     def __init__(
         self, setup: Topic, partitions: list[Partition], *, typed: bool = False
     ) -> None:
+        self.source = setup
+        """What the routes say, of which this was made."""
         # Another broker may have changed the numbers for those that it has.
         self.setup = msgspec.structs.replace(
             setup,
@@ -47,6 +55,8 @@ class ServedTopic:
         self.partitions = partitions
         self.magic, self.name_field = message.topic_field(setup.name)
         retry = setup.name.startswith(names.RETRY_PREFIX)
+        self.retry_kind = receipt.kind_of(setup.name)
+        """How receipts call it: NORMAL, RETRY_V1 or RETRY_V2."""
         self.id_bases = [
             message_id.base(partition.number, retry=retry) for partition in partitions
         ]
@@ -54,7 +64,12 @@ class ServedTopic:
             setup.perm & PERM_READ and setup.name not in names.NOT_FOR_READING
         )
         self.writable = bool(setup.perm & PERM_WRITE)
-        kind = message_types.type_of_topic(setup.name, setup.attributes)
+        self.kind = kind = message_types.type_of_topic(setup.name, setup.attributes)
+        """The type of messages that it is for; MIXED: of any."""
+        self.of_users = not (
+            names.topic_complaint(setup.name) or names.is_system_topic(setup.name)
+        )
+        """Whether clients may name it: it is no system topic, and its name is legal."""
         self.of_lites = kind == message_types.LITE
         """Whether its messages are of lite topics."""
         self.of_priorities = kind == message_types.PRIORITY
@@ -79,3 +94,11 @@ class ServedTopic:
         For messages that waited, and were acknowledged to their senders meanwhile.
         """
         return queue_id % len(self.partitions)
+
+    def begins(self) -> dict[str, int]:
+        """The oldest offset of each queue; of those that are open, over a network."""
+        found = {}
+        for queue_id, partition in enumerate(self.partitions):
+            with suppress(NotReadyError):
+                found[str(queue_id)] = partition.first
+        return found

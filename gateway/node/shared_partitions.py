@@ -43,31 +43,31 @@ class Held:
     """Takes a broker's topics when its node begins to lead, and lets go of them.
 
     Args:
-        log: Where their partitions are.
+        shared_log: Where their partitions are.
         topics: Those topics.
-        holds: Pulls that wait while another node leads; they ask again.
+        pull_hold: Pulls that wait while another node leads; they ask again.
         offsets: What groups have committed.
     """
 
     def __init__(
         self,
-        log: SharedLog,
+        shared_log: SharedLog,
         topics: Topics,
-        holds: LongPolling[Partition],
+        pull_hold: LongPolling[Partition],
         offsets: Offsets,
     ) -> None:
-        self._log = log
+        self._log = shared_log
         self._topics = topics
-        self._holds = holds
+        self._pull_hold = pull_hold
         self._offsets = offsets
-        log.compare_with(self._furthest)
+        shared_log.compare_with(self._furthest)
 
     async def take_over(self) -> None:
         """Begin to open partitions, before requests want them.
 
         It does not wait: a request that comes early opens what it needs by itself.
         """
-        await self._holds.give_up()
+        await self._pull_hold.give_up()
         await self._log.lead()
         await self._topics.take_over()
         self._log.open_early()

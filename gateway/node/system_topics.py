@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from ropeway.gateway.config import Config
 
 
-def system_topics(config: Config, delay_levels: int) -> Iterator[tuple[str, int, int]]:
+def system_topics(config: Config) -> Iterator[tuple[str, int, int]]:
     """What clients and the node itself expect: each topic's name, queues and perm."""
     perm = PERM_READ | PERM_WRITE
-    yield names.SCHEDULE_TOPIC, delay_levels, perm
+    yield names.SCHEDULE_TOPIC, len(config.delay_levels.split()), perm
     yield names.reply_topic(config.cluster), 1, perm
     yield names.TIMER_TOPIC, 1, perm
     # Admin clients ask for routes of topics named like the cluster and the broker,

@@ -12,61 +12,48 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import structlog
 
 from ropeway.gateway.node import names, record_builder
 from ropeway.gateway.node.batches import records
+from ropeway.gateway.node.fold import chunks_from, records_in
+from ropeway.gateway.node.record_builder import appended
 from ropeway.gateway.wire import message, properties
 from ropeway.gateway.wire.batch import cut, decode_batch
-from ropeway.storage.api import LogError, NoSuchPartitionError
+from ropeway.storage.api import NoSuchPartitionError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Sequence
 
     from ropeway.gateway.node.backoff import Backoff
     from ropeway.gateway.node.batches.records import Decided, Staged
+    from ropeway.gateway.node.broker_context import BrokerContext
     from ropeway.gateway.node.served_topic import ServedTopic
-    from ropeway.gateway.node.topics import Topics
     from ropeway.gateway.wire.batch import BatchEntry
-    from ropeway.storage.api import Partition, RecordParts
+    from ropeway.storage.api import Partition
 
 log = structlog.get_logger(__name__)
-
-_READ_COUNT = 512
-_READ_BYTES = 1024 * 1024
 
 
 class Publisher:
     """Publishes batches.
 
     Args:
-        broker: This broker's name.
+        broker: The one that staged them.
         suffix: What it adds to the properties of messages, in wire form.
-        topics: Where messages go.
-        host: This broker's packed address.
-        now_ms: The clock.
-        patience: Waits for the log.
+        backoff: Waits for the log.
     """
 
-    def __init__(
-        self,
-        broker: str,
-        suffix: str,
-        topics: Topics,
-        host: Callable[[], bytes],
-        now_ms: Callable[[], int],
-        patience: Backoff,
-    ) -> None:
-        self._broker = broker
+    def __init__(self, broker: BrokerContext, suffix: str, backoff: Backoff) -> None:
+        self._broker = broker.name
         self._suffix = suffix
-        self._topics = topics
-        self._host = host
-        self._now_ms = now_ms
-        self._patience = patience
-        self._turns = asyncio.Lock()
+        self._topics = broker.topics
+        self._host = broker.host
+        self._now_ms = broker.clock
+        self._backoff = backoff
+        self._lock = asyncio.Lock()
 
     async def publish(self, decided_at: int, batch: Decided) -> None:
         """Return when all messages of a batch are in their queues.
@@ -101,7 +88,7 @@ class Publisher:
                 log.error("batch lost", topic=topic, reason=str(error))  # noqa: TRY400 - no bug
                 return
             except Exception as error:  # noqa: BLE001 - nobody would begin it again
-                await self._patience.wait(error, topic=topic)
+                await self._backoff.wait(error, topic=topic)
             else:
                 return
 
@@ -147,15 +134,15 @@ class Publisher:
                 staged.queue_id,
                 offset,
                 store_ms,
-                body=entry.body,
-                text=f"{properties.ended(entry.properties)[0]}{self._suffix}"
-                f"{records.mark(decided_at, at)}",
-                flag=entry.flag,
-                sys_flag=0,
-                born_ms=staged.original.born_ms,
-                born_host=message.pack_host(*staged.original.born_host),
-                store_host=self._host(),
-                reconsume_times=0,
+                record_builder.NewMessage(
+                    body=entry.body,
+                    properties=f"{properties.ended(entry.properties)[0]}{self._suffix}"
+                    f"{records.mark(decided_at, at)}",
+                    flag=entry.flag,
+                    born_ms=staged.original.born_ms,
+                    born_host=message.pack_host(*staged.original.born_host),
+                    store_host=self._host(),
+                ),
             )
             for offset, (at, entry) in enumerate(entries, partition.next_offset)
         ]
@@ -164,7 +151,7 @@ class Publisher:
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
         """Let others go on, and then no other batch until this part is done."""
-        async with self._turns:
+        async with self._lock:
             await asyncio.sleep(0)
             yield
 
@@ -192,33 +179,9 @@ class Publisher:
 async def _count_marked(partition: Partition, start: int, decided_at: int) -> int:
     """How many messages of a batch a queue has, from an offset on."""
     count = 0
-    while start < partition.end:
-        chunk = await partition.read(start, _READ_COUNT, _READ_BYTES)
-        for one in chain.from_iterable(map(message.split, chunk.data)):
+    async for chunk in chunks_from(partition, start):
+        for one in records_in(chunk):
             index = records.marked_index(one, decided_at)
             if index is not None:
                 count = max(count, index + 1)
-        start = max(chunk.next_offset, start + 1)
     return count
-
-
-def appended(
-    partition: Partition, made: Sequence[RecordParts], store_ms: int
-) -> asyncio.Future[int]:
-    """Begin to append records; the result is their offset, when they are durable.
-
-    Raises:
-        LogError: As in `Partition.append`, or what its `done` was told.
-    """
-    stored: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-
-    def done(offset: int, error: LogError | None) -> None:
-        if stored.cancelled():
-            return
-        if error is None:
-            stored.set_result(offset)
-        else:
-            stored.set_exception(error)
-
-    partition.append(made, store_ms, done)
-    return stored

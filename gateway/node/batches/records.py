@@ -94,14 +94,13 @@ def staged_record(
         0,
         topic.partitions[0].next_offset,
         store_ms,
-        body=body,
-        text=properties.dump(pairs),
-        flag=0,
-        sys_flag=0,
-        born_ms=store_ms,
-        born_host=born_host,
-        store_host=store_host,
-        reconsume_times=0,
+        record_builder.NewMessage(
+            body=body,
+            properties=properties.dump(pairs),
+            born_ms=store_ms,
+            born_host=born_host,
+            store_host=store_host,
+        ),
     )
 
 
@@ -139,9 +138,10 @@ def read_entry(data: Buffer) -> tuple[int, Entry]:
     """Read a record of the topic of batches: its offset, and what it says.
 
     Raises:
+        LogError: A newer program wrote it.
         MessageError: It is nothing of the kind.
     """
-    stored = message.decode(data)
+    stored = record_builder.read_note(data)
     try:
         return stored.queue_offset, msgspec.json.decode(stored.body, type=Entry)
     except msgspec.DecodeError as error:

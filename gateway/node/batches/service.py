@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import structlog
@@ -23,9 +22,10 @@ import structlog
 from ropeway.gateway.node import names
 from ropeway.gateway.node.backoff import Backoff
 from ropeway.gateway.node.batches import records
-from ropeway.gateway.node.batches.publisher import Publisher, appended
+from ropeway.gateway.node.batches.publisher import Publisher
 from ropeway.gateway.node.batches.records import Decided, Known, Published
-from ropeway.gateway.wire import message
+from ropeway.gateway.node.fold import chunks_from, first_above, records_in
+from ropeway.gateway.node.record_builder import appended
 from ropeway.gateway.wire.commands.batches import NO_BATCH
 from ropeway.storage.api import LogError, NotReadyError
 
@@ -33,10 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from ropeway.gateway.node.batches.records import Entry
+    from ropeway.gateway.node.broker_context import BrokerContext
     from ropeway.gateway.node.served_topic import ServedTopic
-    from ropeway.gateway.node.topics import Topics
-    from ropeway.storage.api import Log, Partition
-    from ropeway.storage.offsets import Offsets
+    from ropeway.storage.api import Partition
 
     Allow = Callable[[str], Awaitable[None]]
 
@@ -49,8 +48,6 @@ _TELL_EVERY_S = 1800.0
 deletes records."""
 _FORGET_MS = 7 * 24 * 3_600_000
 """A producer that has committed nothing for so long is forgotten, as in Kafka."""
-_READ_COUNT = 512
-_READ_BYTES = 1024 * 1024
 
 
 async def _everybody_may(_topic: str) -> None:
@@ -69,39 +66,27 @@ class Batches:
     """The batches of a broker; a duty of the node that leads it.
 
     Args:
-        broker: This broker's name.
+        broker: Whose they are; its offsets keep the floor.
         suffix: What it adds to the properties of messages, in wire form.
-        topics: Where messages go.
-        offsets: Keeps the floor.
-        message_log: Where topics are opened.
-        host: This broker's packed address.
-        now_ms: The clock.
         most_producers: So many are known; commits of one more are refused.
         pause: Waits for so many seconds.
     """
 
     def __init__(
         self,
-        broker: str,
+        broker: BrokerContext,
         suffix: str,
-        topics: Topics,
-        offsets: Offsets,
-        message_log: Log,
-        host: Callable[[], bytes],
-        now_ms: Callable[[], int],
         most_producers: int,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._broker = broker
-        self._topics = topics
-        self._offsets = offsets
-        self._host = host
-        self._now_ms = now_ms
+        self._broker = broker.name
+        self._topics = broker.topics
+        self._offsets = broker.offsets
+        self._host = broker.host
+        self._now_ms = broker.clock
         self._most_producers = most_producers
-        self._patience = Backoff("batches wait", message_log, pause)
-        self._publisher = Publisher(
-            broker, suffix, topics, host, now_ms, self._patience
-        )
+        self._backoff = Backoff("batches wait", broker.log, pause)
+        self._publisher = Publisher(broker, suffix, self._backoff)
         self._task: asyncio.Task[None] | None = None
         self._begin()
 
@@ -134,10 +119,10 @@ class Batches:
     async def _run(self) -> None:
         while True:
             self._lost.clear()
-            await self._patience.insist(self._rebuild)
+            await self._backoff.insist(self._rebuild)
             self._known.set()
             while not self._lost.is_set():
-                await self._patience.insist(self._tell)
+                await self._backoff.insist(self._tell)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._lost.wait(), _TELL_EVERY_S)
 
@@ -147,14 +132,12 @@ class Batches:
         if topic is None:
             return
         partition = topic.partitions[0]
-        floor = self._offsets.get(names.BATCHES_GROUP, names.BATCHES_TOPIC, 0) or 0
-        at = max(floor, partition.first)
+        floor = self._offsets.get(names.BATCHES_GROUP, names.BATCHES_TOPIC, 0)
+        at = first_above(partition, floor)
         open_batches: dict[int, Decided] = {}
-        while at < partition.end:
-            chunk = await partition.read(at, _READ_COUNT, _READ_BYTES)
-            for one in chain.from_iterable(map(message.split, chunk.data)):
+        async for chunk in chunks_from(partition, at):
+            for one in records_in(chunk):
                 self._learn(open_batches, *records.read_entry(one))
-            at = chunk.next_offset
         for offset, batch in open_batches.items():
             if offset not in self._publishing:
                 self._publish(offset, batch)

@@ -13,7 +13,8 @@ from ropeway.gateway.wire import message
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ropeway.gateway.node.fair_queueing import Flow, Slices
+    from ropeway.gateway.node.fair_queueing import Slices
+    from ropeway.gateway.node.flow import Flow
     from ropeway.gateway.node.sql.nodes import Evaluate, Node
 
 MAX_CHARACTERS = 16_384

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ropeway.gateway.node.names import ORDER_SIGN
-from tests.remoting import looped, running, sending
+from tests.remoting import looped, running
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +21,7 @@ async def test_nothing_is_known_of_a_queues_readers_after_it_went(tmp_path: Path
             node.offsets.commit("readers", "orders", queue_id, 5)
             node.offsets.commit("readers", ORDER_SIGN + "orders", queue_id, 9)
             node.resets.put("others", "orders", {queue_id: 3})
-            node.pop.handouts.queue("readers", "orders", queue_id)
+            node.pop.in_flight.queue("readers", "orders", queue_id)
             node.pop.book.block(("readers", "orders", queue_id), 0, 1 << 60)
         node.topics.moving.clear_queue("orders", 1)
         for group in ("readers", "others"):
@@ -28,7 +29,7 @@ async def test_nothing_is_known_of_a_queues_readers_after_it_went(tmp_path: Path
         assert list(node.offsets.queues("readers", ORDER_SIGN + "orders")) == [0]
         assert node.resets.get("others", "orders", 1) is None
         assert node.resets.get("others", "orders", 0) is not None
-        assert node.pop.handouts.get(("readers", "orders", 1)) is None
-        assert node.pop.handouts.get(("readers", "orders", 0)) is not None
+        assert node.pop.in_flight.get(("readers", "orders", 1)) is None
+        assert node.pop.in_flight.get(("readers", "orders", 0)) is not None
         assert node.pop.book.get(("readers", "orders", 1)) is None
         assert node.pop.book.get(("readers", "orders", 0)) is not None

@@ -37,7 +37,7 @@ def consumer(*wanted: tuple[str, str, int], group: str = "g") -> ConsumerData:
 def made():
     told: list[list[Link]] = []
     clock = [0]
-    clients = Clients(lambda: clock[0], lambda links, _group: told.append(links))
+    clients = Clients(lambda: clock[0], lambda links, _group: told.append(list(links)))
     return clients, told, clock
 
 

@@ -10,7 +10,8 @@ import pytest
 from ropeway.gateway.node.delays import Diverted
 from ropeway.gateway.node.timer.pending_timers import BadTimeError
 from ropeway.gateway.wire import properties
-from tests.remoting import looped, running, sending
+from tests.remoting import looped, running
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,7 +23,8 @@ from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.namesrv import DeleteTopicInNamesrv
 from ropeway.routing.api import Deletion, Topic
 from ropeway.storage.api import LogUnavailableError
-from tests.remoting import committing, looped, pulling, running, sending, until
+from tests.remoting import looped, running, until
+from tests.requests import committing, pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path

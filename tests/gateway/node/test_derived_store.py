@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 from structlog.testing import capture_logs
 
+from ropeway.gateway.node import backoff
+from ropeway.gateway.node.backoff import Backoff
 from ropeway.gateway.node.derived_store import (
     CHECKPOINT,
     Checkpoint,
     DerivedStore,
     checkpoint_after,
+    keep,
     resume,
+    status_of,
 )
-from ropeway.gateway.node.index_thread import IndexThread
+from ropeway.gateway.node.index_thread import IndexLostError, IndexThread
+from ropeway.storage.api import LogError
 from tests.gateway.node.timer.rig import START_MS, rigged
 from tests.remoting import looped
 
@@ -61,7 +67,7 @@ async def test_a_store_is_gone_on_with_only_if_its_checkpoint_fits(
             "ahead of the log": Checkpoint(3, checkpoint.crc),
             "before the log": Checkpoint(0, checkpoint.crc),
         }
-        thread = IndexThread("tests", DerivedStore.open, tmp_path / "store")
+        thread = IndexThread("tests", DerivedStore, tmp_path / "store")
         await thread.open()
         await thread.run(put, wrong.get(harm, checkpoint))
         if harm == "a size":
@@ -73,3 +79,57 @@ async def test_a_store_is_gone_on_with_only_if_its_checkpoint_fits(
         left = await thread.run(DerivedStore._get, b"key")
         assert left == (b"value" if kept else None)
         await thread.close()
+
+
+@looped
+async def test_a_rebuild_is_told_with_its_end_and_how_long_it_took(tmp_path: Path):
+    async with rigged(tmp_path) as rig:
+        rig.send("a", START_MS + 10)
+        await rig.settled()
+        thread = IndexThread("tests", DerivedStore, tmp_path / "store")
+        await thread.open()
+        assert await resume(thread, rig.timer.topic.partitions[0]) is None
+        assert thread.rebuild.is_under_way
+        thread.rebuild.begin()  # one that is under way goes on
+        thread.rebuild.end()
+        ended_ms = thread.rebuild.ended_ms
+        assert ended_ms > 0
+        thread.rebuild.end()
+        assert thread.rebuild.ended_ms == ended_ms
+        status = status_of(thread, 3)
+        assert (status.store, status.lag_records) == ("tests", 3)
+        assert (status.rebuilt_ms, status.rebuild_ms) == (
+            ended_ms,
+            thread.rebuild.took_ms,
+        )
+        assert status.size_bytes == sum(
+            path.stat().st_size for path in (tmp_path / "store").iterdir()
+        )
+        await thread.close()
+
+
+@looped
+async def test_a_store_is_made_anew_after_it_was_lost_and_never_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(backoff, "RETRY_S", 0.001)
+    failures = [IndexLostError("a"), LogError("b"), None, ValueError("c")]
+    told: list[bool] = []
+
+    async def work(anew: bool) -> None:
+        told.append(anew)
+        if len(told) > len(failures):
+            raise asyncio.CancelledError
+        failure = failures[len(told) - 1]
+        if failure is not None:
+            raise failure
+
+    paused: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        paused.append(seconds)
+
+    with pytest.raises(asyncio.CancelledError):
+        await keep("tests", work, Backoff("tests wait", None, pause))
+    assert told == [False, True, False, False, False]
+    assert paused == [backoff.RETRY_S, backoff.UNFORESEEN_S]

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
-from ropeway.gateway.lite import follower
 from ropeway.gateway.lite.follower import Follower
+from ropeway.gateway.node import backoff, fold, names
 from ropeway.gateway.node.index_thread import IndexThread
-from ropeway.gateway.node.timer import intake
 from ropeway.gateway.node.timer.index import Index
 from ropeway.gateway.node.timer.intake import Intake
-from ropeway.gateway.pop import journal, store
+from ropeway.gateway.pop import store
 from ropeway.gateway.pop.journal import Journal
-from ropeway.gateway.wire import message
+from ropeway.gateway.wire.batch import BatchEntry, encode_batch
+from ropeway.storage.file.offsets import open_offsets
+from tests.broker_contexts import HOST, broker_of
 from tests.contracts.derived_store import DerivedStoreContract, State, state_of
 from tests.gateway.lite.rig import PARENT
 from tests.gateway.lite.rig import rigged as lite_rigged
 from tests.gateway.node.timer.rig import START_MS, WINDOW_MS
 from tests.gateway.node.timer.rig import rigged as timer_rigged
 from tests.gateway.pop.rig import Clock
-from tests.remoting import running, until
+from tests.remoting import looped, running, until
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -37,10 +40,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _small_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "_READ_COUNT", 1)
-    monkeypatch.setattr(intake, "_COUNT", 1)
-    monkeypatch.setattr(follower, "_READ_COUNT", 1)
-    monkeypatch.setattr(follower, "_RETRY_S", 0.01)
+    monkeypatch.setattr(fold, "READ_COUNT", 1)
+    monkeypatch.setattr(backoff, "RETRY_S", 0.01)
 
 
 class Pops:
@@ -53,11 +54,8 @@ class Pops:
         self.count = 0
 
     def journal(self, directory: Path) -> Journal:
-        node = self.app.node
-        host = message.pack_host("127.0.0.1", 1)
-        return Journal(
-            node.topics, node.log, directory, lambda: host, self.clock, lambda _: None
-        )
+        broker = broker_of(self.app.node, self.clock)
+        return Journal(broker, directory, lambda _: None)
 
     async def grow(self) -> None:
         place, now_ms = ("readers", "orders", 0), self.clock()
@@ -94,7 +92,7 @@ class Timers:
         await self.rig.settled()
 
     async def fold(self, directory: Path, *, anew: bool = False) -> State:
-        thread = IndexThread("timers", Index.open, directory)
+        thread = IndexThread("timers", Index, directory)
         try:
             await thread.open(anew=anew)
             partition = self.rig.timer.topic.partitions[0]
@@ -136,6 +134,39 @@ class LiteTopics:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             await one.close()
+
+
+def leave_alone(data: Path, kept: set[str]) -> None:
+    """Delete all else of a data directory."""
+    for path in data.iterdir():
+        if path.name not in kept:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@pytest.mark.rule("derived-state.md", "A start reads what is open")
+@looped
+@pytest.mark.parametrize("offsets", ["lost", "ahead of the log"])
+async def test_what_has_no_store_is_known_from_the_log_alone(
+    tmp_path: Path, offsets: str
+) -> None:
+    entries = encode_batch([BatchEntry(0, b"x", "")])
+    half = {"TRAN_MSG": "true", "PGROUP": "producers"}
+    async with running(tmp_path) as (app, client):
+        await client.ask(sending("orders"), b"before")
+        node = app.node
+        await client.ask(sending("orders", sys_flag=4, pairs=half), b"half")
+        staged = [await node.batches.stage("sink", "orders", 0, entries, HOST)]
+        await node.batches.commit("sink", 4, {"broker-0": staged})
+    leave_alone(tmp_path, {"log", "routes.db"})
+    if offsets != "lost":
+        kept = open_offsets(tmp_path)
+        kept.commit(names.TRANSACTIONS_GROUP, names.HALF_TOPIC, 0, 1000)
+        kept.commit(names.BATCHES_GROUP, names.BATCHES_TOPIC, 0, 1000)
+        await kept.close()
+    async with running(tmp_path) as (app, _):
+        await app.node.transactions.known()
+        assert len(app.node.transactions) == 1
+        assert await app.node.batches.last("sink") == 4
 
 
 class TestPops(DerivedStoreContract):

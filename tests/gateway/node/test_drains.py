@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from ropeway.gateway.node import names
-from ropeway.gateway.node.drains import Drains, queues_of
+from ropeway.gateway.node.broker_context import BrokerContext
+from ropeway.gateway.node.drains import Drains, Waiting, queues_of
 from ropeway.routing.api import Broker, Topic
 
 
@@ -29,7 +30,8 @@ def drains(*topics: Topic, settings: dict | None = None) -> Drains:
         brokers=brokers,
         settings=settings or {},
     )
-    return Drains("a", "c", routes, *[None] * 4, is_shared=True)  # type: ignore[arg-type]
+    broker = BrokerContext("a", "c", routes, None, None, None, bytes, int)  # type: ignore[arg-type]
+    return Drains(broker, Waiting(*[None] * 4), is_shared=True)  # type: ignore[arg-type]
 
 
 def test_what_a_broker_has_for_itself_is_not_moved() -> None:

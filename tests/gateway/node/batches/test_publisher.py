@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ropeway.common.clock import now_ms
 from ropeway.gateway.node.backoff import Backoff
 from ropeway.gateway.node.batches.publisher import Publisher
 from ropeway.gateway.node.batches.records import MARK, Decided
-from ropeway.gateway.wire import message, properties
+from ropeway.gateway.wire import properties
 from ropeway.gateway.wire.batch import BatchEntry, encode_batch
 from ropeway.storage.api import OutcomeUnknownError
-from tests.remoting import looped, pulling, running, sending
+from tests.broker_contexts import HOST, broker_of
+from tests.remoting import looped, running
+from tests.requests import pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ropeway.storage.api import Done, Partition, RecordParts
-
-HOST = message.pack_host("127.0.0.1", 10911)
 
 
 class Uncertain:
@@ -67,9 +66,7 @@ async def test_an_append_of_unknown_outcome_is_looked_for(
                 [BatchEntry(0, b"c", "KEYS\x01k")],
             )
         ]
-        publisher = Publisher(
-            "broker-0", "", node.topics, lambda: HOST, now_ms, Backoff("", node.log)
-        )
+        publisher = Publisher(broker_of(node), "", Backoff("", node.log))
         batch = Decided("sink", 0, 0, {"broker-0": offsets}, {"orders": {0: 3}})
         await publisher.publish(77, batch)
         # As after a take-over that does not know of it.
@@ -95,9 +92,7 @@ async def test_messages_for_a_topic_that_was_deleted_are_dropped(
         assert list(await node.batches.commit("sink", 0, {"broker-0": [here]})) == [
             "broker-0"
         ]
-        publisher = Publisher(
-            "broker-0", "", node.topics, lambda: HOST, now_ms, Backoff("", node.log)
-        )
+        publisher = Publisher(broker_of(node), "", Backoff("", node.log))
         batch = Decided("sink", 1, 0, {"broker-0": [gone]}, {"gone": {0: 0}})
         await publisher.publish(78, batch)
         assert node.topics.get("gone") is None

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ropeway.common.clock import now_ms
 from ropeway.gateway.node import names
 from ropeway.gateway.node.batches import BatchError, Batches
-from ropeway.gateway.wire import message
 from ropeway.gateway.wire.batch import BatchEntry, encode_batch
 from ropeway.storage.api import OutcomeUnknownError
-from tests.remoting import looped, pulling, running, sending, until
+from tests.broker_contexts import HOST, broker_of
+from tests.remoting import looped, running, until
+from tests.requests import pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ropeway.gateway.app import App
 
-HOST = message.pack_host("127.0.0.1", 10911)
+
 BROKER = "broker-0"
 ENTRY = encode_batch([BatchEntry(0, b"x", "")])
 
@@ -34,9 +34,7 @@ async def next_leader(app: App, before: Batches) -> Batches:
     """Another service on the same log, as the node that leads next has it."""
     node = app.node
     await before.give_up()
-    batches = Batches(
-        BROKER, "", node.topics, node.offsets, node.log, lambda: HOST, now_ms, 2
-    )
+    batches = Batches(broker_of(node), "", 2)
     await batches.take_over()
     return batches
 
@@ -63,6 +61,26 @@ async def test_a_batch_is_committed_once_and_the_next_leader_knows(
         await batches.give_up()
         found = (await client.ask(pulling("orders", 1))).messages()
         assert [one.body for one in found] == [b"a", b"b"]
+
+
+@looped
+async def test_a_floor_ahead_of_the_log_is_of_before_a_backup_was_restored(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path) as (app, client):
+        await client.ask(sending("orders"), b"before")
+        batches, offsets = app.node.batches, app.node.offsets
+        first = await stage(batches, b"a")
+        await batches.commit("sink", 4, first)
+        await batches.give_up()
+        offsets.commit(names.BATCHES_GROUP, names.BATCHES_TOPIC, 0, 10_000)
+        batches = await next_leader(app, batches)
+        assert await batches.commit("sink", 4, await stage(batches, b"x")) == first
+        await until(
+            lambda: offsets.get(names.BATCHES_GROUP, names.BATCHES_TOPIC, 0) < 10_000
+        )
+        await batches.give_up()
+        assert app.node.topics.get("orders").partitions[0].end == 2
 
 
 @pytest.mark.rule("batches.md", "What is decided is delivered")

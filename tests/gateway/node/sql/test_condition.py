@@ -79,7 +79,7 @@ def of_terms(name: str, count: int = 50) -> str:
     return " OR ".join(f"{name}{number} = 1" for number in range(count))
 
 
-def turns_of() -> FairQueue:
+def fair_queue_of() -> FairQueue:
     return FairQueue(LimitsConfig(), Log(), Leadership())
 
 
@@ -93,7 +93,7 @@ async def test_a_long_expression_is_compiled_later_and_then_known():
     assert len(text) > QUICK_CHARACTERS
     with pytest.raises(NotCompiledError):
         compile_quickly(text)
-    await compile_later(text, turns_of().slices("me"), wanted)
+    await compile_later(text, fair_queue_of().slices("me"), wanted)
     assert compile_quickly(text).terms == 50
 
 
@@ -102,7 +102,7 @@ async def test_the_first_expression_has_the_grammar_loaded_on_a_thread():
     _parser.cache_clear()
     with pytest.raises(NotCompiledError):
         compile_quickly("first = 1")
-    await compile_later("first = 1", turns_of().slices("me"), wanted)
+    await compile_later("first = 1", fair_queue_of().slices("me"), wanted)
     assert compile_quickly("first = 1").terms == 1
     assert compile_quickly("second = 1").terms == 1
 
@@ -111,7 +111,7 @@ async def test_the_first_expression_has_the_grammar_loaded_on_a_thread():
 @pytest.mark.parametrize("wrong", ["a > ", "a ? b", "a = 'b"])
 async def test_an_expression_that_is_wrong_at_its_end_is_told_later_as_well(wrong: str):
     text = f"{of_terms('wrong')} OR {wrong}"
-    await compile_later(text, turns_of().slices("me"), wanted)
+    await compile_later(text, fair_queue_of().slices("me"), wanted)
     with pytest.raises(SqlError):
         compile_quickly(text)
 
@@ -123,59 +123,59 @@ async def test_others_have_turns_while_a_long_expression_is_compiled(
 ):
     """A thread took the interpreter from the loop, for 5 ms at a time."""
     monkeypatch.setattr("ropeway.gateway.node.fair_queueing._TURN_S", 0.0)
-    turns = turns_of()
+    fair_queue = fair_queue_of()
     taken: list[str] = []
-    Asking("other", turns, 10, taken, "others")
+    Asking("other", fair_queue, 10, taken, "others")
     text = of_terms("turns", 900) + end
-    await compile_later(text, turns.slices("me"), wanted)
+    await compile_later(text, fair_queue.slices("me"), wanted)
     assert len(taken) == 10
 
 
 @looped
 async def test_flows_compile_one_after_the_other_and_one_that_waits_no_more_drops_out():
-    turns = turns_of()
-    mine = turns.slices("me")
+    fair_queue = fair_queue_of()
+    mine = fair_queue.slices("me")
     await mine.begin_large()
     texts = [of_terms("mine"), of_terms("gone")]
     waiting = [
-        asyncio.create_task(compile_later(text, turns.slices("me"), is_there))
+        asyncio.create_task(compile_later(text, fair_queue.slices("me"), is_there))
         for text, is_there in zip(texts, (wanted, lambda: False), strict=True)
     ]
-    await until(lambda: turns.waiting_bytes > sum(map(len, texts)))
-    await compile_later(of_terms("others"), turns.slices("others"), wanted)
+    await until(lambda: fair_queue.waiting_bytes > sum(map(len, texts)))
+    await compile_later(of_terms("others"), fair_queue.slices("others"), wanted)
     mine.end_large()
     _, dropped = await asyncio.gather(*waiting, return_exceptions=True)
     assert isinstance(dropped, CompilerBusyError)
     assert compile_quickly(texts[0]).terms == 50
     with pytest.raises(NotCompiledError):
         compile_quickly(texts[1])
-    assert turns.waiting_bytes == 0
+    assert fair_queue.waiting_bytes == 0
 
 
 @looped
 async def test_no_more_expressions_of_a_flow_wait_than_can_soon_be_compiled():
-    turns = turns_of()
+    fair_queue = fair_queue_of()
     texts = [of_terms(f"busy{number}x", 20) for number in range(258)]
-    first = turns.slices("me")
+    first = fair_queue.slices("me")
     await first.begin_large()
     waiting = asyncio.gather(
-        *(compile_later(text, turns.slices("me"), wanted) for text in texts),
+        *(compile_later(text, fair_queue.slices("me"), wanted) for text in texts),
         return_exceptions=True,
     )
-    await until(lambda: turns.waiting_bytes > 0)
+    await until(lambda: fair_queue.waiting_bytes > 0)
     # Others compile meanwhile.
-    await compile_later(of_terms("beside"), turns.slices("others"), wanted)
+    await compile_later(of_terms("beside"), fair_queue.slices("others"), wanted)
     first.end_large()
     done = await waiting
     assert done[:256] == [None] * 256
     assert [type(one) for one in done[256:]] == [CompilerBusyError] * 2
-    await compile_later(of_terms("again"), turns.slices("me"), wanted)
+    await compile_later(of_terms("again"), fair_queue.slices("me"), wanted)
 
 
 @looped
 async def test_what_is_kept_compiled_is_bounded_by_its_characters():
     text = of_terms("old")
-    await compile_later(text, turns_of().slices("me"), wanted)
+    await compile_later(text, fair_queue_of().slices("me"), wanted)
     for number in range(20):
         compile_condition((f"a = {number}").ljust(MAX_CHARACTERS))
     with pytest.raises(NotCompiledError):
