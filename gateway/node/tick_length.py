@@ -29,21 +29,27 @@ class TickLength:
         clock: CPU time of the loop's thread, in seconds.
     """
 
-    __slots__ = ("_clock", "_ended_s", "_share")
+    __slots__ = ("_clock", "_share", "ended_s")
 
     def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
         self._clock = clock
-        self._ended_s: float | None = None
         self._share = 1.0
+        self.ended_s: float | None = None
+        """When the last tick ended, and what it owed was done, about; None: no other
+        comes right behind it."""
 
-    def end(self, *, more: bool) -> None:
-        """Note that a tick ends, and whether another one comes right behind it."""
-        self._ended_s = self._clock() if more else None
+    def end(self, owed_s: float = 0.0) -> None:
+        """Note that a tick ends, and that another one comes right behind it.
+
+        Args:
+            owed_s: What comes behind it and was taken from it beforehand.
+        """
+        self.ended_s = self._clock() + owed_s
 
     def begin(self) -> float:
         """Say how long the tick that begins now may be, as a part of a whole one."""
-        if self._ended_s is not None:
-            if self._clock() - self._ended_s > BEHIND_S:
+        if self.ended_s is not None:
+            if self._clock() - self.ended_s > BEHIND_S:
                 self._share = max(self._share / 2, LEAST)
             else:
                 self._share = min(self._share * _GROWTH, 1.0)

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 import msgspec
 import structlog
 
+from ropeway.common.tasks import Tasks
 from ropeway.gateway.node import attributes, names, placement
 from ropeway.gateway.node.by_partition import ByPartition
 from ropeway.gateway.node.deletions import (
@@ -62,13 +63,11 @@ class Topics:
         config: Config,
         routes: RouteStore,
         log: Log,
-        delay_levels: int,
         compaction: Compaction | None = None,
         keep_forgotten: KeepForgotten | None = None,
         arrivals: Arrivals | None = None,
     ) -> None:
         self._config = config
-        self._delay_levels = delay_levels
         self._routes = routes
         self._log = log
         self._compaction = compaction
@@ -82,7 +81,7 @@ class Topics:
         """What routes have told of while this node does not serve yet."""
         self._watchers: list[Callable[[ServedTopic], None]] = []
         self._changing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._mending: set[asyncio.Task[None]] = set()
+        self._mending = Tasks()
         self._deletions = Deletions(
             config.broker, routes, log, keep_forgotten or keep_nothing, self.lock
         )
@@ -130,12 +129,20 @@ class Topics:
         self._changed_early.clear()
         for some in slices(ours):
             for name in some:
-                await self._create(name, ours[name], but_for)
-                self._refresh_now(name)
+                if not self._stays(name, ours[name]):
+                    await self._create(name, ours[name], but_for)
+                    self._refresh_now(name)
             await asyncio.sleep(0)
         self._serving = True
         for name in list(self._changed_early):
             self._refresh_now(name)
+
+    def _stays(self, name: str, numbers: list[int]) -> bool:
+        """Whether a topic is served as it was for reading alone; of most that is so."""
+        served = self._served.get(name)
+        if served is None or served.source is not self._routes.topics.get(name):
+            return False
+        return served.partitions == self._partitions(served.source, numbers)
 
     async def _create(self, name: str, ours: list[int], but: type[LogError]) -> None:
         if (setup := self._routes.topics.get(name)) is None:
@@ -183,7 +190,7 @@ class Topics:
 
     async def _create_system_topics(self) -> None:
         """Make what clients and the node itself expect to be there."""
-        for name, queues, perm in system_topics(self._config, self._delay_levels):
+        for name, queues, perm in system_topics(self._config):
             await self._ensure(name, queues, perm)
         if not self._config.topics.auto_create:
             await self.delete(names.AUTO_CREATE_TOPIC)
@@ -320,10 +327,9 @@ class Topics:
             self._changed_early.add(name)
 
     def _refresh_now(self, name: str) -> None:
-        broker = self._config.broker
         setup = self._deletions.find(name)
         numbers = self.moving.numbers(setup)
-        pending = is_pending(setup, broker)
+        pending = is_pending(setup, self._config.broker)
         gone = self._served.pop(name, None)
         if gone is not None:
             self._by_partition.discard(gone)
@@ -335,10 +341,7 @@ class Topics:
         if setup is None or pending:
             return
         self.moving.leave(gone, numbers or ())
-        if numbers is None:
-            return
-        partitions = self._partitions(setup, numbers)
-        if partitions is None:
+        if numbers is None or (partitions := self._partitions(setup, numbers)) is None:
             return
         typed = self._config.topics.check_message_types
         self._served[name] = ServedTopic(setup, partitions, typed=typed)
@@ -360,7 +363,6 @@ class Topics:
 
     def _partitions(self, setup: Topic, numbers: list[int]) -> list[Partition] | None:
         """The partitions of a topic; None where they cannot be had now."""
-        name = setup.name
         if not (self.follows or self.moving.settle(setup, numbers)):
             return None
         if not self.changes.is_made(setup):
@@ -369,14 +371,14 @@ class Topics:
             return None
         if self._compaction is not None:
             compacted = attributes.is_compacted(setup.attributes)
-            self._compaction.keep_last(name, compacted=compacted)
+            self._compaction.keep_last(setup.name, compacted=compacted)
         try:
             return self.moving.partitions(setup, numbers, self._log)
         except NoSuchPartitionError:
             self._mend(setup, numbers)
         except LogError as error:
             # What was compacted of it is damaged; other topics go on.
-            _log.error("topic cannot be served", topic=name, reason=str(error))
+            _log.error("topic cannot be served", topic=setup.name, reason=str(error))
         return None
 
     def _mend(self, setup: Topic, numbers: list[int]) -> None:
@@ -389,12 +391,9 @@ class Topics:
                         generation = setup.generations.get(self._config.broker, 0)
                         await self.changes.create(setup, numbers, generation)
             except LogError as error:
-                _log.error(
-                    "topic has no partitions", topic=setup.name, reason=str(error)
-                )
+                reason = str(error)
+                _log.error("topic has no partitions", topic=setup.name, reason=reason)
             else:
                 self._refresh(setup.name)
 
-        task = asyncio.get_running_loop().create_task(mend())
-        self._mending.add(task)
-        task.add_done_callback(self._mending.discard)
+        self._mending.start(mend())

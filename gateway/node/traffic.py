@@ -1,5 +1,8 @@
 """Counts messages that are written and read, for administrators' questions.
 
+`PulledOffsets` says how far groups have pulled: what they were given, and may not have
+done yet.
+
 Writes are not counted one by one: what was written is how far queues have grown since
 they were looked at last. Reads are counted once a pull. Everything starts anew where
 another node takes over, as it does when a broker of RocketMQ starts.
@@ -11,7 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
+from collections import defaultdict, deque
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ropeway.gateway.node.backoff import keep_doing
@@ -27,10 +31,14 @@ Key = tuple[str, str]
 """What is counted, and of whom: TOPIC_PUT_NUMS and a topic's name."""
 
 TOPIC_PUT_NUMS = "TOPIC_PUT_NUMS"
+TOPIC_PUT_SIZE = "TOPIC_PUT_SIZE"
 GROUP_GET_NUMS = "GROUP_GET_NUMS"
 BROKER_PUT_NUMS = "BROKER_PUT_NUMS"
 BROKER_GET_NUMS = "BROKER_GET_NUMS"
-COUNTED = (TOPIC_PUT_NUMS, GROUP_GET_NUMS, BROKER_PUT_NUMS, BROKER_GET_NUMS)
+COUNTED = (
+    *(TOPIC_PUT_NUMS, TOPIC_PUT_SIZE, GROUP_GET_NUMS),
+    *(BROKER_PUT_NUMS, BROKER_GET_NUMS),
+)
 
 LOOK_EVERY_S = 10.0
 """How old a rate may be: StatsItem's sampling period."""
@@ -113,13 +121,18 @@ class Traffic:
         self._mornings = {self._put_key: (0, 0), self._get_key: (0, 0)}
         self._sums = {self._put_key: 0, self._get_key: 0}
         self._ends: dict[str, int | None] = {}
-        self._pulled: dict[str, dict[str, int]] = {}
+        self._bytes: dict[str, int] = {}
+        self.pulled: defaultdict[str, defaultdict[str, int]]
+        """Messages that were given since the last look, by topic and by group; whoever
+        gives them adds them here."""
+        self.pulled = defaultdict(partial(defaultdict, int))
         self._given: dict[str, dict[str, int]] = {}
-        """As `_pulled`, of what has been looked at."""
+        """As `pulled`, of what has been looked at."""
 
     def _forget(self, topic: ServedTopic) -> None:
         self._ends.pop(topic.name, None)
-        self._pulled.pop(topic.name, None)
+        self._bytes.pop(topic.name, None)
+        self.pulled.pop(topic.name, None)
         self._given.pop(topic.name, None)
 
     async def take_over(self) -> None:
@@ -127,6 +140,8 @@ class Traffic:
         self._start()
         async for topic in self._every():
             self._ends[topic.name] = _end(topic)
+            if size := _bytes(topic):
+                self._bytes[topic.name] = size
         looking = keep_doing("statistics", LOOK_EVERY_S, self.look)
         self._looking = asyncio.get_running_loop().create_task(looking)
 
@@ -136,13 +151,6 @@ class Traffic:
             self._looking.cancel()
             self._looking = None
 
-    def pulled(self, topic: str, group: str, records: int) -> None:
-        """Count what a group was given of a topic."""
-        groups = self._pulled.get(topic)
-        if groups is None:
-            groups = self._pulled[topic] = {}
-        groups[group] = groups.get(group, 0) + records
-
     def given(self) -> list[tuple[str, str, int]]:
         """What groups were given of topics, since the node took over."""
         found = {
@@ -150,7 +158,7 @@ class Traffic:
             for topic, groups in self._given.items()
             for group, records in groups.items()
         }
-        for topic, groups in self._pulled.items():
+        for topic, groups in self.pulled.items():
             for group, records in groups.items():
                 found[topic, group] = found.get((topic, group), 0) + records
         return [(*key, records) for key, records in found.items()]
@@ -164,7 +172,7 @@ class Traffic:
     def _take_in(self, topic: ServedTopic, now_ms: int) -> None:
         name = topic.name
         end, known = _end(topic), self._ends.get(name, 0)
-        if end == known and name not in self._pulled:
+        if end == known and name not in self.pulled:
             return
         self._ends[name] = end if end is not None else known
         if end is None or known is None:
@@ -173,7 +181,10 @@ class Traffic:
             # Made anew since, where it is shorter.
             grown = end - known if end >= known else end
         self._count((TOPIC_PUT_NUMS, name), self._put_key, grown, now_ms)
-        for group, records in self._pulled.pop(name, {}).items():
+        if size := _bytes(topic):
+            self._add((TOPIC_PUT_SIZE, name), size - self._bytes.get(name, 0), now_ms)
+            self._bytes[name] = size
+        for group, records in self.pulled.pop(name, {}).items():
             given = self._given.setdefault(name, {})
             given[group] = given.get(group, 0) + records
             key = (GROUP_GET_NUMS, f"{name}@{group}")
@@ -183,9 +194,13 @@ class Traffic:
         if not count:
             return
         self._sums[broker] += count
-        for period in (self.minute, self.hour, self.day):
-            period.add(key, count, now_ms)
-            period.add(broker, count, now_ms)
+        self._add(key, count, now_ms)
+        self._add(broker, count, now_ms)
+
+    def _add(self, key: Key, count: int, now_ms: int) -> None:
+        if count:
+            for period in (self.minute, self.hour, self.day):
+                period.add(key, count, now_ms)
 
     def _turn(self, now_ms: int) -> None:
         today = _date(now_ms)
@@ -241,6 +256,41 @@ def _end(topic: ServedTopic) -> int | None:
         return None
 
 
+def _bytes(topic: ServedTopic) -> int:
+    """Bytes of all messages that this process was given to append to it."""
+    return sum(partition.appended_bytes for partition in topic.partitions)
+
+
 def _date(now_ms: int) -> tuple[int, int]:
     day = time.localtime(now_ms / 1000)
     return day.tm_year, day.tm_yday
+
+
+class PulledOffsets:
+    """The next offset to pull of every group, topic and queue, in memory alone.
+
+    Consumers of a broker that has started pull within seconds, and until then what they
+    have committed stands for it.
+
+    Source: ConsumerOffsetManager.commitPullOffset, RocketMQ 5.3.4.
+    """
+
+    def __init__(self) -> None:
+        self.of_topics: defaultdict[str, dict[tuple[str, int], int]]
+        """For each topic the offset before which a group was given a queue's messages,
+        by group and queue id; whoever gives them sets it."""
+        self.of_topics = defaultdict(dict)
+
+    def get(self, group: str, topic: str, queue_id: int) -> int:
+        """The next offset to pull; 0 where nothing was pulled."""
+        return self.of_topics.get(topic, {}).get((group, queue_id), 0)
+
+    def forget(self, *, group: str | None = None, topic: str | None = None) -> None:
+        """A group or a topic is gone, or a group has been moved in a topic."""
+        for name in list(self.of_topics) if topic is None else [topic]:
+            if group is None:
+                self.of_topics.pop(name, None)
+            else:
+                queues = self.of_topics.get(name, {})
+                for key in [key for key in queues if key[0] == group]:
+                    del queues[key]

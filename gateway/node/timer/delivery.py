@@ -34,12 +34,12 @@ from ropeway.storage.api import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
+    from ropeway.gateway.node.broker_context import BrokerContext
     from ropeway.gateway.node.moved_messages import MovedMessages
     from ropeway.gateway.node.served_topic import ServedTopic
-    from ropeway.gateway.node.topics import Topics
-    from ropeway.storage.api import Log, RecordParts
+    from ropeway.storage.api import RecordParts
 
 log = structlog.get_logger(__name__)
 
@@ -88,12 +88,10 @@ class Delivery:
         clock: Milliseconds since 1970.
     """
 
-    def __init__(
-        self, topics: Topics, message_log: Log, clock: Callable[[], int]
-    ) -> None:
-        self._topics = topics
-        self._log = message_log
-        self._clock = clock
+    def __init__(self, broker: BrokerContext) -> None:
+        self._topics = broker.topics
+        self._log = broker.log
+        self._clock = broker.clock
         self._pauses: dict[str, _Pause] = {}
         self.elsewhere: MovedMessages | None = None
         """Topics of other brokers; None where there are none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ropeway.gateway.node.derived_store import checkpoint_after, resume
+from ropeway.gateway.node.fold import chunks_from
 from ropeway.gateway.node.timer.index import Index
 from ropeway.gateway.node.timer.pending_timers import RECALL, waiting_in
 
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
     from ropeway.gateway.node.index_thread import IndexThread
     from ropeway.storage.api import Chunk, Partition
 
-_COUNT = 1024
-_BYTES = 1024 * 1024
 _SLACK_MS = 3_600_000
 """How much further back a fresh index begins than a message can wait unvisited: a
 recall can stand just before the message that it cancels, stored again."""
@@ -77,11 +76,7 @@ class Intake:
             LogError: The topic cannot be read now.
             IndexLostError: The index cannot be used.
         """
-        partition = self._partition
-        while self.next_offset < partition.end:
-            chunk = partition.read_now(self.next_offset, _COUNT, _BYTES)
-            if chunk is None:
-                chunk = await partition.read(self.next_offset, _COUNT, _BYTES)
+        async for chunk in chunks_from(self._partition, self.next_offset):
             if chunk.records:
                 await self._take(chunk, done_ms)
             self.next_offset = chunk.next_offset

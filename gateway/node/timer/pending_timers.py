@@ -18,7 +18,7 @@ Source: HookUtils.java, RecallMessageProcessor.java and TimerMessageStore.java, 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ropeway.gateway.wire import properties, record_rewrite
 from ropeway.gateway.wire.compiled import may_be_compiled
@@ -62,21 +62,6 @@ _ROLLED = re.compile(rb"TIMER_ROLL_TIMES\x01(\d+)\x02").match
 
 class BadTimeError(Exception):
     """A delivery time cannot be used; the text says what came and what is allowed."""
-
-
-class PendingTimer(NamedTuple):
-    """What is known of a record of the system topic, from its properties above all."""
-
-    offset: int
-    store_ms: int
-    size: int
-    """Of the record, in bytes."""
-    due_ms: int
-    """When the message is due, or the one that a recall cancels."""
-    queue_id: int
-    """Which queue of its topic the message is for; `RECALL` for a recall."""
-    identity: bytes
-    """`topic+unique key`: what a recall names."""
 
 
 RECALL = -1
@@ -199,7 +184,9 @@ def waiting_in(
     """What waits and what is recalled among records in a row; others are left out.
 
     Returns:
-        Tuples with the members of `PendingTimer`, and where the last record begins.
+        For each its offset, store time, size in bytes, due time (of a recall: that of
+        the message that it cancels), the queue id that it is for (`RECALL` for a
+        recall), and `topic+unique key`; and where the last record begins.
     """
     found = []
     last = 0

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
-from ropeway.gateway.node import backoff, names
+from ropeway.gateway.node import names
 from ropeway.gateway.node.backoff import Backoff
+from ropeway.gateway.node.derived_store import keep, status_of
+from ropeway.gateway.node.fold import LOST_MS, last_ms
 from ropeway.gateway.node.index_thread import IndexLostError, IndexThread
 from ropeway.gateway.node.timer import pending_timers
 from ropeway.gateway.node.timer.index import Entry, Index
@@ -26,14 +29,14 @@ from ropeway.gateway.wire import record_rewrite
 from ropeway.storage.api import LogBusyError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Container, Sequence
     from pathlib import Path
 
+    from ropeway.gateway.node.broker_context import BrokerContext
     from ropeway.gateway.node.served_topic import ServedTopic
     from ropeway.gateway.node.timer.delivery import Delivery, Due
-    from ropeway.gateway.node.topics import Topics
-    from ropeway.storage.api import Log, Partition
-    from ropeway.storage.offsets import Offsets
+    from ropeway.gateway.wire.commands.nodes import DerivedStoreStatus
+    from ropeway.storage.api import Partition
 
 log = structlog.get_logger(__name__)
 
@@ -61,37 +64,31 @@ class Timer:
     """Messages with a delivery time of their own: a duty of the leader.
 
     Args:
-        topics: The system topic among them.
-        offsets: Where it notes how far it has come.
-        message_log: What messages wait in.
+        broker: Whose they are; its offsets note how far it has come.
         delivery: How they leave.
         directory: The index's.
         window_ms: Messages that wait longer are stored anew after so long.
         max_delay_ms: As the member.
-        clock: Milliseconds since 1970.
     """
 
     def __init__(
         self,
-        topics: Topics,
-        offsets: Offsets,
-        message_log: Log,
+        broker: BrokerContext,
         delivery: Delivery,
         directory: Path,
         window_ms: int,
         max_delay_ms: int,
-        clock: Callable[[], int],
     ) -> None:
         self.max_delay_ms = max_delay_ms
         """The longest that a message may wait."""
-        self._topics = topics
-        self._offsets = offsets
-        self._log = message_log
-        self._patience = Backoff("timers wait", message_log)
+        self._topics = broker.topics
+        self._offsets = broker.offsets
+        self._log = broker.log
+        self._backoff = Backoff("timers wait", broker.log)
         self._delivery = delivery
         self._window_ms = window_ms
-        self._clock = clock
-        self._index = IndexThread("timers", Index.open, directory)
+        self._clock = broker.clock
+        self._index = IndexThread("timers", Index, directory)
         self._wake = asyncio.Event()
         self._done_ms = 0
         """All messages that were to be visited until then have been."""
@@ -141,6 +138,12 @@ class Timer:
         self._caught_up.clear()
         await self._index.close()
 
+    def status(self) -> DerivedStoreStatus:
+        """How the index stands."""
+        topic = self._topics.get(names.TIMER_TOPIC)
+        end = topic.partitions[0].end if topic is not None else 0
+        return status_of(self._index, max(end - self._taken_to, 0))
+
     # What waits.
 
     async def page(
@@ -172,31 +175,27 @@ class Timer:
 
     async def _run(self, partition: Partition) -> None:
         partition.watch(self._wake.set)
-        anew = False
         try:
-            while True:
-                try:
-                    await self._work(partition, anew=anew)
-                except IndexLostError as error:
-                    log.warning("index of timers is made again", reason=str(error))
-                    anew = True
-                    await asyncio.sleep(backoff.RETRY_S)
-                except Exception as error:  # noqa: BLE001 - nobody would begin it again
-                    anew = False
-                    await self._patience.wait(error)
+            await keep("timers", partial(self._work, partition), self._backoff)
         finally:
             partition.unwatch(self._wake.set)
 
-    async def _work(self, partition: Partition, *, anew: bool) -> None:
+    async def _work(self, partition: Partition, anew: bool) -> None:
         """Deliver until something fails."""
         await self._index.open(anew=anew)
         self._done_ms, done_offset = self._noted()
+        if done_offset > partition.end:
+            log.warning("timed messages come again: the log has lost its end")
+            since_ms = max(await last_ms(partition) - LOST_MS, 0)
+            self._done_ms = min(self._done_ms, since_ms)
+            done_offset = partition.end
         intake = Intake(partition, self._index, self._window_ms)
         await intake.begin(self._done_ms, done_offset, self._nothing_before())
         while True:
             self._wake.clear()
             await intake.catch_up(self._done_ms)
             self._taken_to = intake.next_offset
+            self._index.rebuild.end()
             self._caught_up.set()
             await self._sleep(await self._round(partition, intake))
 

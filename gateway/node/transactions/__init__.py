@@ -5,7 +5,8 @@ transactions, in memory; `records` makes what is stored; `ends` writes and reads
 transactions ended; `checks` asks producers; `Transactions` joins them.
 """
 
+from ropeway.gateway.node.transactions.checks import Producers
 from ropeway.gateway.node.transactions.end_transaction import TransactionError
 from ropeway.gateway.node.transactions.service import Transactions, not_found
 
-__all__ = ["TransactionError", "Transactions", "not_found"]
+__all__ = ["Producers", "TransactionError", "Transactions", "not_found"]

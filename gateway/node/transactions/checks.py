@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from ropeway.gateway.config import TransactionsConfig
+    from ropeway.gateway.node.broker_context import BrokerContext
     from ropeway.gateway.node.clients import Clients, Member
     from ropeway.gateway.node.link import Link
     from ropeway.gateway.node.served_topic import ServedTopic
-    from ropeway.gateway.node.topics import Topics
     from ropeway.gateway.node.transactions.half_message import Half
     from ropeway.gateway.node.transactions.open_transactions import OpenTransactions
     from ropeway.gateway.node.transactions.writer import EndsWriter
@@ -47,43 +47,43 @@ _RETRY_MS = 1000
 _COMPLAIN_EVERY_MS = 30_000
 
 
+class Producers(NamedTuple):
+    """Whom to ask how a transaction ended, and how."""
+
+    clients: Clients
+    ask: Ask
+    """Sends a producer the question."""
+    permitted: Permitted | None
+    """Says whether a producer may send to a topic, and so may know what others send
+    there; None: all may."""
+
+
 class Checks:
     """Looks at half messages when it is time.
 
     Args:
+        broker: Whose they are.
         config: When that is.
-        broker: This broker's name.
         book: Tells which are due.
         writer: Is told of those that are given up.
-        topics: Where they are.
-        clients: Knows the producers.
-        ask: Sends a producer the question.
-        permitted: Says whether a producer may send to a topic, and so may know what
-            others send there; None: all may.
-        now_ms: The clock.
+        producers: Are asked.
     """
 
     def __init__(
         self,
+        broker: BrokerContext,
         config: TransactionsConfig,
-        broker: str,
         book: OpenTransactions,
         writer: EndsWriter,
-        topics: Topics,
-        clients: Clients,
-        ask: Ask,
-        permitted: Permitted | None,
-        now_ms: Callable[[], int],
+        producers: Producers,
     ) -> None:
         self._config = config
-        self._broker = broker
+        self._name = broker.name
         self._book = book
         self._writer = writer
-        self._topics = topics
-        self._clients = clients
-        self._ask = ask
-        self._permitted = permitted
-        self._now_ms = now_ms
+        self._topics = broker.topics
+        self._clients, self._ask, self._permitted = producers
+        self._now_ms = broker.clock
         self._turn = 0
         self._unasked: Counter[str] = Counter()
         self._complain_ms = 0
@@ -311,6 +311,6 @@ class Checks:
             transaction_id=half.unique_key,
             offset_msg_id=f"{host}{identity:016X}",
             topic=topic.name,
-            bname=self._broker,
+            bname=self._name,
         )
         return header, records.for_producer(half)

@@ -15,11 +15,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from ropeway.gateway.node import record_builder
-from ropeway.gateway.wire import message, properties
+from ropeway.gateway.node.fold import chunks_from, records_in
+from ropeway.gateway.wire import properties
 from ropeway.gateway.wire.errors import MessageError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator
 
     from ropeway.gateway.node.served_topic import ServedTopic
     from ropeway.gateway.wire.frame import Buffer
@@ -29,8 +30,6 @@ _TAG = "d"
 _SEPARATOR = ","
 _HOW = "END"
 _HALF_END = "HALF_END"
-_READ_COUNT = 512
-_READ_BYTES = 1024 * 1024
 
 
 class End(Enum):
@@ -78,9 +77,10 @@ def parse(data: Buffer) -> Ended:
     """Read a record.
 
     Raises:
+        LogError: A newer program wrote it.
         MessageError: It is none.
     """
-    stored = message.decode(data)
+    stored = record_builder.read_note(data)
     pairs = properties.parse(stored.properties)
     try:
         origins = stored.body.decode().split(_SEPARATOR)[:-1]
@@ -97,11 +97,9 @@ async def read_from(partition: Partition, half_offset: int) -> AsyncIterator[End
         MessageError: One is no record.
     """
     offset = await _first_above(partition, half_offset)
-    while offset < partition.end:
-        chunk = await partition.read(offset, _READ_COUNT, _READ_BYTES)
-        for one in _records(chunk.data):
+    async for chunk in chunks_from(partition, offset):
+        for one in records_in(chunk):
             yield parse(one)
-        offset = chunk.next_offset
 
 
 async def _first_above(partition: Partition, half_offset: int) -> int:
@@ -109,13 +107,9 @@ async def _first_above(partition: Partition, half_offset: int) -> int:
     while low < high:
         middle = (low + high) // 2
         chunk = await partition.read(middle, 1, 1)
-        (one,) = _records(chunk.data)
+        (one,) = records_in(chunk)
         if parse(one).half_end > half_offset:
             high = middle
         else:
             low = middle + 1
     return low
-
-
-def _records(pieces: Iterable[Buffer]) -> list[Buffer]:
-    return [one for piece in pieces for one in message.split(piece)]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import struct
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ropeway.gateway.node.delays import DELAYING
+from ropeway.gateway.node.fold import chunks_from, records_in
 from ropeway.gateway.wire import message, properties, record_rewrite
 from ropeway.gateway.wire.errors import MessageError
 
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from ropeway.gateway.wire.message import Message
     from ropeway.storage.api import Partition
 
-_READ_COUNT = 512
-_READ_BYTES = 1024 * 1024
 _SECOND_MS = 1000
+_MAX_DIGITS = 18
 
 
 class Half(msgspec.Struct, frozen=True, gc=False):
@@ -117,7 +116,7 @@ def of_pairs(
 
 def _number(pairs: Mapping[str, str], name: str, otherwise: int) -> int:
     text = pairs.get(name, "")
-    return int(text) if text.isdecimal() else otherwise
+    return int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else otherwise
 
 
 async def read_range(
@@ -129,11 +128,6 @@ async def read_range(
         LogError: They cannot be read.
         MessageError: One is none.
     """
-    while offset < end:
-        most = min(_READ_COUNT, end - offset)
-        chunk = await partition.read(offset, most, _READ_BYTES)
-        for piece in chunk.data:
-            for record in message.split(piece):
-                yield read(record)
-        offset = chunk.next_offset
-        await asyncio.sleep(0)
+    async for chunk in chunks_from(partition, offset, end):
+        for record in records_in(chunk):
+            yield read(record)

@@ -20,6 +20,7 @@ from ropeway.gateway.wire.errors import MessageError
 from ropeway.storage.api import Record
 
 if TYPE_CHECKING:
+    from ropeway.gateway.node.record_builder import NewMessage
     from ropeway.gateway.node.served_topic import ServedTopic
     from ropeway.gateway.node.transactions.half_message import Half
     from ropeway.storage.api import RecordParts
@@ -76,45 +77,21 @@ def half_text(
 
 
 def half_record(
-    topic: ServedTopic,
-    offset: int,
-    store_ms: int,
-    *,
-    body: bytes,
-    text: str,
-    flag: int,
-    sys_flag: int,
-    born_ms: int,
-    born_host: bytes,
-    store_host: bytes,
-    reconsume_times: int,
+    topic: ServedTopic, offset: int, store_ms: int, new: NewMessage
 ) -> Record:
-    """Make a half message; see `storing.make_record`. Nobody finds it by its keys.
+    """Make a half message; see `make_record`. Nobody finds it by its keys.
 
     Raises:
         MessageError: The properties leave no room for those of its copies.
     """
-    size = len(text.encode())
+    size = len(new.properties.encode())
     most = message.MAX_PROPERTIES_BYTES - COPY_ROOM_BYTES
     if size > most:
         raise MessageError(
             f"properties of {size} bytes with the broker's own; allowed: {most} of a "
             "half message"
         )
-    made = record_builder.make_record(
-        topic,
-        0,
-        offset,
-        store_ms,
-        body=body,
-        text=text,
-        flag=flag,
-        sys_flag=sys_flag,
-        born_ms=born_ms,
-        born_host=born_host,
-        store_host=store_host,
-        reconsume_times=reconsume_times,
-    )
+    made = record_builder.make_record(topic, 0, offset, store_ms, new)
     return Record(made[0], 0, ())
 
 

@@ -19,6 +19,8 @@ import structlog
 
 from ropeway.gateway.node import names
 from ropeway.gateway.node.backoff import Backoff
+from ropeway.gateway.node.fold import first_above
+from ropeway.gateway.node.record_builder import appended
 from ropeway.gateway.node.transactions import end_records, records
 from ropeway.gateway.node.transactions import half_message as half_messages
 from ropeway.gateway.node.transactions.checks import Checks
@@ -32,16 +34,14 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from ropeway.gateway.config import TransactionsConfig
-    from ropeway.gateway.node.clients import Clients
+    from ropeway.gateway.node.broker_context import BrokerContext
     from ropeway.gateway.node.delays import Delays
     from ropeway.gateway.node.served_topic import ServedTopic
-    from ropeway.gateway.node.topics import Topics
-    from ropeway.gateway.node.transactions.checks import Ask, Permitted
+    from ropeway.gateway.node.transactions.checks import Producers
     from ropeway.gateway.node.transactions.end_records import End
     from ropeway.gateway.node.transactions.half_message import Half
     from ropeway.gateway.wire.frame import Buffer
-    from ropeway.storage.api import Log, Partition
-    from ropeway.storage.offsets import Offsets
+    from ropeway.storage.api import Partition
 
 log = structlog.get_logger(__name__)
 
@@ -54,48 +54,30 @@ class Transactions:
     """The transactions of a broker; a duty of the node that leads it.
 
     Args:
+        broker: Whose they are; its offsets keep the floor.
         config: When producers are asked, and how often.
-        broker: This broker's name.
-        topics: Where messages go.
-        offsets: Keeps the floor.
-        message_log: Where topics are opened.
         delays: Say where committed messages go that are to wait.
-        clients: Knows the producers.
-        ask: Sends a producer the question how a transaction ended.
-        host: This broker's packed address.
-        now_ms: The clock.
+        producers: Are asked how a transaction ended.
         pause: Waits for so many seconds.
-        permitted: Says whether a producer may send to a topic; None: all may.
     """
 
     def __init__(
         self,
+        broker: BrokerContext,
         config: TransactionsConfig,
-        broker: str,
-        topics: Topics,
-        offsets: Offsets,
-        message_log: Log,
         delays: Delays,
-        clients: Clients,
-        ask: Ask,
-        host: Callable[[], bytes],
-        now_ms: Callable[[], int],
+        producers: Producers,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        permitted: Permitted | None = None,
     ) -> None:
         self._config = config
         self._broker = broker
-        self._topics = topics
-        self._offsets = offsets
-        self._log = message_log
+        self._topics = broker.topics
+        self._offsets = broker.offsets
         self._delays = delays
-        self._clients = clients
-        self._ask = ask
-        self._host = host
-        self._now_ms = now_ms
-        self._permitted = permitted
+        self._producers = producers
+        self._now_ms = broker.clock
         self._pause = pause
-        self._patience = Backoff("transactions wait", message_log, pause)
+        self._backoff = Backoff("transactions wait", broker.log, pause)
         self._task: asyncio.Task[None] | None = None
         self._known = asyncio.Event()
         self._begin(OpenTransactions())
@@ -103,22 +85,12 @@ class Transactions:
     def _begin(self, book: OpenTransactions) -> None:
         self._book = book
         self._recent = Recent()
-        self._writer = EndsWriter(
-            book, self._topics, self._log, self._host, self._now_ms
-        )
+        self._writer = EndsWriter(self._broker, book)
         ending = Ending(book, self._writer, self._topics, self._delays, self._now_ms)
         self.end = ending.end
         """See `Ending.end`."""
         self._checks = Checks(
-            self._config,
-            self._broker,
-            book,
-            self._writer,
-            self._topics,
-            self._clients,
-            self._ask,
-            self._permitted,
-            self._now_ms,
+            self._broker, self._config, book, self._writer, self._producers
         )
 
     def __len__(self) -> int:
@@ -158,11 +130,11 @@ class Transactions:
         self._begin(OpenTransactions())
 
     async def _run(self) -> None:
-        await self._patience.insist(self._rebuild)
+        await self._backoff.insist(self._rebuild)
         self._known.set()
         while True:
             await self._pause(_LOOK_EVERY_S)
-            await self._patience.insist(self._look)
+            await self._backoff.insist(self._look)
 
     async def _look(self) -> None:
         await self._checks.look()
@@ -186,7 +158,7 @@ class Transactions:
         partition = half_topic.partitions[0]
         floor = self._offsets.get(names.TRANSACTIONS_GROUP, names.HALF_TOPIC, 0)
         end = partition.end
-        start = min(max(floor or 0, partition.first), end)
+        start = first_above(partition, floor)
         # What is stored from now on comes by `opened`, to the same book.
         self._begin(OpenTransactions(start))
         # Producers come back one by one, too.
@@ -263,10 +235,19 @@ class Transactions:
         chunk = await partition.read(offset, 1, 1)
         return self._read(offset, chunk.data)
 
-    async def find_by_key(self, unique_key: str) -> Half | None:
-        """The open half message with that key; None where there is none.
+    async def page(
+        self, after: int, most: int, looks: int, wanted: Callable[[Half], bool]
+    ) -> tuple[list[Half], int | None]:
+        """The half messages that are open and wanted, as they were stored.
 
-        It reads all that have been stored since the oldest that is open.
+        Args:
+            after: The offset to begin at.
+            most: How many at most.
+            looks: How many half messages, ended ones too, are looked at.
+            wanted: Says which are.
+
+        Returns:
+            What was found, and where to go on; None where there are no more.
 
         Raises:
             NotReadyError: It is not known yet which are open.
@@ -275,17 +256,21 @@ class Transactions:
         await self.known()
         topic = self._topics.get(names.HALF_TOPIC)
         if topic is None or not self._book:
-            return None
+            return [], None
         partition = topic.partitions[0]
-        start = max(self._book.floor, partition.first)
-        async for half in half_messages.read_range(partition, start, partition.end):
+        start = max(self._book.floor, partition.first, after)
+        end = min(partition.end, start + looks)
+        found: list[Half] = []
+        async for half in half_messages.read_range(partition, start, end):
+            if len(found) == most:
+                return found, half.offset
             if (
-                half.unique_key == unique_key
-                and half.offset in self._book
+                half.offset in self._book
                 and self._book.is_undecided(half.origin)
+                and wanted(half)
             ):
-                return half
-        return None
+                found.append(half)
+        return found, end if end < partition.end else None
 
     def _place(self, offset: int) -> tuple[Partition, int]:
         topic = self._topics.get(names.HALF_TOPIC)
@@ -311,19 +296,8 @@ class Transactions:
         """
         topic = await self.make_topics()
         store_ms = self._now_ms()
-        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def done(_offset: int, error: LogError | None) -> None:
-            if stored.cancelled():
-                return
-            if error is not None:
-                stored.set_exception(error)
-            else:
-                stored.set_result(None)
-
         record = records.begun_again(half, topic, store_ms)
-        topic.partitions[0].append([record], store_ms, done)
-        await stored
+        await appended(topic.partitions[0], [record], store_ms)
         self.opened(half_messages.read(record.data))
 
 

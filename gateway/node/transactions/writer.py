@@ -15,11 +15,8 @@ from ropeway.gateway.node.transactions.end_records import End, Ended
 from ropeway.storage.api import LogError, LogUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ropeway.gateway.node.topics import Topics
+    from ropeway.gateway.node.broker_context import BrokerContext
     from ropeway.gateway.node.transactions.open_transactions import OpenTransactions
-    from ropeway.storage.api import Log
 
 log = structlog.get_logger(__name__)
 
@@ -35,19 +32,12 @@ class EndsWriter:
     and after a kill its producer is asked once more.
     """
 
-    def __init__(
-        self,
-        book: OpenTransactions,
-        topics: Topics,
-        message_log: Log,
-        host: Callable[[], bytes],
-        now_ms: Callable[[], int],
-    ) -> None:
+    def __init__(self, broker: BrokerContext, book: OpenTransactions) -> None:
         self._book = book
-        self._topics = topics
-        self._log = message_log
-        self._host = host
-        self._now_ms = now_ms
+        self._topics = broker.topics
+        self._log = broker.log
+        self._host = broker.host
+        self._now_ms = broker.clock
         self._waiting: dict[End, list[int]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._retrying: asyncio.Task[None] | None = None

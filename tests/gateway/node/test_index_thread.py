@@ -18,7 +18,7 @@ ENTRY = Entry(5, 1, 5, 100, 0, b"orders+K")
 
 @looped
 async def test_what_goes_wrong_is_one_kind_of_error(tmp_path: Path):
-    thread = IndexThread("timers", Index.open, tmp_path / "timer")
+    thread = IndexThread("timers", Index, tmp_path / "timer")
     with pytest.raises(IndexLostError, match="closed"):
         await thread.run(Index.checkpoint)
     await thread.open()
@@ -29,12 +29,12 @@ async def test_what_goes_wrong_is_one_kind_of_error(tmp_path: Path):
     await thread.close()
     (tmp_path / "file").write_text("")
     with pytest.raises(IndexLostError, match="file"):
-        await IndexThread("timers", Index.open, tmp_path / "file" / "timer").open()
+        await IndexThread("timers", Index, tmp_path / "file" / "timer").open()
 
 
 @looped
 async def test_it_opens_again_with_what_it_had_or_without(tmp_path: Path):
-    thread = IndexThread("timers", Index.open, tmp_path / "timer")
+    thread = IndexThread("timers", Index, tmp_path / "timer")
     await thread.open()
     await thread.run(Index.add, [ENTRY], [], (2, 0))
     await thread.close()

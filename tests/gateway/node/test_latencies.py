@@ -6,7 +6,8 @@ from ropeway.gateway.node import latencies
 from ropeway.gateway.node.latencies import BOUNDS_S, Latencies
 from ropeway.gateway.wire.codes import RequestCode
 from tests.gateway.pop.rig import rigged
-from tests.remoting import looped, pulling, running, sending, until, waiting
+from tests.remoting import looped, running, until
+from tests.requests import pulling, sending, waiting
 
 SEND, PULL = int(RequestCode.SEND_MESSAGE_V2), int(RequestCode.PULL_MESSAGE)
 POP = int(RequestCode.POP_MESSAGE)
@@ -28,7 +29,7 @@ def test_a_request_falls_into_the_bucket_of_its_time(monkeypatch, took_s, bucket
 async def test_requests_of_all_paths_are_timed_and_waiting_pulls_are_not(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("ropeway.gateway.node.fair_queueing.SAMPLE_EVERY_S", 0.0)
+    monkeypatch.setattr("ropeway.gateway.connection.SAMPLE_EVERY_S", 0.0)
     async with running(tmp_path) as (app, client):
 
         def count(code: int) -> int:
@@ -43,7 +44,7 @@ async def test_requests_of_all_paths_are_timed_and_waiting_pulls_are_not(
         await client.ask(pulling("orders"))
         assert count(PULL) == 1
         waits = client.send(waiting("orders", 2))
-        await until(lambda: len(app.node.holds) == 1)
+        await until(lambda: len(app.node.pull_hold) == 1)
         await client.ask(sending("orders"), b"wakes it")
         await waits
         assert count(PULL) == 1
@@ -53,7 +54,7 @@ async def test_requests_of_all_paths_are_timed_and_waiting_pulls_are_not(
 
 @looped
 async def test_of_many_requests_few_are_timed(tmp_path, monkeypatch):
-    monkeypatch.setattr("ropeway.gateway.node.fair_queueing.SAMPLE_EVERY_S", 3600.0)
+    monkeypatch.setattr("ropeway.gateway.connection.SAMPLE_EVERY_S", 3600.0)
     async with running(tmp_path) as (app, client):
         for _ in range(20):
             await client.ask(sending("orders"), b"x")
@@ -63,7 +64,7 @@ async def test_of_many_requests_few_are_timed(tmp_path, monkeypatch):
 
 @looped
 async def test_the_time_for_which_a_pop_waits_is_no_latency(tmp_path, monkeypatch):
-    monkeypatch.setattr("ropeway.gateway.node.fair_queueing.SAMPLE_EVERY_S", 0.0)
+    monkeypatch.setattr("ropeway.gateway.connection.SAMPLE_EVERY_S", 0.0)
     async with rigged(tmp_path) as rig:
         counts = rig.app.node.latencies.by_code
         for poll_ms in (0, 50):

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from ropeway.gateway.node import leadership as module
-from ropeway.gateway.node.leadership import HandOverError, Leadership, NoLeaderError
+from ropeway.gateway.node.leadership import Leadership, NoLeaderError
 from ropeway.routing.api import Broker, RouteStoreUnavailableError
 from ropeway.storage.api import LogUnavailableError
 from tests.remoting import looped, until
@@ -195,6 +195,32 @@ async def test_requests_wait_for_a_leader_and_not_for_ever(monkeypatch):
 
 
 @looped
+async def test_who_is_not_announced_yet_sends_on_to_another_and_not_to_the_dead():
+    starting = Leadership("broker-0", "us", Routes("them"), [])
+    assert (await starting.settle()).node == "them"
+    starting = Leadership("broker-0", "us", Routes("us"), [])
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await starting.settle()
+
+
+@looped
+async def test_requests_wait_for_nobody_where_the_last_node_ends():
+    contest = Contest("us")
+    leadership = contest.leadership
+    assert await leadership.settle() is None
+    await leadership.close()
+    asked = asyncio.create_task(leadership.settle())
+    await asyncio.sleep(0)
+    assert not asked.done(), "another node may be known by the time we are forgotten"
+    began_s = time.monotonic()
+    contest.routes.choose()
+    with pytest.raises(NoLeaderError, match="broker-0 has no master now"):
+        await asked
+    assert time.monotonic() - began_s < module.SETTLE_S / 2
+
+
+@looped
 async def test_who_is_alone_leads_without_being_chosen():
     book: list[str] = []
     leadership = Leadership("broker-0", "us", Routes(), [Duty("a", book)])
@@ -204,70 +230,6 @@ async def test_who_is_alone_leads_without_being_chosen():
     assert await leadership.settle() is None
     await leadership.close()
     assert book == ["+a", "-a"]
-
-
-@looped
-async def test_who_steps_back_gives_up_first_and_is_the_last():
-    contest = Contest("us", "them", "others")
-    leadership = contest.leadership
-    await leadership.settle()
-    await leadership.step_back("them")
-    assert contest.book == ["+a", "+b", "-b", "-a"]
-    order = [one.node for one in contest.routes.brokers["broker-0"]]
-    assert order == ["them", "others", "us"]
-    assert (await leadership.settle()).node == "them"
-    contest.routes.choose("us")
-    assert await leadership.settle() is None
-    await leadership.close()
-
-
-@looped
-async def test_a_slave_that_steps_back_makes_room_for_the_next():
-    contest = Contest("them", "us", "others")
-    await contest.leadership.step_back()
-    order = [one.node for one in contest.routes.brokers["broker-0"]]
-    assert order == ["them", "others", "us"]
-    assert contest.book == []
-    await contest.leadership.close()
-
-
-@looped
-async def test_who_cannot_be_replaced_goes_on():
-    contest = Contest("us", "them")
-    leadership = contest.leadership
-    await leadership.settle()
-    with pytest.raises(HandOverError, match=r"the next node .* is them, not others"):
-        await leadership.step_back("others")
-    assert leadership.leads
-    contest.routes.fails = True
-    with pytest.raises(RouteStoreUnavailableError):
-        await leadership.step_back()
-    assert await leadership.settle() is None
-    assert contest.book == ["+a", "+b", "-b", "-a", "+a", "+b"]
-    contest.routes.choose("us")
-    with pytest.raises(HandOverError, match="has no node but us"):
-        await leadership.step_back()
-    await leadership.close()
-
-
-@looped
-async def test_a_node_of_an_embedded_log_never_steps_back():
-    alone = Leadership("broker-0", "us", Routes("us", "them"), [])
-    await alone.lead()
-    with pytest.raises(HandOverError, match="embedded log"):
-        await alone.step_back()
-    assert alone.leads
-
-
-@looped
-async def test_who_waits_for_a_node_to_step_back_is_told_that_it_ends():
-    contest = Contest("us", "them")
-    await contest.leadership.settle()
-    asked = asyncio.create_task(contest.leadership.step_back())
-    await asyncio.sleep(0)
-    await contest.leadership.close()
-    with pytest.raises(HandOverError, match="ends"):
-        await asked
 
 
 @looped
@@ -301,6 +263,23 @@ async def test_who_has_led_does_not_wait_for_routes_that_it_knows(monkeypatch, e
     async with asyncio.timeout(60):
         assert (await leadership.settle(expected=True)).node == "them"
     await leadership.close()
+
+
+@looped
+async def test_who_ends_does_not_wait_from_its_first_step_on(monkeypatch):
+    """A send that came while it began to end was refused after 2 s only."""
+    monkeypatch.setattr(module, "_HEARD_S", 3600.0)
+    monkeypatch.setattr(module, "_TOLD_S", 0.01)
+    contest = Contest("us", "them")
+    await contest.leadership.settle()
+    closing = asyncio.ensure_future(contest.leadership.close())
+    await asyncio.sleep(0)
+    asked = asyncio.ensure_future(contest.leadership.settle(expected=True))
+    await asyncio.sleep(0)
+    contest.routes.choose("them")
+    async with asyncio.timeout(60):
+        assert (await asked).node == "them"
+        await closing
 
 
 @pytest.fixture
@@ -349,7 +328,7 @@ async def test_a_loop_that_is_late_for_less_than_a_second_was_busy():
     await leadership.settle()
     contest.until_s = -math.inf
     leadership.certain_until_s = leadership._vouched_until_s = -math.inf
-    leadership.check(leadership._late_s)
+    leadership.check(leadership.late_s)
     assert (leadership.is_stale, leadership.leads) == (False, False)
     await leadership.close()
 

@@ -51,23 +51,25 @@ class Waiting(Waiter):
         self._events.append(f"expire {self._name}")
 
 
-def add(holds: LongPolling[Any], queue: Queue, pull: Waiter, timeout_ms: int) -> bool:
+def add(
+    pull_hold: LongPolling[Any], queue: Queue, pull: Waiter, timeout_ms: int
+) -> bool:
     """Have a pull wait for a partition."""
-    return holds.add(queue, (queue,), pull, timeout_ms)
+    return pull_hold.add(queue, (queue,), pull, timeout_ms)
 
 
 @looped
 async def test_pulls_are_woken_in_the_order_in_which_they_came():
     events: list[str] = []
-    holds, queue = LongPolling(10), Queue()
+    pull_hold, queue = LongPolling(10), Queue()
     for name in "abc":
-        assert add(holds, queue, Waiting(events, name, wanted=name != "b"), 60_000)
+        assert add(pull_hold, queue, Waiting(events, name, wanted=name != "b"), 60_000)
     queue.grow()
     assert events == ["wake a", "wake b", "wake c"]
-    assert len(holds) == 1
+    assert len(pull_hold) == 1
     queue.grow()
     assert events[3:] == ["wake b"]
-    holds.close()
+    pull_hold.close()
     assert events[4:] == ["expire b"]
     assert not queue.watchers
 
@@ -75,75 +77,75 @@ async def test_pulls_are_woken_in_the_order_in_which_they_came():
 @looped
 async def test_time_is_up_once_and_not_after_a_wake():
     events: list[str] = []
-    holds, queue = LongPolling(10), Queue()
-    add(holds, queue, Waiting(events, "a"), 1)
-    add(holds, queue, Waiting(events, "b", wanted=False), 1)
+    pull_hold, queue = LongPolling(10), Queue()
+    add(pull_hold, queue, Waiting(events, "a"), 1)
+    add(pull_hold, queue, Waiting(events, "b", wanted=False), 1)
     queue.grow()
     await until(lambda: "expire b" in events)
     await asyncio.sleep(0.01)
     assert events == ["wake a", "wake b", "expire b"]
-    assert len(holds) == 0
+    assert len(pull_hold) == 0
     assert not queue.watchers
 
 
 @looped
 async def test_an_owner_takes_its_pulls_along_unanswered():
     events: list[str] = []
-    holds = LongPolling(10)
+    pull_hold = LongPolling(10)
     one, two = Queue(), Queue()
     for queue in (one, two):
-        add(holds, queue, Waiting(events, "gone", "x"), 60_000)
-    add(holds, two, Waiting(events, "stays", "y"), 60_000)
-    holds.forget("x")
-    holds.forget("x")
+        add(pull_hold, queue, Waiting(events, "gone", "x"), 60_000)
+    add(pull_hold, two, Waiting(events, "stays", "y"), 60_000)
+    pull_hold.forget("x")
+    pull_hold.forget("x")
     one.grow()
     two.grow()
     assert events == ["wake stays"]
-    assert (len(holds), holds._owned, holds._lines) == (0, {}, {})
+    assert (len(pull_hold), pull_hold._owned, pull_hold._lines) == (0, {}, {})
 
 
 @looped
 async def test_there_is_a_limit_and_none_waits_after_the_end():
     events: list[str] = []
-    holds, queue = LongPolling(1), Queue()
-    assert add(holds, queue, Waiting(events, "a"), 60_000)
-    assert not add(holds, queue, Waiting(events, "b"), 60_000)
-    holds.close()
-    assert not add(holds, queue, Waiting(events, "c"), 60_000)
+    pull_hold, queue = LongPolling(1), Queue()
+    assert add(pull_hold, queue, Waiting(events, "a"), 60_000)
+    assert not add(pull_hold, queue, Waiting(events, "b"), 60_000)
+    pull_hold.close()
+    assert not add(pull_hold, queue, Waiting(events, "c"), 60_000)
     assert events == ["expire a"]
 
 
 @looped
 async def test_a_partition_that_is_gone_is_told_and_leaves_nothing():
-    holds = LongPolling(1)
+    pull_hold = LongPolling(1)
     with pytest.raises(NoSuchPartitionError):
-        add(holds, Queue(gone=True), Waiting([], "a"), 60_000)
-    assert (len(holds), holds._lines, holds._owned) == (0, {}, {})
+        add(pull_hold, Queue(gone=True), Waiting([], "a"), 60_000)
+    assert (len(pull_hold), pull_hold._lines, pull_hold._owned) == (0, {}, {})
 
 
 @looped
 async def test_pulls_of_one_partition_can_be_released():
     events: list[str] = []
-    holds = LongPolling(10)
+    pull_hold = LongPolling(10)
     one, two = Queue(), Queue()
-    add(holds, one, Waiting(events, "one"), 60_000)
-    add(holds, two, Waiting(events, "two"), 60_000)
-    holds.release(one)
+    add(pull_hold, one, Waiting(events, "one"), 60_000)
+    add(pull_hold, two, Waiting(events, "two"), 60_000)
+    pull_hold.release(one)
     assert events == ["expire one"]
-    holds.close()
+    pull_hold.close()
 
 
 @looped
 async def test_a_queue_goes_with_its_last_pull_and_not_with_a_collection():
     """Thousands of queues were kept until Python next looked for cycles."""
-    holds, partition = LongPolling(1), Queue()
+    pull_hold, partition = LongPolling(1), Queue()
     kept, owner = weakref.ref(partition), object()
     gc.disable()
     try:
-        assert add(holds, partition, Waiting([], "a", owner), 60_000)
+        assert add(pull_hold, partition, Waiting([], "a", owner), 60_000)
         del partition
         assert kept() is not None
-        holds.forget(owner)
+        pull_hold.forget(owner)
         assert kept() is None
     finally:
         gc.enable()
@@ -219,3 +221,18 @@ async def test_who_was_answered_does_not_hear_that_the_time_is_up():
     await until(lambda: not polling)
     await asyncio.sleep(0.05)
     assert events == ["wake a", "wake b", "expire b"]
+
+
+@looped
+async def test_one_user_leaves_places_to_the_others():
+    """Before, 100,000 pulls of one had all others' answered at once."""
+    holds, queue, events = LongPolling[Any](10), Queue(), []
+    mine = [Waiting(events, number, whose="first") for number in range(10)]
+    found = [add(holds, queue, one, 60_000) for one in mine]
+    assert found == [True] * 6 + [False] * 4
+    assert add(holds, queue, Waiting(events, "other", whose="second"), 60_000)
+    assert len(holds) == 7
+    for one in mine[:6]:
+        assert holds.leave(one)
+    assert add(holds, queue, mine[6], 60_000)
+    holds.close()

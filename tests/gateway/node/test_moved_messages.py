@@ -12,7 +12,8 @@ from ropeway.gateway.node.moved_messages import MovedMessages
 from ropeway.gateway.wire.commands.moves import DueMessages
 from ropeway.storage.api import LogUnavailableError
 from tests.gateway.processors.test_moves import two
-from tests.remoting import TIMEOUT_S, connect, looped, sending, until
+from tests.remoting import TIMEOUT_S, connect, looped, until
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -197,3 +197,9 @@ def test_a_compacted_topics_messages_have_all_of_their_keys_for_a_key():
     assert native.properties[properties.SHARDING_KEY] == "s"
     _, again, _, _ = read({"KEYS": "a b"}, key="a b")
     assert (again["KEYS"], properties.SHARDING_KEY in again) == ("a b", False)
+
+
+def test_a_native_producer_makes_up_no_receipt():
+    """Whoever pops the message takes it for its own, and would acknowledge another."""
+    _, pairs, _, _ = read({"POP_CK": "0 1 1 0 0 broker-0 0 7", "K": "v"})
+    assert pairs == {"K": "v", "UNIQ_KEY": UNIQUE}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ropeway.gateway.node.offset_repair import TakenBack
-from tests.remoting import looped, running, sending
+from tests.remoting import looped, running
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,8 @@ from ropeway.gateway.node.renumbered import Renumbered
 from ropeway.routing.api import Topic
 from ropeway.storage.api import LogUnavailableError
 from ropeway.storage.file import open_offsets
-from tests.remoting import looped, running, sending
+from tests.remoting import looped, running
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,15 +22,9 @@ from ropeway.gateway.wire.header import Header, row_of, to_fields
 from ropeway.gateway.workers import split
 from ropeway.routing.api import Group, Topic
 from tests.guarded import ALICE, PASSWORD, ROOT, acl_of, allow, ask, guarded, populate
-from tests.remoting import (
-    config,
-    looped,
-    pulling,
-    running,
-    sending,
-    until,
-    waiting,
-)
+from tests.promptness import promptly
+from tests.remoting import config, looped, running, until
+from tests.requests import pulling, sending, waiting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,10 +107,7 @@ async def prepare(app: App) -> None:
 
 
 async def refused(asked: asyncio.Future[Frame]) -> None:
-    """See that a request is refused before the end of its wait.
-
-    How soon that is depends on the machine, too: docs/security.md has figures.
-    """
+    """See that a request is refused before the end of its wait."""
     answer = await asyncio.wait_for(asked, MINUTE_MS / 2000)
     assert answer.code == ResponseCode.NO_PERMISSION, answer.remark
 
@@ -136,11 +127,12 @@ async def test_what_waits_is_refused_soon_after_its_sender_may_no_longer(
         await prepare(app)
         asked = say(client, header)
         await until(lambda: len(app.node.reauthorization) == 1)
-        await change(app)
-        await refused(asked)
+        async with promptly(SOON_S):
+            await change(app)
+            await refused(asked)
         await ask(client, ROOT, sending("orders"), b"secret")
         assert not any(b"secret" in one.body for one in client.answers)
-        assert len(app.node.holds) == len(app.node.pop.polling) == 0
+        assert len(app.node.pull_hold) == len(app.node.pop.polling) == 0
 
 
 @looped
@@ -178,7 +170,7 @@ async def test_without_access_control_nothing_is_kept(tmp_path: Path):
     async with running(tmp_path) as (app, client):
         await prepare(app)
         client.send(PULL)
-        await until(lambda: len(app.node.holds) == 1)
+        await until(lambda: len(app.node.pull_hold) == 1)
         assert len(app.node.reauthorization) == 0
 
 
@@ -198,10 +190,11 @@ async def test_what_waits_at_another_node_is_refused_soon(tmp_path: Path, change
         header = waiting("orders", suspend_timeout_millis=MINUTE_MS, bname=name)
         await until(far.node.guard.administration.rules)
         asked = say(client, header)
-        await until(lambda: asked.done() or len(far.node.holds) == 1)
+        await until(lambda: asked.done() or len(far.node.pull_hold) == 1)
         assert not asked.done(), asked.result()
-        await change(near)
-        await refused(asked)
+        async with promptly(SOON_S):
+            await change(near)
+            await refused(asked)
 
 
 @looped

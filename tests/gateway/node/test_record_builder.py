@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ropeway.gateway.node.record_builder import make_note, make_record
+from ropeway.gateway.node.record_builder import NewMessage, make_note, make_record
 from ropeway.gateway.node.served_topic import ServedTopic
 from ropeway.gateway.wire import message, message_id, properties
 from ropeway.gateway.wire.errors import MessageError
@@ -26,7 +26,7 @@ def record(name: str = "orders", **changes):
     pairs = changes.pop("pairs", {"TAGS": "t", "KEYS": "a b", "UNIQ_KEY": "U"})
     fields = {
         "body": b"body",
-        "text": properties.dump(pairs),
+        "properties": properties.dump(pairs),
         "flag": 1,
         "sys_flag": 0,
         "born_ms": 2,
@@ -35,7 +35,7 @@ def record(name: str = "orders", **changes):
         "reconsume_times": 3,
         **changes,
     }
-    return make_record(ServedTopic(setup, [Partition()]), 0, 7, 9, **fields)
+    return make_record(ServedTopic(setup, [Partition()]), 0, 7, 9, NewMessage(**fields))
 
 
 def test_a_record_has_the_message_with_its_place_and_its_index_entries():
@@ -56,7 +56,10 @@ def test_a_brokers_own_record_has_its_body_and_properties_and_no_producer():
     found = message.decode(make_note(topic, 7, 9, V4, b"body", {"how": "so"})[0])
     assert (found.queue_offset, found.born_ms, found.store_ms) == (7, 9, 9)
     assert (found.body, found.born_host) == (b"body", found.store_host)
-    assert properties.parse(found.properties) == {"how": "so"}
+    assert properties.parse(found.properties) == {
+        "how": "so",
+        "ROPEWAY_FORMAT": "1",
+    }
 
 
 def test_without_tag_and_keys_there_is_nothing_to_index():
@@ -87,4 +90,4 @@ def test_long_topics_make_messages_of_the_second_version():
 def test_properties_over_their_limit_are_refused():
     text = "k\x01" + "v" * message.MAX_PROPERTIES_BYTES + "\x02"
     with pytest.raises(MessageError, match="allowed: 32767"):
-        record(text=text)
+        record(properties=text)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from ropeway.gateway.node.renumbered import Renumbered
 from ropeway.gateway.wire import message
-from tests.remoting import looped, running, sending
+from tests.remoting import looped, running
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path

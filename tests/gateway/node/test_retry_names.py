@@ -15,7 +15,10 @@ def known(*groups: str):
 
 def offsets(*places: tuple[str, str]):
     found = dict.fromkeys(places, 0)
-    return SimpleNamespace(get=lambda group, topic, _: found.get((group, topic)))
+    return SimpleNamespace(
+        get=lambda group, topic, _: found.get((group, topic)),
+        groups_of=lambda name: [group for group, topic in found if topic == name],
+    )
 
 
 NAME = "%RETRY%team_billing_eu"
@@ -56,3 +59,13 @@ def test_a_name_is_shared_where_it_is_anothers_too(groups, popped, shared):
 def test_names_with_an_underscore_at_an_end_are_a_groups(name):
     found = readings(name, known(), offsets(("", name), ("a", name)))
     assert found == [Reading(name.removeprefix("%RETRY%"))]
+
+
+def test_a_name_takes_one_look_whatever_it_is_made_of():
+    """One for each `_` took the loop for ten seconds with a header of 250 KiB."""
+    looks = []
+    asked = SimpleNamespace(groups_of=lambda name: looks.append(name) or ())
+    name = "%RETRY%" + "_" * 30_000
+    assert readings(name, known(), asked) == [Reading("_" * 30_000)]
+    assert not is_shared(name, "_", "_", known(), asked)
+    assert looks == [name, name]

@@ -13,8 +13,10 @@ from ropeway.gateway.node.schedule import parse_levels
 from ropeway.gateway.wire import message, properties
 from ropeway.gateway.wire.commands.send import SendReply
 from ropeway.storage.api import LogUnavailableError
+from ropeway.storage.file.offsets import open_offsets
 from tests.gateway.holding import Holding
-from tests.remoting import Remoting, looped, pulling, running, sending, until, waiting
+from tests.remoting import Remoting, looped, running, until
+from tests.requests import pulling, sending, waiting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,6 +105,24 @@ async def test_what_waits_survives_restarts_and_comes_once(tmp_path: Path):
         assert sorted(one.body for one in found) == [b"x"] * 6 + [b"y"]
         await client.ask(sending("orders", queue_id=1), b"z")
         assert app.node.topics.get("orders").partitions[0].end == 7
+
+
+@looped
+async def test_a_log_that_lost_its_end_delivers_what_comes_then(tmp_path: Path):
+    delayed = sending("orders", pairs={"DELAY": "1"})
+    group = "CID_RMQ_SYS_SCHEDULE"
+    async with running(tmp_path, delay_levels="1s") as (app, client):
+        await client.ask(delayed, b"x")
+        await delivered(client, 1)
+        await until(lambda: app.node.offsets.get(group, SCHEDULE, 0) == 1)
+    offsets = open_offsets(tmp_path)
+    offsets.commit(group, SCHEDULE, 0, 1000)
+    await offsets.close()
+    async with running(tmp_path, delay_levels="1s") as (app, client):
+        await client.ask(delayed, b"y")
+        found = await delivered(client, 3)
+        assert [one.body for one in found] == [b"x", b"x", b"y"]
+        await until(lambda: app.node.offsets.get(group, SCHEDULE, 0) == 2)
 
 
 @looped

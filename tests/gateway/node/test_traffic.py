@@ -9,6 +9,7 @@ from ropeway.gateway.node.traffic import (
     BROKER_GET_NUMS,
     BROKER_PUT_NUMS,
     Period,
+    PulledOffsets,
     Traffic,
 )
 from ropeway.storage.api import NotReadyError
@@ -34,6 +35,7 @@ class Topic:
         self.name = name
         self.end = end
         self.partitions = [self]
+        self.appended_bytes = 0
 
     @property
     def end(self) -> int:
@@ -112,9 +114,9 @@ def test_a_topic_that_is_made_anew_counts_from_its_first_message():
 def test_what_groups_are_given_counts_by_group():
     clock = Clock()
     traffic = Traffic("cluster", Topics(), clock)
-    traffic.pulled("orders", "a", 3)
-    traffic.pulled("orders", "b", 1)
-    traffic.pulled("orders", "a", 2)
+    traffic.pulled["orders"]["a"] += 3
+    traffic.pulled["orders"]["b"] += 1
+    traffic.pulled["orders"]["a"] += 2
     traffic.look_at(Topic("orders", 0))
     assert traffic.minute.sum(("GROUP_GET_NUMS", "orders@a"), clock.ms) == 5
     assert traffic.minute.sum(("GROUP_GET_NUMS", "orders@b"), clock.ms) == 1
@@ -124,10 +126,10 @@ def test_what_groups_are_given_counts_by_group():
 def test_what_groups_are_given_is_known_at_once_and_until_the_topic_goes():
     topics = Topics()
     traffic = Traffic("cluster", topics, Clock())
-    traffic.pulled("orders", "a", 3)
+    traffic.pulled["orders"]["a"] += 3
     assert traffic.given() == [("orders", "a", 3)]
     traffic.look_at(Topic("orders", 10))
-    traffic.pulled("orders", "a", 2)
+    traffic.pulled["orders"]["a"] += 2
     assert traffic.given() == [("orders", "a", 5)]
     topics.deleted(SimpleNamespace(name="orders"))
     assert traffic.given() == []
@@ -170,3 +172,34 @@ async def test_a_take_over_and_a_look_let_others_have_turns(monkeypatch):
         assert turns > 3
     assert traffic.written.now == 0
     await traffic.give_up()
+
+
+def test_the_last_pull_counts_also_where_it_goes_back():
+    pulled = PulledOffsets()
+    assert pulled.get("g", "orders", 0) == 0
+    pulled.of_topics["orders"]["g", 0] = 9
+    pulled.of_topics["orders"]["g", 0] = 4
+    assert pulled.get("g", "orders", 0) == 4
+    assert pulled.get("g", "orders", 1) == pulled.get("h", "orders", 0) == 0
+
+
+def test_groups_and_topics_are_forgotten():
+    pulled = PulledOffsets()
+    pairs = [("g", "a"), ("g", "b"), ("h", "a"), ("h", "b")]
+
+    def fill() -> None:
+        for group, topic in pairs:
+            pulled.of_topics[topic][group, 1] = 5
+
+    def known() -> list[tuple[str, str]]:
+        return [pair for pair in pairs if pulled.get(*pair, 1)]
+
+    fill()
+    pulled.forget(group="g", topic="a")
+    assert known() == pairs[1:]
+    pulled.forget(group="h")
+    assert known() == [("g", "b")]
+    fill()
+    pulled.forget(topic="a")
+    assert known() == [("g", "b"), ("h", "b")]
+    pulled.forget(topic="never seen")

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from ropeway.gateway.node import names, record_builder
+from ropeway.gateway.node.broker_context import BrokerContext
 from ropeway.gateway.node.timer import pending_timers
 from ropeway.gateway.node.timer.delivery import Delivery
 from ropeway.gateway.node.timer.timer import Timer
@@ -45,21 +46,22 @@ class Rig:
         self.directory = directory
         self.index = directory / "timer"
         self.clock = clock
-        settings = FileLogSettings(segment_bytes=8 << 20, retention_ms=None)
+        settings = FileLogSettings(segment_bytes=1 << 20, retention_ms=None)
         self.log = open_log(directory / "log", settings)
         self.offsets = open_offsets(directory)
         self.routes = EmbeddedRoutes(directory / "routes.db")
-        self.topics = Topics(config(directory), self.routes, self.log, 1)
-        self.delivery = Delivery(self.topics, self.log, clock)
+        self.topics = Topics(config(directory), self.routes, self.log)
+        broker = BrokerContext(
+            *("broker-0", "cluster", self.routes, self.topics),
+            *(self.offsets, self.log, lambda: HOST, clock),
+        )
+        self.delivery = Delivery(broker)
         self.timer = Timer(
-            self.topics,
-            self.offsets,
-            self.log,
+            broker,
             self.delivery,
             self.index,
             WINDOW_MS,
             10 * 365 * WINDOW_MS,
-            clock,
         )
 
     async def open(self) -> None:
@@ -100,14 +102,14 @@ class Rig:
             0,
             partition.next_offset,
             self.clock(),
-            body=body.encode(),
-            text=text,
-            flag=7,
-            sys_flag=0,
-            born_ms=1,
-            born_host=HOST,
-            store_host=HOST,
-            reconsume_times=0,
+            record_builder.NewMessage(
+                body=body.encode(),
+                properties=text,
+                flag=7,
+                born_ms=1,
+                born_host=HOST,
+                store_host=HOST,
+            ),
         )
         partition.append([record], self.clock(), _must)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,7 @@ from structlog.testing import capture_logs
 from ropeway.gateway.node.index_thread import IndexThread
 from ropeway.gateway.node.timer.index import Index
 from ropeway.gateway.node.timer.intake import Intake
-from tests.gateway.node.timer.rig import START_MS, WINDOW_MS, Rig, rigged
+from tests.gateway.node.timer.rig import START_MS, WINDOW_MS, Clock, Rig, rigged
 from tests.remoting import looped
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 async def indexed(rig: Rig, done_ms: int, done_offset: int) -> list[tuple[int, int]]:
     """Visit time and offset of what a fresh index has."""
-    thread = IndexThread("timers", Index.open, rig.directory / "fresh")
+    thread = IndexThread("timers", Index, rig.directory / "fresh")
     await thread.open(anew=True)
     intake = Intake(rig.timer.topic.partitions[0], thread, WINDOW_MS)
     await intake.begin(done_ms, done_offset)
@@ -57,7 +58,7 @@ async def test_an_index_that_fits_the_log_is_gone_on_with(tmp_path: Path, whole:
         rig.send("b", START_MS + 20)
         await rig.settled()
         partition = rig.timer.topic.partitions[0]
-        thread = IndexThread("timers", Index.open, rig.directory / "other")
+        thread = IndexThread("timers", Index, rig.directory / "other")
         await thread.open(anew=True)
         first = Intake(partition, thread, WINDOW_MS)
         await first.begin(START_MS - 1, 0)
@@ -72,3 +73,31 @@ async def test_an_index_that_fits_the_log_is_gone_on_with(tmp_path: Path, whole:
         assert again.next_offset == read_to == partition.end - (not whole)
         assert not logs
         await thread.close()
+
+
+@looped
+async def test_a_log_that_was_restored_without_its_offsets_delivers_what_it_lost(
+    tmp_path: Path,
+):
+    clock = Clock()
+    async with rigged(tmp_path, clock) as rig:
+        rig.send("before", START_MS + 10)
+        await rig.at(START_MS + 100_000)
+        rig.send("waits", START_MS + 200_000)
+        await rig.settled()
+    shutil.copytree(tmp_path / "log", tmp_path / "backup")
+    async with rigged(tmp_path, clock) as rig:
+        rig.send("lost with the log", START_MS + 150_000)
+        await rig.at(START_MS + 200_000)
+        assert await rig.bodies() == ["before", "lost with the log", "waits"]
+    shutil.rmtree(tmp_path / "log")
+    (tmp_path / "backup").rename(tmp_path / "log")
+    async with rigged(tmp_path, clock) as rig:
+        await rig.settled()
+        assert await rig.bodies() == ["before", "waits"]
+        rig.send("new", START_MS + 200_010)
+        await rig.at(START_MS + 200_010)
+        assert await rig.bodies() == ["before", "waits", "new"]
+    async with rigged(tmp_path, clock) as rig:
+        await rig.settled()
+        assert await rig.bodies() == ["before", "waits", "new"]

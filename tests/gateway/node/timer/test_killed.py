@@ -15,7 +15,8 @@ import pytest
 
 from ropeway.gateway.wire.commands.send import RecallMessage, SendReply
 from tests.gateway.node.timer.killed import STEPS
-from tests.remoting import Remoting, connect, looped, pulling, sending
+from tests.remoting import Remoting, connect, looped
+from tests.requests import pulling, sending
 from tests.system.process import free_ports
 
 if TYPE_CHECKING:

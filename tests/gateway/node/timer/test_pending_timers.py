@@ -8,7 +8,6 @@ from ropeway.gateway.node.timer import pending_timers
 from ropeway.gateway.node.timer.pending_timers import (
     RECALL,
     BadTimeError,
-    PendingTimer,
     asked_ms,
 )
 from ropeway.gateway.wire import message, properties
@@ -95,9 +94,8 @@ def test_of_records_in_a_row_those_that_wait_are_found():
     text = pending_timers.message_text(5, "orders", 3, {}, "")
     rows = [record(text, 1), record("TAGS\x01t\x02", 2), record(text, 3), record("", 4)]
     found, last_at = pending_timers.waiting_in(b"".join(rows))
-    assert [PendingTimer(*one) for one in found] == [
-        PendingTimer(offset, NOW_MS, len(rows[0]), 5, 3, b"orders+")
-        for offset in (1, 3)
+    assert found == [
+        (offset, NOW_MS, len(rows[0]), 5, 3, b"orders+") for offset in (1, 3)
     ]
     assert last_at == sum(map(len, rows[:3]))
 

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from ropeway.common.clock import now_ms
 from ropeway.gateway.config import TransactionsConfig
-from ropeway.gateway.node.transactions import Transactions, records
+from ropeway.gateway.node.broker_context import BrokerContext
+from ropeway.gateway.node.record_builder import NewMessage
+from ropeway.gateway.node.transactions import Producers, Transactions, records
 from ropeway.gateway.node.transactions import half_message as half_messages
 from ropeway.gateway.wire import message, properties
 from ropeway.storage.api import LogUnavailableError
-from tests.remoting import beat, pulling, running, sending, until
+from tests.remoting import beat, running, until
+from tests.requests import pulling, sending
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -116,16 +119,13 @@ class Place:
         node = self.app.node
         self.reach = Reach(self.app)
         self.service = Transactions(
+            BrokerContext(
+                *("broker-0", "cluster", node.routes, self.reach),
+                *(node.offsets, node.log, lambda: HOST, self.clock),
+            ),
             self.config,
-            "broker-0",
-            self.reach,
-            node.offsets,
-            node.log,
             node.delays,
-            node.clients,
-            self._ask,
-            lambda: HOST,
-            self.clock,
+            Producers(node.clients, self._ask, None),
             self.clock.pause,
         )
         await self.service.take_over()
@@ -164,14 +164,13 @@ class Place:
             half_topic,
             partition.next_offset,
             store_ms,
-            body=body,
-            text=records.half_text(text, given, topic, 0, GROUP, key),
-            flag=0,
-            sys_flag=0,
-            born_ms=store_ms,
-            born_host=born_host,
-            store_host=HOST,
-            reconsume_times=0,
+            NewMessage(
+                body=body,
+                properties=records.half_text(text, given, topic, 0, GROUP, key),
+                born_ms=store_ms,
+                born_host=born_host,
+                store_host=HOST,
+            ),
         )
         stored = asyncio.get_running_loop().create_future()
         partition.append([record], store_ms, lambda at, _: stored.set_result(at))

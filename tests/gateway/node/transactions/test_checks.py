@@ -21,7 +21,8 @@ from tests.gateway.node.transactions.place import (
     Slow,
     place,
 )
-from tests.remoting import looped, pulling, until
+from tests.remoting import looped, until
+from tests.requests import pulling
 
 if TYPE_CHECKING:
     from pathlib import Path

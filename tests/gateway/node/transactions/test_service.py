@@ -175,7 +175,8 @@ async def test_a_stale_floor_changes_nothing(tmp_path: Path, floor: int):
         one.app.node.offsets.commit(GROUP, HALF, 0, floor)
         await one.begin()
         one.asked.clear()
-        assert await ask_all(one) == ([11] if floor <= 10 else [])
+        # One that is ahead of the log is from before a backup was restored.
+        assert await ask_all(one) == [11]
 
 
 @looped
