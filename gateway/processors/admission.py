@@ -6,6 +6,7 @@ who may not do what. Which rule says so stands in the audit log alone.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +16,7 @@ from ropeway.gateway.node import names
 from ropeway.gateway.processors.context import Refusal, request_name
 from ropeway.gateway.processors.needs import PUB, topic_need
 from ropeway.gateway.wire.codes import RequestCode, ResponseCode
-from ropeway.gateway.wire.frame import decode_fields
+from ropeway.gateway.wire.header import decode_fields
 from ropeway.gateway.wire.request_credentials import claims_in
 from ropeway.gateway.wire.unreadable import UNREADABLE
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from ropeway.gateway.wire.request_credentials import Claims
 
 _NONE = Credentials()
+_AT_ONCE = 64
+"""Needs that are judged before others have a turn: a request may name thousands."""
 
 _decode_texts = msgspec.json.Decoder(dict[str, str]).decode
 
@@ -49,9 +52,16 @@ async def admit(context: Context, guard: Guard, needs: Needs) -> None:
             raise _refusal(verdict)
         _know(context, verdict.principal)
     needed = needs(context.read(), context)
-    verdict = await guard.permit(context.principal, needed, peer.source, name)
-    if not verdict.allowed:
-        raise _refusal(verdict)
+    while True:
+        part = tuple(islice(needed, _AT_ONCE))
+        verdict = await guard.permit(context.principal, part, peer.source, name)
+        if not verdict.allowed:
+            raise _refusal(verdict)
+        if len(part) < _AT_ONCE:
+            return
+        await context.slices().pause()
+        if peer.closed:
+            raise Refusal(ResponseCode.SYSTEM_ERROR, "the client has gone")
 
 
 def _said(context: Context) -> Credentials:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ropeway.gateway.node.creations import GROUP, TOPIC, maker_of
+from ropeway.gateway.node.creations import GROUP, TOPIC, maker_of, weight
 from ropeway.gateway.processors.auditing import note
 from ropeway.gateway.processors.changes import group_state, topic_state
 from ropeway.gateway.processors.context import Refusal
@@ -23,25 +23,37 @@ _CREATING_S = 0.01
 """What it takes to make a topic, most of it waiting for the disk: one in a tick."""
 
 
-def topic(context: Context, name: str) -> AbstractContextManager[None]:
-    """Count a topic that may be created within the block, if it is.
+def topic(context: Context, name: str, queues: int = 1) -> AbstractContextManager[None]:
+    """Count a topic that may be created within the block, or get more queues.
 
     Raises:
         TooManyError: There are too many; raised on entry.
     """
-    return _counted(context, TOPIC, name, context.node.routes.topics)
+    known = context.node.routes.topics
+    there = known.get(name)
+    had = max(there.read_queue_nums, there.write_queue_nums) if there else None
+    return _counted(context, TOPIC, name, known, queues, had)
 
 
-def group(context: Context, name: str) -> AbstractContextManager[None]:
-    """Count a group that may be created within the block, likewise."""
-    return _counted(context, GROUP, name, context.node.routes.groups)
+def group(context: Context, name: str, queues: int = 1) -> AbstractContextManager[None]:
+    """Count a group that may be created within the block, likewise, by its retries."""
+    known = context.node.routes.groups
+    there = known.get(name)
+    had = there.retry_queue_nums if there else None
+    return _counted(context, GROUP, name, known, queues, had)
 
 
 @contextmanager
 def _counted(
-    context: Context, kind: str, name: str, known: Mapping[str, object]
+    context: Context,
+    kind: str,
+    name: str,
+    known: Mapping[str, object],
+    queues: int,
+    had: int | None,
 ) -> Iterator[None]:
-    if name in known:
+    count = weight(queues) - (0 if had is None else weight(had))
+    if count <= 0:
         yield
         return
     principal, creations = context.principal, context.node.creations
@@ -50,12 +62,12 @@ def _counted(
         if principal is not None and principal.super:
             yield
             return
-        creations.take(kind, maker, len(known))
+        creations.take(kind, maker, len(known) if had is None else 0, count)
         try:
             yield
         finally:
             if name not in known:
-                creations.give_back(kind, maker)
+                creations.give_back(kind, maker, count)
 
 
 async def auto_create(

@@ -86,16 +86,22 @@ async def _check_entries(context: Context) -> None:
             ResponseCode.MESSAGE_ILLEGAL, "no messages to stage; allowed: 1 or more"
         )
     room = message.MAX_PROPERTIES_BYTES - len(node.property_suffix) - _ROOM_BYTES
+    longest = node.config.limits.message_bytes
     slices, before = context.slices(), 0
     for part in cut(body):
         await slices.pause()
-        before += _check_slice(part, before, room)
+        before += _check_slice(part, before, room, longest)
 
 
-def _check_slice(part: bytes, before: int, room: int) -> int:
+def _check_slice(part: bytes, before: int, room: int, longest: int) -> int:
     """Refuse a part of a batch; says how many messages it has."""
     entries = decode_batch(part, before)
     for entry in entries:
+        if len(entry.body) > longest:
+            raise Refusal(
+                ResponseCode.MESSAGE_ILLEGAL,
+                f"a message of {len(entry.body)} bytes in a batch; allowed: {longest}",
+            )
         if len(entry.properties.encode()) > room:
             raise Refusal(
                 ResponseCode.MESSAGE_ILLEGAL,

@@ -70,7 +70,7 @@ async def get_runtime_info(_: GetBrokerRuntimeInfo, context: Context) -> Answer:
             f"{seconds // 60 % 60} minutes, {seconds % 60} seconds ]"
         ),
         **_WAITING,
-        "sendThreadPoolQueueHeadWaitTimeMills": str(node.log.overdue_ms),
+        "sendThreadPoolQueueHeadWaitTimeMills": str(node.log.overdue_ms()),
         "startAcceptSendRequestTimeStamp": str(node.started_ms),
     }
     return Answer(body=bodies.encode(admin_bodies.KvTable(facts)))
@@ -119,6 +119,10 @@ def get_broker_config(_: GetBrokerConfig, context: Context) -> Answer:
         "messageDelayLevel": config.delay_levels,
         "regionId": config.region,
         "storePathRootDir": str(config.data),
+        **{
+            name: _flag(is_on)
+            for name, is_on in context.node.pop.switches.shown().items()
+        },
     }
     data_version = bodies.encode(admin_bodies.DataVersion()).decode()
     return Answer(header=BrokerConfigReply(version=data_version), body=_lines(settings))

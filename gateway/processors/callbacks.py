@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from ropeway.gateway.wire.frame import encode_frame
 from ropeway.gateway.wire.header import row_of, to_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from ropeway.gateway.node.calls import Calls, ClientAnswer
     from ropeway.gateway.node.clients import Clients, ConsumerGroup, Member
@@ -33,6 +34,9 @@ _JAVA_5_2 = 453
 
 _opaques = itertools.count(1)
 
+_TOLD_AT_ONCE = 1000
+"""Clients that are told in one tick: some 2 ms."""
+
 
 def notify_consumer_ids_changed(links: Iterable[Link], group: str) -> None:
     """Somebody joined or left a group: its members share the queues anew."""
@@ -44,6 +48,47 @@ def notify_consumer_ids_changed(links: Iterable[Link], group: str) -> None:
     )
     for link in links:
         link.push(frame)
+
+
+class GroupChanges:
+    """Tells the members of groups that changed, so many in a tick of the loop.
+
+    A client may be in a thousand groups, each of a hundred members, and leave them all
+    at once. A group that changes again while it waits is told of once.
+    """
+
+    def __init__(self) -> None:
+        self._changed: dict[str, Collection[Link]] = {}
+        """Those that wait for a later tick."""
+        self._told = 0
+        """Clients that were told in this one."""
+        self._is_due = False
+        """Whether the next one is waited for."""
+
+    def tell(self, links: Collection[Link], group: str) -> None:
+        """A group has changed; its members are those that it has then."""
+        if self._changed or self._told >= _TOLD_AT_ONCE:
+            self._changed[group] = links
+        else:
+            self._tell(links, group)
+        self._expect()
+
+    def _tell(self, links: Collection[Link], group: str) -> None:
+        notify_consumer_ids_changed(links, group)
+        self._told += len(links) + 1
+
+    def _expect(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._is_due, self._told = False, 0
+        while self._changed and self._told < _TOLD_AT_ONCE:
+            group = next(iter(self._changed))
+            self._tell(self._changed.pop(group), group)
+        if self._changed:
+            self._expect()
 
 
 def notify_unsubscribe_lite(

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     """The state of each thing that a request names, before it and after it; None where
     this request changes nothing."""
 
-REPLAY_GROUP = "ropeway-dlq"
-"""Its offsets say how far `ropeway message dlq replay` has come (ropeway.client)."""
-
 
 class Hidden:  # noqa: PLW1641 - it is a key nowhere
     """A value that is compared, and never shown."""
@@ -130,6 +127,12 @@ def _subject(request: Any, context: Context) -> dict[str, Any]:
     return {f"Acl:{subject}": _rules(context.node, subject)}
 
 
+def _begins(request: Any, context: Context) -> dict[str, Any] | None:
+    topic = context.node.topics.get(request.topic)
+    begins = None if topic is None else topic.begins()
+    return None if request.dry_run else {f"Topic:{request.topic}": begins}
+
+
 def _switches(_: Any, context: Context) -> dict[str, Any]:
     switches = context.node.pop.switches
     return {f"Broker:{context.node.config.broker}": switches.shown()}
@@ -174,10 +177,10 @@ def _recalled(request: Any, _: Context) -> dict[str, Any]:
 
 
 def _progress(request: Any, context: Context) -> dict[str, Any] | None:
-    if request.consumer_group != REPLAY_GROUP:
+    if request.consumer_group != names.REPLAY_GROUP:
         # Consumers' own progress.
         return None
-    offsets = _offsets(context.node, REPLAY_GROUP, request.topic)
+    offsets = _offsets(context.node, names.REPLAY_GROUP, request.topic)
     return {f"DeadLetters:{request.topic}": offsets}
 
 
@@ -255,6 +258,7 @@ CHANGES: dict[int, Look] = {
     Code.ROPEWAY_COMPACT_TOPIC: lambda request, _: (
         {f"Topic:{request.topic}": None} if request.force else None
     ),
+    Code.ROPEWAY_TRIM_TOPIC: _begins,
     Code.ROPEWAY_STEP_BACK: _leader,
     Code.ROPEWAY_MOVE_QUEUE: lambda request, context: {
         f"Topic:{request.topic} Broker:{context.node.config.broker}": {
@@ -371,7 +375,7 @@ NOT_CHANGES = frozenset(
         Code.ROPEWAY_LAST_BATCH,
         Code.ROPEWAY_NODE_STATUS,
         Code.ROPEWAY_TOPIC_PLACES,
-        Code.ROPEWAY_FIND_HALF,
+        Code.ROPEWAY_LIST_HALVES,
         Code.ROPEWAY_EXPLAIN_ACCESS,
         Code.ROPEWAY_GET_LATEST,
         Code.POLLING_INFO,

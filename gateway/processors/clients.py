@@ -105,6 +105,8 @@ async def heart_beat(_: HeartBeat, context: Context) -> Answer:
     # Many that had each begun would keep all that they say, three times their bodies.
     await slices.begin_large()
     try:
+        if context.peer.closed:
+            return _WHOLE_NEXT_TIME
         return await _beat(context, slices)
     finally:
         slices.end_large()
@@ -134,7 +136,11 @@ async def _beat(context: Context, slices: Slices) -> Answer:
                 context.peer, data.client_id, producer.group_name, context.principal
             )
     if refused is not None:
-        raise refused
+        try:
+            raise refused
+        finally:
+            # It has this frame, which would have it, and all that came: a cycle.
+            del refused
     return _WHOLE_NEXT_TIME
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ropeway.common.clock import now_ms
 from ropeway.gateway.node import names
 from ropeway.gateway.processors import lookup
-from ropeway.gateway.processors.context import Answer, Context
+from ropeway.gateway.processors.context import Answer, Context, Refusal
 from ropeway.gateway.processors.needs import (
     GET,
     Needs,
@@ -23,6 +23,7 @@ from ropeway.gateway.processors.needs import (
 )
 from ropeway.gateway.processors.registry import handles
 from ropeway.gateway.wire import admin_bodies, bodies
+from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.admin import GetConsumeStats
 from ropeway.gateway.wire.commands.broker_admin import GetBrokerConsumeStats
 from ropeway.gateway.wire.commands.group_admin import (
@@ -41,27 +42,46 @@ if TYPE_CHECKING:
 
 _TOPIC_SEPARATOR = ";"
 _GROUP_SEPARATOR = ","
+_FEW_TOPICS = 64
+"""Of a group that was in more, one request of a flow is worked on at a time."""
+_WAITING_BYTES = 4096
+"""What such a request takes while it waits for those before it, about."""
 _NO_CORRECTION = 2**63 - 1
 
 
 def _listed(request: GetConsumeStats, context: Context) -> Iterator[Need]:
-    for name in _names(request.topic_list, _TOPIC_SEPARATOR):
+    for name in _names(request.topic_list, _TOPIC_SEPARATOR, context):
         yield from topic_needs(context.node, name, (GET,))
 
 
-def _filtered(request: QueryCorrectionOffset, _: Context) -> Iterator[Need]:
-    for name in _names(request.filter_groups, _GROUP_SEPARATOR):
+def _filtered(request: QueryCorrectionOffset, context: Context) -> Iterator[Need]:
+    for name in _names(request.filter_groups, _GROUP_SEPARATOR, context):
         yield group_need(name, (GET,))
 
 
 @handles(GetConsumeStats, on_group(GET) & on_topic_if_given(GET) & Needs(_listed))
 async def get_consume_stats(request: GetConsumeStats, context: Context) -> Answer:
     """How far a group is in every queue of its topics."""
-    node, group = context.node, request.consumer_group
-    pairs = []
-    for name in _topics(request, node):
+    names, slices = _topics(request, context), context.slices()
+    if len(names) <= _FEW_TOPICS:
+        return await _stats(request, names, context)
+    await slices.begin_large(_WAITING_BYTES)
+    try:
+        return await _stats(request, names, context)
+    finally:
+        slices.end_large()
+
+
+async def _stats(
+    request: GetConsumeStats, names: list[str], context: Context
+) -> Answer:
+    node, slices, pairs = context.node, context.slices(), []
+    for name in names:
+        await slices.pause()
+        if context.peer.closed:
+            break
         if (topic := node.topics.get(name)) and context.shows(name):
-            pairs += await _in_topic(node, group, topic)
+            pairs += await _in_topic(node, request.consumer_group, topic)
     stats = admin_bodies.ConsumeStats(offset_table=admin_bodies.object_map(pairs))
     return Answer(body=bodies.encode(stats))
 
@@ -76,21 +96,33 @@ async def _in_topic(node: Node, group: str, topic: ServedTopic) -> list[_Pair]:
     ]
 
 
-def _topics(request: GetConsumeStats, node: Node) -> list[str]:
+def _topics(request: GetConsumeStats, context: Context) -> list[str]:
     """The topics that are asked for; by default those that the group has offsets in.
 
     What connected consumers no longer subscribe to is left out, unless asked for in a
     list.
     """
-    group = request.consumer_group
-    if listed := _names(request.topic_list, _TOPIC_SEPARATOR):
+    node, group = context.node, request.consumer_group
+    if listed := _names(request.topic_list, _TOPIC_SEPARATOR, context):
         return listed
     topics = [request.topic] if request.topic else node.offsets.topics(group)
     return _subscribed(node, group, topics)
 
 
-def _names(joined: str | None, separator: str) -> list[str]:
-    return [one for one in (joined or "").split(separator) if one]
+def _names(joined: str | None, separator: str, context: Context) -> list[str]:
+    """What is listed, each once.
+
+    Raises:
+        Refusal: It is too much.
+    """
+    listed = joined or ""
+    count, allowed = listed.count(separator) + 1, context.node.config.requests.names
+    if count > allowed:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"{count} names in a list; allowed: {allowed}",
+        )
+    return [one for one in dict.fromkeys(listed.split(separator)) if one]
 
 
 def _subscribed(node: Node, group: str, topics: list[str]) -> list[str]:
@@ -108,6 +140,8 @@ async def _progress(
     done_ms = None
     if partition.first < offset <= partition.end:
         done_ms = await partition.store_time(offset - 1)
+    # What retention or an administrator has deleted is no lag: it goes on behind.
+    offset = max(offset, partition.first)
     return admin_bodies.QueueProgress(
         broker_offset=partition.end,
         consumer_offset=offset,
@@ -160,7 +194,7 @@ def query_correction_offset(request: QueryCorrectionOffset, context: Context) ->
     """
     node = context.node
     topic = lookup.find_topic(context.node, request.topic)
-    left_out = set(_names(request.filter_groups, _GROUP_SEPARATOR))
+    left_out = set(_names(request.filter_groups, _GROUP_SEPARATOR, context))
     lowest: dict[int, int] = {}
     for group in node.offsets.groups():
         if group in left_out or names.is_inner(group):

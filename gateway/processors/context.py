@@ -24,8 +24,14 @@ from ropeway.gateway.wire.codes import (
     ResponseCode,
 )
 from ropeway.gateway.wire.frame import Buffer, Envelope, encode_frame
-from ropeway.gateway.wire.header import ROWS, Header, decode_request, to_fields
+from ropeway.gateway.wire.header import (
+    ROWS,
+    Header,
+    decode_request,
+    to_fields,
+)
 from ropeway.gateway.wire.request_credentials import Claims
+from ropeway.gateway.wire.unreadable import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine
@@ -242,13 +248,18 @@ class Context(msgspec.Struct, gc=False):
             HeaderError: They cannot be read.
         """
         if self.header is None and self.envelope is not None:
-            self.header = decode_request(ROWS[self.code], self.envelope.ext_fields)
+            row, fields = ROWS[self.code], self.envelope.ext_fields
+            try:
+                self.header = row.decode(fields)
+            except UNREADABLE:
+                # What Java forgives is read, and what is wrong is said.
+                self.header = decode_request(row, fields)
         return self.header
 
     def slices(self) -> Slices:
         """What work that takes long is done in."""
         whose = self.principal or self.peer.source.address
-        return self.node.turns.slices(whose, len(self.body))
+        return self.node.fair_queue.slices(whose, len(self.body))
 
     def shows(self, topic: str) -> bool:
         """Whether a list of topics shows this one to who sent the request."""
@@ -293,7 +304,7 @@ class Context(msgspec.Struct, gc=False):
             work: What is left to do, the answer included.
             fail: What to do with an error; `fail` of this request, if left out.
         """
-        self.node.spawn(_finish(work, fail or self.fail))
+        self.node.tasks.start(_finish(work, fail or self.fail))
 
     def frame(self) -> bytes:
         """Make the request's frame, for another node."""

@@ -9,7 +9,7 @@ Where a queue is not open yet, the request waits until it is.
 from __future__ import annotations
 
 import asyncio
-import time
+from collections.abc import Coroutine
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -32,25 +32,19 @@ from ropeway.gateway.processors.reauthorize import Interruptible, Refusable
 from ropeway.gateway.processors.registry import (
     ANYWHERE,
     NAMING_BROKER,
-    PROCESSORS,
     READS,
     Outcome,
     Result,
 )
 from ropeway.gateway.processors.unsupported import REASONS
-from ropeway.gateway.wire.codes import ONE_WAY_FLAG, RequestCode, ResponseCode
-from ropeway.gateway.wire.commands.send import SendMessageV2
+from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from ropeway.gateway.wire.header import Header
-from ropeway.gateway.wire.send_codec import read_send
 from ropeway.storage.api import NotReadyError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable
 
-    from ropeway.gateway.node.node import Node
     from ropeway.gateway.node.pending_sends import Destination
-    from ropeway.gateway.processors.context import Peer
-    from ropeway.gateway.wire.frame import Envelope
     from ropeway.routing.api import Broker
 
 _WITH_MESSAGES = frozenset(
@@ -66,7 +60,16 @@ _WITH_MESSAGES = frozenset(
     }
 )
 """Codes of requests whose body may be as long as a frame."""
-_SEND = int(RequestCode.SEND_MESSAGE_V2)
+_WAITS = frozenset(
+    {
+        RequestCode.PULL_MESSAGE,
+        RequestCode.LITE_PULL_MESSAGE,
+        RequestCode.POP_MESSAGE,
+        RequestCode.POP_LITE_MESSAGE,
+        RequestCode.NOTIFICATION,
+    }
+)
+"""Codes of requests that may wait for messages."""
 _FIRST_STEP_S = 200e-6
 """What a request that waits for something does before that, about."""
 _LATER_ERRORS = NotReadyError, NotCompiledError, NotPreparedError
@@ -75,84 +78,19 @@ _OPEN_S = 15.0
 """How long a request waits for its topic to be opened."""
 
 
-def dispatch(
-    node: Node,
-    peer: Peer,
-    envelope: Envelope,
-    body: bytes,
-    came_s: float = 0.0,
-    *,
-    since_s: float = 0.0,
-) -> None:
-    """Work on a request that came in a frame; its answer goes to the peer, always.
-
-    Args:
-        node: What it works on.
-        peer: Where the request came from.
-        envelope: The request.
-        body: What followed its header.
-        came_s: When it came, by `time.monotonic`, where it is to be timed; else 0.
-        since_s: Since when another node had it, likewise; 0: nobody had.
-    """
-    context = Context(
-        node,
-        peer,
-        envelope.code,
-        envelope.opaque,
-        bool(envelope.flag & ONE_WAY_FLAG),
-        body,
-        came_s=came_s,
-        since_s=since_s or time.monotonic(),
-        envelope=envelope,
-    )
-    if not since_s or not stale.refused(context, between_nodes=True):
-        begin(context)
-
-
-def dispatch_send(
-    node: Node, peer: Peer, header: bytes, body: bytes, came_s: float, now_s: float
-) -> bool:
-    """Work on a request if it is a send as clients make it, whose header is read fast.
-
-    Args:
-        node: As in `dispatch`.
-        peer: Likewise.
-        header: In JSON, as it came.
-        body: What followed it.
-        came_s: As in `dispatch`.
-        now_s: The time, by `time.monotonic`.
-
-    Returns:
-        Whether it is; if not, nothing was done.
-    """
-    found = read_send(header, SendMessageV2)
-    if found is None:
-        return False
-    opaque, one_way, send, claims = found
-    context = Context(
-        node,
-        peer,
-        _SEND,
-        opaque,
-        one_way,
-        body,
-        send,
-        claims,
-        came_s,
-        now_s,
-    )
-    _admit(context)
-    return True
-
-
 def begin(context: Context) -> None:
-    """Work on one request; its answer goes to the peer now or later, always."""
+    """Work on one request, if whoever sent it may have that done now.
+
+    Its answer goes to the peer now or later, always.
+    """
     node, code, peer = context.node, context.code, context.peer
-    if code not in PROCESSORS:
+    needs = NEEDS.get(code)
+    if needs is None:
         _refuse_unsupported(context)
-    elif (
-        len(context.body) > node.config.requests.body_bytes
-        and code not in _WITH_MESSAGES
+        return
+    if (
+        code not in _WITH_MESSAGES
+        and len(context.body) > node.config.requests.body_bytes
         and not peer.forwarded
     ):
         context.refuse(
@@ -160,19 +98,15 @@ def begin(context: Context) -> None:
             f"body of {len(context.body)} bytes in {request_name(code)}; "
             f"allowed: {node.config.requests.body_bytes}",
         )
-    elif NEEDS[code] is NODES and not peer.forwarded:
+        return
+    if needs is NODES and not peer.forwarded:
         # Before it is sent on: the node that leads would take it for a node's.
         context.refuse(
             ResponseCode.NO_PERMISSION,
             f"{peer.address} is a client; allowed: nodes of this cluster",
         )
-    else:
-        _admit(context)
-
-
-def _admit(context: Context) -> None:
-    """Work on a request, if whoever sent it may have that done now."""
-    guard, needs = context.node.guard, NEEDS[context.code]
+        return
+    guard = node.guard
     if guard is None or needs.of_nodes:
         work(context)
         return
@@ -217,7 +151,7 @@ def work(context: Context) -> None:
         if waiting and (destination := _blocking(context)) is not None:
             _add_pending(context, destination, context.slices().pause)
             return
-        result = PROCESSORS[code](header, context)
+        result = node.processors[code](header, context)
         if type(result) is Answer:
             context.answer(result)
         elif result is not LATER:
@@ -243,14 +177,18 @@ def _refuse_unsupported(context: Context) -> None:
 
 
 async def _wait(context: Context, result: Awaitable[Result]) -> None:
-    # Those that bring messages are begun in their order.
-    if context.code not in _WITH_MESSAGES and not context.node.turns.is_free():
-        await context.slices().pause(_FIRST_STEP_S)
     try:
+        # Those that bring messages are begun in their order.
+        if context.code not in _WITH_MESSAGES and not context.node.fair_queue.is_free():
+            await context.slices().pause(_FIRST_STEP_S)
         outcome = await result
     except _LATER_ERRORS as missing:
         _wait_for(context, missing)
         return
+    finally:
+        if isinstance(result, Coroutine):
+            # Where the node stops meanwhile, nobody has begun it, nor will.
+            result.close()
     if isinstance(outcome, (Header, Answer)):
         context.answer(outcome)
 
@@ -283,7 +221,7 @@ def _add_pending(
 ) -> None:
     """Work on a send once its destination is ready, behind those that came before."""
     node, size = context.node, len(context.body) + len(context.header.properties)
-    keep = partial(node.turns.keep, context.slices().flow)
+    keep = partial(node.fair_queue.keep, context.slices().flow)
     refusable = Refusable(context)
 
     def start() -> None:
@@ -299,7 +237,7 @@ def _add_pending(
 
     keep(size)  # who sends faster than they are started is held back
     first, send = context.waited_for == destination, PendingSend(prepare, start, fail)
-    node.pending_sends.add(destination, send, node.spawn, first=first)
+    node.pending_sends.add(destination, send, node.tasks.start, first=first)
 
 
 async def _work_when_ready(
@@ -378,5 +316,6 @@ async def _forward(context: Context, node: Broker) -> None:
         answer = await context.node.forwarder.forward(
             *(node.addresses[0], context.frame(), peer.address),
             *(context.principal, context.since_s),
+            waits=context.code in _WAITS,
         )
     context.respond(answer)

@@ -9,13 +9,14 @@ import msgspec
 import structlog
 
 from ropeway.acl.api import Channel, Principal, Source
-from ropeway.gateway.node.node_auth import Sealed, SealError
+from ropeway.gateway.node.node_auth import SignatureError, Signed
+from ropeway.gateway.processors import stale
 from ropeway.gateway.processors.context import LATER, Answer, Context, Later, Refusal
-from ropeway.gateway.processors.dispatch import dispatch
-from ropeway.gateway.processors.needs import SEALED
+from ropeway.gateway.processors.dispatch import begin
+from ropeway.gateway.processors.needs import SIGNED
 from ropeway.gateway.processors.registry import handles
 from ropeway.gateway.wire import host_port, message
-from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.codes import ONE_WAY_FLAG, ResponseCode
 from ropeway.gateway.wire.commands.forward import Forward
 from ropeway.gateway.wire.errors import FrameError
 from ropeway.gateway.wire.frame import FrameReader, decode_envelope
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-@handles(Forward, SEALED, anywhere=True)
+@handles(Forward, SIGNED, anywhere=True)
 def forwarded(request: Forward, context: Context) -> Later:
     """Work on a request as if its client had sent it here."""
-    principal = _believe(request, context)
+    principal, channel = _believe(request, context)
     if context.peer.share is not None:
         # Its clients are counted where they connect.
         context.peer.share.leave()
@@ -51,11 +52,22 @@ def forwarded(request: Forward, context: Context) -> Later:
             ResponseCode.INVALID_PARAMETER,
             f"body of {len(context.body)} bytes; allowed: one whole request",
         ) from error
-    source = Source(host, Channel.FORWARDED)
+    source = Source(host, channel)
     peer = ForwardedPeer(context, request.client, packed_address, source, principal)
-    dispatch(
-        *(context.node, peer, envelope, frame.body), since_s=_since(request, context)
+    peer.spans = request.spans
+    since_s = _since(request, context)
+    sent_on = Context(
+        context.node,
+        peer,
+        envelope.code,
+        envelope.opaque,
+        bool(envelope.flag & ONE_WAY_FLAG),
+        frame.body,
+        since_s=since_s or time.monotonic(),
+        envelope=envelope,
     )
+    if not since_s or not stale.refused(sent_on, between_nodes=True):
+        begin(sent_on)
     return LATER
 
 
@@ -69,24 +81,27 @@ def _since(request: Forward, context: Context) -> float:
     return now_s - (request.held_ms + took_ms) / 1000
 
 
-def _believe(request: Forward, context: Context) -> Principal | None:
-    """Who sent a request, as another node says; clients may say what they want.
+def _believe(request: Forward, context: Context) -> tuple[Principal | None, Channel]:
+    """Who sent a request and how, as another node says; clients may say anything.
 
     Raises:
         Refusal: No node of the cluster says it.
     """
     peer = context.peer
-    *fields, seal, _, _ = msgspec.structs.astuple(request)
+    *fields, signature, _, _, by, by_signature, _ = msgspec.structs.astuple(request)
+    auth = context.node.forwarder.node_auth
     try:
-        context.node.forwarder.seal.check(
-            Sealed(*fields), context.body, seal, peer.advertised
-        )
+        auth.check(Signed(*fields), context.body, signature, peer.advertised)
+        channel = Channel.FORWARDED
+        if by is not None:
+            auth.check_channel(signature, by, by_signature or "")
+            channel = Channel(by)
         if not peer.known:
             peer.become_known(None)
         if request.principal is None:
-            return None
-        return msgspec.json.decode(request.principal, type=Principal)
-    except (SealError, msgspec.DecodeError) as error:
+            return None, channel
+        return msgspec.json.decode(request.principal, type=Principal), channel
+    except (SignatureError, msgspec.DecodeError, ValueError) as error:
         log.warning("a request was sent on", by=peer.address, reason=str(error))
         raise Refusal(
             ResponseCode.NO_PERMISSION,
@@ -112,6 +127,8 @@ class ForwardedPeer:
         source: Source,
         principal: Principal | None,
     ) -> None:
+        self.spans: str | None = None
+        """Spans of the other node below which traces go on here."""
         self._context = context
         self._near = near = context.peer
         self.address = address

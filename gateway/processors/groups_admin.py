@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ropeway.gateway.node import attributes, names
-from ropeway.gateway.processors import auto_create, retry_policies
+from ropeway.gateway.processors import auto_create, lookup, retry_policies
 from ropeway.gateway.processors.context import Answer, Context, Refusal
 from ropeway.gateway.processors.needs import (
     CREATE,
@@ -37,6 +37,7 @@ from ropeway.gateway.wire.commands.group_admin import (
     QueryTopicsByConsumer,
 )
 from ropeway.routing.api import Group
+from ropeway.storage.api import MAX_PARTITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,6 +77,12 @@ def _checked(config: bodies.GroupConfig, context: Context) -> Group:
     name = config.group_name
     if complaint := names.group_complaint(name):
         raise Refusal(ResponseCode.INVALID_PARAMETER, complaint)
+    if config.retry_queue_nums > MAX_PARTITIONS:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"retryQueueNums is {config.retry_queue_nums}; "
+            f"allowed: up to {MAX_PARTITIONS}",
+        )
     current = context.node.groups.get(name)
     return Group(
         name=name,
@@ -98,7 +105,7 @@ def _checked(config: bodies.GroupConfig, context: Context) -> Group:
 
 
 async def _put(group: Group, context: Context) -> None:
-    with auto_create.group(context, group.name):
+    with auto_create.group(context, group.name, group.retry_queue_nums):
         await context.node.groups.put(group)
 
 
@@ -133,9 +140,7 @@ async def get_all_group_config(request: GetAllGroupConfig, context: Context) -> 
     """How all groups are set up, sorted by name; a part where one is asked for."""
     await context.node.routes.catch_up()
     groups = context.node.routes.groups
-    begin = max(request.group_seq or 0, 0)
-    end = None if request.max_group_num is None else begin + request.max_group_num
-    page = sorted(groups)[begin:end]
+    page = lookup.page_of(groups, request.group_seq, request.max_group_num)
     table = admin_bodies.GroupTable(
         subscription_group_table={name: _config(groups[name]) for name in page}
     )

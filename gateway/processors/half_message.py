@@ -14,7 +14,7 @@ from ropeway.gateway.node import names
 from ropeway.gateway.node.transactions import half_message as half_messages
 from ropeway.gateway.node.transactions import records
 from ropeway.gateway.processors.context import LATER, Context, Later, Refusal
-from ropeway.gateway.processors.send_answer import stored
+from ropeway.gateway.processors.send_store import new_message, stored
 from ropeway.gateway.wire import message, properties
 from ropeway.gateway.wire.codes import ResponseCode
 
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from ropeway.storage.api import LogError
 
 PREPARED = 0x4
+_LONGEST_S = 72 * 3600
+"""A producer that wants to be asked later than that is refused: the message would be
+stored again every check interval until then. Source: `needSkip` of
+TransactionalMessageServiceImpl.java, RocketMQ 5.3.4: fileReservedTime."""
 
 
 def check_half(sys_flag: int) -> None:
@@ -69,26 +73,35 @@ def store_half(
         *(text, pairs, topic.name, queue_id, request.producer_group, unique_key)
     )
     text += node.property_suffix
-    peer = context.peer
     partition = half_topic.partitions[0]
     offset = partition.next_offset
     record = records.half_record(
         half_topic,
         offset,
         store_ms,
-        body=context.body,
-        text=text,
-        flag=request.flag,
-        sys_flag=request.sys_flag & ~message.TRANSACTION_MASK,
-        born_ms=request.born_timestamp,
-        born_host=peer.packed_address,
-        store_host=peer.packed_advertised,
-        reconsume_times=request.reconsume_times or 0,
+        new_message(request, context, text),
     )
     half = half_messages.of_pairs(pairs, record.data, text.encode(), offset, store_ms)
+    if half.immunity_ms is not None:
+        _check_immunity(request.born_timestamp + half.immunity_ms - store_ms)
     done = partial(_stored, context, half, half_topic.id_bases[0], queue_id)
     partition.append([record], store_ms, done)
     return LATER
+
+
+def _check_immunity(wait_ms: int) -> None:
+    """Refuse a message whose producer is not to be asked about it for too long.
+
+    Raises:
+        Refusal: It is such a one.
+    """
+    if wait_ms > _LONGEST_S * 1000:
+        raise Refusal(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"{properties.CHECK_IMMUNITY_TIME} and the time of birth say that the "
+            f"producer is asked in {wait_ms / 1000:.0f} s at the earliest; allowed: "
+            f"{_LONGEST_S}",
+        )
 
 
 async def _make_and_store(

@@ -52,8 +52,11 @@ _KINDS: dict[str, Kind] = {"OFFSET": "offset", "TAIL_N": "back", "TIMESTAMP": "t
 async def pop_lite_message(request: PopLiteMessage, context: Context) -> Answer:
     """Hand messages of lite topics out, or wait for some."""
     group, topic, _ = _places(request.consumer_group, request.topic, context)
-    pop.check_count(request.max_msg_num)
-    pop.check_invisible(context, request.invisible_time, 1)
+    if not 0 < request.max_msg_num <= pop.MAX_COUNT:
+        raise pop.wrong_count(request.max_msg_num)
+    longest_ms = context.node.pop.ledger.longest_ms
+    if not 0 < request.invisible_time <= longest_ms:
+        raise pop.wrong_invisible(request.invisible_time, 1, longest_ms)
     lite, peer = context.node.lite, context.peer
     one = _subscriber(context, group.name, request.client_id, topic)
     loop = asyncio.get_running_loop()
@@ -87,7 +90,7 @@ async def pop_lite_message(request: PopLiteMessage, context: Context) -> Answer:
         )
         if given.data:
             count = len(given.counts)
-            context.node.traffic.pulled(topic.name, group.name, count)
+            context.node.traffic.pulled[topic.name][group.name] += count
             return Answer(ResponseCode.SUCCESS, "FOUND", reply, records=given.data)
         peer.hold()
         try:

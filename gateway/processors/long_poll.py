@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ropeway.gateway.node.creations import maker_of
 from ropeway.gateway.node.long_polling import ANY_QUEUE, Waiter
 from ropeway.gateway.processors.context import Answer, Context, Later
 from ropeway.gateway.processors.reauthorize import judge_again
@@ -47,7 +48,8 @@ class LongPoll(Waiter):
         *,
         takes: bool = False,
     ) -> None:
-        super().__init__(context.peer, queue_id, takes=takes)
+        whose = maker_of(context.principal, context.peer.source)
+        super().__init__(context.peer, whose, queue_id, takes=takes)
         self._context = context
         self._look = look
         self._over = over
@@ -79,8 +81,8 @@ class LongPoll(Waiter):
         return True
 
     def wake(self) -> bool:
-        """There may be something: answer if there is."""
-        return self._answer(self._look)
+        """There may be something: answer if there is, and take nothing for nobody."""
+        return self._context.peer.closed or self._answer(self._look)
 
     def expire(self) -> None:
         """Answer, as the time is up."""

@@ -11,6 +11,8 @@ from ropeway.gateway.wire import message_id
 from ropeway.gateway.wire.codes import ResponseCode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ropeway.acl.api import Action
     from ropeway.gateway.node.node import Node
     from ropeway.gateway.node.served_topic import ServedTopic
@@ -162,3 +164,9 @@ async def _read(topic: ServedTopic, number: int, offset: int) -> bytes | None:
                 return None
             return bytes(chunk.data[0])
     return None
+
+
+def page_of(names: Iterable[str], first: int | None, count: int | None) -> list[str]:
+    """A page of names in their order; all of them, where none is asked for."""
+    begin = max(first or 0, 0)
+    return sorted(names)[begin : None if count is None else begin + count]

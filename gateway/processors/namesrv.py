@@ -44,6 +44,7 @@ from ropeway.gateway.wire.commands.namesrv_admin import (
     GetTopicsByCluster,
 )
 from ropeway.routing.api import Topic
+from ropeway.storage.api import MAX_PARTITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -103,7 +104,7 @@ def _coming(name: str, brokers: Collection[str], context: Context) -> Topic | No
     group = node.groups.get(group_name)
     if group is None and not node.config.topics.auto_create_groups:
         return None
-    queues = group.retry_queue_nums if group is not None else 1
+    queues = min(group.retry_queue_nums, MAX_PARTITIONS) if group is not None else 1
     return Topic(
         name=name,
         read_queue_nums=queues,

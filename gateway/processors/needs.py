@@ -47,9 +47,9 @@ class Needs:
         self._ask = ask
         self.of_nodes = of_nodes
 
-    def __call__(self, header: Any, context: Context) -> tuple[Need, ...]:
+    def __call__(self, header: Any, context: Context) -> Iterator[Need]:
         """What a request needs; nothing, where whoever is known may send it."""
-        return tuple(self._ask(header, context))
+        return self._ask(header, context)
 
     def __and__(self, other: Needs) -> Needs:
         """Both of them."""
@@ -69,10 +69,10 @@ def _nothing(_header: Any, _context: Context) -> Iterator[Need]:
     return iter(())
 
 
-SEALED = Needs(_nothing, of_nodes=True)
+SIGNED = Needs(_nothing, of_nodes=True)
 """It says itself which node sent it."""
 NODES = Needs(_nothing, of_nodes=True)
-"""No client sends it, to whichever node: it comes inside of what is sealed."""
+"""No client sends it, to whichever node: it comes inside of what is signed."""
 KNOWN = Needs(_nothing)
 
 

@@ -47,11 +47,12 @@ def get_node_status(_: GetNodeStatus, context: Context) -> Answer:
         leads=node.leadership.is_certain(),
         log=config.log_name,
         log_facts=_log_facts(config),
-        overdue_ms=node.log.overdue_ms,
+        overdue_ms=node.log.overdue_ms(),
         routes=_routes(config),
         routes_held=node.routes.held_until_s > time.monotonic(),
         drained=node.drains.is_drained,
         brokers_gone=_brokers_gone(node.routes, config.broker),
+        derived_stores=node.derived_stores(),
         time_ms=now_ms(),
         started_ms=node.started_ms,
     )

@@ -13,8 +13,9 @@ import msgspec
 
 from ropeway.gateway.node import attributes, retry_names, subscriptions
 from ropeway.gateway.node.served_topic import ServedTopic
+from ropeway.gateway.node.subscriptions import KEPT_CHARACTERS
 from ropeway.gateway.pop.pop_receive import MAX_BYTES, Taken, Wanted
-from ropeway.gateway.processors import auto_create, pop_answers
+from ropeway.gateway.processors import auto_create
 from ropeway.gateway.processors.context import LATER, Answer, Context, Later, Refusal
 from ropeway.gateway.processors.long_poll import LongPoll
 from ropeway.gateway.processors.needs import SUB, on_popped
@@ -22,7 +23,8 @@ from ropeway.gateway.processors.registry import handles
 from ropeway.gateway.processors.throttling import LimitedRead, read_throttled
 from ropeway.gateway.wire import receipt
 from ropeway.gateway.wire.codes import ResponseCode
-from ropeway.gateway.wire.commands.pop import FROM_EARLIEST, PopMessage
+from ropeway.gateway.wire.commands.pop import FROM_EARLIEST, PopMessage, PopReply
+from ropeway.gateway.wire.frame import Template
 from ropeway.routing.api import Group
 
 if TYPE_CHECKING:
@@ -32,9 +34,16 @@ if TYPE_CHECKING:
     from ropeway.gateway.node.subscriptions import Subscription
     from ropeway.gateway.request_limits import RequestsConfig
 
-MAX_COUNT = 32
+MAX_COUNT = receipt.MOST_MESSAGES
 MAX_POLL_MS = 120_000
 """Longest wait, whatever the client asks for: Java's is 15 seconds."""
+
+_FIELDS = (
+    *("pop_time", "invisible_time", "revive_qid", "rest_num"),
+    *("start_offset_info", "msg_offset_info"),
+)
+_found_frame = Template(PopReply, _FIELDS, "FOUND")
+_ordered_frame = Template(PopReply, (*_FIELDS, "order_count_info"), "FOUND")
 
 
 @handles(PopMessage, on_popped(SUB))
@@ -44,8 +53,11 @@ def pop_message(request: PopMessage, context: Context) -> Eventual[Answer | Late
     if group is None:
         return _ensure_group_and_pop(request, context)
     topic = check(context, request.topic, request.queue_id, group)
-    check_count(request.max_msg_nums)
-    check_invisible(context, request.invisible_time, 1)
+    if not 0 < request.max_msg_nums <= MAX_COUNT:
+        raise wrong_count(request.max_msg_nums)
+    longest_ms = context.node.pop.ledger.longest_ms
+    if not 0 < request.invisible_time <= longest_ms:
+        raise wrong_invisible(request.invisible_time, 1, longest_ms)
     wanted = _wanted(request, context, topic, group)
     return _Pop(context, request, topic, group, wanted).take()
 
@@ -96,43 +108,24 @@ def check(context: Context, name: str, queue_id: int, group: Group) -> ServedTop
     return topic
 
 
-def check_count(count: int) -> None:
-    """Refuse what is no number of messages that a pop can take.
-
-    Raises:
-        Refusal: It is none.
-    """
-    if not 0 < count <= MAX_COUNT:
-        raise Refusal(
-            ResponseCode.INVALID_PARAMETER,
-            f"maxMsgNums is {count}; allowed: 1 to {MAX_COUNT}",
-        )
+def wrong_count(count: int) -> Refusal:
+    """What is said of a number of messages that no pop can take."""
+    return Refusal(
+        ResponseCode.INVALID_PARAMETER,
+        f"maxMsgNums is {count}; allowed: 1 to {MAX_COUNT}",
+    )
 
 
-def check_invisible(context: Context, invisible_ms: int, least_ms: int) -> None:
-    """Refuse what is no time for which a message can be kept from others.
-
-    Raises:
-        Refusal: It is none.
-    """
-    longest_ms = context.node.pop.ledger.longest_ms
-    if not least_ms <= invisible_ms <= longest_ms:
-        raise Refusal(
-            ResponseCode.INVALID_PARAMETER,
-            f"invisibleTime is {invisible_ms}; allowed: {least_ms} to {longest_ms}",
-        )
-
-
-def _subscription(
-    expression: str | None, kind: str | None, limits: RequestsConfig
-) -> Subscription:
-    if len(expression or "") > subscriptions.KEPT_CHARACTERS:
-        return subscriptions.build(expression, kind, 0, limits)
-    return _kept_subscription(expression, kind, limits)
+def wrong_invisible(invisible_ms: int, least_ms: int, longest_ms: int) -> Refusal:
+    """What is said of a time for which no message can be kept from others."""
+    return Refusal(
+        ResponseCode.INVALID_PARAMETER,
+        f"invisibleTime is {invisible_ms}; allowed: {least_ms} to {longest_ms}",
+    )
 
 
 @lru_cache(maxsize=1024)
-def _kept_subscription(
+def _subscription(
     expression: str | None, kind: str | None, limits: RequestsConfig
 ) -> Subscription:
     return subscriptions.build(expression, kind, 0, limits)
@@ -141,31 +134,26 @@ def _kept_subscription(
 def own_retries(context: Context, group: str, topic: str) -> bool:
     """Whether a pop leaves a retry topic alone: by its name it is others', too.
 
+    Without a guard nobody is kept from it.
+
     Who may pop the topic in the group may not read theirs. What the group itself would
     have stored there is stored in a topic that is its alone.
     """
     node = context.node
-    if node.guard is None:
-        return False
     name = receipt.retry_topic(group, topic, receipt.RETRY_V1)
     if node.topics.get(name) is None:
         return False
     return retry_names.is_shared(name, group, topic, node.groups, node.offsets)
 
 
-def _priority_percent(topic: ServedTopic, group: Group, request: PopMessage) -> int:
-    """Of how many pops in a hundred messages come by their priorities."""
-    if not topic.of_priorities or request.order:
-        return 0
-    return attributes.priority_percent(group.attributes)
-
-
 def _wanted(
     request: PopMessage, context: Context, topic: ServedTopic, group: Group
 ) -> Wanted:
-    subscription = _subscription(
+    is_short = len(request.exp or "") <= KEPT_CHARACTERS
+    subscription = (_subscription if is_short else _subscription.__wrapped__)(
         request.exp or None, request.exp_type or None, context.node.config.requests
     )
+    by_priority = topic.of_priorities and not request.order
     return Wanted(
         group.name,
         topic.name,
@@ -176,8 +164,8 @@ def _wanted(
         request.init_mode == FROM_EARLIEST,
         request.order,
         request.attempt_id,
-        own_retries(context, group.name, topic.name),
-        _priority_percent(topic, group, request),
+        context.node.guard is not None and own_retries(context, group.name, topic.name),
+        attributes.priority_percent(group.attributes) if by_priority else 0,
     )
 
 
@@ -198,9 +186,9 @@ class _Pop(msgspec.Struct, gc=False):
         """Take now what is in memory, or when the quotas or the disk let it."""
         if self.context.node.quotas.limits_reads and self._is_limited():
             return self._take_throttled()
-        taken = self.context.node.pop.giving.pop(self.wanted)
+        taken = self.context.node.pop.dispatch.pop(self.wanted)
         if isinstance(taken, Taken):
-            return self._found(taken) if taken.count else self._wait(taken)
+            return found(taken, self.context) if taken.count else self._wait(taken)
         return self._take_later(taken)
 
     def _is_limited(self) -> bool:
@@ -210,7 +198,7 @@ class _Pop(msgspec.Struct, gc=False):
     async def _take_later(self, taking: Awaitable[Taken]) -> Answer | Later:
         async with self.context.node.disk_reads:
             taken = await taking
-        return self._found(taken) if taken.count else self._wait(taken)
+        return found(taken, self.context) if taken.count else self._wait(taken)
 
     async def _take_throttled(self) -> Answer | Later:
         """Pop when the quotas of topic and group let it."""
@@ -225,11 +213,11 @@ class _Pop(msgspec.Struct, gc=False):
         taken = await read_throttled(limited, self._take_permitted)
         if taken is None:
             return self._over()
-        return self._found(taken) if taken.count else self._wait(taken)
+        return found(taken, self.context) if taken.count else self._wait(taken)
 
     async def _take_permitted(self, from_memory: bool) -> tuple[Taken | None, int]:
         node = self.context.node
-        taken = node.pop.giving.pop(self.wanted, from_memory=from_memory)
+        taken = node.pop.dispatch.pop(self.wanted, from_memory=from_memory)
         if not isinstance(taken, Taken):
             async with node.disk_reads:
                 taken = await taken
@@ -243,13 +231,14 @@ class _Pop(msgspec.Struct, gc=False):
         if not self.ends_at:
             self.ends_at = now + min(self.request.poll_time, MAX_POLL_MS) / 1000
         left_ms = int((self.ends_at - now) * 1000)
+        told = self.wanted, taken.pop_ms, taken.rest
         if left_ms <= 0:
-            return self._empty(ResponseCode.POLLING_TIMEOUT, taken.pop_ms, taken.rest)
+            return empty(ResponseCode.POLLING_TIMEOUT, *told)
         polling, queue_id = self.context.node.pop.polling, self.wanted.queue_id
         poll = LongPoll(self.context, self._look, self._over, queue_id, takes=True)
         key = self.group.name, self.topic.name
         if not poll.wait(polling, key, self.topic.partitions, left_ms):
-            return self._empty(ResponseCode.POLLING_FULL, taken.pop_ms, taken.rest)
+            return empty(ResponseCode.POLLING_FULL, *told)
         if taken.more:
             # A filter kept everything out so far, and there is more to look at.
             self._look_soon()
@@ -261,20 +250,23 @@ class _Pop(msgspec.Struct, gc=False):
 
     def _look(self) -> Answer | Coroutine[None, None, Answer | Later] | None:
         """There may be something: what to answer; None where it waits on."""
-        giving, congested = self.context.node.pop.giving, self.context.peer.congested
+        dispatch, congested = (
+            self.context.node.pop.dispatch,
+            self.context.peer.congested,
+        )
         outdated = self._is_outdated()
         if self._is_limited():
-            there = not congested and (outdated or giving.is_there(self.wanted))
+            there = not congested and (outdated or dispatch.is_there(self.wanted))
             return self._take_throttled() if there else None
         if outdated:
             return self._over()
         if congested:
             return None
-        taken = giving.pop(self.wanted)
+        taken = dispatch.pop(self.wanted)
         if not isinstance(taken, Taken):
             return self._take_later(taken)
         if taken.count:
-            return self._found(taken)
+            return found(taken, self.context)
         if taken.more:
             self._look_soon()
         return None
@@ -293,15 +285,37 @@ class _Pop(msgspec.Struct, gc=False):
 
     # Answering.
 
-    def _found(self, taken: Taken) -> Answer:
-        """The answer to what was taken."""
-        wanted = self.wanted
-        self.context.node.traffic.pulled(wanted.topic, wanted.group, taken.count)
-        return pop_answers.found(taken)
-
     def _over(self) -> Answer:
         """The answer where the time is up, or the client is to ask again."""
-        return self._empty(ResponseCode.POLLING_TIMEOUT, 0, 0)
+        return empty(ResponseCode.POLLING_TIMEOUT, self.wanted, 0, 0)
 
-    def _empty(self, code: ResponseCode, pop_ms: int, rest: int) -> Answer:
-        return pop_answers.empty(code, self.wanted, pop_ms, rest)
+
+def found(taken: Taken, context: Context) -> Answer:
+    """The answer with messages."""
+    wanted = taken.wanted
+    context.node.traffic.pulled[wanted.topic][wanted.group] += taken.count
+    reply = PopReply(
+        taken.pop_ms,
+        wanted.invisible_ms,
+        receipt.IN_ORDER if wanted.in_order else 0,
+        taken.rest,
+        ";".join(taken.starts),
+        ";".join(taken.offsets),
+        ";".join(taken.orders) if taken.orders else None,
+    )
+    template = _ordered_frame if taken.orders else _found_frame
+    code = ResponseCode.SUCCESS
+    return Answer(code, "FOUND", reply, None, b"", taken.data, template)
+
+
+def empty(code: ResponseCode, wanted: Wanted, pop_ms: int, rest: int) -> Answer:
+    """The answer without messages."""
+    reply = PopReply(
+        pop_time=pop_ms,
+        invisible_time=wanted.invisible_ms,
+        revive_qid=receipt.IN_ORDER if wanted.in_order else 0,
+        rest_num=rest,
+        start_offset_info="",
+        msg_offset_info="",
+    )
+    return Answer(code, "NO_MESSAGE_IN_QUEUE", reply)

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ropeway.gateway.lite import names as lite_names
-from ropeway.gateway.processors import pop_answers
 from ropeway.gateway.processors.context import Answer, Context, Refusal
 from ropeway.gateway.processors.needs import SUB, Needs, on_popped, popped_needs
-from ropeway.gateway.processors.pop import check_invisible
+from ropeway.gateway.processors.pop import wrong_invisible
 from ropeway.gateway.processors.registry import handles
 from ropeway.gateway.wire import receipt
 from ropeway.gateway.wire.codes import ResponseCode
@@ -24,8 +23,10 @@ from ropeway.gateway.wire.commands.pop import (
     AckMessage,
     BatchAckMessage,
     ChangeInvisibleTime,
+    InvisibleReply,
 )
 from ropeway.gateway.wire.errors import ReceiptError
+from ropeway.gateway.wire.frame import Template
 from ropeway.gateway.wire.receipt import IN_ORDER, BatchAcks, Receipt
 from ropeway.gateway.wire.unreadable import UNREADABLE, reason_of
 
@@ -34,12 +35,21 @@ if TYPE_CHECKING:
 
     from ropeway.acl.api import Need
     from ropeway.common.eager import Eventual
+    from ropeway.gateway.node.fair_queueing import Slices
     from ropeway.gateway.pop.acks import Renewed
     from ropeway.gateway.pop.order import Place
     from ropeway.gateway.wire.receipt import BatchAck
 
 _KINDS = {str(kind): kind for kind in (receipt.RETRY_V1, receipt.RETRY_V2)}
+_LARGE_BYTES = 64 * 1024
+"""Of longer bodies one of a flow is worked on at a time."""
+_AT_ONCE = 1024
+"""Acknowledgements of one request that wait for the ledger at a time."""
 _batch = msgspec.json.Decoder(BatchAcks, strict=False)
+
+_kept_frame = Template(InvisibleReply, ("pop_time", "invisible_time", "revive_qid"))
+DONE = Answer(template=Template())
+"""A message is done."""
 
 
 @handles(AckMessage, on_popped(SUB))
@@ -58,11 +68,11 @@ def ack_message(request: AckMessage, context: Context) -> Eventual[Answer]:
         if not isinstance(found, bool):
             return _await_done(found, request)
         done = found
-    return pop_answers.DONE if done else _not_out(request)
+    return DONE if done else _not_out(request)
 
 
 async def _await_done(done: Awaitable[bool], request: AckMessage) -> Answer:
-    return pop_answers.DONE if await done else _not_out(request)
+    return DONE if await done else _not_out(request)
 
 
 def _receipt(request: AckMessage | ChangeInvisibleTime, context: Context) -> Receipt:
@@ -86,7 +96,7 @@ def _receipt(request: AckMessage | ChangeInvisibleTime, context: Context) -> Rec
             f"queueId[{request.queue_id}] is illegal, topic {topic.name} has queues "
             f"0 to {len(topic.partitions) - 1}",
         )
-    kind = receipt.kind_of(topic.name)
+    kind = topic.retry_kind
     if (
         given.queue_id != request.queue_id
         or given.broker != node.config.broker
@@ -116,7 +126,12 @@ def _not_out(request: AckMessage | ChangeInvisibleTime) -> Answer:
     )
 
 
-def _acknowledged(context: Context) -> BatchAcks:
+def acknowledged(context: Context) -> BatchAcks:
+    """What the body of a batch of acknowledgements says.
+
+    Raises:
+        ReceiptError: It cannot be read.
+    """
     try:
         return _batch.decode(context.body)
     except UNREADABLE as error:
@@ -124,7 +139,7 @@ def _acknowledged(context: Context) -> BatchAcks:
 
 
 def _batched(_: BatchAckMessage, context: Context) -> Iterator[Need]:
-    acks = _acknowledged(context).acks
+    acks = acknowledged(context).acks
     for group, topic, retry in {(one.group, one.topic, one.retry) for one in acks}:
         name = receipt.retry_topic(group, topic, _KINDS.get(retry, receipt.NORMAL))
         yield from popped_needs(context.node, group, name, (SUB,))
@@ -133,13 +148,34 @@ def _batched(_: BatchAckMessage, context: Context) -> Iterator[Need]:
 @handles(BatchAckMessage, Needs(_batched))
 async def batch_ack_message(_: BatchAckMessage, context: Context) -> Answer:
     """Messages are done; those that are not in hand any more are passed over."""
-    body = _acknowledged(context)
+    slices = context.slices()
+    if len(context.body) <= _LARGE_BYTES:
+        return await _acknowledge(context, slices)
+    # What is read of many large ones would take several times their bodies.
+    await slices.begin_large()
+    try:
+        return await _acknowledge(context, slices)
+    finally:
+        slices.end_large()
+
+
+async def _acknowledge(context: Context, slices: Slices) -> Answer:
+    body = acknowledged(context)
     if not body.acks:
         return Answer(ResponseCode.NO_MESSAGE, "no acknowledgement in the body")
-    asked = [(one, _offsets(one)) for one in body.acks]
-    later = [done for one, offsets in asked for done in _take(one, offsets, context)]
+    asked = []
+    for one in body.acks:
+        await slices.pause()
+        asked.append((one, _offsets(one)))
+    later: list[Awaitable[bool]] = []
+    for one, offsets in asked:
+        await slices.pause()
+        later += _take(one, offsets, context)
+        if len(later) >= _AT_ONCE:
+            await asyncio.gather(*later)
+            later.clear()
     await asyncio.gather(*later)
-    return pop_answers.DONE
+    return DONE
 
 
 def _offsets(one: BatchAck) -> list[int]:
@@ -183,7 +219,9 @@ def change_invisible_time(
 ) -> Eventual[Answer]:
     """Keep a message for a time from now, or give it back after that."""
     given = _receipt(request, context)
-    check_invisible(context, request.invisible_time, 0)
+    longest_ms = context.node.pop.ledger.longest_ms
+    if not 0 <= request.invisible_time <= longest_ms:
+        raise wrong_invisible(request.invisible_time, 0, longest_ms)
     place = (request.consumer_group, request.topic, request.queue_id)
     acks = context.node.pop.acks
     if request.lite_topic:
@@ -200,18 +238,18 @@ def change_invisible_time(
             place, given, request.offset, request.invisible_time
         )
         return _reply(renewed, given, request)
-    kept = acks.keep(place, given, request.offset, request.invisible_time)
-    if kept is None or isinstance(kept, tuple):
-        return _reply(kept, given, request)
-    return _await_kept(kept, given, request)
+    found = acks.keep(place, given, request.offset, request.invisible_time)
+    if found is None or isinstance(found, tuple):
+        return _reply(found, given, request)
+    return _await_kept(found, given, request)
 
 
 async def _await_kept(
-    kept: Awaitable[Renewed | None],
+    found: Awaitable[Renewed | None],
     given: Receipt,
     request: ChangeInvisibleTime,
 ) -> Answer:
-    return _reply(await kept, given, request)
+    return _reply(await found, given, request)
 
 
 def _reply(
@@ -219,4 +257,10 @@ def _reply(
 ) -> Answer:
     if renewed is None:
         return _not_out(request)
-    return pop_answers.kept(*renewed, given.revive_queue_id)
+    return kept(*renewed, given.revive_queue_id)
+
+
+def kept(pop_ms: int, invisible_ms: int, revive_queue_id: int) -> Answer:
+    """A message is kept for longer, by a new receipt."""
+    reply = InvisibleReply(pop_ms, invisible_ms, revive_queue_id)
+    return Answer(ResponseCode.SUCCESS, None, reply, None, b"", (), _kept_frame)

@@ -33,17 +33,15 @@ async def peek_message(request: PeekMessage, context: Context) -> Answer:
     group = await pop.ensure_group(context, request.consumer_group)
     pop.check(context, request.topic, request.queue_id, group)
     if not 0 < request.max_msg_nums <= pop.MAX_COUNT:
-        raise Refusal(
-            ResponseCode.INVALID_PARAMETER,
-            f"maxMsgNums is {request.max_msg_nums}; allowed: 1 to {pop.MAX_COUNT}",
-        )
+        raise pop.wrong_count(request.max_msg_nums)
     wanted = Wanted(
         group.name,
         request.topic,
         request.queue_id,
         request.max_msg_nums,
         0,
-        own_retries=pop.own_retries(context, group.name, request.topic),
+        own_retries=context.node.guard is not None
+        and pop.own_retries(context, group.name, request.topic),
     )
     limited = LimitedRead(
         context, group.name, request.topic, MAX_BYTES, 0, lambda: True
@@ -56,7 +54,7 @@ async def peek_message(request: PeekMessage, context: Context) -> Answer:
         )
     with permit:
         async with context.node.disk_reads:
-            data, rest = await context.node.pop.giving.peek(wanted)
+            data, rest = await context.node.pop.dispatch.peek(wanted)
         permit.size_bytes = sum(map(len, data))
     code = ResponseCode.SUCCESS if data else ResponseCode.PULL_NOT_FOUND
     reply = PopReply(pop_time=0, invisible_time=0, revive_qid=0, rest_num=rest)
@@ -78,11 +76,12 @@ async def notification(
         0,
         in_order=request.order,
         attempt=request.attempt_id,
-        own_retries=pop.own_retries(context, group.name, request.topic),
+        own_retries=context.node.guard is not None
+        and pop.own_retries(context, group.name, request.topic),
     )
 
     def look() -> NotificationReply | None:
-        is_there = context.node.pop.giving.is_there(wanted)
+        is_there = context.node.pop.dispatch.is_there(wanted)
         return NotificationReply(has_msg=True) if is_there else None
 
     def over() -> NotificationReply:
@@ -112,6 +111,6 @@ async def polling_info(request: PollingInfo, context: Context) -> PollingInfoRep
 
 @handles(PopRollback, on_cluster(UPDATE))
 async def pop_rollback(_: PopRollback, context: Context) -> Answer:
-    """Turn hand-outs into retries that come when their time is over."""
+    """Turn messages in flight into retries that come when their time is over."""
     await context.node.pop.roll_back()
     return Answer()

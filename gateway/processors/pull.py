@@ -15,8 +15,8 @@ import msgspec
 
 from ropeway.gateway.node.resets import Step
 from ropeway.gateway.node.served_topic import ServedTopic
-from ropeway.gateway.node.subscriptions import Subscription
-from ropeway.gateway.processors import auto_create, pull_answers, pull_checks
+from ropeway.gateway.node.subscriptions import Subscription, build
+from ropeway.gateway.processors import auto_create
 from ropeway.gateway.processors.context import (
     LATER,
     Answer,
@@ -27,26 +27,42 @@ from ropeway.gateway.processors.context import (
 )
 from ropeway.gateway.processors.long_poll import LongPoll
 from ropeway.gateway.processors.needs import SUB, on_group, on_topic
+from ropeway.gateway.processors.pull_subscription import is_outdated, of_heartbeats
 from ropeway.gateway.processors.registry import handles
 from ropeway.gateway.processors.throttling import LimitedRead, read_throttled
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.pull import (
     COMMIT_OFFSET_FLAG,
+    SUBSCRIPTION_FLAG,
     SUSPEND_FLAG,
     LitePullMessage,
     PullMessage,
+    PullReply,
 )
+from ropeway.gateway.wire.frame import Template
 from ropeway.routing.api import Group
 from ropeway.storage.api import Partition
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ropeway.common.eager import Eventual
-    from ropeway.storage.api import Chunk
+    from ropeway.gateway.wire.frame import Buffer
+    from ropeway.storage.api import Chunk, Filter
 
     _Found = Eventual[Answer]
 
 MAX_SUSPEND_MS = 120_000
 """Longest wait, whatever the client asks for: Java's is 20 or 30 seconds."""
+
+found_frame = Template(
+    PullReply,
+    (
+        *("suggest_which_broker_id", "group_sys_flag", "next_begin_offset"),
+        *("max_offset", "min_offset", "topic_sys_flag"),
+    ),
+    "FOUND",
+)
 
 
 @handles(PullMessage, on_topic(SUB) & on_group(SUB), reads=True)
@@ -63,10 +79,20 @@ def pull_message(request: PullMessage, context: Context) -> Eventual[Answer | La
             ResponseCode.TOPIC_NOT_EXIST,
             f"topic[{request.topic}] not exist, apply first please!",
         )
-    pull_checks.check(request, topic, group)
-    subscription = pull_checks.subscription(request, context, group)
+    is_there = 0 <= request.queue_id < topic.setup.read_queue_nums
+    if not (is_there and topic.readable and group.consume_enable):
+        raise _forbidden(request, topic, group)
+    if request.sys_flag & SUBSCRIPTION_FLAG:
+        wanted = build(
+            request.subscription,
+            request.expression_type,
+            request.sub_version,
+            node.config.requests,
+        )
+    else:
+        wanted = of_heartbeats(request, context, group)
     partition, offset = topic.partitions[request.queue_id], request.queue_offset
-    pull = _Pull(context, request, topic, group, partition, subscription, offset)
+    pull = _Pull(context, request, topic, group, partition, wanted, offset)
     if node.resets.pending and (elsewhere := pull.elsewhere()):
         return elsewhere
     if request.sys_flag & COMMIT_OFFSET_FLAG and request.commit_offset >= 0:
@@ -84,6 +110,21 @@ async def _ensure_group_and_pull(
     await auto_create.ensure_group(context, request.consumer_group, remark)
     result = pull_message(request, context)
     return result if isinstance(result, (Answer, Later)) else await result
+
+
+def _forbidden(request: PullMessage, topic: ServedTopic, group: Group) -> Refusal:
+    """What is said to a group that may not read the queue that a pull names."""
+    if not group.consume_enable:
+        remark = f"subscription group no permission, {request.consumer_group}"
+        return Refusal(ResponseCode.NO_PERMISSION, remark)
+    if not topic.readable:
+        remark = f"the topic[{request.topic}] pulling message is forbidden"
+        return Refusal(ResponseCode.NO_PERMISSION, remark)
+    return Refusal(
+        ResponseCode.INVALID_PARAMETER,
+        f"queueId[{request.queue_id}] is illegal, topic {request.topic} has queues "
+        f"0 to {topic.setup.read_queue_nums - 1}",
+    )
 
 
 def _commit(request: PullMessage, context: Context) -> None:
@@ -158,20 +199,17 @@ class _Pull(msgspec.Struct, gc=False):
         """Read now what is in memory, or when the quotas or the disk let it."""
         if self.context.node.quotas.limits_reads and self._is_limited():
             return self._read_throttled()
-        chunk = self._read_now()
+        chunk = self.partition.read_now(*self._wants())
         return self._read_later() if chunk is None else self._found(chunk)
 
     def _is_limited(self) -> bool:
         quotas = self.context.node.quotas
         return quotas.limits(self.group.name, self.topic.name)
 
-    def _read_now(self) -> Chunk | None:
-        most, most_bytes = self._limits()
-        partition, wanted = self.partition, self.subscription.filter
-        return partition.read_now(self.offset, most, most_bytes, wanted)
-
-    def _limits(self, *, is_on_disk: bool = False) -> tuple[int, int]:
-        """How many messages the pull gets at most, and of how many bytes."""
+    def _wants(
+        self, *, is_on_disk: bool = False
+    ) -> tuple[int, int, int, Filter | None]:
+        """What the pull reads: from where, how many, of how many bytes, and which."""
         request, pulls = self.request, self.context.node.config.pulls
         if request.bulk:
             count, size = pulls.bulk_count, pulls.bulk_size_bytes
@@ -184,16 +222,14 @@ class _Pull(msgspec.Struct, gc=False):
             most = count if most > 0 else 1
         if most_bytes is None or not 0 < most_bytes <= size:
             most_bytes = size
-        return most, most_bytes
+        return self.offset, most, most_bytes, self.subscription.filter
 
     async def _read_later(self) -> Answer:
         return self._found(await self._read_chunk())
 
     async def _read_chunk(self) -> Chunk:
-        most, most_bytes = self._limits(is_on_disk=True)
-        partition, wanted = self.partition, self.subscription.filter
         async with self.context.node.disk_reads:
-            return await partition.read(self.offset, most, most_bytes, wanted)
+            return await self.partition.read(*self._wants(is_on_disk=True))
 
     async def _read_throttled(self) -> Answer:
         """Read when the quotas of topic and group let it."""
@@ -202,7 +238,7 @@ class _Pull(msgspec.Struct, gc=False):
             self.context,
             self.group.name,
             self.topic.name,
-            self._limits()[1],
+            self._wants()[2],
             request.suspend_timeout_millis if request.sys_flag & SUSPEND_FLAG else 0,
             self._is_still_there,
         )
@@ -210,7 +246,7 @@ class _Pull(msgspec.Struct, gc=False):
         return self._not_now() if chunk is None else self._found(chunk)
 
     async def _read_permitted(self, from_memory: bool) -> tuple[Chunk | None, int]:
-        chunk = self._read_now()
+        chunk = self.partition.read_now(*self._wants())
         if from_memory and (chunk is None or chunk.cold):
             return None, 0
         if chunk is None:
@@ -230,8 +266,8 @@ class _Pull(msgspec.Struct, gc=False):
         timeout_ms = min(request.suspend_timeout_millis, MAX_SUSPEND_MS)
         if request.sys_flag & SUSPEND_FLAG and timeout_ms > 0:
             poll = LongPoll(self.context, self._look_again, self._last_look)
-            holds = self.context.node.holds
-            if poll.wait(holds, partition, (partition,), timeout_ms):
+            pull_hold = self.context.node.pull_hold
+            if poll.wait(pull_hold, partition, (partition,), timeout_ms):
                 return LATER
         return self._empty(remark, self.offset)
 
@@ -244,7 +280,7 @@ class _Pull(msgspec.Struct, gc=False):
             return self._empty("OFFSET_OVERFLOW_ONE", self.offset)
         if self._is_limited():
             return self._read_throttled()
-        chunk = self._read_now()
+        chunk = self.partition.read_now(*self._wants())
         if chunk is None:
             return self._read_later()
         if chunk.records == 0 and chunk.next_offset >= self.partition.end:
@@ -260,7 +296,7 @@ class _Pull(msgspec.Struct, gc=False):
             and not self._is_outdated()
             and not self._is_limited()
         ):
-            chunk = self._read_now()
+            chunk = self.partition.read_now(*self._wants())
         if chunk is not None and chunk.records:
             return self._found(chunk)
         return self._empty("OFFSET_OVERFLOW_ONE", self.offset)
@@ -272,7 +308,7 @@ class _Pull(msgspec.Struct, gc=False):
         return self.context.as_slave and node.topics.follows
 
     def _is_outdated(self) -> bool:
-        return pull_checks.is_outdated(
+        return is_outdated(
             self.request, self.context, self.topic, self.group, self.subscription
         )
 
@@ -282,7 +318,7 @@ class _Pull(msgspec.Struct, gc=False):
         """The answer to what was read."""
         node, group, topic = self.context.node, self.group.name, self.topic.name
         next_offset = chunk.next_offset
-        node.pulled.put(group, topic, self.request.queue_id, next_offset)
+        node.pulled.of_topics[topic][group, self.request.queue_id] = next_offset
         if not chunk.records:
             # Nothing matched: the client goes on behind what was looked at, so that a
             # pull never waits with old messages before it.
@@ -290,16 +326,8 @@ class _Pull(msgspec.Struct, gc=False):
             return self._empty("NO_MATCHED_MESSAGE", next_offset, code)
         if self.context.peer.congested:
             return self._not_now()
-        node.traffic.pulled(topic, group, chunk.records)
-        return pull_answers.answer(
-            ResponseCode.SUCCESS,
-            "FOUND",
-            next_offset,
-            self.topic,
-            self.group,
-            self.partition,
-            chunk.data,
-        )
+        node.traffic.pulled[topic][group] += chunk.records
+        return self._answer(ResponseCode.SUCCESS, "FOUND", next_offset, chunk.data)
 
     def _not_now(self) -> Answer:
         """The client does not take what it has been sent: it may ask again then."""
@@ -311,5 +339,23 @@ class _Pull(msgspec.Struct, gc=False):
         next_offset: int,
         code: ResponseCode = ResponseCode.PULL_NOT_FOUND,
     ) -> Answer:
-        place = self.topic, self.group, self.partition
-        return pull_answers.answer(code, remark, next_offset, *place)
+        return self._answer(code, remark, next_offset)
+
+    def _answer(
+        self,
+        code: ResponseCode,
+        remark: str,
+        next_offset: int,
+        records: Sequence[Buffer] = (),
+    ) -> Answer:
+        """The answer with messages, or without."""
+        reply = PullReply(
+            self.group.broker_id,
+            next_offset,
+            self.partition.first,
+            self.partition.end,
+            topic_sys_flag=self.topic.setup.topic_sys_flag,
+            group_sys_flag=self.group.group_sys_flag,
+        )
+        template = found_frame if records else None
+        return Answer(code, remark, reply, None, b"", records, template)

@@ -6,7 +6,6 @@ messages to topics of every type. There it changes nothing but the queue.
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING
 
 from ropeway.gateway.lite import names as lite_names
@@ -20,15 +19,16 @@ if TYPE_CHECKING:
     from ropeway.gateway.wire.commands.send import SendMessage
 
 
-def queue_of(request: SendMessage, context: Context, topic: ServedTopic) -> int:
+def queue_of(
+    request: SendMessage, context: Context, topic: ServedTopic, queue_id: int
+) -> int:
     """The queue that a message goes to.
 
     Raises:
         Refusal: There is no such queue, or the message has no lite topic that can be.
     """
-    queue_id = request.queue_id
-    if not 0 <= queue_id < len(topic.partitions):
-        queue_id = _any_queue(queue_id, context, topic)
+    if queue_id >= len(topic.partitions):
+        raise _not_here(queue_id, context, topic)
     if topic.of_lites:
         return _of_lite_topic(request, context, topic, queue_id)
     if topic.of_priorities and not request.batch:
@@ -36,23 +36,22 @@ def queue_of(request: SendMessage, context: Context, topic: ServedTopic) -> int:
     return queue_id
 
 
-def _any_queue(queue_id: int, context: Context, topic: ServedTopic) -> int:
-    if queue_id >= 0:
-        known = context.node.routes.topics.get(topic.name)
-        if known is not None and queue_id < known.write_queue_nums:
-            # It has moved since the client saw the route, or is just moving; clients
-            # try another queue after this, and look at the route again.
-            raise Refusal(
-                ResponseCode.SERVICE_NOT_AVAILABLE,
-                f"queue {queue_id} of topic {topic.name} is not on broker "
-                f"{context.node.config.broker} now; look at its route again",
-            )
-        raise Refusal(
-            ResponseCode.INVALID_PARAMETER,
-            f"request queueId[{queue_id}] is illegal, topic {topic.name} has queues "
-            f"0 to {len(topic.partitions) - 1}",
+def _not_here(queue_id: int, context: Context, topic: ServedTopic) -> Refusal:
+    """What is said of a queue that this broker does not have."""
+    known = context.node.routes.topics.get(topic.name)
+    if known is not None and queue_id < known.write_queue_nums:
+        # It has moved since the client saw the route, or is just moving; clients
+        # try another queue after this, and look at the route again.
+        return Refusal(
+            ResponseCode.SERVICE_NOT_AVAILABLE,
+            f"queue {queue_id} of topic {topic.name} is not on broker "
+            f"{context.node.config.broker} now; look at its route again",
         )
-    return random.randrange(topic.setup.write_queue_nums or 1)  # noqa: S311 - a spread
+    return Refusal(
+        ResponseCode.INVALID_PARAMETER,
+        f"request queueId[{queue_id}] is illegal, topic {topic.name} has queues "
+        f"0 to {len(topic.partitions) - 1}",
+    )
 
 
 def _of_lite_topic(

@@ -6,7 +6,6 @@ Source: ReplyMessageProcessor.java and AbstractSendMessageProcessor.msgCheck, Ro
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import structlog
@@ -20,7 +19,8 @@ from ropeway.gateway.processors.context import Answer, Context, Refusal
 from ropeway.gateway.processors.needs import PUB, on_topic
 from ropeway.gateway.processors.registry import handles
 from ropeway.gateway.processors.relay import NotConnectedError, ask_producer
-from ropeway.gateway.wire import message, properties
+from ropeway.gateway.processors.send_store import new_message
+from ropeway.gateway.wire import properties
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.reply import (
     PushReplyMessage,
@@ -164,13 +164,6 @@ async def _store(
     """
     node = context.node
     peer = context.peer
-    loop = asyncio.get_running_loop()
-    stored: asyncio.Future[tuple[int, LogError | None]] = loop.create_future()
-
-    def done(offset: int, error: LogError | None) -> None:
-        if not stored.cancelled():
-            stored.set_result((offset, error))
-
     try:
         partition = topic.partitions[queue_id]
         await node.log.ready(topic.name, (partition.number,))
@@ -180,19 +173,9 @@ async def _store(
             queue_id,
             partition.next_offset,
             store_ms,
-            body=context.body,
-            text=properties.dump(pairs),
-            flag=request.flag,
-            sys_flag=request.sys_flag & ~message.TRANSACTION_MASK,
-            born_ms=request.born_timestamp,
-            born_host=peer.packed_address,
-            store_host=peer.packed_advertised,
-            reconsume_times=request.reconsume_times or 0,
+            new_message(request, context, properties.dump(pairs)),
         )
-        partition.append([record], store_ms, done)
-        offset, error = await stored
-        if error is not None:
-            raise error
+        offset = await record_builder.appended(partition, [record], store_ms)
     except (LogError, MessageError) as error:
         log.warning("reply not kept", topic=topic.name, reason=str(error))
         return None

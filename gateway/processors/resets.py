@@ -111,7 +111,7 @@ def _move(
         untold = connected.members.keys() - told
         node.resets.put(request.group, topic.name, offsets, told, untold)
         for queue_id in offsets if untold else ():
-            node.holds.release(topic.partitions[queue_id])
+            node.pull_hold.release(topic.partitions[queue_id])
     node.pulled.forget(group=request.group, topic=topic.name)
     return queues
 

@@ -6,7 +6,6 @@ SendMessageProcessor.handleRetryAndDLQ, RocketMQ 5.3.4.
 
 from __future__ import annotations
 
-import asyncio
 import random
 from typing import TYPE_CHECKING
 
@@ -19,11 +18,11 @@ from ropeway.gateway.processors.registry import handles
 from ropeway.gateway.wire import message, message_id, properties
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.send import ConsumerSendMsgBack, SendMessage
+from ropeway.storage.api import LogError
 
 if TYPE_CHECKING:
     from ropeway.gateway.node.served_topic import ServedTopic
     from ropeway.routing.api import Group
-    from ropeway.storage.api import LogError
 
 _FIRST_RETRY_LEVEL = 3
 """The delay level of the first retry: 10 s by default; each next one is higher."""
@@ -95,17 +94,13 @@ async def _store(
     topic: ServedTopic, queue_id: int, original: message.Message, pairs: dict[str, str]
 ) -> None:
     """Store a message once more, and wait until that is done."""
-    stored: asyncio.Future[LogError | None] = asyncio.get_running_loop().create_future()
-
-    def done(_offset: int, error: LogError | None) -> None:
-        if not stored.cancelled():
-            stored.set_result(error)
-
-    record_builder.store_again(
-        topic, queue_id, original, pairs, original.reconsume_times + 1, done
-    )
-    if error := await stored:
-        raise Refusal(code_of(error) or ResponseCode.SYSTEM_ERROR, str(error))
+    times = original.reconsume_times + 1
+    stored = record_builder.store_again(topic, queue_id, original, pairs, times)
+    try:
+        await stored
+    except LogError as error:
+        code = code_of(error) or ResponseCode.SYSTEM_ERROR
+        raise Refusal(code, str(error)) from error
 
 
 async def dead_letters_if_exhausted(

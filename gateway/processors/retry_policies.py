@@ -10,6 +10,8 @@ from ropeway.routing.api import RetryPolicy
 _EXPONENTIAL = "EXPONENTIAL"
 _CUSTOMIZED = "CUSTOMIZED"
 _DEFAULT = RetryPolicy()
+_MOST_DELAYS = 256
+"""Each client of the group is told all of them; RocketMQ has 16 by default."""
 
 
 def read(given: bodies.RetryPolicy) -> RetryPolicy:
@@ -38,8 +40,15 @@ def read(given: bodies.RetryPolicy) -> RetryPolicy:
         )
     if not given.customized_retry_policy:
         return _DEFAULT
-    _check("next", given.customized_retry_policy.next)
-    return RetryPolicy(delays_ms=tuple(given.customized_retry_policy.next))
+    delays_ms = given.customized_retry_policy.next
+    _check("next", delays_ms)
+    if len(delays_ms) > _MOST_DELAYS:
+        raise Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"next of groupRetryPolicy has {len(delays_ms)} times; "
+            f"allowed: {_MOST_DELAYS}",
+        )
+    return RetryPolicy(delays_ms=tuple(delays_ms))
 
 
 def _check(name: str, numbers: list[int]) -> None:

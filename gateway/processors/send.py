@@ -1,18 +1,18 @@
-"""Producing: single messages and batches, one-way or answered."""
+"""Producing: single messages and batches, one-way or answered.
+
+What is checked and chosen before a message is stored is here, in order; `send_store`
+makes its record, appends it, and answers.
+"""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
+from random import randrange
 from typing import TYPE_CHECKING
 
-from ropeway.common.clock import now_ms
 from ropeway.common.eager import settled
-from ropeway.gateway.node import message_keys, message_types, names, record_builder
-from ropeway.gateway.node.client_owners import TakenError
-from ropeway.gateway.node.creations import TooLongError, TooManyError
-from ropeway.gateway.node.delays import DELAYING
-from ropeway.gateway.processors import auto_create, retry, timed
+from ropeway.gateway.node import message_keys, message_types, names
+from ropeway.gateway.processors import auto_create, retry
 from ropeway.gateway.processors.context import (
     LATER,
     Context,
@@ -24,8 +24,8 @@ from ropeway.gateway.processors.half_message import check_half, store_half
 from ropeway.gateway.processors.needs import PUB, SUB, Needs, topic_need, topic_needs
 from ropeway.gateway.processors.queue_choice import queue_of
 from ropeway.gateway.processors.registry import handles
-from ropeway.gateway.processors.send_answer import stored
 from ropeway.gateway.processors.send_batch import no_batch, send_batch
+from ropeway.gateway.processors.send_store import store
 from ropeway.gateway.processors.throttling import charge_send, has_to_wait, wait_to_send
 from ropeway.gateway.wire import properties
 from ropeway.gateway.wire.codes import ResponseCode
@@ -36,7 +36,6 @@ from ropeway.gateway.wire.commands.send import (
 )
 from ropeway.gateway.wire.message import TRANSACTION_MASK
 from ropeway.gateway.wire.properties import TRANSACTION_PREPARED
-from ropeway.gateway.wire.send_codec import record_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,19 +74,15 @@ def send_message(request: SendMessage, context: Context) -> Eventual[Later]:
         if has_to_wait(context, topic.name):
             return _wait_and_send(request, context)
         charge_send(context, topic.name)
-    if not topic.plain:
-        _check_topic(request, topic)
     limit = context.node.config.limits.message_bytes
-    # Without a body, a message deletes its key.
-    least = 0 if topic.compacted and not request.batch else 1
-    if not least <= len(context.body) <= limit:
-        raise Refusal(
-            ResponseCode.MESSAGE_ILLEGAL,
-            f"message body of {len(context.body)} bytes; allowed: {least} to {limit}",
-        )
+    is_usual = 0 < len(context.body) <= limit and not request.reconsume_times
+    if not (is_usual and topic.plain):
+        _check(request, context, topic)
     queue_id = request.queue_id
-    if not topic.plain or not 0 <= queue_id < len(topic.partitions):
-        queue_id = queue_of(request, context, topic)
+    if queue_id < 0:
+        queue_id = randrange(topic.setup.write_queue_nums or 1)  # noqa: S311 - a spread
+    if not topic.plain or queue_id >= len(topic.partitions):
+        queue_id = queue_of(request, context, topic, queue_id)
     if request.sys_flag & TRANSACTION_MASK or (
         TRANSACTION_PREPARED in request.properties and _says_half(request)
     ):
@@ -98,8 +93,28 @@ def send_message(request: SendMessage, context: Context) -> Eventual[Later]:
         return LATER
     if not topic.plain and topic.name.startswith(names.RETRY_PREFIX):
         return _send_to_retry(request, context, topic, queue_id)
-    _store(request, context, topic, queue_id)
+    store(request, context, topic, queue_id)
     return LATER
+
+
+def _check(request: SendMessage, context: Context, topic: ServedTopic) -> None:
+    """Refuse what a topic does not take, and what is no message."""
+    if not topic.plain:
+        _check_topic(request, topic)
+    limit = context.node.config.limits.message_bytes
+    # Without a body, a message deletes its key.
+    least = 0 if topic.compacted and not request.batch else 1
+    if not least <= len(context.body) <= limit:
+        raise Refusal(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"message body of {len(context.body)} bytes; allowed: {least} to {limit}",
+        )
+    if request.reconsume_times and request.reconsume_times < 0:
+        # Its consumers would try it again for ever.
+        raise Refusal(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"reconsumeTimes is {request.reconsume_times}; allowed: 0 and more",
+        )
 
 
 def _missing(request: SendMessage, context: Context) -> Exception:
@@ -185,116 +200,7 @@ async def _send_to_retry(
     """A consumer that could not send a message back sends it as a new one."""
     target = await retry.dead_letters_if_exhausted(request, context)
     if target is None:
-        _store(request, context, topic, queue_id)
+        store(request, context, topic, queue_id)
     else:
-        _store(request, context, target, 0, delayed=False)
+        store(request, context, target, 0, delayed=False)
     return LATER
-
-
-def _store(
-    request: SendMessage,
-    context: Context,
-    topic: ServedTopic,
-    queue_id: int,
-    *,
-    delayed: bool = True,
-) -> None:
-    """Make a message's record, append it, and answer when it is stored."""
-    peer = context.peer
-    partition = topic.partitions[queue_id]
-    id_base = topic.id_bases[queue_id]
-    offset = partition.next_offset
-    store_ms = now_ms()
-    record = record_of(
-        topic.magic,
-        topic.name_field,
-        queue_id,
-        request.sys_flag,
-        request.born_timestamp,
-        peer.packed_address,
-        store_ms,
-        peer.packed_advertised,
-        request.reconsume_times or 0,
-        context.node.property_suffix,
-        offset,
-        id_base | offset,
-        request.flag,
-        context.body,
-        request.properties,
-        True,
-    )
-    if record is None:
-        _store_special(request, context, topic, queue_id, delayed=delayed)
-        return
-    done = partial(stored, context, queue_id, record[2][-1], id_base, 1, b"")
-    partition.append([record], store_ms, done)
-
-
-def _store_special(
-    request: SendMessage,
-    context: Context,
-    topic: ServedTopic,
-    asked_queue_id: int,
-    *,
-    delayed: bool,
-) -> None:
-    """Store a message that lacks its unique key, or asks for more than storing."""
-    node = context.node
-    peer = context.peer
-    text, pairs = properties.ended(request.properties)
-    unique_key = pairs.get(properties.UNIQ_KEY)
-    if not unique_key:
-        unique_key = pairs[properties.UNIQ_KEY] = node.unique_keys.make()
-        text = properties.dump(pairs)
-    if properties.REPLY_TO_CLIENT in pairs:
-        text = _request_text(request, context, text, pairs)
-    store_ms, queue_id, handle = now_ms(), asked_queue_id, b""
-    if delayed and not DELAYING.isdisjoint(pairs):
-        place = node.delays.divert(topic, queue_id, pairs, text, store_ms)
-        if place.due_ms is not None:
-            handle = timed.recall_handle(node, topic, unique_key, place.due_ms)
-        topic, queue_id, text = place.topic, place.queue_id, place.text
-    partition = topic.partitions[queue_id]
-    record = record_builder.make_record(
-        topic,
-        queue_id,
-        partition.next_offset,
-        store_ms,
-        body=context.body,
-        text=text + node.property_suffix,
-        flag=request.flag,
-        sys_flag=request.sys_flag,
-        born_ms=request.born_timestamp,
-        born_host=peer.packed_address,
-        store_host=peer.packed_advertised,
-        reconsume_times=request.reconsume_times or 0,
-    )
-    id_base = topic.id_bases[queue_id]
-    done = partial(stored, context, asked_queue_id, unique_key, id_base, 1, handle)
-    partition.append([record], store_ms, done)
-
-
-def _request_text(
-    request: SendMessage, context: Context, text: str, pairs: dict[str, str]
-) -> str:
-    """The properties of a request, with an address that replies are believed by.
-
-    The client that waits is known from then on, before its next heartbeat names it.
-    """
-    # What is sent back is still the request of who sent it first.
-    if request.topic.startswith(names.RETRY_PREFIX):
-        return text
-    client_id = pairs[properties.REPLY_TO_CLIENT]
-    if not context.peer.forwarded:
-        with suppress(TakenError, TooManyError, TooLongError):
-            context.node.clients.register_producer(
-                context.peer, client_id, request.producer_group, context.principal
-            )
-    addresses, principal = context.node.reply_to, context.principal
-    if addresses is None or principal is None:
-        return text
-    correlation_id = pairs.get(properties.CORRELATION_ID, "")
-    pairs[properties.REPLY_TO_CLIENT] = addresses.sign(
-        client_id, correlation_id, principal
-    )
-    return properties.dump(pairs)

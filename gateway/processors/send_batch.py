@@ -23,7 +23,7 @@ from ropeway.gateway.processors.context import (
     Refusal,
 )
 from ropeway.gateway.processors.fast_failure import BUSY
-from ropeway.gateway.processors.send_answer import stored
+from ropeway.gateway.processors.send_store import stored
 from ropeway.gateway.wire import properties
 from ropeway.gateway.wire.batch import (
     SLICE_BYTES,
@@ -138,14 +138,16 @@ class _Batch(msgspec.Struct, frozen=True, gc=False):
                     self.queue_id,
                     offset,
                     self.store_ms,
-                    body=entry.body,
-                    text=text + self.context.node.property_suffix,
-                    flag=entry.flag,
-                    sys_flag=request.sys_flag,
-                    born_ms=request.born_timestamp,
-                    born_host=peer.packed_address,
-                    store_host=peer.packed_advertised,
-                    reconsume_times=request.reconsume_times or 0,
+                    record_builder.NewMessage(
+                        body=entry.body,
+                        properties=text + self.context.node.property_suffix,
+                        flag=entry.flag,
+                        sys_flag=request.sys_flag,
+                        born_ms=request.born_timestamp,
+                        born_host=peer.packed_address,
+                        store_host=peer.packed_advertised,
+                        reconsume_times=request.reconsume_times or 0,
+                    ),
                 )
             )
         return records
@@ -208,15 +210,15 @@ async def _make(batch: _Batch) -> None:
         Refusal: It has waited for too long behind others.
     """
     context = batch.context
-    slices, turns = context.slices(), context.node.turns
+    slices, fair_queue = context.slices(), context.node.fair_queue
     # What opens a queue or makes a topic may take longer, and is waited for.
     behind_others = isinstance(context.waited_for, tuple) and context.opened is None
     in_line = behind_others or slices.flow.large.locked()
     await slices.begin_large(_MADE_BYTES * len(context.body))
     try:
         waited_s = time.monotonic() - context.since_s
-        if in_line and waited_s > turns.wait_s:
-            raise Refusal(ResponseCode.SYSTEM_BUSY, BUSY + turns.waited(waited_s))
+        if in_line and waited_s > fair_queue.wait_s:
+            raise Refusal(ResponseCode.SYSTEM_BUSY, BUSY + fair_queue.waited(waited_s))
         partition = batch.topic.partitions[batch.queue_id]
         batch = msgspec.structs.replace(
             batch, offset=partition.next_offset, store_ms=now_ms()

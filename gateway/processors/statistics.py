@@ -10,6 +10,7 @@ from ropeway.gateway.node.traffic import (
     COUNTED,
     GROUP_GET_NUMS,
     TOPIC_PUT_NUMS,
+    TOPIC_PUT_SIZE,
 )
 from ropeway.gateway.processors.context import Answer, Context, Refusal
 from ropeway.gateway.processors.needs import GET, on_cluster
@@ -24,7 +25,7 @@ async def view_stats(request: ViewBrokerStatsData, context: Context) -> Answer:
     """One count in the last minute, hour and day."""
     name, of = key = request.stats_name, request.stats_key
     traffic = context.node.traffic
-    if name in (TOPIC_PUT_NUMS, GROUP_GET_NUMS):
+    if name in (TOPIC_PUT_NUMS, TOPIC_PUT_SIZE, GROUP_GET_NUMS):
         topic = context.node.topics.get(of.partition("@")[0])
         if topic is not None:
             traffic.look_at(topic)

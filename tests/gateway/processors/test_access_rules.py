@@ -13,7 +13,8 @@ from ropeway.gateway.wire.commands.auth import (
 )
 from ropeway.gateway.wire.commands.explain import ExplainAccess
 from tests.guarded import ALICE, NOBODY, ROOT, allow, ask, guarded
-from tests.remoting import looped, running, sending
+from tests.remoting import looped, running
+from tests.requests import sending
 
 DENIED = ResponseCode.NO_PERMISSION
 SUBJECT = f"User:{NOBODY}"

@@ -14,7 +14,8 @@ from ropeway.gateway.wire.commands.auth import (
     UpdateUser,
 )
 from tests.guarded import ALICE, NOBODY, PASSWORD, ROOT, allow, ask, guarded
-from tests.remoting import looped, running, sending
+from tests.remoting import looped, running
+from tests.requests import sending
 
 DENIED = ResponseCode.NO_PERMISSION
 

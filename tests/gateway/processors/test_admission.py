@@ -43,7 +43,8 @@ from tests.guarded import (
     guarded,
     populate,
 )
-from tests.remoting import heartbeat, looped, pulling, sending, two_running, until
+from tests.remoting import looped, two_running, until
+from tests.requests import heartbeat, pulling, sending
 
 SECRET = "secret"
 DENIED = ResponseCode.NO_PERMISSION
@@ -101,6 +102,23 @@ def _value(field):
     if field.name == "bname":
         return None
     return {str: SECRET, bool: False, int: 0}.get(kind, 0)
+
+
+def wrongly_signed(
+    fields: dict[str, str], body: bytes
+) -> list[tuple[dict[str, str], bytes]]:
+    """A send's fields and body, of which its signature is not, or not one at all."""
+    return [
+        (fields, body + b"b"),
+        ({**fields, "b": "other"}, body),
+        ({**fields, "more": "x"}, body),
+        ({**fields, "Signature": ""}, body),
+        ({**fields, "Signature": fields["Signature"][:-1]}, body),
+        ({**fields, "Signature": "\u00e4" * 9000}, body),
+        ({**fields, "AccessKey": "\u0430lice"}, body),
+        ({**fields, "SignatureMethod": "HmacMD5"}, body),
+        ({k: v for k, v in fields.items() if k != "Signature"}, body),
+    ]
 
 
 @looped
@@ -178,17 +196,7 @@ async def test_a_wrong_signature_is_refused_whatever_is_wrong(tmp_path):
         assert good.code == 0
         who = Credentials(access_key=ALICE, secret_key=PASSWORD)
         fields = signed(to_fields(header), b"a", who)
-        for changed, body in (
-            (fields, b"b"),
-            ({**fields, "b": "other"}, b"a"),
-            ({**fields, "more": "x"}, b"a"),
-            ({**fields, "Signature": ""}, b"a"),
-            ({**fields, "Signature": fields["Signature"][:-1]}, b"a"),
-            ({**fields, "Signature": "\u00e4" * 9000}, b"a"),
-            ({**fields, "AccessKey": "\u0430lice"}, b"a"),
-            ({**fields, "SignatureMethod": "HmacMD5"}, b"a"),
-            ({k: v for k, v in fields.items() if k != "Signature"}, b"a"),
-        ):
+        for changed, body in wrongly_signed(fields, b"a"):
             assert (await client.ask(310, body, fields=changed)).code == DENIED
         again = await client.ask(310, b"a", fields=fields, serialize_type=ROCKETMQ)
         assert again.code == 0

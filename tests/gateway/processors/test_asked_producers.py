@@ -11,7 +11,8 @@ from ropeway.gateway.wire.commands.clients import HeartBeat
 from ropeway.gateway.wire.commands.transactions import ResumeCheckHalfMessage
 from tests.gateway.grpc.thin import Thin, create, producer, serving, sign
 from tests.guarded import ALICE, NOBODY, ROOT, acl_of, allow, ask, populate
-from tests.remoting import connect, heartbeat, looped, pulling, running, sending, until
+from tests.remoting import connect, looped, running, until
+from tests.requests import heartbeat, pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -29,16 +29,8 @@ from tests.gateway.http.site import bury, send
 from tests.gateway.http.site import serving as serving_page
 from tests.gateway.processors.test_changes import topic
 from tests.guarded import ALICE, PASSWORD, ROOT, acl_of, allow, ask, populate
-from tests.remoting import (
-    Remoting,
-    connect,
-    looped,
-    pulling,
-    running,
-    sending,
-    two_running,
-    until,
-)
+from tests.remoting import Remoting, connect, looped, running, two_running, until
+from tests.requests import pulling, sending
 
 ELSEWHERE = "127.0.0.2"
 """An address of ours that no node has."""

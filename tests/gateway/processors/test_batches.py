@@ -19,7 +19,8 @@ from ropeway.gateway.wire.commands.batches import (
 )
 from ropeway.gateway.wire.message import MAX_PROPERTIES_BYTES
 from tests.guarded import ALICE, NOBODY, ROOT, allow, ask, guarded
-from tests.remoting import looped, pulling, running, sending
+from tests.remoting import looped, running
+from tests.requests import pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,6 +50,11 @@ async def test_what_is_staged_is_seen_when_it_is_committed(tmp_path: Path) -> No
     [
         (STAGE, b"", "no messages to stage; allowed: 1 or more"),
         (STAGE, ONE[:-1], "batch entry 0"),
+        (
+            STAGE,
+            encode_batch([BatchEntry(0, b"x" * 4194305, "")]),
+            "a message of 4194305 bytes in a batch; allowed: 4194304",
+        ),
         (
             STAGE,
             encode_batch([BatchEntry(0, b"a", "DELAY\x013\x02")]),

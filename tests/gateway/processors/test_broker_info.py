@@ -12,7 +12,8 @@ from ropeway.gateway.wire.commands.broker_admin import (
     GetBrokerRuntimeInfo,
 )
 from ropeway.gateway.wire.commands.namesrv_admin import GetNamesrvConfig
-from tests.remoting import looped, pulling, running, sending
+from tests.remoting import looped, running
+from tests.requests import pulling, sending
 
 
 @looped

@@ -7,10 +7,11 @@ import pytest
 
 import ropeway.gateway.processors.all  # noqa: F401 - registers every processor
 from ropeway.client.admin_dlq import REPLAY_GROUP
+from ropeway.client.admin_messages import READER_GROUP
+from ropeway.gateway.cli.loads import GROUP as BENCH_GROUP
 from ropeway.gateway.http import login
 from ropeway.gateway.http.api import ROUTES
 from ropeway.gateway.node import names
-from ropeway.gateway.processors import changes as table
 from ropeway.gateway.processors.changes import CHANGES, NOT_CHANGES
 from ropeway.gateway.processors.registry import PROCESSORS
 from ropeway.gateway.wire import bodies, recall
@@ -51,12 +52,14 @@ from ropeway.gateway.wire.commands.send import (
     RecallMessage,
     SendReply,
 )
+from ropeway.gateway.wire.commands.trims import TrimTopic
 from ropeway.gateway.wire.header import row_of
 from ropeway.gateway.wire.recall import RecallHandle
 from tests.audited import audited, changes, lines
 from tests.gateway.processors.test_admission import BODIES, made
 from tests.guarded import PASSWORD, ROOT, acl_of, ask
-from tests.remoting import looped, pulling, running, sending
+from tests.remoting import looped, running
+from tests.requests import pulling, sending
 
 HERE = {"address": "127.0.0.1", "channel": "remoting"}
 BROKER = "Broker:broker-0"
@@ -81,8 +84,9 @@ def test_every_code_with_a_processor_is_a_change_or_none():
     assert not CHANGES.keys() & NOT_CHANGES
 
 
-def test_the_group_of_replays_is_that_of_the_client():
-    assert table.REPLAY_GROUP == REPLAY_GROUP
+def test_the_groups_of_commands_are_those_of_the_client():
+    assert names.REPLAY_GROUP == REPLAY_GROUP
+    assert {REPLAY_GROUP, READER_GROUP, BENCH_GROUP} == names.COMMAND_GROUPS
 
 
 def shape(one: dict) -> tuple:
@@ -274,6 +278,7 @@ HEADERS = {
         0, "g", delay_level=0, origin_topic="%DLQ%g"
     ),
     Code.ROPEWAY_COMPACT_TOPIC: CompactTopic(topic="t", force=True),
+    Code.ROPEWAY_TRIM_TOPIC: TrimTopic(topic="t", timestamp=-1),
     Code.RECALL_MESSAGE: RecallMessage(
         topic="t",
         recall_handle=recall.dump(RecallHandle("t", "broker-0", 1, "K")).decode(),
@@ -307,7 +312,7 @@ async def test_whatever_changes_something_leaves_a_line_with_who_and_what(tmp_pa
 
 
 def test_these_addresses_of_the_page_change_something_and_no_others():
-    """Of each a test in `test_auditing.py` sees that it leaves a line."""
+    """Of each a test sees that it leaves a line: `test_auditing.py`, `http/api`."""
     changing = {
         (route.method, route.path)
         for route in [*login.ROUTES, *ROUTES]
@@ -317,6 +322,20 @@ def test_these_addresses_of_the_page_change_something_and_no_others():
         ("POST", "/api/session"),
         ("DELETE", "/api/session"),
         ("POST", "/api/dead-letters/{group}/replay"),
+        ("POST", "/api/groups/{group}/offsets"),
+        ("POST", "/api/groups"),
+        ("PUT", "/api/groups/{group}"),
+        ("DELETE", "/api/groups/{group}"),
+        ("POST", "/api/topics"),
+        ("PUT", "/api/topics/{topic}"),
+        ("DELETE", "/api/topics/{topic}"),
+        ("POST", "/api/topics/{topic}/messages"),
+        ("POST", "/api/waiting/recall"),
+        ("POST", "/api/users"),
+        ("PUT", "/api/users/{user}"),
+        ("DELETE", "/api/users/{user}"),
+        ("POST", "/api/policies"),
+        ("DELETE", "/api/policies"),
     }
 
 

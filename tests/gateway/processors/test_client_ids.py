@@ -18,7 +18,8 @@ from ropeway.gateway.wire.commands.clients import (
 )
 from ropeway.routing.api import Group, Topic
 from tests.guarded import ALICE, NOBODY, acl_of, allow, ask, guarded, populate
-from tests.remoting import connect, heartbeat, looped, running, sending, until
+from tests.remoting import connect, looped, running, until
+from tests.requests import heartbeat, sending
 
 if TYPE_CHECKING:
     from pathlib import Path

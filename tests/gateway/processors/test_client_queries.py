@@ -18,15 +18,8 @@ from ropeway.gateway.wire.commands.forward import Ask
 from ropeway.gateway.wire.commands.group_admin import GetConsumerStatus
 from ropeway.gateway.wire.commands.send import SendReply
 from ropeway.gateway.wire.frame import encode_frame
-from tests.remoting import (
-    Frame,
-    Remoting,
-    beat,
-    connect,
-    looped,
-    running,
-    sending,
-)
+from tests.remoting import Frame, Remoting, beat, connect, looped, running
+from tests.requests import sending
 
 if TYPE_CHECKING:
     import pytest
@@ -194,7 +187,7 @@ async def test_a_client_of_another_node_is_asked_there(tmp_path, monkeypatch):
     ):
         beside(near, far.server.listeners[0].advertised, monkeypatch)
         # They share no routes, so no secret either.
-        near.node.forwarder.seal = far.node.forwarder.seal
+        near.node.forwarder.node_auth = far.node.forwarder.node_auth
         refused = await admin.ask(INFO)
         assert refused.remark == "The Consumer <readers> <c1> not online"
         await consumer(client)

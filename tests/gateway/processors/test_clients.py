@@ -19,7 +19,8 @@ from ropeway.gateway.wire.commands.clients import (
 from ropeway.routing.api import Group
 from ropeway.storage.api import LogUnavailableError
 from tests.captures import load
-from tests.remoting import Remoting, beat, connect, looped, running, sending, until
+from tests.remoting import Remoting, beat, connect, looped, running, until
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path

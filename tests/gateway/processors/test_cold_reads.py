@@ -21,7 +21,8 @@ from tests.gateway.processors.test_throttling import (
     limit,
     popping,
 )
-from tests.remoting import looped, pulling, until, waiting
+from tests.remoting import looped, until
+from tests.requests import pulling, waiting
 from tests.storage.tiered import s3
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from ropeway.gateway.wire.commands.compaction import (
     GetLatest,
     TopicCompaction,
 )
-from tests.remoting import Remoting, batch_of, looped, pulling, running, sending
+from tests.remoting import Remoting, looped, running
+from tests.requests import batch_of, pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,8 @@ from ropeway.gateway.wire.commands.group_admin import (
     QueryCorrectionOffset,
 )
 from ropeway.gateway.wire.commands.offsets import UpdateConsumerOffset
-from tests.remoting import beat, looped, pulling, running, sending
+from tests.remoting import beat, looped, running
+from tests.requests import pulling, sending
 
 
 async def topic_with_three(client, name: str = "orders") -> list[int]:

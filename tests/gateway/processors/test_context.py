@@ -7,7 +7,8 @@ import pytest
 from ropeway.gateway.processors.context import Answer, Context, Refusal, request_name
 from ropeway.gateway.wire.codes import RESPONSE_FLAG, ResponseCode
 from ropeway.gateway.wire.commands.offsets import Offset
-from ropeway.gateway.wire.frame import FrameReader, decode_envelope, decode_fields
+from ropeway.gateway.wire.frame import FrameReader, decode_envelope
+from ropeway.gateway.wire.header import decode_fields
 from ropeway.storage.api import LogUnavailableError
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from inspect import CORO_CLOSED, getcoroutinestate
 from types import SimpleNamespace
 
 import msgspec
@@ -10,12 +12,14 @@ import pytest
 
 import ropeway.gateway.processors.all  # noqa: F401 - registers every processor
 from ropeway.gateway.config import Config
-from ropeway.gateway.node.fair_queueing import Flow, Slices
+from ropeway.gateway.node.fair_queueing import Slices
+from ropeway.gateway.node.flow import Flow
 from ropeway.gateway.node.leadership import NoLeaderError
 from ropeway.gateway.node.pending_sends import PendingSends
 from ropeway.gateway.processors import dispatch
-from ropeway.gateway.processors.context import LATER, Answer
-from ropeway.gateway.wire.codes import RequestCode, ResponseCode
+from ropeway.gateway.processors.context import LATER, Answer, Context
+from ropeway.gateway.processors.registry import PROCESSORS
+from ropeway.gateway.wire.codes import ONE_WAY_FLAG, RequestCode, ResponseCode
 from ropeway.gateway.wire.commands.offsets import Offset
 from ropeway.gateway.wire.frame import Envelope, FrameReader, decode_envelope
 from ropeway.storage.api import LogError, LogUnavailableError, NotReadyError
@@ -36,6 +40,15 @@ def send_of(number: int, queue_id: int = 0) -> Envelope:
     )
 
 
+def dispatched(node, peer, envelope: Envelope, body: bytes) -> None:
+    """Begin a request that came in a frame."""
+    code, opaque = envelope.code, envelope.opaque
+    one_way = bool(envelope.flag & ONE_WAY_FLAG)
+    asked = Context(node, peer, code, opaque, one_way, body, envelope=envelope)
+    asked.since_s = time.monotonic()
+    dispatch.begin(asked)
+
+
 class Peer:
     """A connection that keeps answers."""
 
@@ -52,25 +65,30 @@ class Peer:
         self.codes.append(decode_envelope(*frame[:2]).code)
 
 
+class Started(list):
+    """Tasks that have been started, also those that have ended."""
+
+    def start(self, work):
+        self.append(asyncio.get_running_loop().create_task(work))
+
+
 class Node:
     """A node as far as dispatch needs it."""
 
     def __init__(self) -> None:
-        self.tasks = []
+        self.processors = PROCESSORS
+        self.tasks = Started()
         self.leadership = SimpleNamespace(leads=True, is_stale=False, went_on_s=0.0)
         self.forwarder = SimpleNamespace(others={})
         self.guard = None
         self.pending_sends = PendingSends()
         self.config = Config()
-        self.turns = SimpleNamespace(
+        self.fair_queue = SimpleNamespace(
             is_free=lambda: True, slices=self.slices, keep=lambda *_: None
         )
 
     def slices(self, *_):
-        return Slices(self.turns, Flow())
-
-    def spawn(self, work):
-        self.tasks.append(asyncio.get_running_loop().create_task(work))
+        return Slices(self.fair_queue, Flow())
 
 
 async def later(result):
@@ -107,29 +125,29 @@ def raising(error: Exception):
 async def test_whatever_a_processor_does_there_is_one_answer(
     monkeypatch: pytest.MonkeyPatch, processor, codes
 ):
-    monkeypatch.setitem(dispatch.PROCESSORS, CODE, processor)
+    monkeypatch.setitem(PROCESSORS, CODE, processor)
     node, peer = Node(), Peer()
-    dispatch.dispatch(node, peer, Envelope(CODE, ext_fields=FIELDS), b"")
+    dispatched(node, peer, Envelope(CODE, ext_fields=FIELDS), b"")
     await asyncio.gather(*node.tasks)
     assert peer.codes == codes
 
 
 def test_fields_that_are_wrong_are_an_answer():
     peer = Peer()
-    dispatch.dispatch(Node(), peer, Envelope(CODE), b"")
+    dispatched(Node(), peer, Envelope(CODE), b"")
     assert peer.codes == [ResponseCode.SYSTEM_ERROR]
 
 
 def test_an_unknown_request_is_an_answer():
     peer = Peer()
-    dispatch.dispatch(Node(), peer, Envelope(31_337), b"")
+    dispatched(Node(), peer, Envelope(31_337), b"")
     assert peer.codes == [ResponseCode.REQUEST_CODE_NOT_SUPPORTED]
 
 
 def test_a_body_that_is_too_long_for_its_request_is_an_answer():
     peer, node = Peer(), Node()
     body = bytes(node.config.requests.body_bytes + 1)
-    dispatch.dispatch(node, peer, Envelope(CODE, ext_fields=FIELDS), body)
+    dispatched(node, peer, Envelope(CODE, ext_fields=FIELDS), body)
     assert peer.codes == [ResponseCode.INVALID_PARAMETER]
 
 
@@ -177,8 +195,8 @@ async def test_a_request_whose_topic_is_shut_waits_until_it_is_open(
         error = NotReadyError("t")
         return raising(error) if at_once else later(error)
 
-    monkeypatch.setitem(dispatch.PROCESSORS, CODE, process)
-    dispatch.dispatch(node, peer, Envelope(CODE, ext_fields=FIELDS), b"")
+    monkeypatch.setitem(PROCESSORS, CODE, process)
+    dispatched(node, peer, Envelope(CODE, ext_fields=FIELDS), b"")
     await until(lambda: all(one.done() for one in node.tasks))
     assert peer.codes == [code]
 
@@ -195,8 +213,8 @@ async def test_a_request_waits_for_its_queue_and_for_all_if_it_needs_more(
     def process(*_):
         return raising(NotReadyError("t", shut.pop(0))) if shut else Offset(offset=1)
 
-    monkeypatch.setitem(dispatch.PROCESSORS, CODE, process)
-    dispatch.dispatch(node, peer, Envelope(CODE, ext_fields=FIELDS), b"")
+    monkeypatch.setitem(PROCESSORS, CODE, process)
+    dispatched(node, peer, Envelope(CODE, ext_fields=FIELDS), b"")
     await until(lambda: all(one.done() for one in node.tasks))
     assert peer.codes == [ResponseCode.SUCCESS]
     assert node.log.asked == [(5,), None]
@@ -215,13 +233,13 @@ async def test_a_send_stays_behind_those_that_wait_for_its_queue(
         stored.append(context.opaque)
         return Answer()
 
-    monkeypatch.setitem(dispatch.PROCESSORS, SEND, process)
+    monkeypatch.setitem(PROCESSORS, SEND, process)
     for number in (1, 2):
-        dispatch.dispatch(node, peer, send_of(number), b"x")
+        dispatched(node, peer, send_of(number), b"x")
     # It is open now, and the two have not been told.
     node.log.is_open = True
-    dispatch.dispatch(node, peer, send_of(3), b"x")
-    dispatch.dispatch(node, peer, send_of(4, queue_id=1), b"x")
+    dispatched(node, peer, send_of(3), b"x")
+    dispatched(node, peer, send_of(4, queue_id=1), b"x")
     assert stored == [4]
     await until(lambda: all(one.done() for one in node.tasks))
     assert stored == [4, 1, 2, 3]
@@ -240,11 +258,11 @@ async def test_a_request_waits_until_it_is_known_who_leads(
             raise NoLeaderError("no node leads the broker")
         node.leadership.leads = True
 
-    monkeypatch.setitem(dispatch.PROCESSORS, CODE, lambda *_: Offset(offset=1))
+    monkeypatch.setitem(PROCESSORS, CODE, lambda *_: Offset(offset=1))
     node, peer = Node(), Peer()
     node.leadership = SimpleNamespace(leads=False, settle=settle)
     node.topics = SimpleNamespace(follows=False)
-    dispatch.dispatch(node, peer, Envelope(CODE, ext_fields=FIELDS), b"")
+    dispatched(node, peer, Envelope(CODE, ext_fields=FIELDS), b"")
     await until(lambda: all(one.done() for one in node.tasks))
     assert len(peer.codes) == 1
     assert (peer.codes == [0]) == (who == "us")
@@ -300,3 +318,20 @@ def test_what_a_node_answers_that_does_not_lead():
         "GET_MIN_OFFSET",
         "GET_EARLIEST_MSG_STORETIME",
     }
+
+
+@looped
+async def test_a_request_that_is_stopped_before_its_turn_leaves_no_coroutine_behind(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Before, "coroutine 'heart_beat' was never awaited" was said at a stop."""
+    node, result = Node(), later(Offset(offset=1))
+    node.fair_queue.is_free = lambda: False
+    node.fair_queue.join = lambda *_: None
+    monkeypatch.setitem(PROCESSORS, CODE, lambda *_: result)
+    dispatched(node, Peer(), Envelope(CODE, opaque=1, ext_fields=FIELDS), b"")
+    await asyncio.sleep(0)
+    (task,) = node.tasks
+    task.cancel()
+    await asyncio.wait([task])
+    assert getcoroutinestate(result) == CORO_CLOSED

@@ -7,12 +7,21 @@ from types import SimpleNamespace
 
 import pytest
 
-from ropeway.gateway.node.fair_queueing import Flow, Slices
-from ropeway.gateway.processors import context, dispatch
+from ropeway.gateway.node.fair_queueing import Slices
+from ropeway.gateway.node.flow import Flow
+from ropeway.gateway.processors import context
+from ropeway.gateway.processors.registry import PROCESSORS
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.frame import Envelope
 from ropeway.storage.api import NotReadyError
-from tests.gateway.processors.test_dispatch import CODE, FIELDS, Node, Peer, later
+from tests.gateway.processors.test_dispatch import (
+    CODE,
+    FIELDS,
+    Node,
+    Peer,
+    dispatched,
+    later,
+)
 from tests.remoting import looped, until
 
 
@@ -35,8 +44,8 @@ def not_ready(*_):
 
 def pauses_no_more(node):
     """While others wait, whoever pauses fails."""
-    turns = SimpleNamespace(is_free=lambda: False, join=raising_broken)
-    node.turns.slices = lambda *_: Slices(turns, Flow())
+    fair_queue = SimpleNamespace(is_free=lambda: False, join=raising_broken)
+    node.fair_queue.slices = lambda *_: Slices(fair_queue, Flow())
     node.log = SimpleNamespace(ready=ready)
 
 
@@ -91,10 +100,10 @@ def is_follower(node):
 async def test_wherever_a_request_fails_there_is_one_answer(
     monkeypatch: pytest.MonkeyPatch, fault, processor
 ):
-    monkeypatch.setitem(dispatch.PROCESSORS, CODE, processor or not_ready)
+    monkeypatch.setitem(PROCESSORS, CODE, processor or not_ready)
     node, peer = Node(), Peer()
     fault(node)
-    dispatch.dispatch(node, peer, Envelope(CODE, ext_fields=FIELDS), b"")
+    dispatched(node, peer, Envelope(CODE, ext_fields=FIELDS), b"")
     await until(lambda: all(one.done() for one in node.tasks))
     assert peer.codes == [ResponseCode.SYSTEM_ERROR]
     assert not [one for one in node.tasks if one.exception() is not None]
@@ -109,9 +118,9 @@ async def test_who_waits_for_what_is_given_up_is_answered(
     async def process(*_):
         await shared
 
-    monkeypatch.setitem(dispatch.PROCESSORS, CODE, process)
+    monkeypatch.setitem(PROCESSORS, CODE, process)
     node, peer = Node(), Peer()
-    dispatch.dispatch(node, peer, Envelope(CODE, ext_fields=FIELDS), b"")
+    dispatched(node, peer, Envelope(CODE, ext_fields=FIELDS), b"")
     await asyncio.sleep(0)
     shared.cancel()
     await until(lambda: all(one.done() for one in node.tasks))
@@ -122,9 +131,9 @@ async def test_who_waits_for_what_is_given_up_is_answered(
 async def test_whose_task_is_cancelled_is_answered_by_who_does_that(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setitem(dispatch.PROCESSORS, CODE, lambda *_: asyncio.Event().wait())
+    monkeypatch.setitem(PROCESSORS, CODE, lambda *_: asyncio.Event().wait())
     node, peer = Node(), Peer()
-    dispatch.dispatch(node, peer, Envelope(CODE, ext_fields=FIELDS), b"")
+    dispatched(node, peer, Envelope(CODE, ext_fields=FIELDS), b"")
     await asyncio.sleep(0)
     node.tasks[0].cancel()
     await until(node.tasks[0].done)
@@ -134,7 +143,7 @@ async def test_whose_task_is_cancelled_is_answered_by_who_does_that(
 def test_a_log_that_cannot_be_written_leaves_nobody_unanswered(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setitem(dispatch.PROCESSORS, CODE, raising_broken)
+    monkeypatch.setitem(PROCESSORS, CODE, raising_broken)
 
     def full(*_, **__):
         raise OSError(28, "no space left on device")
@@ -142,5 +151,5 @@ def test_a_log_that_cannot_be_written_leaves_nobody_unanswered(
     monkeypatch.setattr(context.log, "error", full)
     peer = Peer()
     with pytest.raises(OSError, match="no space"):
-        dispatch.dispatch(Node(), peer, Envelope(CODE, ext_fields=FIELDS), b"")
+        dispatched(Node(), peer, Envelope(CODE, ext_fields=FIELDS), b"")
     assert peer.codes == [ResponseCode.SYSTEM_ERROR]

@@ -22,7 +22,8 @@ from ropeway.gateway.wire.commands.moves import MoveQueue
 from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
 from ropeway.storage.api import LogUnavailableError
 from tests.gateway.processors.test_moves import QUEUES, route, two
-from tests.remoting import committing, connect, looped, sending, until
+from tests.remoting import connect, looped, until
+from tests.requests import committing, sending
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -237,7 +238,7 @@ async def test_the_last_queue_stays_while_a_transaction_is_open(tmp_path: Path):
         assert "transactions of broker broker-0 are open" in refused.remark
         assert (await look(client)).waiting == {"transactions": 1}
         transactions = one.node.transactions
-        found = await transactions.find_by_key("0" * 32)
+        ((found,), _) = await transactions.page(0, 1, 10, lambda _: True)
         transactions.end(found, End.COMMITTED, 0, lambda _: None)
         await until(lambda: not transactions.is_busy)
         await move_all(client)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ropeway.gateway.config import LimitsConfig
-from ropeway.gateway.processors import dispatch
 from ropeway.gateway.wire import message, properties
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.send import SendReply
+from ropeway.gateway.wire.send_codec import read_send
 from tests.guarded import ALICE, NOBODY, ROOT, allow, ask, guarded
-from tests.remoting import looped, pulling, running, sending, until
+from tests.remoting import looped, running, until
+from tests.requests import pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,15 +25,14 @@ class Readers:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fast = self.others = 0
-        dispatch_send = dispatch.dispatch_send
 
-        def counted(*arguments) -> bool:
-            is_send = dispatch_send(*arguments)
-            self.fast += is_send
-            self.others += not is_send
-            return is_send
+        def counted(*arguments):
+            found = read_send(*arguments)
+            self.fast += found is not None
+            self.others += found is None
+            return found
 
-        monkeypatch.setattr("ropeway.gateway.connection.dispatch_send", counted)
+        monkeypatch.setattr("ropeway.gateway.connection.read_send", counted)
 
 
 @looped

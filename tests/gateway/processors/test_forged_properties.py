@@ -13,7 +13,8 @@ from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.batches import CommitBatch, Stage, StageReply
 from ropeway.gateway.wire.commands.send import ConsumerSendMsgBack
 from tests.guarded import ALICE, ROOT, allow, ask, guarded
-from tests.remoting import looped, running, sending, waiting
+from tests.remoting import looped, running
+from tests.requests import sending, waiting
 
 if TYPE_CHECKING:
     from pathlib import Path

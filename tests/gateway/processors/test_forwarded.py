@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,18 +16,12 @@ from ropeway.gateway.wire.commands.forward import Forward
 from ropeway.gateway.wire.commands.offsets import GetMaxOffset, Offset
 from ropeway.gateway.wire.commands.send import SendReply
 from ropeway.gateway.wire.frame import encode_frame
+from ropeway.gateway.wire.header import to_fields
 from ropeway.routing.api import Broker
-from tests.remoting import (
-    connect,
-    looped,
-    pulling,
-    running,
-    sending,
-    two_running,
-    until,
-    waiting,
-)
-from tests.sealing import sealed
+from tests.forwards import signed
+from tests.gateway.pop.rig import Consumer, popped
+from tests.remoting import connect, looped, running, two_running, until
+from tests.requests import pulling, sending, waiting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,7 +80,7 @@ async def test_a_request_that_names_its_own_broker_or_an_unknown_one_stays(tmp_p
 async def test_a_pull_may_wait_on_another_node(tmp_path: Path):
     async with two(tmp_path) as (_, far, client):
         pull = client.send(to_second(waiting("orders", 1)))
-        await until(lambda: len(far.node.holds))
+        await until(lambda: len(far.node.pull_hold))
         await client.ask(to_second(sending("orders")), b"hello")
         assert [one.body for one in (await pull).messages()] == [b"hello"]
         # Each request counts once, however long it waited.
@@ -97,8 +93,8 @@ async def test_one_way_requests_are_sent_on_too(tmp_path: Path):
         answers: list[bytes] = []
         forward = near.node.forwarder.forward
 
-        async def noted(*asked: Any) -> bytes:
-            answers.append(await forward(*asked))
+        async def noted(*asked: Any, **how: Any) -> bytes:
+            answers.append(await forward(*asked, **how))
             return answers[-1]
 
         near.node.forwarder.forward = noted
@@ -136,7 +132,7 @@ async def test_a_node_that_is_gone_is_an_answer(tmp_path: Path):
 async def test_a_node_that_goes_while_it_works_is_an_answer(tmp_path: Path):
     async with two(tmp_path) as (_, far, client):
         pull = client.send(to_second(waiting("orders", 1)))
-        await until(lambda: len(far.node.holds))
+        await until(lambda: len(far.node.pull_hold))
         for listener in far.server.listeners:
             for connection in list(listener.connections):
                 connection.abort()
@@ -144,6 +140,39 @@ async def test_a_node_that_goes_while_it_works_is_an_answer(tmp_path: Path):
         # The next one comes on a new connection.
         answer = await client.ask(to_second(sending("orders")), b"hello")
         assert answer.code == 0
+
+
+@looped
+async def test_a_node_that_ends_waits_for_no_messages_of_another(tmp_path: Path):
+    """It was not closed for 10 s, and what else its clients asked had no answer."""
+    async with two(tmp_path) as (near, far, client):
+        pull = client.send(to_second(waiting("orders", 1)))
+        await until(lambda: len(far.node.pull_hold))
+        async with asyncio.timeout(60):
+            await near.server.close(3600)
+        assert (await pull).code == ResponseCode.SYSTEM_ERROR
+
+
+@looped
+async def test_a_message_is_not_given_to_a_node_that_is_gone(tmp_path: Path):
+    """It was in nobody's hands then until its invisible time was over."""
+    async with two(tmp_path) as (near, far, client):
+        listener = far.server.listeners[0]
+        async with connect(listener) as other:
+            polling, consumer = far.node.pop.polling, Consumer(other, topic="orders")
+            assert (await consumer.pop(queue_id=-1)).bodies == [b"made"]
+            poll = consumer.header(
+                queue_id=-1, poll_time=600_000, born_time=int(time.time() * 1000)
+            )
+            client.send(to_second(poll))
+            await until(lambda: len(polling) == 1)
+            pop = other.send(poll)
+            await until(lambda: len(polling) == 2)
+            connected = len(listener.connections)
+            await near.node.forwarder.close()
+            await until(lambda: len(listener.connections) < connected)
+            await other.ask(sending("orders"), b"hello")
+            assert popped(await pop).bodies == [b"hello"]
 
 
 @pytest.mark.rule("node.md", "It travels once")
@@ -170,7 +199,7 @@ async def test_what_was_sent_on_once_is_not_sent_on_again(tmp_path: Path):
 async def test_what_is_no_request_is_refused(tmp_path, client_address, body, remark):
     async with running(tmp_path) as (app, client):
         here = app.server.listeners[0].advertised
-        request = sealed(app.node, here, client_address, body)
+        request = signed(app.node, here, client_address, body)
         answer = await client.ask(request, body)
         assert answer.code == ResponseCode.INVALID_PARAMETER
         assert remark in answer.remark
@@ -180,18 +209,20 @@ async def test_what_is_no_request_is_refused(tmp_path, client_address, body, rem
 @pytest.mark.parametrize(
     "changes",
     [
-        {"seal": ""},
-        {"seal": "0" * 64},
+        {"signature": ""},
+        {"signature": "0" * 64},
         {"to": "127.0.0.1:1"},
-        {"sealed_ms": 0},
+        {"signed_ms": 0},
         {"principal": "{"},
         {"principal": '{"name":7}'},
+        {"channel": "http"},
+        {"channel": "http", "channel_signature": "0" * 64},
     ],
 )
 async def test_nobody_but_a_node_may_speak_for_a_client(tmp_path: Path, changes):
     async with running(tmp_path) as (app, client):
         here = app.server.listeners[0].advertised
-        request = sealed(app.node, here, "127.0.0.1:1", b"", **changes)
+        request = signed(app.node, here, "127.0.0.1:1", b"", **changes)
         answer = await client.ask(request, b"")
         assert answer.code == ResponseCode.NO_PERMISSION
         assert "is not known as a node of this cluster" in answer.remark
@@ -204,9 +235,14 @@ async def test_a_request_that_was_sent_on_is_not_taken_again(tmp_path: Path):
     async with running(tmp_path) as (app, client):
         listener = app.server.listeners[0]
         frame = encode_frame(RequestCode.GET_BROKER_CLUSTER_INFO, 1)
-        request = sealed(app.node, listener.advertised, "127.0.0.1:1", frame)
+        request = signed(app.node, listener.advertised, "127.0.0.1:1", frame)
         assert (await client.ask(request, frame)).code == 0
         async with connect(listener) as other:
             for one in (client, other):
                 again = await one.ask(request, frame)
                 assert again.code == ResponseCode.NO_PERMISSION
+
+
+def test_nodes_of_before_and_after_a_rename_read_each_others_fields() -> None:
+    fields = to_fields(Forward(client="192.0.2.1:5", signed_ms=7, signature="f00d"))
+    assert {"sealedMs": "7", "seal": "f00d"}.items() <= fields.items()

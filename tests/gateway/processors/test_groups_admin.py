@@ -17,8 +17,11 @@ from ropeway.gateway.wire.commands.group_admin import (
     GetGroupConfig,
     QueryTopicsByConsumer,
 )
+from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
 from ropeway.gateway.wire.commands.offsets import UpdateConsumerOffset
-from tests.remoting import beat, looped, pulling, running, sending, two_running
+from ropeway.routing.api import Group
+from tests.remoting import beat, looped, running, two_running
+from tests.requests import pulling, sending
 
 
 def group(name: str = "readers", **changes: object) -> bytes:
@@ -163,3 +166,17 @@ async def test_groups_that_were_made_through_another_node_are_listed(tmp_path):
             answer = await client.ask(GetAllGroupConfig())
             listed = msgspec.json.decode(answer.body)["subscriptionGroupTable"]
             assert len(listed) == number + 1
+
+
+@looped
+async def test_no_group_has_more_retry_queues_than_there_can_be(tmp_path):
+    """Before, a look at the route of their topic made a list of two billion."""
+    async with running(tmp_path) as (app, client):
+        for queues, code in ((1024, 0), (1025, ResponseCode.INVALID_PARAMETER)):
+            body = group(f"g{queues}", retry_queue_nums=queues)
+            assert (await client.ask(CreateGroup(), body)).code == code
+        # One that an older version took.
+        await app.node.groups.put(Group(name="old", retry_queue_nums=2**31 - 1))
+        found = await client.ask(GetRouteInfo(topic="%RETRY%old"))
+        (queues,) = msgspec.json.decode(found.body)["queueDatas"]
+        assert queues["readQueueNums"] == 1024

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ropeway.common.clock import now_ms
 from ropeway.gateway.node.transactions import half_message as half_messages
 from ropeway.gateway.node.transactions import records
 from ropeway.gateway.wire import message, properties
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.send import SendReply
-from tests.remoting import looped, running, sending
+from tests.remoting import looped, running
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,3 +131,27 @@ async def test_a_half_message_leaves_room_for_its_copies(tmp_path: Path):
             refused = await send(size)
             assert refused.code == ResponseCode.MESSAGE_ILLEGAL
             assert "of a half message" in refused.remark
+
+
+@looped
+@pytest.mark.parametrize(
+    ("immunity", "born_in_ms", "code"),
+    [
+        ("3600", 0, 0),
+        (str(72 * 3600), -1000, 0),
+        (str(73 * 3600), 0, ResponseCode.MESSAGE_ILLEGAL),
+        ("9" * 18, 0, ResponseCode.MESSAGE_ILLEGAL),
+        ("0", 1 << 62, ResponseCode.MESSAGE_ILLEGAL),
+        # No number: its producer is asked as usual.
+        ("9" * 5000, 0, 0),
+    ],
+)
+async def test_a_producer_cannot_have_its_message_kept_for_ever(
+    tmp_path: Path, immunity: str, born_in_ms: int, code: int
+):
+    """It was stored again every check interval, and given up never."""
+    async with running(tmp_path) as (_, client):
+        pairs = {"TRAN_MSG": "true", "CHECK_IMMUNITY_TIME_IN_SECONDS": immunity}
+        born_ms = now_ms() + born_in_ms
+        half = sending("orders", sys_flag=4, pairs=pairs, born_timestamp=born_ms)
+        assert (await client.ask(half, b"x")).code == code

@@ -7,6 +7,7 @@ fails where the test cannot say how it names something.
 
 from __future__ import annotations
 
+import re
 import types
 import typing
 from contextlib import asynccontextmanager
@@ -36,7 +37,8 @@ from ropeway.gateway.wire.message_id import parse_offset_msg_id, unpack
 from ropeway.routing.api import Group, Topic
 from tests.gateway.processors.test_admission import BODIES, SECRET, made
 from tests.guarded import ALICE, ROOT, allow, ask, guarded
-from tests.remoting import connect, heartbeat, looped, sending
+from tests.remoting import connect, looped
+from tests.requests import heartbeat, sending
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -74,8 +76,10 @@ class Target(NamedTuple):
 
         def without(text: str) -> str:
             name = self.name.removeprefix(names.RETRY_PREFIX)
-            for one in (self.text_id, str(self.identity), name):
+            for one in (self.text_id, name):
                 text = text.replace(one, "<it>")
+            # A short one may be a part of an address.
+            text = re.sub(rf"(?<![\d.]){self.identity}(?![\d.])", "<it>", text)
             return text.replace(f"offset {unpack(self.identity).offset}", "<at>")
 
         fields = {name: without(value) for name, value in answer.fields.items()}
@@ -192,7 +196,11 @@ async def target_of(
     client: Remoting, name: str, **changes: Any
 ) -> tuple[Target, Target]:
     """A message that exists under a name, and one of the same sort that does not."""
-    sent = await ask(client, ROOT, sending(name, **changes), b"hello")
+    return targets_of(await ask(client, ROOT, sending(name, **changes), b"hello"))
+
+
+def targets_of(sent: Frame) -> tuple[Target, Target]:
+    """Likewise, of what answered a send."""
     text_id = sent.read(SendReply).msg_id
     there = parse_offset_msg_id(text_id).message_id
     nowhere = there + 0x7000

@@ -91,12 +91,12 @@ async def test_a_pop_waits_for_a_message_and_a_late_one_for_a_subscription(
     async with rigged(tmp_path) as rig:
         await rig.add("a")
         popping = asyncio.ensure_future(rig.pop(poll_time=100_000))
-        await until(lambda: rig.lite._waiting == 1)
+        await until(lambda: rig.lite._waiting.taken == 1)
         await rig.send("b", "other")
         assert not popping.done()
         assert await rig.sync(lite.PARTIAL_ADD, "b") == 0
         assert (await popping).bodies == ["other"]
-        assert rig.lite._waiting == 0
+        assert rig.lite._waiting.taken == 0
 
 
 @looped
@@ -111,7 +111,7 @@ async def test_a_pop_ends_when_its_client_ends_or_its_group_is_changed(tmp_path:
         ):
             await rig.add(name)
             popping = asyncio.ensure_future(rig.pop(poll_time=100_000))
-            await until(lambda: rig.lite._waiting == 1)
+            await until(lambda: rig.lite._waiting.taken == 1)
             await end()
             await rig.send(name, "0")
             found = await popping

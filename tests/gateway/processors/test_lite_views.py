@@ -178,7 +178,7 @@ async def test_clients_look_again_when_they_are_told_to(tmp_path: Path):
         for each in (one, two):
             each.ready.clear()
         popping = asyncio.ensure_future(rig.pop(poll_time=100_000))
-        await until(lambda: rig.lite._waiting == 1)
+        await until(lambda: rig.lite._waiting.taken == 1)
         header = TriggerLiteDispatch(group=GROUP, client_id="one")
         assert (await rig.client.ask(header)).code == 0
         assert (await popping).bodies == ["0"]

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ropeway.acl.api import Channel, Source
 from ropeway.gateway.node.long_polling import LongPolling
 from ropeway.gateway.processors import reauthorize
 from ropeway.gateway.processors.context import LATER, Answer, Refusal
@@ -24,6 +25,7 @@ class Request:
     def __init__(self, guard: object = None) -> None:
         self.code, self.came_s = 11, 5.0
         self.peer, self.closed, self.held = self, False, 0
+        self.principal, self.source = None, Source("127.0.0.1", Channel.REMOTING)
         self.answers: list[object] = []
         self.again: list[LongPoll] = []
         again = SimpleNamespace(add=self.again.append)

@@ -23,15 +23,8 @@ from ropeway.gateway.wire.commands.namesrv_admin import (
 )
 from ropeway.routing import embedded
 from ropeway.routing.api import Broker, Group
-from tests.remoting import (
-    Remoting,
-    beat,
-    connect,
-    looped,
-    running,
-    sending,
-    two_running,
-)
+from tests.remoting import Remoting, beat, connect, looped, running, two_running
+from tests.requests import sending
 
 
 @looped

@@ -13,7 +13,7 @@ from ropeway.gateway.processors.needs import (
     NEEDS,
     NODES,
     PUB,
-    SEALED,
+    SIGNED,
     SUB,
     UPDATE,
     on_cluster,
@@ -35,7 +35,7 @@ CONTEXT = SimpleNamespace(
     node=SimpleNamespace(
         config=SimpleNamespace(cluster="DefaultCluster"),
         groups=SimpleNamespace(get={}.get),
-        offsets=SimpleNamespace(get=lambda *_: None),
+        offsets=SimpleNamespace(groups_of=lambda _: ()),
     )
 )
 
@@ -56,7 +56,7 @@ def test_every_code_with_a_processor_declares_what_it_needs():
 
 
 @pytest.mark.rule(
-    "acl.md", "`KNOWN`, `NODES` and `SEALED` are those that need nobody's permission"
+    "acl.md", "`KNOWN`, `NODES` and `SIGNED` are those that need nobody's permission"
 )
 def test_only_these_need_nobodys_permission():
     assert {code for code, needs in NEEDS.items() if needs is KNOWN} == {
@@ -65,7 +65,7 @@ def test_only_these_need_nobodys_permission():
         RequestCode.ROPEWAY_COMMIT_BATCH,
         RequestCode.ROPEWAY_LAST_BATCH,
     }
-    assert NEEDS[RequestCode.ROPEWAY_FORWARD] is SEALED
+    assert NEEDS[RequestCode.ROPEWAY_FORWARD] is SIGNED
     assert {code for code, needs in NEEDS.items() if needs.of_nodes} == {
         RequestCode.ROPEWAY_FORWARD,
         RequestCode.ROPEWAY_RELAY,
@@ -137,7 +137,7 @@ def test_a_need_names_fields_that_its_request_has(code):
     # It may look at what the node has, or the body; here there is none.
     missing = None
     try:
-        NEEDS[code](request, CONTEXT)
+        tuple(NEEDS[code](request, CONTEXT))
     except HeaderError:
         pass
     except AttributeError as error:
@@ -147,7 +147,7 @@ def test_a_need_names_fields_that_its_request_has(code):
 
 def test_needs_add_up():
     both = on_topic(PUB) & on_group_if_given(SUB)
-    assert both(Request("t", "g"), CONTEXT) == (
+    assert tuple(both(Request("t", "g"), CONTEXT)) == (
         Need(Resource(ResourceKind.TOPIC, "t"), (Action.PUB,)),
         Need(Resource(ResourceKind.GROUP, "g"), (Action.SUB,)),
     )

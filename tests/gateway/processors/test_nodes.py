@@ -16,7 +16,8 @@ from ropeway.gateway.wire.commands.nodes import (
     StepBack,
     TopicPlaces,
 )
-from tests.remoting import looped, running, sending
+from tests.remoting import looped, running
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,8 @@ from ropeway.gateway.wire.commands.offsets import (
 )
 from ropeway.routing import embedded
 from ropeway.routing.api import Group
-from tests.remoting import looped, pulling, running, sending, two_running
+from tests.remoting import looped, running, two_running
+from tests.requests import pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path

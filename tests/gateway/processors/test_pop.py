@@ -8,6 +8,7 @@ import pytest
 
 from ropeway.gateway.config import TopicsConfig
 from ropeway.gateway.node.quotas import Key, Quota
+from ropeway.gateway.processors import pop
 from ropeway.gateway.wire import properties, receipt
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.frame import ROCKETMQ
@@ -15,15 +16,8 @@ from ropeway.gateway.wire.header import to_fields
 from ropeway.routing.api import PERM_WRITE, Group, Topic
 from ropeway.storage.api import MAX_LOOKS
 from tests.gateway.pop.rig import GROUP, TOPIC, Consumer, popped, rigged
-from tests.remoting import (
-    batch_of,
-    connect,
-    looped,
-    running,
-    sending,
-    two_running,
-    until,
-)
+from tests.remoting import connect, looped, running, two_running, until
+from tests.requests import batch_of, sending
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -191,9 +185,9 @@ async def test_a_pop_that_fails_while_it_waits_is_answered_and_others_have_their
         header = rig.consumer.header(poll_time=60_000, max_msg_nums=1)
         waiting = [client.send(header) for _ in range(2)]
         await until(lambda: len(rig.pop.polling) == 2)
-        owner, name = node.pop.giving, "pop"
+        owner, name = node.pop.dispatch, "pop"
         if fails == "answering":
-            owner, name = node.traffic, "pulled"
+            owner, name = pop, "found"
         elif fails == "looking":
             # A quota limits it, but only once it waits.
             key = Key("topic", TOPIC)

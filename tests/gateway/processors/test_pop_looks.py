@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ropeway.gateway.pop import pop_dispatch, service
+from ropeway.gateway import composition
+from ropeway.gateway.pop import pop_dispatch
 from ropeway.gateway.wire import message
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.pop import (
@@ -138,7 +139,7 @@ async def test_a_queue_that_is_blocked_has_nothing_in_order(tmp_path: Path):
 async def test_a_notification_waits_for_its_time_and_no_longer(
     tmp_path: Path, monkeypatch
 ):
-    monkeypatch.setattr(service, "MAX_POLLING", 1)
+    monkeypatch.setattr(composition, "MAX_POLLING", 1)
     async with rigged(tmp_path) as rig, another(rig) as sender:
         first = rig.consumer.client.send(notifying(poll_time=60_000))
         await until(lambda: len(rig.pop.polling) == 1)

@@ -1,4 +1,4 @@
-"""What is looked at before a pull: whether it may read, and which messages it wants.
+"""Which messages a pull wants, and whether its group still wants them.
 
 Source: PullMessageProcessor.java, RocketMQ 5.3.4.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ropeway.gateway.node import subscriptions
 from ropeway.gateway.processors.context import Context, Refusal
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage
@@ -18,43 +17,14 @@ if TYPE_CHECKING:
     from ropeway.routing.api import Group
 
 
-def check(request: PullMessage, topic: ServedTopic, group: Group) -> None:
-    """See to it that a group may read the queue that a pull names.
+def of_heartbeats(request: PullMessage, context: Context, group: Group) -> Subscription:
+    """What a pull wants that does not say so: what the group's heartbeats said.
 
     Raises:
-        Refusal: It may not, or there is none.
-    """
-    if not group.consume_enable:
-        raise Refusal(
-            ResponseCode.NO_PERMISSION,
-            f"subscription group no permission, {request.consumer_group}",
-        )
-    if not topic.readable:
-        raise Refusal(
-            ResponseCode.NO_PERMISSION,
-            f"the topic[{request.topic}] pulling message is forbidden",
-        )
-    queues = topic.setup.read_queue_nums
-    if not 0 <= request.queue_id < queues:
-        raise Refusal(
-            ResponseCode.INVALID_PARAMETER,
-            f"queueId[{request.queue_id}] is illegal, topic {request.topic} has queues "
-            f"0 to {queues - 1}",
-        )
-
-
-def subscription(request: PullMessage, context: Context, group: Group) -> Subscription:
-    """What a pull wants: it says so itself, or the group's heartbeats did.
-
-    Raises:
-        Refusal: Neither did so as it has to be.
+        Refusal: They did not, or not as it has to be.
         NotCompiledError: It takes time to read.
     """
     limits = context.node.config.requests
-    if request.sys_flag & SUBSCRIPTION_FLAG:
-        return subscriptions.build(
-            request.subscription, request.expression_type, request.sub_version, limits
-        )
     connected = context.node.clients.consumer_group(request.consumer_group)
     if connected is None:
         raise Refusal(
