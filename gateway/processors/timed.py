@@ -68,14 +68,13 @@ def recall_message(request: RecallMessage, context: Context) -> Later:
         0,
         partition.next_offset,
         store_ms,
-        body=_RECALL_BODY,
-        text=text,
-        flag=0,
-        sys_flag=0,
-        born_ms=store_ms,
-        born_host=context.peer.packed_address,
-        store_host=context.peer.packed_advertised,
-        reconsume_times=0,
+        record_builder.NewMessage(
+            body=_RECALL_BODY,
+            properties=text,
+            born_ms=store_ms,
+            born_host=context.peer.packed_address,
+            store_host=context.peer.packed_advertised,
+        ),
     )
 
     def done(_offset: int, error: LogError | None) -> None:

@@ -130,7 +130,8 @@ def _attributes(
 
 
 async def _put(topic: Topic, context: Context, *, everywhere: bool = False) -> None:
-    with auto_create.topic(context, topic.name):
+    queues = max(topic.read_queue_nums, topic.write_queue_nums)
+    with auto_create.topic(context, topic.name, queues):
         await context.node.topics.put(topic, everywhere=everywhere)
 
 
@@ -171,9 +172,7 @@ def get_all_topic_config(request: GetAllTopicConfig, context: Context) -> Answer
         for topic in context.node.topics
         if context.shows(topic.name)
     }
-    begin = max(request.topic_seq or 0, 0)
-    end = None if request.max_topic_num is None else begin + request.max_topic_num
-    page = sorted(topics)[begin:end]
+    page = lookup.page_of(topics, request.topic_seq, request.max_topic_num)
     table = admin_bodies.TopicTable(
         topic_config_table={name: _config(topics[name]) for name in page}
     )

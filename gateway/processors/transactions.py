@@ -23,7 +23,6 @@ from ropeway.gateway.processors.needs import (
     GET,
     PUB,
     UPDATE,
-    on_every_topic,
     on_topic,
     on_topic_if_given,
     topic_need,
@@ -33,10 +32,12 @@ from ropeway.gateway.wire import bodies, message_id
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.transactions import (
     COMMIT,
+    MAX_PAGE,
     NOT_DECIDED,
     ROLLBACK,
     EndTransaction,
-    FindHalf,
+    HalvesPage,
+    ListHalves,
     OpenHalf,
     ResumeCheckHalfMessage,
 )
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 
 _ENDS = {COMMIT: End.COMMITTED, ROLLBACK: End.ROLLED_BACK}
 _DONE = Answer()
+_MAX_LOOKS = 10_000
+"""Half messages that are looked at for one page, as of timers."""
 
 
 @handles(EndTransaction, on_topic_if_given(PUB))
@@ -140,14 +143,32 @@ async def resume_check(request: ResumeCheckHalfMessage, context: Context) -> Ans
     return Answer()
 
 
-@handles(FindHalf, on_every_topic(GET))
-async def find_half(request: FindHalf, context: Context) -> Answer:
-    """Whether a message waits for the end of its transaction."""
-    half = await context.node.transactions.find_by_key(request.unique_key)
-    if half is None:
+@handles(ListHalves, on_topic(GET))
+async def list_halves(request: ListHalves, context: Context) -> Answer:
+    """Tell which transactions are open."""
+    if not 1 <= request.max_nums <= MAX_PAGE:
         raise Refusal(
-            ResponseCode.QUERY_NOT_FOUND,
-            f"no open transaction has the id {request.unique_key:.200}",
+            ResponseCode.INVALID_PARAMETER,
+            f"maxNums is {request.max_nums}; allowed: 1 to {MAX_PAGE}",
         )
-    found = OpenHalf(half.topic, half.group, half.checks, half.store_ms)
-    return Answer(body=bodies.encode(found))
+
+    def is_wanted(half: Half) -> bool:
+        return request.topic in (None, half.topic) and (
+            request.unique_key in (None, half.unique_key)
+        )
+
+    found, more = await context.node.transactions.page(
+        request.after, request.max_nums, _MAX_LOOKS, is_wanted
+    )
+    rows = [
+        OpenHalf(
+            topic=half.topic,
+            producer_group=half.group,
+            checks=half.checks,
+            store_ms=half.store_ms,
+            msg_id=half.unique_key,
+            born_ms=half.message.born_ms,
+        )
+        for half in found
+    ]
+    return Answer(body=bodies.encode(HalvesPage(transactions=rows, next=more)))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ropeway.gateway.pop import service
+from ropeway.gateway import composition
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.pop import Notification, NotificationReply
 from ropeway.gateway.wire.commands.send import SendBatchMessage
 from tests.gateway.pop.rig import GROUP, TOPIC, Consumer, another, popped, rigged
-from tests.remoting import batch_of, looped, sending, until
+from tests.remoting import looped, until
+from tests.requests import batch_of, sending
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,7 +83,7 @@ async def test_only_a_match_is_heard_of(tmp_path: Path):
 
 @looped
 async def test_waiting_ends_in_time_and_when_too_many_wait(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(service, "MAX_POLLING", 1)
+    monkeypatch.setattr(composition, "MAX_POLLING", 1)
     async with rigged(tmp_path) as rig:
         soon = rig.consumer.client.send(rig.consumer.header(poll_time=300))
         await until(lambda: len(rig.pop.polling) == 1)

@@ -13,14 +13,8 @@ from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.pull import PullReply
 from ropeway.gateway.wire.frame import encode_frame
 from ropeway.gateway.wire.header import to_fields
-from tests.remoting import (
-    committing,
-    looped,
-    pulling,
-    running,
-    sending,
-    waiting,
-)
+from tests.remoting import looped, running
+from tests.requests import committing, pulling, sending, waiting
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.pull import PullReply
 from ropeway.storage.api import MAX_LOOKS
-from tests.remoting import (
-    batch_of,
-    beat,
-    looped,
-    pulling,
-    running,
-    sending,
-    until,
-    waiting,
-)
+from tests.remoting import beat, looped, running, until
+from tests.requests import batch_of, pulling, sending, waiting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,9 +125,9 @@ async def test_only_a_match_wakes_a_waiting_pull(tmp_path: Path):
     async with running(tmp_path) as (app, client):
         await fill(client, 1)
         future = client.send(waiting("orders", 1, subscription="price > 10", **SQL))
-        await until(lambda: len(app.node.holds) == 1)
+        await until(lambda: len(app.node.pull_hold) == 1)
         await fill(client, 2, "x", 3)
-        assert len(app.node.holds) == 1
+        assert len(app.node.pull_hold) == 1
         assert not future.done()
         await fill(client, 11)
         answer = await asyncio.wait_for(future, 20)
@@ -149,9 +141,9 @@ async def test_a_waiting_pull_that_found_nothing_goes_on_behind_what_it_saw(
     async with running(tmp_path) as (app, client):
         await fill(client, 1)
         future = client.send(waiting("orders", 1, subscription="price > 10", **SQL))
-        await until(lambda: len(app.node.holds) == 1)
+        await until(lambda: len(app.node.pull_hold) == 1)
         await fill(client, 2, 3)
-        app.node.holds.release(app.node.topics.get("orders").partitions[0])
+        app.node.pull_hold.release(app.node.topics.get("orders").partitions[0])
         answer = await asyncio.wait_for(future, 20)
         assert answer.code == ResponseCode.PULL_NOT_FOUND
         assert answer.read(PullReply).next_begin_offset == 3
@@ -182,7 +174,7 @@ async def test_a_pull_that_is_woken_by_much_is_not_left_waiting_before_it(
         future = client.send(
             waiting("orders", 1, subscription=condition, **SQL),
         )
-        await until(lambda: len(app.node.holds) == 1)
+        await until(lambda: len(app.node.pull_hold) == 1)
         pairs = {"UNIQ_KEY": "K", "price": "1"}
         body = batch_of(*[b"x"] * (looks + 5), pairs=pairs)
         await client.ask(sending("orders", batch=True), body)

@@ -9,7 +9,8 @@ from ropeway.gateway.wire import message_id
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.query import QueryMessage, QueryReply
 from ropeway.gateway.wire.commands.send import SendReply
-from tests.remoting import looped, pulling, running, sending, until
+from tests.remoting import looped, running, until
+from tests.requests import pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,13 +64,13 @@ async def test_look_ups_by_key_wait_for_each_other_and_count_meanwhile(tmp_path:
     """Before, 65,000 of one client waited, with 300 MiB that nobody counted."""
     async with running(tmp_path) as (app, client):
         await client.ask(sending("orders", pairs={"KEYS": "a"}), b"1")
-        turns = app.node.turns
-        one = turns.slices("127.0.0.1")
+        fair_queue = app.node.fair_queue
+        one = fair_queue.slices("127.0.0.1")
         await one.begin_large()
         answers = asyncio.gather(*(client.send(query("a")) for _ in range(3)))
-        await until(lambda: turns.waiting_bytes >= 3 * 4096)
+        await until(lambda: fair_queue.waiting_bytes >= 3 * 4096)
         assert not answers.done()
         one.end_large()
         found = await asyncio.wait_for(answers, 60)
         assert [answer.code for answer in found] == [0, 0, 0]
-        assert turns.waiting_bytes == 0
+        assert fair_queue.waiting_bytes == 0

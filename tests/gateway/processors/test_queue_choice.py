@@ -10,7 +10,8 @@ from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.send import SendReply
 from ropeway.routing.api import Topic
 from tests.gateway.lite.rig import put_topic
-from tests.remoting import looped, running, sending
+from tests.remoting import looped, running
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path

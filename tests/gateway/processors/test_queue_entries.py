@@ -5,7 +5,8 @@ import msgspec
 from ropeway.gateway.wire import message, properties
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.broker_admin import QueryConsumeQueue
-from tests.remoting import Remoting, beat, looped, pulling, running, sending
+from tests.remoting import Remoting, beat, looped, running
+from tests.requests import pulling, sending
 
 
 def asking(index: int, count: int, **changes) -> QueryConsumeQueue:

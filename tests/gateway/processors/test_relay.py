@@ -13,9 +13,9 @@ from ropeway.gateway.wire.codes import RESPONSE_FLAG, RequestCode, ResponseCode
 from ropeway.gateway.wire.commands.forward import Relay
 from ropeway.gateway.wire.frame import decode_envelope, encode_frame
 from ropeway.gateway.wire.header import to_fields
+from tests.forwards import signed
 from tests.gateway.processors.test_reply import answer, replying
 from tests.remoting import beat, connect, looped, running, two_running, until
-from tests.sealing import sealed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,7 +133,7 @@ async def test_only_nodes_have_requests_handed_on(tmp_path: Path):
                     body=body,
                 )
                 here = app.server.listeners[0].advertised
-                said = sealed(app.node, here, "127.0.0.1:1", question)
+                said = signed(app.node, here, "127.0.0.1:1", question)
                 whole = await node.ask(said, question)
                 size = int.from_bytes(whole.body[4:8])
                 return decode_envelope(0, whole.body[8 : 8 + size])

@@ -18,17 +18,8 @@ from ropeway.gateway.wire.commands.reply import (
 from ropeway.gateway.wire.commands.send import SendReply
 from ropeway.gateway.wire.frame import encode_frame
 from ropeway.gateway.wire.message_id import parse_offset_msg_id
-from tests.remoting import (
-    Frame,
-    Remoting,
-    beat,
-    connect,
-    looped,
-    pulling,
-    running,
-    sending,
-    until,
-)
+from tests.remoting import Frame, Remoting, beat, connect, looped, running, until
+from tests.requests import pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,17 +21,8 @@ from tests.guarded import (
     guarded,
     populate,
 )
-from tests.remoting import (
-    TIMEOUT_S,
-    connect,
-    heartbeat,
-    looped,
-    pulling,
-    running,
-    sending,
-    two_running,
-    until,
-)
+from tests.remoting import TIMEOUT_S, connect, looped, running, two_running, until
+from tests.requests import heartbeat, pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path

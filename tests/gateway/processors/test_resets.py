@@ -24,18 +24,8 @@ from ropeway.gateway.wire.commands.offsets import (
     UpdateConsumerOffset,
 )
 from ropeway.gateway.wire.commands.pull import PullReply
-from tests.remoting import (
-    Frame,
-    Remoting,
-    beat,
-    connect,
-    heartbeat,
-    looped,
-    pulling,
-    running,
-    sending,
-    waiting,
-)
+from tests.remoting import Frame, Remoting, beat, connect, looped, running
+from tests.requests import heartbeat, pulling, sending, waiting
 
 if TYPE_CHECKING:
     from ropeway.gateway.wire.commands.pull import PullMessage

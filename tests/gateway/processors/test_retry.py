@@ -12,7 +12,8 @@ from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from ropeway.gateway.wire.commands.send import ConsumerSendMsgBack
 from ropeway.routing.api import PERM_READ, Group, Topic
 from ropeway.storage.api import LogUnavailableError
-from tests.remoting import Remoting, looped, pulling, running, sending, until, waiting
+from tests.remoting import Remoting, looped, running, until
+from tests.requests import pulling, sending, waiting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -221,3 +222,26 @@ async def test_a_retry_of_a_group_that_consumes_in_order_is_dead(tmp_path: Path)
         assert (await client.ask(retried, b"x")).code == 0
         await until(lambda: end(app, "%DLQ%g") == 1)
         assert (await client.ask(pulling("%RETRY%g"))).code == 19
+
+
+@looped
+async def test_a_message_that_says_it_came_very_often_is_counted_no_further(
+    tmp_path: Path,
+):
+    """What a sender says was counted on, to a number that is not one."""
+    async with running(tmp_path, delay_levels="1s") as (_, client):
+        most = (1 << 31) - 1
+        asked = sending("orders", reconsume_times=most, queue_id=0)
+        assert (await client.ask(asked, b"x")).code == 0
+        found = (await client.ask(waiting("orders"))).messages()[0]
+        assert (await client.ask(back(found, max_reconsume_times=16))).code == 0
+        dead = (await client.ask(waiting("%DLQ%g"))).messages()[0]
+        assert dead.reconsume_times == most
+
+
+@looped
+async def test_nobody_has_a_message_tried_for_ever(tmp_path: Path):
+    async with running(tmp_path) as (_, client):
+        for times, code in ((0, 0), (-1, ResponseCode.MESSAGE_ILLEGAL)):
+            asked = sending("orders", reconsume_times=times)
+            assert (await client.ask(asked, b"x")).code == code

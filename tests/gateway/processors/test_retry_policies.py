@@ -83,3 +83,13 @@ async def test_what_is_no_policy_is_refused(tmp_path, policy, remark):
         assert answer.code == ResponseCode.INVALID_PARAMETER
         assert remark in answer.remark
         assert app.node.groups.get("g") is None
+
+
+@looped
+async def test_so_many_times_are_kept_and_no_more(tmp_path):
+    """Each gRPC client of the group is told all of them."""
+    async with running(tmp_path) as (_, client):
+        for count, code in ((256, 0), (257, ResponseCode.INVALID_PARAMETER)):
+            policy = {"customizedRetryPolicy": {"next": [1] * count}}
+            answer = await client.ask(CreateGroup(), asking(policy))
+            assert answer.code == code

@@ -15,7 +15,8 @@ from ropeway.gateway.wire.frame import encode_frame
 from ropeway.gateway.wire.header import to_fields
 from ropeway.gateway.wire.message_id import parse_offset_msg_id
 from ropeway.routing.api import PERM_INHERIT, PERM_READ, Topic
-from tests.remoting import batch_of, looped, pulling, running, sending
+from tests.remoting import looped, running
+from tests.requests import batch_of, pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -27,7 +27,8 @@ from ropeway.gateway.wire.commands.batches import CommitBatch, Stage, StageReply
 from ropeway.gateway.wire.commands.send import SendReply
 from ropeway.gateway.wire.message_id import parse_offset_msg_id
 from ropeway.storage.api import Record
-from tests.remoting import TIMEOUT_S, looped, pulling, running, sending
+from tests.remoting import TIMEOUT_S, looped, running
+from tests.requests import pulling, sending
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -218,7 +219,7 @@ async def test_a_large_batch_that_waits_for_too_long_is_refused(tmp_path: Path):
     async with running(tmp_path, limits=limits) as (app, client):
         body = batch(LARGE)
         assert (await client.ask(sending("t", batch=True), body)).code == 0
-        flow = app.node.turns.flow("127.0.0.1")
+        flow = app.node.fair_queue.flow("127.0.0.1")
         async with flow.large:
             asked = asyncio.create_task(client.ask(sending("t", batch=True), body))
             # What it will be made of counts from when it stands in line.

@@ -16,15 +16,8 @@ from ropeway.gateway.wire.commands.namesrv import GetAllTopicList
 from ropeway.gateway.wire.commands.quotas import SetQuota
 from ropeway.gateway.wire.commands.send import SendBatchMessage, SendReply
 from ropeway.storage.api import LogUnavailableError, NoSuchPartitionError, NotReadyError
-from tests.remoting import (
-    batch_of,
-    looped,
-    pulling,
-    running,
-    sending,
-    two_running,
-    until,
-)
+from tests.remoting import looped, running, two_running, until
+from tests.requests import batch_of, pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -25,7 +25,8 @@ from tests.gateway.grpc.thin import Thin, consumer, create, receives, serving, s
 from tests.gateway.pop.rig import rigged
 from tests.gateway.pop.test_revive import next_one
 from tests.guarded import ALICE, PASSWORD, ROOT, acl_of, allow, ask, guarded, populate
-from tests.remoting import heartbeat, looped, pulling, sending
+from tests.remoting import looped
+from tests.requests import heartbeat, pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path

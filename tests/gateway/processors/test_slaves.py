@@ -17,16 +17,8 @@ from ropeway.gateway.wire.commands.offsets import (
 from ropeway.gateway.wire.commands.query import QueryMessage
 from ropeway.gateway.wire.commands.send import SendReply
 from ropeway.storage.api import LogError, LogUnavailableError, NotReadyError
-from tests.remoting import (
-    Remoting,
-    committing,
-    looped,
-    pulling,
-    sending,
-    two_running,
-    until,
-    waiting,
-)
+from tests.remoting import Remoting, looped, two_running, until
+from tests.requests import committing, pulling, sending, waiting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -173,7 +165,7 @@ async def test_a_pull_that_waits_is_woken_by_what_comes_to_the_slave(tmp_path: P
         made.lead_no_more()
         at_the_end = client.send(waiting("orders", 1))
         behind = client.send(waiting("orders", 2))
-        await until(lambda: len(slave.node.holds) == 2)
+        await until(lambda: len(slave.node.pull_hold) == 2)
         topic = slave.node.topics.get("orders")
         for text, pull in ((b"one", at_the_end), (b"two", behind)):
             slave.node.leadership.leads = True
@@ -187,11 +179,11 @@ async def test_a_pull_that_waits_is_woken_by_what_comes_to_the_slave(tmp_path: P
 async def test_a_node_that_neither_leads_nor_follows_hands_out_nothing(tmp_path: Path):
     async with pair(tmp_path) as (slave, _, client, _):
         pull = client.send(waiting("orders", 1))
-        await until(lambda: len(slave.node.holds))
+        await until(lambda: len(slave.node.pull_hold))
         slave.node.topics.follows = False
         slave.node.leadership.is_certain = lambda: False
-        for line in list(slave.node.holds._lines.values()):
-            slave.node.holds.wake(line.key)
+        for line in list(slave.node.pull_hold._lines.values()):
+            slave.node.pull_hold.wake(line.key)
         answer = await pull
         assert answer.code == ResponseCode.PULL_RETRY_IMMEDIATELY
         found = await client.ask(pulling("orders"))

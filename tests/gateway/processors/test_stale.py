@@ -12,9 +12,10 @@ from ropeway.gateway.processors import stale
 from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from ropeway.gateway.wire.frame import FrameReader, decode_envelope, encode_frame
 from ropeway.gateway.wire.header import to_fields
+from tests.forwards import signed
 from tests.gateway.processors.test_forwarded import to_second, two
-from tests.remoting import looped, pulling, running, sending
-from tests.sealing import sealed
+from tests.remoting import looped, running
+from tests.requests import pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +37,7 @@ async def test_a_send_that_another_node_held_for_long_is_refused(tmp_path: Path)
         partition = app.node.topics.get("orders").partitions[0]
 
         async def tell(held_ms: int, sent_ms: int, number: int) -> int:
-            request = sealed(
+            request = signed(
                 *(app.node, here, "127.0.0.1:1", send), session="link", number=number
             )
             request = msgspec.structs.replace(request, held_ms=held_ms, sent_ms=sent_ms)

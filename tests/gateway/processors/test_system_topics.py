@@ -35,7 +35,8 @@ from ropeway.gateway.wire.commands.query import QueryMessage, ViewMessage
 from ropeway.gateway.wire.commands.send import SendReply
 from ropeway.gateway.wire.message_id import parse_offset_msg_id
 from tests.guarded import ALICE, ROOT, allow, ask, guarded
-from tests.remoting import heartbeat, looped, pulling, sending
+from tests.remoting import looped
+from tests.requests import heartbeat, pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,17 +20,8 @@ from ropeway.gateway.wire.commands.pop import FROM_EARLIEST, PeekMessage, PopMes
 from ropeway.gateway.wire.commands.quotas import DeleteQuota, SetQuota
 from tests.gateway.grpc.thin import Thin, consuming
 from tests.guarded import ALICE, NOBODY, ROOT, allow, ask, guarded
-from tests.remoting import (
-    batch_of,
-    connect,
-    looped,
-    pulling,
-    running,
-    sending,
-    two_running,
-    until,
-    waiting,
-)
+from tests.remoting import connect, looped, running, two_running, until
+from tests.requests import batch_of, pulling, sending, waiting
 
 if TYPE_CHECKING:
     from ropeway.gateway.app import App
@@ -263,7 +254,7 @@ async def test_what_a_waiting_pull_or_pop_gets_counts(tmp_path):
         await filled(client)
         await limit(client, "group", "readers", read_bytes_per_s=FOREVER)
         pulled = client.send(waiting("orders", 1))
-        await until(lambda: len(app.node.holds))
+        await until(lambda: len(app.node.pull_hold))
         await filled(client)
         assert (await pulled).messages()
         (account,) = app.node.quotas._of("readers", "orders", cold=False)

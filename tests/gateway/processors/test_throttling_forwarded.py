@@ -16,10 +16,11 @@ from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.quotas import DeleteQuota, SetQuota
 from ropeway.gateway.wire.frame import FrameReader, decode_envelope, encode_frame
 from ropeway.gateway.wire.header import row_of, to_fields
+from tests.forwards import signed
 from tests.gateway.processors.test_throttling import BODY, FOREVER, throttled
 from tests.guarded import ALICE, ROOT, allow, ask, guarded
-from tests.remoting import TIMEOUT_S, batch_of, looped, sending, until
-from tests.sealing import sealed
+from tests.remoting import TIMEOUT_S, looped, until
+from tests.requests import batch_of, sending
 
 if TYPE_CHECKING:
     from ropeway.gateway.app import App
@@ -40,7 +41,7 @@ def sent_on(app: App, body: bytes, header: SendMessage) -> tuple[Forward, bytes]
     frame = encode_frame(code, 7, fields=to_fields(header), body=body)
     who = msgspec.json.encode(Principal(ALICE, "users")).decode()
     here = app.server.listeners[0].advertised
-    return sealed(app.node, here, "127.0.0.1:1", frame, principal=who), frame
+    return signed(app.node, here, "127.0.0.1:1", frame, principal=who), frame
 
 
 async def told(answer: asyncio.Future[Frame]) -> int:

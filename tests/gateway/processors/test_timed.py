@@ -13,16 +13,8 @@ from ropeway.gateway.wire import properties, recall
 from ropeway.gateway.wire.commands.send import RecallMessage, RecallReply, SendReply
 from ropeway.gateway.wire.commands.timers import ListTimers, TimerPage
 from ropeway.gateway.wire.recall import RecallHandle
-from tests.remoting import (
-    Remoting,
-    batch_of,
-    looped,
-    pulling,
-    running,
-    sending,
-    until,
-    waiting,
-)
+from tests.remoting import Remoting, looped, running, until
+from tests.requests import batch_of, pulling, sending, waiting
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ropeway.gateway.wire import properties
-from tests.remoting import looped, pulling, running, sending
+from tests.remoting import looped, running
+from tests.requests import pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,15 +24,8 @@ from ropeway.gateway.wire.commands.offsets import (
     QueryConsumerOffset,
     UpdateConsumerOffset,
 )
-from tests.remoting import (
-    looped,
-    pulling,
-    running,
-    sending,
-    two_running,
-    until,
-    waiting,
-)
+from tests.remoting import looped, running, two_running, until
+from tests.requests import pulling, sending, waiting
 
 
 def creating(topic: str = "orders", **changes: object) -> CreateTopic:
@@ -261,7 +254,7 @@ async def test_a_waiting_pull_is_answered_when_its_topic_is_deleted(tmp_path):
     async with running(tmp_path) as (app, client):
         await client.ask(creating())
         held = client.send(waiting("orders"))
-        await until(lambda: len(app.node.holds) == 1)
+        await until(lambda: len(app.node.pull_hold) == 1)
         await client.ask(DeleteTopic(topic="orders"))
         assert (await held).code == ResponseCode.PULL_NOT_FOUND
         again = await client.ask(waiting("orders"))

@@ -21,16 +21,8 @@ from ropeway.gateway.wire.commands.transactions import (
     ResumeCheckHalfMessage,
 )
 from ropeway.gateway.wire.message_id import parse_offset_msg_id
-from tests.remoting import (
-    batch_of,
-    beat,
-    looped,
-    pulling,
-    running,
-    sending,
-    two_running,
-    until,
-)
+from tests.remoting import beat, looped, running, two_running, until
+from tests.requests import batch_of, pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path

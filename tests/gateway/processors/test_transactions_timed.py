@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from ropeway.gateway.wire import properties
 from ropeway.gateway.wire.codes import ResponseCode
 from tests.gateway.processors.test_transactions import KEY, half
-from tests.remoting import looped, running, sending, waiting
+from tests.remoting import looped, running
+from tests.requests import sending, waiting
 
 if TYPE_CHECKING:
     from pathlib import Path

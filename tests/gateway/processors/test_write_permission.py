@@ -14,7 +14,8 @@ from ropeway.gateway.wire.commands.namesrv_admin import (
     WipeWritePerm,
     WipeWritePermReply,
 )
-from tests.remoting import Remoting, looped, running, sending, two_running, until
+from tests.remoting import Remoting, looped, running, two_running, until
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 
-from ropeway.gateway.processors import pull_answers
+from ropeway.gateway.processors import pull
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.pull import PullReply
 from ropeway.gateway.wire.frame import JSON, FrameReader
 from ropeway.gateway.wire.header import to_fields
-from tests.remoting import looped, pulling, running, sending
+from tests.remoting import looped, running
+from tests.requests import pulling, sending
 
 
 @looped
@@ -43,8 +44,8 @@ def test_a_template_says_what_the_answer_does():
     group = SimpleNamespace(broker_id=2, group_sys_flag=3)
     partition = SimpleNamespace(first=4, end=9)
     data = [memoryview(b"one"), b"two"]
-    place = topic, group, partition
-    answer = pull_answers.answer(ResponseCode.SUCCESS, "FOUND", 8, *place, data)
+    one = pull._Pull(None, None, topic, group, partition, None, 8)
+    answer = one._answer(ResponseCode.SUCCESS, "FOUND", 8, data)
     made = b"".join((answer.template(answer, 42), *answer.records))
     ((kind, header, body),) = FrameReader(1 << 20).feed(made)
     ((_, other, other_body),) = FrameReader(1 << 20).feed(answer.frame(42))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ropeway.gateway.processors.context import Context
-from ropeway.gateway.processors.send_answer import stored
+from ropeway.gateway.processors.send_store import stored
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.frame import FrameReader, decode_envelope
 from ropeway.storage.api import LogBusyError, OutcomeUnknownError

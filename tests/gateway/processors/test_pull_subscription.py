@@ -8,13 +8,8 @@ from ropeway.gateway.config import TopicsConfig
 from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.routing.api import PERM_WRITE, Group, Topic
-from tests.remoting import (
-    beat,
-    looped,
-    pulling,
-    running,
-    sending,
-)
+from tests.remoting import beat, looped, running
+from tests.requests import pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path
