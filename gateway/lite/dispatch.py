@@ -9,11 +9,14 @@ Source: PopLiteMessageProcessor.java, RocketMQ 5.5.0.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from ropeway.gateway.lite import names
 from ropeway.gateway.lite.store import Store
 from ropeway.gateway.pop.pop_receive import MAX_BYTES
+from ropeway.gateway.wire.frame import Buffer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,51 +25,45 @@ if TYPE_CHECKING:
     from ropeway.gateway.lite.group_offsets import GroupOffsets
     from ropeway.gateway.lite.subscribers import Subscriber, Subscribers
     from ropeway.gateway.pop.order import OrderBook, Place
-    from ropeway.gateway.wire.frame import Buffer
     from ropeway.storage.api import Partition
 
 
-class Given:
-    """What a pop has got so far.
+class LiteState(NamedTuple):
+    """What is known of lite topics: by who hands them out, and who looks at them."""
 
-    Args:
-        pop_ms: When it is, in milliseconds since 1970.
-        max_count: Messages that it wants.
-    """
+    follower: Follower
+    """Knows where messages are."""
+    subscribers: Subscribers
+    """Who wants which."""
+    book: OrderBook
+    """What is out."""
+    progress: GroupOffsets
+    """Where groups are."""
 
-    __slots__ = ("counts", "data", "left", "lites", "pop_ms", "room")
 
-    def __init__(self, pop_ms: int, max_count: int) -> None:
-        self.pop_ms = pop_ms
-        self.left = max_count
-        self.room = MAX_BYTES
-        self.data: list[Buffer] = []
-        self.counts: list[int] = []
-        """How often each message came before."""
-        self.lites: list[str] = []
+class Given(msgspec.Struct, eq=False):
+    """What a pop has got so far."""
+
+    pop_ms: int
+    """When it is, in milliseconds since 1970."""
+    left: int
+    """Messages that it still wants."""
+    room: int = MAX_BYTES
+    data: list[Buffer] = []
+    counts: list[int] = []
+    """How often each message came before."""
+    lites: list[str] = []
 
 
 class LiteDispatch:
     """Hands messages out.
 
     Args:
-        follower: Knows where they are.
-        subscribers: Who may have them.
-        book: What is out.
-        progress: Where groups are.
+        state: Which there are, and who may have them.
     """
 
-    def __init__(
-        self,
-        follower: Follower,
-        subscribers: Subscribers,
-        book: OrderBook,
-        progress: GroupOffsets,
-    ) -> None:
-        self._follower = follower
-        self._subscribers = subscribers
-        self._book = book
-        self._progress = progress
+    def __init__(self, state: LiteState) -> None:
+        self._follower, self._subscribers, self._book, self._progress = state
         self._reading: set[Place] = set()
 
     async def pop(

@@ -16,8 +16,15 @@ import structlog
 from ropeway.gateway.lite import names
 from ropeway.gateway.lite.catalogue import Catalogue
 from ropeway.gateway.lite.store import Noted, Store
-from ropeway.gateway.node.backoff import UNFORESEEN_S
-from ropeway.gateway.node.derived_store import Checkpoint, checkpoint_after
+from ropeway.gateway.node import backoff
+from ropeway.gateway.node.backoff import Backoff
+from ropeway.gateway.node.derived_store import (
+    Checkpoint,
+    checkpoint_after,
+    keep,
+    status_of,
+)
+from ropeway.gateway.node.fold import next_chunk, records_in
 from ropeway.gateway.node.index_thread import IndexLostError, IndexThread
 from ropeway.gateway.wire import message
 from ropeway.storage.api import LogError, NoSuchPartitionError
@@ -28,13 +35,11 @@ if TYPE_CHECKING:
 
     from ropeway.gateway.node.served_topic import ServedTopic
     from ropeway.gateway.node.topics import Topics
+    from ropeway.gateway.wire.commands.nodes import DerivedStoreStatus
     from ropeway.storage.api import Chunk, Log, Partition
 
 log = structlog.get_logger(__name__)
 
-_READ_COUNT = 1024
-_READ_BYTES = 2 * 1024 * 1024
-_RETRY_S = 1.0
 _OFFSET_AT = 20
 _OFFSET_END = 28
 
@@ -98,14 +103,12 @@ class Follower:
         self._topics = topics
         self._log = message_log
         self._came = came
-        self.store = IndexThread[Store](
-            "lite topics", Store.open, directory, self._lose
-        )
         self.parents: dict[str, Parent] = {}
         self._grown: dict[_Queue, None] = {}
         self._wake = asyncio.Event()
+        self.store = IndexThread[Store]("lite topics", Store, directory, self._wake.set)
+        self._backoff = Backoff("lite topics are not followed", message_log)
         self._open = False
-        self._lost = False
 
     @property
     def is_open(self) -> bool:
@@ -114,25 +117,18 @@ class Follower:
 
     async def run(self) -> None:
         """Follow for ever."""
-        anew = False
-        while True:
-            try:
-                await self.store.open(anew=anew)
-                self._open, self._lost = True, False
-                for topic in self._topics:
-                    if topic.of_lites:
-                        self.follow(topic)
-                await self._keep_up()
-            except IndexLostError as error:
-                log.warning("index of lite topics is made again", reason=str(error))
-                self._stop()
-                anew = True
-                await asyncio.sleep(_RETRY_S)
-            except Exception:  # nobody would begin it again
-                log.exception("lite topics are not followed")
-                self._stop()
-                anew = False
-                await asyncio.sleep(UNFORESEEN_S)
+        await keep(self.store.name, self._follow_all, self._backoff)
+
+    async def _follow_all(self, anew: bool) -> None:
+        try:
+            await self.store.open(anew=anew)
+            self._open = True
+            for topic in self._topics:
+                if topic.of_lites:
+                    self.follow(topic)
+            await self._keep_up()
+        finally:
+            self._stop()
 
     async def close(self) -> None:
         """Follow nothing any more."""
@@ -175,15 +171,20 @@ class Follower:
             for queue in parent.queues
         )
 
+    def status(self) -> DerivedStoreStatus:
+        """How the store stands."""
+        queues = (queue for parent in self.parents.values() for queue in parent.queues)
+        lag = sum(
+            queue.partition.end - max(queue.read_to or 0, queue.partition.first)
+            for queue in queues
+        )
+        return status_of(self.store, lag)
+
     async def forget(self, name: str) -> None:
         """A topic is gone."""
         self._leave(name)
         if self._open:
             await self.store.run(Store.forget, name)
-
-    def _lose(self) -> None:
-        self._lost = True
-        self._wake.set()
 
     def _look_at(self, queue: _Queue) -> None:
         self._grown[queue] = None
@@ -193,7 +194,7 @@ class Follower:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            if self._lost:
+            if self.store.lost.is_set():
                 raise IndexLostError("it could not be read")
             for queue in list(self._grown):
                 if self._grown.pop(queue, queue) is None:
@@ -210,6 +211,10 @@ class Follower:
                 await self._note(queue, queue.read_to)
                 # The others first.
                 self._look_at(queue)
+            elif self.store.rebuild.is_under_way and not any(
+                map(self.is_behind, self.parents.values())
+            ):
+                self.store.rebuild.end()
         except NoSuchPartitionError:
             self._leave(queue.parent.name)
         except LogError as error:
@@ -219,7 +224,7 @@ class Follower:
                 queue_id=queue.number,
                 reason=str(error),
             )
-            loop.call_later(_RETRY_S, self._look_at, queue)
+            loop.call_later(backoff.RETRY_S, self._look_at, queue)
         except IndexLostError:
             raise
         except Exception:  # the other queues go on
@@ -228,13 +233,13 @@ class Follower:
                 topic=queue.parent.name,
                 queue_id=queue.number,
             )
-            loop.call_later(UNFORESEEN_S, self._look_at, queue)
+            loop.call_later(backoff.UNFORESEEN_S, self._look_at, queue)
 
     async def _begin(self, queue: _Queue) -> None:
         """Where to go on in a queue, if what is known of it is still so."""
         parent, partition = queue.parent, queue.partition
         known = await self.store.run(Store.checkpoint_of, parent.name, queue.number)
-        if known is not None and not await _fits(known, partition):
+        if known is not None and not await known.fits(partition, outlived=True):
             log.warning("lite topics do not fit the log", topic=parent.name)
             await self.store.run(Store.forget, parent.name)
             parent.catalogue = Catalogue()
@@ -245,6 +250,8 @@ class Follower:
             known = None
         if known is None:
             queue.read_to = partition.first
+            if partition.first < partition.end:
+                self.store.rebuild.begin()
             return
         if not len(parent.catalogue):
             topics = await self.store.run(Store.topics, parent.name)
@@ -254,42 +261,36 @@ class Follower:
 
     async def _note(self, queue: _Queue, read_to: int) -> None:
         parent, partition = queue.parent, queue.partition
-        chunk = partition.read_now(read_to, _READ_COUNT, _READ_BYTES)
-        if chunk is None:
-            chunk = await partition.read(read_to, _READ_COUNT, _READ_BYTES)
+        chunk = await next_chunk(partition, read_to)
         found, checkpoint = _messages_in(chunk)
         touched = parent.catalogue.note(queue.number, found)
-        await self.store.run(
-            Store.note,
-            parent.name,
-            queue.number,
-            found,
-            parent.catalogue.known(touched),
-            checkpoint,
-        )
+        if checkpoint is not None:
+            await self.store.run(
+                Store.note,
+                parent.name,
+                queue.number,
+                found,
+                parent.catalogue.known(touched),
+                checkpoint,
+            )
         queue.read_to = chunk.next_offset
         if touched:
             self._came(parent.name, touched)
 
 
-def _messages_in(chunk: Chunk) -> tuple[list[Noted], Checkpoint]:
-    """The messages of lite topics that were read, and the checkpoint behind them."""
+def _messages_in(chunk: Chunk) -> tuple[list[Noted], Checkpoint | None]:
+    """The messages of lite topics that were read, and the checkpoint behind them.
+
+    There is none where nothing was read: all records there are lost.
+    """
     found = []
     last: memoryview | None = None
-    for piece in chunk.data:
-        for record in message.split(piece):
-            last = record
-            lite = names.of_pairs(message.view_pairs(record))
-            if lite is not None:
-                offset = int.from_bytes(record[_OFFSET_AT:_OFFSET_END], "big")
-                found.append(Noted(lite, offset, message.view_store_ms(record)))
-    return found, checkpoint_after(last or b"", chunk.next_offset)
-
-
-async def _fits(known: Checkpoint, partition: Partition) -> bool:
-    """Whether a queue is gone on with where a checkpoint says.
-
-    The store has what is in the queue and nothing else: so it does not matter that
-    retention has taken the record before, and more.
-    """
-    return known.next_offset <= partition.first or await known.fits(partition)
+    for record in records_in(chunk):
+        last = record
+        lite = names.of_pairs(message.view_pairs(record))
+        if lite is not None:
+            offset = int.from_bytes(record[_OFFSET_AT:_OFFSET_END], "big")
+            found.append(Noted(lite, offset, message.view_store_ms(record)))
+    if last is None:
+        return found, None
+    return found, checkpoint_after(last, chunk.next_offset)

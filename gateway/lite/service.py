@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ropeway.common.tasks import Tasks
 from ropeway.gateway.lite import names
-from ropeway.gateway.lite.dispatch import Given, LiteDispatch
+from ropeway.gateway.lite.dispatch import Given, LiteDispatch, LiteState
 from ropeway.gateway.lite.follower import Follower
 from ropeway.gateway.lite.group_offsets import GroupOffsets
 from ropeway.gateway.lite.offset_reset import Resetting
@@ -22,23 +23,22 @@ from ropeway.gateway.lite.upkeep import Upkeep
 from ropeway.gateway.lite.views import Views
 from ropeway.gateway.node.backoff import keep_doing
 from ropeway.gateway.node.client_owners import is_same
+from ropeway.gateway.node.fair_share import FairShare, is_within
 from ropeway.gateway.node.index_thread import IndexLostError
 from ropeway.gateway.pop.acks import Renewed
 from ropeway.gateway.pop.order import OrderBook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine
+    from collections.abc import Callable, Collection
     from pathlib import Path
 
     from ropeway.acl.api import Principal
     from ropeway.gateway.lite.lite_attributes import LiteGroup
     from ropeway.gateway.lite.offset_reset import Begin
     from ropeway.gateway.lite.subscribers import Subscriber
+    from ropeway.gateway.node.broker_context import BrokerContext
     from ropeway.gateway.node.served_topic import ServedTopic
-    from ropeway.gateway.node.topics import Topics
     from ropeway.gateway.pop.order import Place
-    from ropeway.storage.api import Log
-    from ropeway.storage.offsets import Offsets
 
 log = structlog.get_logger(__name__)
 
@@ -56,49 +56,42 @@ class Lite:
     """Lite topics.
 
     Args:
+        broker: Whose they are.
         most: Lite topics that there may be.
         most_waiting: Pops that may wait at a time.
-        topics: What has lite topics.
-        offsets: Where groups are.
-        message_log: Where messages are.
         directory: Of the index.
         left_out: Called with group, client id and lite topic when another client of
             the group takes it.
-        clock: Milliseconds since 1970.
     """
 
     def __init__(
         self,
+        broker: BrokerContext,
         most: int,
         most_waiting: int,
-        topics: Topics,
-        offsets: Offsets,
-        message_log: Log,
         directory: Path,
         left_out: Callable[[str, str, str], None],
-        clock: Callable[[], int],
     ) -> None:
         self._most = most
-        self._most_waiting = most_waiting
-        self._waiting = 0
-        self._progress = progress = GroupOffsets(offsets)
+        self._waiting = FairShare(most_waiting)
+        self._progress = progress = GroupOffsets(broker.offsets)
         self._left_out = left_out
-        self._clock = clock
+        self._clock = broker.clock
         self.subscribers = Subscribers()
         self._follower = Follower(
-            topics, message_log, directory, self.subscribers.announce
+            broker.topics, broker.log, directory, self.subscribers.announce
         )
+        self.status = self._follower.status
         self._book = OrderBook()
-        self._giving = LiteDispatch(
-            self._follower, self.subscribers, self._book, progress
-        )
+        state = LiteState(self._follower, self.subscribers, self._book, progress)
+        self._dispatch = LiteDispatch(state)
         self._resetting = Resetting(self._follower, progress, self._book)
-        self._upkeep = Upkeep(topics, self._follower, progress, self._book)
-        self.views = Views(self._follower, self.subscribers, self._book, progress)
+        self._upkeep = Upkeep(broker.topics, self._follower, progress, self._book)
+        self.views = Views(state)
         self._running: list[asyncio.Task[None]] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._clean_ms = 0
-        topics.watch_deleted(self._forget)
+        broker.topics.watch_deleted(self._forget)
 
     # A duty.
 
@@ -133,12 +126,7 @@ class Lite:
             for one in self.subscribers:
                 if now_ms - one.seen_ms > _SILENT_MS:
                     self.subscribers.remove(one)
-            self._spawn(self._upkeep.clean(now_ms))
-
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+            self._tasks.start(self._upkeep.clean(now_ms))
 
     def is_idle(self) -> bool:
         """Whether everything that came is noted, and nothing is being forgotten.
@@ -164,7 +152,7 @@ class Lite:
         for one in self.subscribers:
             if one.parent == topic.name:
                 self.subscribers.remove(one)
-        self._spawn(self._forget_index(topic.name))
+        self._tasks.start(self._forget_index(topic.name))
 
     async def _forget_index(self, name: str) -> None:
         # What cannot be forgotten does not fit a topic of that name that comes later.
@@ -182,11 +170,14 @@ class Lite:
     # What producers ask.
 
     def admits(self, topic: ServedTopic, lite: str) -> bool:
-        """Whether a message of a lite topic may be stored: there may be too many."""
+        """Whether a message of a lite topic may be stored: there may be too many.
+
+        No topic may have more lite topics than are left for the others.
+        """
         parent = self._follower.follow(topic)
         if parent is None or lite in parent.catalogue:
             return True
-        return self.count() < self._most
+        return is_within(len(parent.catalogue), self.count(), self._most)
 
     def count(self) -> int:
         """How many lite topics have messages."""
@@ -302,17 +293,17 @@ class Lite:
         """
         if one.ready:
             return True
-        if timeout_s <= 0 or self._waiting >= self._most_waiting:
+        whose = str(one.owner or one.client_id)
+        if timeout_s <= 0 or not self._waiting.take(whose):
             return False
         one.news.clear()
-        self._waiting += 1
         try:
             async with asyncio.timeout(timeout_s):
                 await one.news.wait()
         except TimeoutError:
             return False
         finally:
-            self._waiting -= 1
+            self._waiting.leave(whose)
         return True
 
     async def pop(
@@ -329,7 +320,7 @@ class Lite:
             IndexLostError: Likewise.
         """
         given = Given(self._clock(), max_count)
-        await self._giving.pop(one, given, invisible_ms, attempt)
+        await self._dispatch.pop(one, given, invisible_ms, attempt)
         return given
 
     def done(self, place: Place, pop_ms: int, offset: int) -> bool:

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ropeway.gateway.lite.catalogue import LiteTopic
-    from ropeway.gateway.lite.follower import Follower, Parent
-    from ropeway.gateway.lite.group_offsets import GroupOffsets
-    from ropeway.gateway.lite.subscribers import Subscribers
-    from ropeway.gateway.pop.order import OrderBook
+    from ropeway.gateway.lite.dispatch import LiteState
+    from ropeway.gateway.lite.follower import Parent
 
 _COUNT_AT_ONCE = 1000
 """Messages: pops wait for the index meanwhile."""
@@ -86,23 +84,11 @@ class Views:
     """Looks at lite topics, and changes nothing.
 
     Args:
-        follower: Knows where they are.
-        subscribers: Who wants which.
-        book: What is out.
-        progress: Where groups are.
+        state: Which there are, and who has what.
     """
 
-    def __init__(
-        self,
-        follower: Follower,
-        subscribers: Subscribers,
-        book: OrderBook,
-        progress: GroupOffsets,
-    ) -> None:
-        self._follower = follower
-        self._subscribers = subscribers
-        self._book = book
-        self._progress = progress
+    def __init__(self, state: LiteState) -> None:
+        self._follower, self._subscribers, self._book, self._progress = state
 
     def in_hand(self) -> int:
         """In how many lite topics of groups something was handed out lately."""

@@ -13,16 +13,11 @@ from ropeway.gateway.pop.in_flight import Batch
 from ropeway.gateway.pop.revive import original_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ropeway.common.eager import Eventual
-    from ropeway.gateway.node.long_polling import LongPolling
-    from ropeway.gateway.node.resets import Resets
-    from ropeway.gateway.pop.in_flight import InFlight, PopQueue
-    from ropeway.gateway.pop.ledger import Ledger
-    from ropeway.gateway.pop.order import OrderBook, Page, Place
+    from ropeway.gateway.pop.context import PopContext
+    from ropeway.gateway.pop.in_flight import PopQueue
+    from ropeway.gateway.pop.order import Page, Place
     from ropeway.gateway.wire.receipt import Receipt
-    from ropeway.storage.offsets import Offsets
 
 
 class Renewed(NamedTuple):
@@ -33,38 +28,17 @@ class Renewed(NamedTuple):
 
 
 class Acks:
-    """Takes receipts.
+    """Takes receipts."""
 
-    Args:
-        limit: Messages of one queue that one group may have in hand.
-        offsets: Where groups are.
-        resets: Groups that were moved.
-        handouts: What is out and young.
-        ledger: What is out for longer.
-        book: What is out in order.
-        polling: Pops that wait.
-        clock: Milliseconds since 1970.
-    """
-
-    def __init__(
-        self,
-        limit: int,
-        offsets: Offsets,
-        resets: Resets,
-        handouts: InFlight,
-        ledger: Ledger,
-        book: OrderBook,
-        polling: LongPolling[tuple[str, str]],
-        clock: Callable[[], int],
-    ) -> None:
-        self._limit = limit
-        self._offsets = offsets
-        self._resets = resets
-        self._handouts = handouts
-        self._ledger = ledger
-        self._book = book
-        self._polling = polling
-        self._clock = clock
+    def __init__(self, context: PopContext) -> None:
+        self._limit = context.config.in_flight
+        self._offsets = context.broker.offsets
+        self._resets = context.resets
+        self._in_flight = context.in_flight
+        self._ledger = context.ledger
+        self._book = context.book
+        self._polling = context.polling
+        self._clock = context.broker.clock
 
     def done(self, place: Place, receipt: Receipt, offset: int) -> Eventual[bool]:
         """A message is done; False where it is not out by that receipt.
@@ -72,7 +46,7 @@ class Acks:
         Raises:
             LogError: The ledger cannot be written now.
         """
-        queue = self._handouts.get(place)
+        queue = self._in_flight.get(place)
         if queue is None:
             return False
         batch = queue.batches.get((receipt.start, receipt.pop_ms))
@@ -80,8 +54,8 @@ class Acks:
             bit = batch.out_by(receipt, offset)
             if not bit:
                 return False
-            self._handouts.close(queue, batch, bit)
-            if queue.in_flight == self._limit - 1:
+            self._in_flight.close(queue, batch, bit)
+            if queue.buffered + queue.kept == self._limit - 1:
                 self._wake(queue)
             return True
         if queue.kept:
@@ -94,7 +68,7 @@ class Acks:
         if not await self._ledger.close_message(queue.place, receipt, offset):
             return False
         queue.kept -= 1
-        if queue.in_flight == self._limit - 1:
+        if queue.buffered + queue.kept == self._limit - 1:
             self._wake(queue)
         return True
 
@@ -106,7 +80,7 @@ class Acks:
         Raises:
             LogError: The ledger cannot be written now.
         """
-        queue = self._handouts.get(place)
+        queue = self._in_flight.get(place)
         if queue is None:
             return None
         batch = queue.batches.get((receipt.start, receipt.pop_ms))
@@ -122,7 +96,7 @@ class Acks:
             # The batch that it comes from was popped a moment ago.
             pop_ms += 1
         renewed = Batch(offset, pop_ms, invisible_ms, (offset,))
-        self._handouts.renew(queue, batch, bit, renewed)
+        self._in_flight.renew(queue, batch, bit, renewed)
         return Renewed(pop_ms, invisible_ms)
 
     async def _keep_in_ledger(

@@ -11,10 +11,13 @@ All of this is data without a clock, a disk or a network.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from ropeway.gateway.wire.receipt import Receipt
 
@@ -28,49 +31,23 @@ SLOT_MS = 100
 """How precisely batches are found when their time has come: never early."""
 
 
-class Batch:
-    """What one pop took of one queue.
+class Batch(msgspec.Struct, eq=False):
+    """What one pop took of one queue."""
 
-    Args:
-        start: Where the pop began to read.
-        pop_ms: When it was, in milliseconds since 1970.
-        invisible_ms: For how long nobody else gets the messages.
-        offsets: The messages, in order.
-        attempts: How often it was tried in vain to store them again.
-    """
-
-    __slots__ = (
-        "attempts",
-        "invisible_ms",
-        "leaving",
-        "offsets",
-        "open",
-        "pop_ms",
-        "start",
-    )
-
-    def __init__(
-        self,
-        start: int,
-        pop_ms: int,
-        invisible_ms: int,
-        offsets: Sequence[int],
-        attempts: int = 0,
-    ) -> None:
-        self.start = start
-        self.pop_ms = pop_ms
-        self.invisible_ms = invisible_ms
-        self.offsets = offsets
-        self.open = (1 << len(offsets)) - 1
-        """A bit for each message that is not done."""
-        self.attempts = attempts
-        self.leaving = False
-        """Whether its messages are being stored again: receipts are too late."""
-
-    @property
-    def key(self) -> Key:
-        """How receipts name it."""
-        return self.start, self.pop_ms
+    start: int
+    """Where the pop began to read."""
+    pop_ms: int
+    """When it was, in milliseconds since 1970."""
+    invisible_ms: int
+    """For how long nobody else gets the messages."""
+    offsets: Sequence[int]
+    """The messages, in order."""
+    attempts: int = 0
+    """How often it was tried in vain to store them again."""
+    open: int = 0
+    """A bit for each message that is out, and not done."""
+    leaving: bool = False
+    """Whether its messages are being stored again: receipts are too late."""
 
     @property
     def visible_ms(self) -> int:
@@ -82,18 +59,14 @@ class Batch:
         """The first message that is open; there is one."""
         return self.offsets[(self.open & -self.open).bit_length() - 1]
 
-    def bit(self, offset: int) -> int:
-        """The bit of a message, if it is open; else 0."""
-        try:
-            return self.open & 1 << self.offsets.index(offset)
-        except ValueError:
-            return 0
-
     def out_by(self, receipt: Receipt, offset: int) -> int:
         """The bit of a message, if it is out by a receipt of this batch; else 0."""
         if self.leaving or self.invisible_ms != receipt.invisible_ms:
             return 0
-        return self.bit(offset)
+        try:
+            return self.open & 1 << self.offsets.index(offset)
+        except ValueError:
+            return 0
 
     def open_offsets(self) -> list[int]:
         """The messages that are open."""
@@ -114,13 +87,14 @@ class PopQueue:
     """
 
     __slots__ = (
-        "_low",
         "batches",
         "buffered",
         "committed",
         "group",
         "kept",
+        "low",
         "next_offset",
+        "place",
         "queue_id",
         "reading",
         "topic",
@@ -130,6 +104,7 @@ class PopQueue:
         self.group = group
         self.topic = topic
         self.queue_id = queue_id
+        self.place = group, topic, queue_id
         self.next_offset: int | None = None
         """What is handed out next; None before the first pop."""
         self.committed: int | None = None
@@ -141,22 +116,13 @@ class PopQueue:
         """Open messages that the ledger keeps."""
         self.reading = False
         """Whether a pop waits for the disk with it: others leave it out."""
-        self._low: list[tuple[int, Key]] = []
-
-    @property
-    def place(self) -> tuple[str, str, int]:
-        """Group, topic and queue id."""
-        return self.group, self.topic, self.queue_id
-
-    @property
-    def in_flight(self) -> int:
-        """Messages in consumers' hands."""
-        return self.buffered + self.kept
+        self.low: list[tuple[int, Key]] = []
+        """The batches by what was their lowest open message at some time: a heap."""
 
     @property
     def done_to(self) -> int | None:
         """All messages before this are done, or in the ledger; None: nobody knows."""
-        low = self._low
+        low = self.low
         while low:
             offset, key = low[0]
             batch = self.batches.get(key)
@@ -167,40 +133,6 @@ class PopQueue:
             else:
                 heapq.heapreplace(low, (batch.lowest, key))
         return self.next_offset
-
-    def add(self, batch: Batch) -> None:
-        """Messages were handed out."""
-        key = batch.key
-        assert key not in self.batches, "a receipt names one batch"
-        self.batches[key] = batch
-        self.buffered += batch.open.bit_count()
-        heapq.heappush(self._low, (batch.lowest, key))
-
-    def close(self, batch: Batch, bits: int) -> None:
-        """Messages of a batch are done, or elsewhere."""
-        bits &= batch.open
-        batch.open ^= bits
-        self.buffered -= bits.bit_count()
-        # Another may have its key by now, after a reset.
-        if not batch.open and self.batches.get(batch.key) is batch:
-            del self.batches[batch.key]
-
-    def renew(self, batch: Batch, bit: int, renewed: Batch) -> None:
-        """An open message of a batch is one of its own from now on."""
-        batch.open ^= bit
-        if not batch.open and self.batches.get(batch.key) is batch:
-            del self.batches[batch.key]
-        key = renewed.key
-        self.batches[key] = renewed
-        heapq.heappush(self._low, (renewed.start, key))
-
-    def clear(self) -> None:
-        """Forget what was handed out: the group goes on elsewhere."""
-        for batch in self.batches.values():
-            batch.open = 0
-        self.batches.clear()
-        self._low.clear()
-        self.buffered = 0
 
 
 class InFlight:
@@ -231,24 +163,32 @@ class InFlight:
         place = (group, topic, queue_id)
         queue = self._queues.get(place)
         if queue is None:
-            queue = self._queues[place] = PopQueue(group, topic, queue_id)
+            queue = PopQueue(group, topic, queue_id)
+            self._queues[queue.place] = queue
         return queue
 
+    def keep(self, queue: PopQueue) -> None:
+        """A queue that was not kept until now; nothing where it was."""
+        self._queues.setdefault(queue.place, queue)
+
     def add(self, queue: PopQueue, batch: Batch) -> None:
-        """Messages were handed out."""
-        queue.add(batch)
-        self._stay(queue, batch)
-        self.buffered += batch.open.bit_count()
-
-    def renew(self, queue: PopQueue, batch: Batch, bit: int, renewed: Batch) -> None:
-        """A message is kept for longer: there are as many in hand as before."""
-        queue.renew(batch, bit, renewed)
-        self.unsaid.add(queue)
-        self._stay(queue, renewed)
-
-    def _stay(self, queue: PopQueue, batch: Batch) -> None:
+        """All messages of a batch were handed out."""
+        self._queues.setdefault(queue.place, queue)
+        key, count = (batch.start, batch.pop_ms), len(batch.offsets)
+        assert key not in queue.batches, "a receipt names one batch"
+        queue.batches[key] = batch
+        batch.open = (1 << count) - 1
+        heapq.heappush(queue.low, (batch.offsets[0], key))
         stay_ms = self._stay_ms if self.buffered < self._most else 0
         self.look_again(queue, batch, batch.pop_ms + min(batch.invisible_ms, stay_ms))
+        queue.buffered += count
+        self.buffered += count
+        self.unsaid.add(queue)
+
+    def renew(self, queue: PopQueue, batch: Batch, bit: int, renewed: Batch) -> None:
+        """An open message of a batch is one of its own from now on, for longer."""
+        self.close(queue, batch, bit)
+        self.add(queue, renewed)
 
     def look_again(self, queue: PopQueue, batch: Batch, at_ms: int) -> None:
         """Have `take_due` give a batch at a time, if it is open then."""
@@ -257,15 +197,25 @@ class InFlight:
 
     def close(self, queue: PopQueue, batch: Batch, bits: int) -> None:
         """Messages of a batch are done, or elsewhere."""
-        before = queue.buffered
-        queue.close(batch, bits)
-        self.buffered -= before - queue.buffered
+        bits &= batch.open
+        batch.open ^= bits
+        count = bits.bit_count()
+        queue.buffered -= count
+        self.buffered -= count
+        # Another may have its key by now, after a reset.
+        key = batch.start, batch.pop_ms
+        if not batch.open and queue.batches.get(key) is batch:
+            del queue.batches[key]
         self.unsaid.add(queue)
 
     def empty(self, queue: PopQueue) -> None:
         """Forget what was handed out of a queue: its group goes on elsewhere."""
+        for batch in queue.batches.values():
+            batch.open = 0
+        queue.batches.clear()
+        queue.low.clear()
         self.buffered -= queue.buffered
-        queue.clear()
+        queue.buffered = 0
 
     def take_due(self, now_ms: int) -> list[tuple[PopQueue, Batch]]:
         """Batches whose messages are for others now, or that have stayed long enough.

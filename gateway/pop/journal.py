@@ -11,38 +11,34 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from functools import partial
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 import structlog
 
+from ropeway.common.tasks import Tasks
 from ropeway.gateway.node import names, record_builder
-from ropeway.gateway.node.derived_store import checkpoint_after, resume
+from ropeway.gateway.node.derived_store import checkpoint_after, resume, status_of
+from ropeway.gateway.node.fold import chunks_from, records_in
 from ropeway.gateway.node.index_thread import IndexLostError, IndexThread
 from ropeway.gateway.pop import store
 from ropeway.gateway.pop.store import Store
-from ropeway.gateway.wire import message
 from ropeway.routing.api import RouteError
 from ropeway.storage.api import LogError, LogUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
-    from typing import Concatenate
 
+    from ropeway.gateway.node.broker_context import BrokerContext
     from ropeway.gateway.node.derived_store import Checkpoint
     from ropeway.gateway.node.served_topic import ServedTopic
-    from ropeway.gateway.node.topics import Topics
     from ropeway.gateway.pop.store import Change, Place
-    from ropeway.storage.api import Log, Partition, RecordParts
-
-P = ParamSpec("P")
-R = TypeVar("R")
+    from ropeway.gateway.wire.commands.nodes import DerivedStoreStatus
+    from ropeway.storage.api import Partition, RecordParts
 
 log = structlog.get_logger(__name__)
 
 _BODY_BYTES = 256 * 1024
-_READ_COUNT = 256
-_READ_BYTES = 1024 * 1024
 _CATCH_UP_S = 10.0
 """How long receipts wait for a store that is being made."""
 
@@ -51,27 +47,21 @@ class Journal:
     """Changes, in the log and in the store.
 
     Args:
-        topics: Where the system topic is, or will be with the first batch.
-        message_log: What opens it.
+        broker: Its topics have the system topic, or will with the first batch.
         directory: The store's.
-        host: This broker's packed address.
-        clock: Milliseconds since 1970.
         applied: Called with changes that have come to the store.
     """
 
     def __init__(
         self,
-        topics: Topics,
-        message_log: Log,
+        broker: BrokerContext,
         directory: Path,
-        host: Callable[[], bytes],
-        clock: Callable[[], int],
         applied: Callable[[Sequence[Change]], None],
     ) -> None:
-        self._topics = topics
-        self._log = message_log
-        self._host = host
-        self._clock = clock
+        self._topics = broker.topics
+        self._log = broker.log
+        self._host = broker.host
+        self._clock = broker.clock
         self._applied = applied
         self._ahead: dict[bytes, bytes] = {}
         self._asked: defaultdict[bytes, list[asyncio.Future[bytes]]]
@@ -80,10 +70,11 @@ class Journal:
         self._written: asyncio.Future[None] | None = None
         self._read_to = 0
         self._caught_up = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self.lost = asyncio.Event()
+        self._tasks = Tasks()
+        self._store = IndexThread[Store]("pops", Store, directory)
+        self.run = self._store.run
+        self.lost = self._store.lost
         """Set when the store cannot be used, or does not follow the log."""
-        self._store = IndexThread[Store]("pops", Store.open, directory, self.lost.set)
 
     def is_open(self) -> bool:
         """Whether the store has what the log says."""
@@ -92,6 +83,12 @@ class Journal:
     def is_writing(self) -> bool:
         """Whether changes are on their way to the log or the store."""
         return bool(self._ahead)
+
+    def status(self) -> DerivedStoreStatus:
+        """How the store stands."""
+        topic = self._topics.get(names.POP_TOPIC)
+        end = topic.partitions[0].end if topic is not None else 0
+        return status_of(self._store, max(end - self._read_to, 0))
 
     # A duty's two ends.
 
@@ -109,7 +106,6 @@ class Journal:
             IndexLostError: The directory cannot be used.
         """
         self._caught_up.clear()
-        self.lost.clear()
         await self._store.open(anew=anew)
         topic = self._topics.get(names.POP_TOPIC)
         if topic is None:
@@ -125,6 +121,7 @@ class Journal:
             counts = await self._store.run(Store.counts)
             if self._read_to == partition.end:
                 self._caught_up.set()
+                self._store.rebuild.end()
                 counted(counts)
 
     async def close(self) -> None:
@@ -142,14 +139,12 @@ class Journal:
         self._read_to = known if known is not None else partition.first
 
     async def _read_on(self, partition: Partition) -> None:
-        while self._read_to < partition.end:
-            chunk = await partition.read(self._read_to, _READ_COUNT, _READ_BYTES)
+        async for chunk in chunks_from(partition, self._read_to):
             changes: list[Change] = []
             last: memoryview | None = None
-            for piece in chunk.data:
-                for one in message.split(piece):
-                    changes += store.load(message.decode(one).body)
-                    last = one
+            for one in records_in(chunk):
+                changes += store.load(record_builder.read_note(one).body)
+                last = one
             if last is not None:
                 checkpoint = checkpoint_after(last, chunk.next_offset)
                 await self._store.run(Store.apply, changes, checkpoint)
@@ -167,7 +162,7 @@ class Journal:
             loop = asyncio.get_running_loop()
             self._written = loop.create_future()
             if self._topics.get(names.POP_TOPIC) is None:
-                self._spawn(self._make_topic())
+                self._tasks.start(self._make_topic())
             else:
                 loop.call_soon(self._flush)
         written = self._written
@@ -242,7 +237,7 @@ class Journal:
             self.lost.set()
             return
         self._read_to = end
-        self._spawn(self._apply(changes, checkpoint_after(records[-1][0], end)))
+        self._tasks.start(self._apply(changes, checkpoint_after(records[-1][0], end)))
 
     async def _apply(self, changes: list[Change], checkpoint: Checkpoint) -> None:
         try:
@@ -296,7 +291,7 @@ class Journal:
         return answer
 
     def _look_up(self) -> None:
-        self._spawn(self._answer())
+        self._tasks.start(self._answer())
 
     async def _answer(self) -> None:
         asked, self._asked = self._asked, defaultdict(list)
@@ -317,21 +312,3 @@ class Journal:
     def newest(self, key: bytes, value: bytes) -> bytes:
         """The value of a key, of which the store has said one."""
         return self._ahead.get(key, value)
-
-    async def run(
-        self,
-        work: Callable[Concatenate[Store, P], R],
-        *args: P.args,
-        **more: P.kwargs,
-    ) -> R:
-        """Have the store's thread call one of its methods.
-
-        Raises:
-            IndexLostError: The store cannot be used.
-        """
-        return await self._store.run(work, *args, **more)
-
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)

@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from ropeway.gateway.node.topics import Topics
+    from ropeway.gateway.node.broker_context import BrokerContext
     from ropeway.gateway.pop.in_flight import Batch
     from ropeway.gateway.pop.store import Change, Entry, Place
     from ropeway.gateway.wire.receipt import Receipt
-    from ropeway.storage.api import Log
 
 _RETRY_MS = 1000
 
@@ -27,27 +26,16 @@ class Ledger:
     """The batches that are out for long.
 
     Args:
-        topics: Where the system topic is, or will be with the first batch.
-        message_log: What opens it.
+        broker: Whose topics have the system topic, or will with the first batch.
         directory: The store's.
         longest_ms: Nothing stays out for longer.
-        host: This broker's packed address.
-        clock: Milliseconds since 1970.
     """
 
-    def __init__(
-        self,
-        topics: Topics,
-        message_log: Log,
-        directory: Path,
-        longest_ms: int,
-        host: Callable[[], bytes],
-        clock: Callable[[], int],
-    ) -> None:
+    def __init__(self, broker: BrokerContext, directory: Path, longest_ms: int) -> None:
         self.longest_ms = longest_ms
         """The longest time for which a message can be kept from others."""
-        self._journal = Journal(topics, message_log, directory, host, clock, self._came)
-        self._clock = clock
+        self._journal = Journal(broker, directory, self._came)
+        self._clock = broker.clock
         self._leaving: set[bytes] = set()
         """Batches that are being stored again."""
         self._done_ms = 0
@@ -55,6 +43,7 @@ class Ledger:
         self.look_ms = 0
         """When to look for what is due, at the latest."""
         self.is_open = self._journal.is_open
+        self.status = self._journal.status
         self.is_writing = self._journal.is_writing
         self.lost = self._journal.lost
         """Set when the store cannot be used, or does not follow the log."""

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from ropeway.gateway.node.names import ORDER_SIGN
-from ropeway.gateway.pop.in_flight import Batch
+from ropeway.gateway.pop.in_flight import Batch, PopQueue
 from ropeway.gateway.pop.pop_receive import (
     MAX_BYTES,
     Taken,
@@ -21,68 +21,36 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ropeway.common.eager import Eventual
-    from ropeway.gateway.node.long_polling import LongPolling
-    from ropeway.gateway.node.pulled_offsets import PulledOffsets
-    from ropeway.gateway.node.resets import Resets
     from ropeway.gateway.node.served_topic import ServedTopic
-    from ropeway.gateway.node.topics import Topics
-    from ropeway.gateway.pop.in_flight import InFlight, PopQueue
-    from ropeway.gateway.pop.order import OrderBook
-    from ropeway.gateway.pop.pop_receive import Wanted
-    from ropeway.gateway.pop.switches import Switches
+    from ropeway.gateway.pop.context import PopContext
+    from ropeway.gateway.pop.pop_receive import Place, Wanted
     from ropeway.gateway.wire.frame import Buffer
-    from ropeway.storage.api import Chunk, Filter, Partition
-    from ropeway.storage.offsets import Offsets
-
-    Place3 = tuple[ServedTopic, int, int]
+    from ropeway.storage.api import Chunk, Partition
 
 
 class PopDispatch:
     """Hands messages out.
 
     Args:
-        broker: The broker's name, for receipts.
-        switches: Whether anything is handed out.
-        limit: Messages of one queue that one group may have in hand.
-        topics: What is popped.
-        offsets: Where groups are.
-        resets: Groups that were moved.
-        pulled: Is told how far groups have come.
-        handouts: Gets what was handed out.
-        book: Likewise, where it is in order.
-        polling: Pops that wait.
+        context: Whose messages they are, and what is out.
         moved: Called with a queue in which a group was moved.
-        clock: Milliseconds since 1970.
     """
 
-    def __init__(
-        self,
-        broker: str,
-        switches: Switches,
-        limit: int,
-        topics: Topics,
-        offsets: Offsets,
-        resets: Resets,
-        pulled: PulledOffsets,
-        handouts: InFlight,
-        book: OrderBook,
-        polling: LongPolling[tuple[str, str]],
-        moved: Callable[[PopQueue], None],
-        clock: Callable[[], int],
-    ) -> None:
-        self._broker = broker
-        self._switches = switches
-        self._limit = limit
-        self._topics = topics
-        self._offsets = offsets
-        self._resets = resets
-        self._pulled = pulled
-        self._handouts = handouts
-        self._book = book
-        self._polling = polling
+    def __init__(self, context: PopContext, moved: Callable[[PopQueue], None]) -> None:
+        broker = context.broker
+        self._name = broker.name
+        self._switches = context.switches
+        self._limit = context.config.in_flight
+        self._topics = broker.topics
+        self._offsets = broker.offsets
+        self._resets = context.resets
+        self._pulled = context.pulled
+        self._in_flight = context.in_flight
+        self._book = context.book
+        self._polling = context.polling
         self._moved = moved
-        self._clock = clock
-        self._turns: defaultdict[tuple[str, str], int] = defaultdict(int)
+        self._clock = broker.clock
+        self._pops: defaultdict[tuple[str, str], int] = defaultdict(int)
 
     def pop(self, wanted: Wanted, *, from_memory: bool = False) -> Eventual[Taken]:
         """Hand out what there is; or of that, what is in memory.
@@ -94,8 +62,8 @@ class PopDispatch:
             LogError: As in `Partition.read_now`; nothing was handed out then.
         """
         key = (wanted.group, wanted.topic)
-        turn = self._turns[key]
-        self._turns[key] = turn + 1
+        turn = self._pops[key]
+        self._pops[key] = turn + 1
         taken = Taken(wanted, self._clock())
         if not self._switches.gives:
             return taken
@@ -117,14 +85,10 @@ class PopDispatch:
         now_ms = self._clock()
         if not self._switches.gives:
             return False
-        for topic, queue_id, _ in places(self._topics, wanted, 1):
-            queue = self._handouts.queue(wanted.group, topic.name, queue_id)
-            if self._is_shut(queue, wanted, now_ms):
-                continue
-            partition = topic.partitions[queue_id]
-            if self._next(queue, partition, wanted) < partition.end:
-                return True
-        return False
+        return any(
+            start < partition.end and not self._is_shut(queue, wanted, now_ms)
+            for queue, partition, start in self._looks(wanted, 1)
+        )
 
     async def peek(self, wanted: Wanted) -> tuple[list[Buffer], int]:
         """The next messages, which stay there, and about how many there are in all.
@@ -134,11 +98,8 @@ class PopDispatch:
         """
         data: list[Buffer] = []
         room, left, rest = MAX_BYTES, wanted.max_count, 0
-        turn = self._turns[wanted.group, wanted.topic]
-        for topic, queue_id, _ in places(self._topics, wanted, turn):
-            queue = self._handouts.queue(wanted.group, topic.name, queue_id)
-            partition = topic.partitions[queue_id]
-            start = self._next(queue, partition, wanted)
+        turn = self._pops[wanted.group, wanted.topic]
+        for _, partition, start in self._looks(wanted, turn):
             rest += partition.end - start
             if left > 0 and start < partition.end:
                 chunk = await partition.read(start, left, room)
@@ -147,7 +108,17 @@ class PopDispatch:
                 room -= sum(map(len, chunk.data))
         return data, rest
 
-    def _take_now(self, taken: Taken, place: Place3, *, no_cold: bool = False) -> bool:
+    def _looks(
+        self, wanted: Wanted, turn: int
+    ) -> Iterator[tuple[PopQueue, Partition, int]]:
+        """The queues of a pop that takes nothing, and where its group goes on."""
+        for topic, queue_id, _, _ in places(self._topics, wanted, turn):
+            place = wanted.group, topic.name, queue_id
+            queue = self._in_flight.get(place) or self._unseen(topic, place)
+            partition = topic.partitions[queue_id]
+            yield queue, partition, self._next(queue, partition, wanted)
+
+    def _take_now(self, taken: Taken, place: Place, *, no_cold: bool = False) -> bool:
         """Take from a queue what is in memory; False where the disk has to be read.
 
         Args:
@@ -155,9 +126,10 @@ class PopDispatch:
             place: The queue.
             no_cold: Likewise where it is a tier's, although it was fetched already.
         """
-        topic, queue_id, kind = place
+        topic, queue_id, _, wanted_of_it = place
         wanted = taken.wanted
-        queue = self._handouts.queue(wanted.group, topic.name, queue_id)
+        known_as = wanted.group, topic.name, queue_id
+        queue = self._in_flight.get(known_as) or self._unseen(topic, known_as)
         partition = topic.partitions[queue_id]
         if self._resets.pending:
             self._follow_reset(queue)
@@ -177,7 +149,7 @@ class PopDispatch:
             taken.rest += end - start
             return True
         chunk = partition.read_now(
-            start, wanted.max_count - taken.count, taken.room, _filter(wanted, kind)
+            start, wanted.max_count - taken.count, taken.room, wanted_of_it
         )
         if chunk is None or (no_cold and chunk.cold):
             return False
@@ -185,7 +157,7 @@ class PopDispatch:
         return True
 
     async def _take_on(
-        self, taken: Taken, place: Place3, rest: Iterator[Place3]
+        self, taken: Taken, place: Place, rest: Iterator[Place]
     ) -> Taken:
         """Take on where the disk has to be read."""
         try:
@@ -198,20 +170,20 @@ class PopDispatch:
                 raise
         return taken
 
-    async def _take(self, taken: Taken, place: Place3) -> None:
-        topic, queue_id, kind = place
+    async def _take(self, taken: Taken, place: Place) -> None:
+        topic, queue_id, kind, wanted_of_it = place
         wanted = taken.wanted
-        queue = self._handouts.queue(wanted.group, topic.name, queue_id)
+        queue = self._in_flight.queue(wanted.group, topic.name, queue_id)
         partition = topic.partitions[queue_id]
         start = self._next(queue, partition, wanted)
         queue.reading = True
         try:
             chunk = await partition.read(
-                start, wanted.max_count - taken.count, taken.room, _filter(wanted, kind)
+                start, wanted.max_count - taken.count, taken.room, wanted_of_it
             )
         finally:
             queue.reading = False
-        still = self._handouts.get(queue.place)
+        still = self._in_flight.get(queue.place)
         if still is queue and self._next(queue, partition, wanted) == start:
             self._took(taken, place, queue, start, chunk)
         else:
@@ -221,12 +193,24 @@ class PopDispatch:
         key = wanted.group, wanted.topic
         self._polling.wake(key, queue_id if not kind else -1)
 
+    def _unseen(self, topic: ServedTopic, place: tuple[str, str, int]) -> PopQueue:
+        """A queue that a group has not popped; kept only where it says something.
+
+        Or else a look at each queue of very many topics, in very many groups, would
+        stay in memory.
+        """
+        partition, offset = topic.partitions[place[2]], self._offsets.get(*place)
+        if partition.first <= (offset or 0) <= partition.end:
+            return PopQueue(*place)
+        # Where the group goes on is by what is there now, not at the next look.
+        return self._in_flight.queue(*place)
+
     def _is_shut(self, queue: PopQueue, wanted: Wanted, now_ms: int) -> bool:
         """Whether a queue gives nothing until something is acknowledged."""
         if wanted.in_order:
             place = queue.place
             return self._book.blocks(place, wanted.attempt, now_ms)
-        return queue.in_flight >= self._limit
+        return queue.buffered + queue.kept >= self._limit
 
     def _next(self, queue: PopQueue, partition: Partition, wanted: Wanted) -> int:
         """Where a group goes on in a queue: within what is there."""
@@ -240,26 +224,25 @@ class PopDispatch:
         return offset
 
     def _took(
-        self, taken: Taken, place: Place3, queue: PopQueue, start: int, chunk: Chunk
+        self, taken: Taken, place: Place, queue: PopQueue, start: int, chunk: Chunk
     ) -> None:
-        topic, queue_id, kind = place
+        topic, queue_id, kind, wanted_of_it = place
         wanted = taken.wanted
-        partition = topic.partitions[queue_id]
-        end = partition.end
+        end = topic.partitions[queue_id].end
         taken.rest += end - chunk.next_offset
-        self._pulled.put(queue.group, queue.topic, queue_id, chunk.next_offset)
+        pulled = self._pulled.of_topics[queue.topic]
+        pulled[queue.group, queue_id] = chunk.next_offset
         if not chunk.records:
             taken.more = taken.more or chunk.next_offset < end
             self._pass_over(queue, chunk.next_offset, wanted)
             return
-        offsets = offsets_of(chunk, filtered=_filter(wanted, kind) is not None)
+        offsets = offsets_of(chunk, filtered=wanted_of_it is not None)
         if wanted.in_order:
             self._take_in_order(taken, queue, kind, offsets)
         else:
             queue.next_offset = chunk.next_offset
             batch = Batch(start, taken.pop_ms, wanted.invisible_ms, offsets)
-            self._handouts.add(queue, batch)
-            self._handouts.unsaid.add(queue)
+            self._in_flight.add(queue, batch)
         if kind:
             stub = Receipt(
                 start,
@@ -267,7 +250,7 @@ class PopDispatch:
                 wanted.invisible_ms,
                 0,
                 kind,
-                self._broker,
+                self._name,
                 queue_id,
             )
             original = self._topics.get(wanted.topic)
@@ -277,16 +260,18 @@ class PopDispatch:
 
     def _pass_over(self, queue: PopQueue, next_offset: int, wanted: Wanted) -> None:
         """Nothing was wanted of what was looked at."""
+        self._in_flight.keep(queue)
         queue.next_offset = next_offset
         if wanted.in_order:
             self._offsets.commit(queue.group, queue.topic, queue.queue_id, next_offset)
         else:
-            self._handouts.unsaid.add(queue)
+            self._in_flight.unsaid.add(queue)
 
     def _take_in_order(
         self, taken: Taken, queue: PopQueue, kind: int, offsets: Sequence[int]
     ) -> None:
         wanted = taken.wanted
+        self._in_flight.keep(queue)
         page = self._book.note(
             queue.place,
             wanted.attempt,
@@ -313,13 +298,9 @@ class PopDispatch:
         offset = self._resets.take(*queue.place)
         if offset is None:
             return
+        self._in_flight.keep(queue)
         self._moved(queue)
         queue.next_offset = queue.committed = offset
-
-
-def _filter(wanted: Wanted, kind: int) -> Filter | None:
-    # What is to be retried was wanted once.
-    return None if kind else wanted.filter
 
 
 def _first(partition: Partition, topic: str, wanted: Wanted) -> int:

@@ -12,16 +12,21 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from ropeway.gateway.wire import message, properties, receipt, record_rewrite
 from ropeway.gateway.wire.errors import MessageError
+from ropeway.gateway.wire.frame import Buffer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ropeway.gateway.node.served_topic import ServedTopic
     from ropeway.gateway.node.topics import Topics
-    from ropeway.gateway.wire.frame import Buffer
     from ropeway.storage.api import Chunk, Filter
+
+    Place = tuple[ServedTopic, int, int, Filter | None]
+    """A queue of a pop: topic, queue id, kind of the topic, what is wanted of it."""
 
 RETRY_FIRST_EVERY = 5
 """One pop of so many takes retries first: popFromRetryProbability is 20 percent."""
@@ -57,43 +62,26 @@ class Wanted(NamedTuple):
     """So many pops in a hundred begin at the last queue: that of highest priority."""
 
 
-class Taken:
-    """What a pop has got so far.
+class Taken(msgspec.Struct, eq=False):
+    """What a pop has got so far."""
 
-    Args:
-        wanted: What it asks for.
-        pop_ms: When it is, in milliseconds since 1970.
-    """
-
-    __slots__ = (
-        "cold",
-        "count",
-        "data",
-        "more",
-        "offsets",
-        "orders",
-        "pop_ms",
-        "rest",
-        "room",
-        "starts",
-        "wanted",
-    )
-
-    def __init__(self, wanted: Wanted, pop_ms: int) -> None:
-        self.wanted = wanted
-        self.pop_ms = pop_ms
-        self.count = 0
-        self.room = MAX_BYTES
-        self.data: list[Buffer] = []
-        self.rest = 0
-        """About how many more there are."""
-        self.cold = False
-        """Whether something was left that is not in memory."""
-        self.more = False
-        """Whether a queue has more that was not looked at."""
-        self.starts: list[str] = []
-        self.offsets: list[str] = []
-        self.orders: list[str] = []
+    wanted: Wanted
+    pop_ms: int
+    """When it is, in milliseconds since 1970."""
+    count: int = 0
+    room: int = MAX_BYTES
+    data: list[Buffer] = []
+    rest: int = 0
+    """About how many more there are."""
+    cold: bool = False
+    """Whether something was left that is not in memory."""
+    more: bool = False
+    """Whether a queue has more that was not looked at."""
+    starts: list[str] = []
+    """Of each queue the kind of its topic, its id, and where it was read from."""
+    offsets: list[str] = []
+    """The same with the messages' offsets."""
+    orders: list[str] = []
 
     @property
     def size_bytes(self) -> int:
@@ -113,12 +101,10 @@ class Taken:
         self.data += chunk.data
         self.room -= sum(map(len, chunk.data))
         self.starts.append(f"{retry} {queue_id} {start}")
-        self.offsets.append(receipt.offsets_info(retry, queue_id, offsets))
+        self.offsets.append(f"{retry} {queue_id} {','.join(map(str, offsets))}")
 
 
-def places(
-    topics: Topics, wanted: Wanted, turn: int
-) -> Iterator[tuple[ServedTopic, int, int]]:
+def places(topics: Topics, wanted: Wanted, turn: int) -> Iterator[Place]:
     """The queues that a pop reads, in their order.
 
     Args:
@@ -127,28 +113,29 @@ def places(
         turn: How many pops of the group in the topic there were before.
 
     Returns:
-        For each its topic, its id, and the kind of its topic.
+        For each its topic, its id, the kind of its topic, and what is wanted of it:
+        everything of retries, which were wanted once.
     """
     topic = topics.get(wanted.topic)
     if topic is None:
         return
-    retries = []
+    retries: list[Place] = []
     if not wanted.in_order:
         for kind in _OWN if wanted.own_retries else _ALL:
             name = receipt.retry_topic(wanted.group, wanted.topic, kind)
             if retry := topics.get(name):
                 # More than one where a broker that was drained has given it its own.
                 for queue_id in range(len(retry.partitions)):
-                    retries.append((retry, queue_id, kind))  # noqa: PERF401 - faster
+                    retries.append((retry, queue_id, kind, None))  # noqa: PERF401 - faster
     by_priority = turn % 100 < wanted.priority_percent
     retry_first = not by_priority and turn % RETRY_FIRST_EVERY == 0
     if retry_first:
         yield from retries
     if wanted.queue_id >= 0:
-        yield topic, wanted.queue_id, receipt.NORMAL
+        yield topic, wanted.queue_id, receipt.NORMAL, wanted.filter
     else:
         for queue_id in _queues(topic.setup.read_queue_nums, turn, by_priority):
-            yield topic, queue_id, receipt.NORMAL
+            yield topic, queue_id, receipt.NORMAL, wanted.filter
     if not retry_first:
         yield from retries
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ropeway.gateway.node import names, record_builder, retry_names
+from ropeway.gateway.node import names, retry_names
+from ropeway.gateway.node.record_builder import store_again
 from ropeway.gateway.node.timer import pending_timers
 from ropeway.gateway.node.timer.record_reader import read_scattered
 from ropeway.gateway.wire import message, message_id, properties, receipt
@@ -26,14 +27,12 @@ from ropeway.storage.api import LogError, NoSuchPartitionError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ropeway.gateway.node.broker_context import BrokerContext
     from ropeway.gateway.node.groups import Groups
     from ropeway.gateway.node.served_topic import ServedTopic
-    from ropeway.gateway.node.topics import Topics
     from ropeway.gateway.pop.order import Place
     from ropeway.gateway.wire.message import Message
     from ropeway.routing.api import Group
-    from ropeway.storage.api import Log
-    from ropeway.storage.offsets import Offsets
 
 log = structlog.get_logger(__name__)
 
@@ -71,29 +70,25 @@ class Revive:
     """Stores messages again that come back.
 
     Args:
-        topics: Where they are, and go.
+        broker: Whose they are; its offsets tell which retry topics groups have.
         groups: Say how often a message may come.
-        message_log: Opens topics.
         timer: The topic of messages that wait.
-        offsets: Tell which retry topics groups have.
         retry: The kind of retry topic that is written: RETRY_V1 or RETRY_V2; v2 also
             where the name of v1 is another group's, too.
     """
 
     def __init__(
         self,
-        topics: Topics,
+        broker: BrokerContext,
         groups: Groups,
-        message_log: Log,
         timer: Callable[[], ServedTopic],
-        offsets: Offsets,
         retry: int,
     ) -> None:
-        self._topics = topics
+        self._topics = broker.topics
         self._groups = groups
-        self._log = message_log
+        self._log = broker.log
         self._timer = timer
-        self._offsets = offsets
+        self._offsets = broker.offsets
         self._retry = retry
 
     async def bring(
@@ -168,23 +163,23 @@ class Revive:
                 target = self._timer()
             stored.append(self._append(target, one, pairs))
         outcomes = await asyncio.gather(*stored, return_exceptions=True)
-        out = {
-            one.queue_offset
+        failed = {
+            one.queue_offset: outcome
             for one, outcome in zip(found, outcomes, strict=True)
-            if outcome is not None
+            if isinstance(outcome, BaseException)
         }
-        if out:
+        if failed:
             log.warning(
                 "popped messages could not be stored again",
                 group=group.name,
                 topic=topic.name,
-                messages=len(out),
-                reason=str(next(filter(None, outcomes))),
+                messages=len(failed),
+                reason=str(next(iter(failed.values()))),
             )
-        return out
+        return set(failed)
 
     def _name(self, group: Group, topic: ServedTopic) -> str:
-        if receipt.kind_of(topic.name) != receipt.NORMAL:
+        if topic.retry_kind != receipt.NORMAL:
             return topic.name
         name = receipt.retry_topic(group.name, topic.name, self._retry)
         place = name, group.name, topic.name
@@ -196,28 +191,19 @@ class Revive:
 
     def _append(
         self, target: ServedTopic, one: Message, pairs: dict[str, str]
-    ) -> asyncio.Future[None]:
-        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def done(_offset: int, error: LogError | None) -> None:
-            if stored.done():
-                return
-            if error is None:
-                stored.set_result(None)
-            else:
-                stored.set_exception(error)
-
+    ) -> asyncio.Future[int]:
         times = one.reconsume_times + 1
         try:
             try:
-                record_builder.store_again(target, 0, one, pairs, times, done)
+                return store_again(target, 0, one, pairs, times)
             except MessageError:
                 # What was noted for people is too much. It must not stay out for ever.
                 own = {name: pairs[name] for name in pairs if name not in _NOTED}
-                record_builder.store_again(target, 0, one, own, times, done)
+                return store_again(target, 0, one, own, times)
         except (LogError, WireError) as error:
-            stored.set_exception(error)
-        return stored
+            failed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+            failed.set_exception(error)
+            return failed
 
 
 def _bury(group: Group, one: Message, pairs: dict[str, str]) -> None:

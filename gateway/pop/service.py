@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ropeway.gateway.node.backoff import UNFORESEEN_S, keep_doing
+from ropeway.common.tasks import Tasks
+from ropeway.gateway.node.backoff import Backoff, keep_doing
+from ropeway.gateway.node.derived_store import keep
 from ropeway.gateway.node.index_thread import IndexLostError
-from ropeway.gateway.node.long_polling import LongPolling
 from ropeway.gateway.node.names import ORDER_SIGN, POP_TOPIC
 from ropeway.gateway.pop.acks import Acks
-from ropeway.gateway.pop.in_flight import SLOT_MS, InFlight
-from ropeway.gateway.pop.ledger import Ledger
-from ropeway.gateway.pop.order import OrderBook
+from ropeway.gateway.pop.in_flight import SLOT_MS
 from ropeway.gateway.pop.pop_dispatch import PopDispatch
 from ropeway.gateway.pop.revive import Revive
 from ropeway.gateway.pop.upkeep import DUE_COUNT, Upkeep
@@ -29,25 +28,17 @@ from ropeway.storage.api import LogError
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Coroutine
-    from pathlib import Path
+    from collections.abc import Callable
 
-    from ropeway.gateway.config import PopConfig
     from ropeway.gateway.node.groups import Groups
-    from ropeway.gateway.node.pulled_offsets import PulledOffsets
-    from ropeway.gateway.node.resets import Resets
     from ropeway.gateway.node.served_topic import ServedTopic
-    from ropeway.gateway.node.topics import Topics
+    from ropeway.gateway.pop.context import PopContext
     from ropeway.gateway.pop.in_flight import PopQueue
     from ropeway.gateway.pop.order import Place
-    from ropeway.gateway.pop.switches import Switches
-    from ropeway.storage.api import Log
-    from ropeway.storage.offsets import Offsets
 
 log = structlog.get_logger(__name__)
 
 _TURN_S = SLOT_MS / 1000
-_RETRY_S = 1.0
 _WRITE_DOWN_S = 5.0
 _LOOK_EVERY_MS = 500
 _CLEAN_EVERY_MS = 3_600_000
@@ -59,83 +50,35 @@ class Pop:
     """Popping of a broker: a duty of the node that leads it.
 
     Args:
-        config: Its limits.
-        switches: Whether it works.
-        broker: The broker's name.
-        topics: What is popped.
+        context: Whose messages are popped, and what is out.
         groups: Who pops.
-        offsets: Where groups are.
-        resets: Groups that were moved.
-        pulled: Is told how far groups have come.
-        message_log: Where messages are.
-        directory: Of the ledger's store.
         timer: The topic of messages that wait for their time.
-        longest_ms: The longest time for which a message can be kept from others.
-        waiting: Pops that may wait at a time.
-        host: This broker's packed address.
-        clock: Milliseconds since 1970.
     """
 
     def __init__(
-        self,
-        config: PopConfig,
-        switches: Switches,
-        broker: str,
-        topics: Topics,
-        groups: Groups,
-        offsets: Offsets,
-        resets: Resets,
-        pulled: PulledOffsets,
-        message_log: Log,
-        directory: Path,
-        timer: Callable[[], ServedTopic],
-        longest_ms: int,
-        waiting: int,
-        host: Callable[[], bytes],
-        clock: Callable[[], int],
+        self, context: PopContext, groups: Groups, timer: Callable[[], ServedTopic]
     ) -> None:
-        self.switches = switches
-        self._topics = topics
-        self._offsets = offsets
-        self._resets = resets
-        self._clock = clock
-        self.handouts = InFlight(config.stay_ms)
-        self.book = OrderBook()
-        self.polling: LongPolling[tuple[str, str]] = LongPolling(waiting, MAX_POLLING)
-        self.ledger = Ledger(topics, message_log, directory, longest_ms, host, clock)
-        self.giving = PopDispatch(
-            broker,
-            switches,
-            config.in_flight,
-            topics,
-            offsets,
-            resets,
-            pulled,
-            self.handouts,
-            self.book,
-            self.polling,
-            self._forget_queue,
-            clock,
-        )
-        self.acks = Acks(
-            config.in_flight,
-            offsets,
-            resets,
-            self.handouts,
-            self.ledger,
-            self.book,
-            self.polling,
-            clock,
-        )
+        broker, config = context.broker, context.config
+        self.switches = context.switches
+        self._topics = broker.topics
+        self._offsets = broker.offsets
+        self._resets = context.resets
+        self._clock = broker.clock
+        self.in_flight = context.in_flight
+        self.book = context.book
+        self.polling = context.polling
+        self.ledger = context.ledger
+        self.dispatch = PopDispatch(context, self._forget_queue)
+        self.acks = Acks(context)
         kind = receipt.RETRY_V2 if config.retry_topic_v2 else receipt.RETRY_V1
-        returns = Revive(topics, groups, message_log, timer, offsets, kind)
-        self._upkeep = Upkeep(self.handouts, self.ledger, returns, self.polling, clock)
+        self._upkeep = Upkeep(context, Revive(broker, groups, timer, kind))
         self.roll_back = self._upkeep.roll_back
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._backoff = Backoff("ledger of pops is not there", broker.log)
+        self._tasks = Tasks()
         self._running: list[asyncio.Task[None]] = []
         self._looking = False
         self._clean_ms = 0
-        topics.watch_deleted(lambda topic: self.forget(topic=topic.name))
+        broker.topics.watch_deleted(lambda topic: self.forget(topic=topic.name))
 
     # A duty.
 
@@ -145,7 +88,7 @@ class Pop:
         loop = asyncio.get_running_loop()
         self._running = [
             loop.create_task(keep_doing("popping", _TURN_S, self.turn)),
-            loop.create_task(self._keep_ledger()),
+            loop.create_task(keep("pops", self._have_ledger, self._backoff)),
         ]
 
     async def give_up(self) -> None:
@@ -158,14 +101,14 @@ class Pop:
         if running:
             in_hand = [
                 (queue, batch)
-                for queue in self.handouts
+                for queue in self.in_flight
                 for batch in queue.batches.values()
             ]
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._upkeep.keep(in_hand), _WRITE_DOWN_S)
             self._commit()
         await self.ledger.close()
-        self.handouts.clear()
+        self.in_flight.clear()
         self.book.clear()
 
     def _block_queues(self) -> None:
@@ -189,7 +132,7 @@ class Pop:
         self.polling.release_all(
             lambda key: group in (None, key[0]) and topic in (None, key[1])
         )
-        self.handouts.forget(group=group, topic=topic)
+        self.in_flight.forget(group=group, topic=topic)
         self.book.forget(group=group, topic=topic)
         if topic is not None:
             self._offsets.forget(group=group, topic=ORDER_SIGN + topic)
@@ -203,7 +146,7 @@ class Pop:
             LogError: Not all could be stored.
             IndexLostError: Likewise.
         """
-        for queue in self.handouts:
+        for queue in self.in_flight:
             if (queue.topic, queue.queue_id) == (topic, queue_id) and queue.kept:
                 await self._upkeep.settle_queue(queue.place)
 
@@ -213,7 +156,7 @@ class Pop:
             return False
         return not self.ledger.is_open() or any(
             queue.kept
-            for queue in self.handouts
+            for queue in self.in_flight
             if (queue.topic, queue.queue_id) == (topic, queue_id)
         )
 
@@ -224,19 +167,19 @@ class Pop:
         again, wherever the queue is then.
         """
         self._commit()
-        self.handouts.leave(topic, queue_id)
+        self.in_flight.leave(topic, queue_id)
         self.book.leave(topic, queue_id)
         self.polling.release_all(lambda key: key[1] == topic)
 
     def _forget_queue(self, queue: PopQueue) -> None:
         """A group was moved in a queue: nothing that it has in hand there counts."""
         place = queue.place
-        self.handouts.empty(queue)
+        self.in_flight.empty(queue)
         self.book.drop(place)
         self._offsets.commit(queue.group, ORDER_SIGN + queue.topic, queue.queue_id, 0)
         if queue.kept:
             queue.kept = 0
-            self._spawn(self._drop(queue))
+            self._tasks.start(self._drop(queue))
 
     async def _drop(self, queue: PopQueue) -> None:
         place = queue.place
@@ -253,11 +196,6 @@ class Pop:
 
     # Turns.
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     def is_idle(self) -> bool:
         """Whether nothing is being stored again, or written down."""
         return not self._tasks
@@ -270,7 +208,7 @@ class Pop:
         if not self.switches.works:
             return
         self._take_due(now_ms)
-        if self.handouts.unsaid:
+        if self.in_flight.unsaid:
             self._commit()
         if self.book.waits:
             for group, topic, queue_id in self.book.take_free(now_ms):
@@ -280,14 +218,14 @@ class Pop:
             self._looking = True
             # Clocks are set, and time does not pass while a machine sleeps.
             self.ledger.look_ms = now_ms + _LOOK_EVERY_MS
-            self._spawn(self._look(now_ms))
+            self._tasks.start(self._look(now_ms))
         if now_ms >= self._clean_ms:
             self._clean_ms = now_ms + _CLEAN_EVERY_MS
             self.book.clean(now_ms)
 
     def _take_due(self, now_ms: int) -> None:
         back, kept = [], []
-        for queue, batch in self.handouts.take_due(now_ms):
+        for queue, batch in self.in_flight.take_due(now_ms):
             if batch.leaving:
                 continue
             if batch.visible_ms <= now_ms:
@@ -296,12 +234,12 @@ class Pop:
             else:
                 kept.append((queue, batch))
         for at in range(0, len(back), DUE_COUNT):
-            self._spawn(self._upkeep.bring(back[at : at + DUE_COUNT]))
+            self._tasks.start(self._upkeep.bring(back[at : at + DUE_COUNT]))
         if kept:
-            self._spawn(self._upkeep.keep(kept))
+            self._tasks.start(self._upkeep.keep(kept))
 
     def _commit(self) -> None:
-        queues, self.handouts.unsaid = self.handouts.unsaid, set()
+        queues, self.in_flight.unsaid = self.in_flight.unsaid, set()
         for queue in queues:
             offset = queue.done_to
             place = queue.place
@@ -318,24 +256,12 @@ class Pop:
         finally:
             self._looking = False
 
-    async def _keep_ledger(self) -> None:
-        """Have the ledger's store, and make it again when it is lost."""
-        anew = False
-        while True:
-            try:
-                await self.ledger.open(self._count, anew=anew)
-                await self.ledger.lost.wait()
-            except (IndexLostError, LogError) as error:
-                log.warning("ledger of pops is not there", reason=str(error))
-                anew = isinstance(error, IndexLostError)
-                await asyncio.sleep(_RETRY_S)
-            except Exception:  # nobody would begin it again
-                log.exception("ledger of pops is not there")
-                anew = False
-                await asyncio.sleep(UNFORESEEN_S)
+    async def _have_ledger(self, anew: bool) -> None:
+        await self.ledger.open(self._count, anew=anew)
+        await self.ledger.lost.wait()
 
     def _count(self, counts: Counter[Place]) -> None:
-        for queue in self.handouts:
+        for queue in self.in_flight:
             queue.kept = 0
         for place, count in counts.items():
-            self.handouts.queue(*place).kept = count
+            self.in_flight.queue(*place).kept = count

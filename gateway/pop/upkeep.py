@@ -14,11 +14,10 @@ from ropeway.routing.api import RouteError
 from ropeway.storage.api import LogError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Iterable, Sequence
 
-    from ropeway.gateway.node.long_polling import LongPolling
-    from ropeway.gateway.pop.in_flight import Batch, InFlight, PopQueue
-    from ropeway.gateway.pop.ledger import Ledger
+    from ropeway.gateway.pop.context import PopContext
+    from ropeway.gateway.pop.in_flight import Batch, PopQueue
     from ropeway.gateway.pop.revive import Revive
     from ropeway.gateway.pop.store import Entry, Place
 
@@ -33,26 +32,16 @@ class Upkeep:
     """Moves what stays in hand.
 
     Args:
-        handouts: What is young.
-        ledger: What is not.
-        returns: Stores messages again.
-        polling: Pops that wait for them.
-        clock: Milliseconds since 1970.
+        context: What is young, what is not, and pops that wait.
+        revive: Stores messages again.
     """
 
-    def __init__(
-        self,
-        handouts: InFlight,
-        ledger: Ledger,
-        returns: Revive,
-        polling: LongPolling[tuple[str, str]],
-        clock: Callable[[], int],
-    ) -> None:
-        self._handouts = handouts
-        self._ledger = ledger
-        self._returns = returns
-        self._polling = polling
-        self._clock = clock
+    def __init__(self, context: PopContext, revive: Revive) -> None:
+        self._in_flight = context.in_flight
+        self._ledger = context.ledger
+        self._revive = revive
+        self._polling = context.polling
+        self._clock = context.broker.clock
 
     async def keep(self, kept: Sequence[tuple[PopQueue, Batch]]) -> None:
         """Move batches to the ledger."""
@@ -66,7 +55,7 @@ class Upkeep:
             log.warning("pops wait to be written down", reason=str(error))
             again_ms = self._clock() + _RETRY_MS
             for queue, batch, _ in batches:
-                self._handouts.look_again(queue, batch, again_ms)
+                self._in_flight.look_again(queue, batch, again_ms)
             return
         late = []
         for (queue, batch, before), change in zip(batches, changes, strict=True):
@@ -74,7 +63,7 @@ class Upkeep:
                 # Some were acknowledged meanwhile.
                 late.append((change[0], change_of(queue.place, batch)[1]))
             queue.kept += batch.open.bit_count()
-            self._handouts.close(queue, batch, batch.open)
+            self._in_flight.close(queue, batch, batch.open)
         if late:
             await self._put_late(late)
 
@@ -90,18 +79,8 @@ class Upkeep:
         self, due: Sequence[tuple[PopQueue, Batch]], *, later: bool = False
     ) -> None:
         """Store messages again that were young; later, so that they come in time."""
-        outcomes = await asyncio.gather(
-            *(
-                self._returns.bring(
-                    queue.place,
-                    batch.open_offsets(),
-                    batch.pop_ms,
-                    batch.visible_ms if later else None,
-                )
-                for queue, batch in due
-            ),
-            return_exceptions=True,
-        )
+        stored = (self._again(queue.place, batch, later) for queue, batch in due)
+        outcomes = await asyncio.gather(*stored, return_exceptions=True)
         woken = set()
         for (queue, batch), out in zip(due, outcomes, strict=True):
             bits = 0
@@ -109,14 +88,20 @@ class Upkeep:
                 log.error("popped messages stay out", exc_info=out)
             else:
                 bits = batch.open & ~_bits(batch.offsets, out)
-            self._handouts.close(queue, batch, bits)
+            self._in_flight.close(queue, batch, bits)
             woken.add((queue.group, original_topic(queue.group, queue.topic)))
             if batch.open:
                 batch.leaving = False
                 again_ms = self._clock() + back_off_ms(batch.attempts)
                 batch.attempts += 1
-                self._handouts.look_again(queue, batch, again_ms)
+                self._in_flight.look_again(queue, batch, again_ms)
         self._wake(woken)
+
+    def _again(
+        self, place: Place, batch: Batch | Entry, later: bool
+    ) -> Awaitable[set[int]]:
+        due_ms = batch.visible_ms if later else None
+        return self._revive.bring(place, batch.open_offsets(), batch.pop_ms, due_ms)
 
     async def look(self, now_ms: int) -> None:
         """Store messages again that the ledger has had for long enough."""
@@ -128,17 +113,8 @@ class Upkeep:
             log.warning("messages that are due wait", reason=str(error))
 
     async def _settle(self, entries: Sequence[Entry], *, later: bool = False) -> None:
-        outcomes = await asyncio.gather(
-            *(
-                self._returns.bring(
-                    one.place,
-                    one.open_offsets(),
-                    one.pop_ms,
-                    one.visible_ms if later else None,
-                )
-                for one in entries
-            )
-        )
+        stored = (self._again(one.place, one, later) for one in entries)
+        outcomes = await asyncio.gather(*stored)
         now_ms = self._clock()
         settled = []
         for one, out in zip(entries, outcomes, strict=True):
@@ -146,10 +122,9 @@ class Upkeep:
             settled.append((one, bits, now_ms + back_off_ms(one.attempts)))
         await self._ledger.settle(settled)
         woken = set()
-        for (group, topic, queue_id), bits, one in (
-            (one.place, bits, one) for one, bits, _ in settled
-        ):
-            queue = self._handouts.get((group, topic, queue_id))
+        for one, bits, _ in settled:
+            group, topic, _ = one.place
+            queue = self._in_flight.get(one.place)
             if queue is not None:
                 queue.kept -= (one.open & ~bits).bit_count()
             woken.add((group, original_topic(group, topic)))
@@ -177,7 +152,7 @@ class Upkeep:
         """
         young = [
             (queue, batch)
-            for queue in self._handouts
+            for queue in self._in_flight
             for batch in list(queue.batches.values())
             if not batch.leaving
         ]

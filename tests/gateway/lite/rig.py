@@ -17,7 +17,8 @@ from ropeway.gateway.wire.commands.pop import (
 )
 from ropeway.routing.api import Group, Topic
 from tests.gateway.pop.rig import Clock
-from tests.remoting import config, running, sending, until
+from tests.remoting import config, running, until
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -189,7 +190,7 @@ async def rigged(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ropeway.gateway.composition.now_ms", clock)
         patch.setattr("ropeway.gateway.composition.monotonic_ms", clock)
-        patch.setattr("ropeway.gateway.processors.send.now_ms", clock)
+        patch.setattr("ropeway.gateway.processors.send_store.now_ms", clock)
         async with running(config(path, **changes)) as (app, client):
             await put_topic(app, PARENT, attributes)
             await app.node.groups.put(

@@ -157,7 +157,7 @@ async def test_a_pop_waits_until_the_index_is_open(tmp_path: Path):
         # What may be there cannot be looked at: there is nothing to do but wait.
         assert not await rig.lite.wait(one, 0.01)
         waiting = asyncio.ensure_future(rig.pop(poll_time=60_000))
-        await until(lambda: rig.lite._waiting)
+        await until(lambda: rig.lite._waiting.taken)
         follower._open = True
         follower.follow(rig.app.node.topics.get(PARENT))
         assert (await waiting).bodies == ["0"]

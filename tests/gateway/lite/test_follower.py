@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ropeway.gateway.lite import follower
 from ropeway.gateway.lite.store import Store
+from ropeway.gateway.node import backoff
 from ropeway.gateway.node.index_thread import IndexLostError
 from ropeway.gateway.wire.commands import lite
 from tests.gateway.lite.rig import PARENT, put_topic, rigged
 from tests.gateway.pop.rig import Clock
-from tests.remoting import looped, sending, until
+from tests.remoting import looped, until
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,7 +78,7 @@ async def test_a_parent_that_gets_more_queues_is_followed_there_too(tmp_path: Pa
 async def test_an_index_that_a_look_finds_damaged_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(follower, "_RETRY_S", 0.01)
+    monkeypatch.setattr(backoff, "RETRY_S", 0.01)
 
     def fail(*_: object) -> None:
         raise ValueError("damage that a test makes")

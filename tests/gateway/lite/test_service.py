@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ropeway.gateway.config import LimitsConfig
 from ropeway.gateway.node.index_thread import IndexLostError
+from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands import lite
 from ropeway.gateway.wire.commands.admin import DeleteTopic
 from ropeway.routing.api import Group
 from tests.gateway.lite.rig import PARENT, put_topic, rigged
 from tests.gateway.pop.rig import Clock
-from tests.remoting import looped, sending, until
+from tests.remoting import looped, until
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,3 +132,19 @@ async def test_nothing_is_idle_before_the_index_is_open(tmp_path: Path):
         assert rig.lite.is_idle()
         rig.lite._follower._stop()
         assert not rig.lite.is_idle()
+
+
+@looped
+async def test_one_topic_leaves_lite_topics_to_the_others(tmp_path: Path):
+    """Before, who sent to one lite topic after the other kept all others out."""
+    async with rigged(tmp_path, limits=LimitsConfig(lite_topics=4)) as rig:
+        for name in ("a", "b", "c"):
+            await rig.send(name, "x")
+            await until(
+                lambda n=name: n in rig.lite._follower.parents[PARENT].catalogue
+            )
+        more = await rig.client.ask(sending(PARENT, pairs={"__LITE_TOPIC": "d"}), b"x")
+        assert more.code == ResponseCode.LMQ_QUOTA_EXCEEDED
+        await put_topic(rig.app, "other")
+        other = sending("other", pairs={"__LITE_TOPIC": "a"})
+        assert (await rig.client.ask(other, b"x")).code == 0

@@ -22,7 +22,8 @@ from ropeway.gateway.wire.commands.pop import (
     PopReply,
 )
 from ropeway.gateway.wire.receipt import BatchAck, BatchAcks
-from tests.remoting import TIMEOUT_S, config, connect, running, sending, until
+from tests.remoting import TIMEOUT_S, config, connect, running, until
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -206,7 +207,7 @@ class Rig:
 
     def in_hand(self, topic: str = TOPIC, queue_id: int = 0) -> tuple[int, int]:
         """Messages in memory and in the ledger."""
-        queue = self.pop.handouts.get((GROUP, topic, queue_id))
+        queue = self.pop.in_flight.get((GROUP, topic, queue_id))
         return (queue.buffered, queue.kept) if queue else (0, 0)
 
     async def until_empty(self) -> None:
@@ -240,14 +241,14 @@ class Rig:
                 0,
                 partition.next_offset,
                 1,
-                body=b"%d" % number,
-                text="",
-                flag=0,
-                sys_flag=0,
-                born_ms=1,
-                born_host=host,
-                store_host=host,
-                reconsume_times=1,
+                record_builder.NewMessage(
+                    body=b"%d" % number,
+                    properties="",
+                    born_ms=1,
+                    born_host=host,
+                    store_host=host,
+                    reconsume_times=1,
+                ),
             )
             partition.append([record], 1, lambda *_: None)
         await until(lambda: partition.end == end)
@@ -255,7 +256,7 @@ class Rig:
     async def to_ledger(self) -> None:
         """Let what is in hand grow old."""
         self.pass_time(STAY_MS + 100)
-        await until(lambda: not self.pop.handouts.buffered)
+        await until(lambda: not self.pop.in_flight.buffered)
 
 
 @asynccontextmanager

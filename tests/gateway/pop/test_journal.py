@@ -16,6 +16,7 @@ from ropeway.gateway.pop.journal import Journal
 from ropeway.gateway.pop.store import Store
 from ropeway.gateway.wire import message
 from ropeway.storage.api import LogBusyError, LogUnavailableError
+from tests.broker_contexts import broker_of
 from tests.gateway.pop.rig import Clock
 from tests.remoting import looped, running, until
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from ropeway.gateway.app import App
 
-HOST = message.pack_host("127.0.0.1", 1)
 PLACE = ("readers", "orders", 0)
 
 
@@ -37,11 +37,8 @@ class Kept:
         self.applied: list[bytes] = []
         self.counts: Counter | None = None
         self.journal = Journal(
-            app.node.topics,
-            app.node.log,
+            broker_of(app.node, clock),
             path / "journal",
-            lambda: HOST,
-            clock,
             lambda changes: self.applied.extend(key for key, _ in changes),
         )
 

@@ -24,7 +24,7 @@ PLACE = ("readers", "orders", 0)
 async def put(rig: Rig, start: int, invisible_ms: int, count: int = 2) -> Receipt:
     """Put a batch into the ledger; what its receipts say."""
     offsets = range(start, start + count)
-    batch = Batch(start, rig.clock(), invisible_ms, offsets)
+    batch = Batch(start, rig.clock(), invisible_ms, offsets, open=(1 << count) - 1)
     await rig.pop.ledger.put([change_of(PLACE, batch)])
     await until(lambda: not rig.pop.ledger.is_writing())
     return Receipt(start, rig.clock(), invisible_ms, 0, 0, "broker-0", 0)

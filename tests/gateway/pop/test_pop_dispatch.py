@@ -12,6 +12,7 @@ from ropeway.gateway.wire.commands.group_admin import ResetOffset
 from ropeway.gateway.wire.commands.offsets import UpdateConsumerOffset
 from ropeway.gateway.wire.commands.pop import PeekMessage
 from ropeway.storage.api import MAX_LOOKED_BYTES, LogDamagedError, NotReadyError
+from tests.gateway.holding import have_cold
 from tests.gateway.pop.rig import (
     GROUP,
     RETRY_V1,
@@ -22,7 +23,8 @@ from tests.gateway.pop.rig import (
     popped,
     rigged,
 )
-from tests.remoting import looped, sending, until
+from tests.remoting import looped, until
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -184,7 +186,7 @@ async def test_offsets_that_are_not_there_are_corrected(tmp_path: Path):
         )
         await rig.consumer.pop(queue_id=0, max_msg_nums=1, init_mode=1)
         await rig.consumer.client.ask(commit)
-        rig.pop.handouts.forget(group=GROUP)
+        rig.pop.in_flight.forget(group=GROUP)
         empty = await rig.consumer.pop()
         assert empty.frame.code == ResponseCode.POLLING_TIMEOUT
         await rig.consumer.send(1)
@@ -288,7 +290,7 @@ async def test_pops_that_read_from_the_disk_leave_a_queue_to_each_other(
         await rig.consumer.send(30)
         await rig.app.node.log.flush()
         (partition,) = rig.app.node.topics.get(TOPIC).partitions
-        monkeypatch.setattr(type(partition), "read_now", lambda *_: None)
+        have_cold(monkeypatch, type(partition))
         header = rig.consumer.header(max_msg_nums=5, poll_time=60_000)
         asked = [rig.consumer.client.send(header) for _ in range(6)]
         seen = [
@@ -309,7 +311,7 @@ async def test_a_fault_of_the_disk_takes_nothing(tmp_path: Path, monkeypatch):
             raise LogDamagedError("file 1, place 2")
 
         with monkeypatch.context() as patch:
-            patch.setattr(type(partition), "read_now", lambda *_: None)
+            have_cold(patch, type(partition))
             patch.setattr(type(partition), "read", damaged)
             refused = await rig.consumer.client.ask(rig.consumer.header())
             assert refused.code == ResponseCode.SYSTEM_ERROR
@@ -327,7 +329,7 @@ async def test_a_pop_gets_no_more_than_it_asked_for_of_all_queues_together(
         if cold:
             await rig.app.node.log.flush()
             (partition, *_) = rig.app.node.topics.get(TOPIC).partitions
-            monkeypatch.setattr(type(partition), "read_now", lambda *_: None)
+            have_cold(monkeypatch, type(partition))
         first = await rig.consumer.take(5, queue_id=-1)
         assert first.reply.rest_num == 4
         second = await rig.consumer.take(4, queue_id=-1)

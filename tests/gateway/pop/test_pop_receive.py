@@ -6,7 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from ropeway.gateway.pop.pop_receive import as_asked_for, offsets_of, places
+from ropeway.gateway.pop.pop_receive import (
+    Taken,
+    Wanted,
+    as_asked_for,
+    offsets_of,
+    places,
+)
 from ropeway.gateway.wire import message, properties, receipt
 from ropeway.gateway.wire.message import Message
 from ropeway.storage.api import Chunk
@@ -44,6 +50,13 @@ def test_offsets_are_those_before_the_next_where_nothing_was_left_out():
     assert list(offsets_of(chunk, filtered=False)) == [7, 8, 9]
 
 
+def test_infos_are_as_clients_take_them_apart():
+    taken = Taken(Wanted("readers", "orders", 3, 32, 60_000), 5)
+    taken.put(0, 3, 0, Chunk([b"abc"], 3, 3), range(3))
+    assert (taken.starts, taken.offsets) == (["0 3 0"], ["0 3 0,1,2"])
+    assert (taken.count, taken.size_bytes) == (3, 3)
+
+
 def test_offsets_are_read_where_something_was_left_out():
     data = [retried(3, "") + retried(7, ""), retried(9, "")]
     assert offsets_of(Chunk(data, 3, 12), filtered=True) == (3, 7, 9)
@@ -66,10 +79,11 @@ def test_retries_are_looked_for_in_all_their_queues(turn):
         own_retries=False,
         priority_percent=0,
         queue_id=-1,
+        filter=None,
     )
     found = [
         (one.setup.read_queue_nums, queue_id, kind)
-        for one, queue_id, kind in places(topics, wanted, turn)
+        for one, queue_id, kind, _ in places(topics, wanted, turn)
     ]
     retries = [
         (1, 0, receipt.RETRY_V1),

@@ -24,7 +24,8 @@ from tests.gateway.pop.rig import (
     popped,
     rigged,
 )
-from tests.remoting import looped, pulling, until
+from tests.remoting import looped, until
+from tests.requests import pulling
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -255,14 +256,14 @@ async def test_receipts_are_too_late_from_the_beginning_of_a_roll_back(tmp_path:
         await rig.retried(RETRY_V1, 1)
         bringing = asyncio.Event()
         go_on = asyncio.Event()
-        bring = rig.pop._upkeep._returns.bring
+        bring = rig.pop._upkeep._revive.bring
 
         async def slow(*args):
             bringing.set()
             await go_on.wait()
             return await bring(*args)
 
-        rig.pop._upkeep._returns.bring = slow
+        rig.pop._upkeep._revive.bring = slow
         async with another(rig) as other:
             rolled_back = other.client.send(200056, fields={})
             await bringing.wait()

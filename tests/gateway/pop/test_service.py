@@ -11,7 +11,7 @@ import pytest
 from ropeway.gateway.node import names
 from ropeway.gateway.pop.order import UNUSED_MS
 from ropeway.gateway.wire.codes import ResponseCode
-from tests.gateway.holding import Holding
+from tests.gateway.holding import Holding, have_cold
 from tests.gateway.pop.rig import (
     GROUP,
     INVISIBLE_MS,
@@ -164,9 +164,9 @@ async def test_who_gives_up_keeps_nothing_in_mind(tmp_path: Path):
         await rig.consumer.send(1, queue_id=1)
         await rig.consumer.pop(order=True)
         await rig.consumer.pop(queue_id=1)
-        assert (len(rig.pop.book), rig.pop.handouts.buffered) == (1, 1)
+        assert (len(rig.pop.book), rig.pop.in_flight.buffered) == (1, 1)
         await rig.pop.give_up()
-        assert (len(rig.pop.book), rig.pop.handouts.buffered) == (0, 0)
+        assert (len(rig.pop.book), rig.pop.in_flight.buffered) == (0, 0)
 
 
 @looped
@@ -202,7 +202,7 @@ def slow_disk(
             await go_on.wait()
         return await read(self, *args)
 
-    monkeypatch.setattr(kind, "read_now", lambda *_: None)
+    have_cold(monkeypatch, kind)
     monkeypatch.setattr(kind, "read", slow)
     return reads, go_on
 
@@ -216,7 +216,7 @@ async def test_what_was_read_while_its_group_was_moved_is_not_given(
         reads, go_on = slow_disk(rig, monkeypatch)
         first = rig.consumer.client.send(rig.consumer.header(poll_time=60_000))
         await until(lambda: reads)
-        rig.pop.handouts.get((GROUP, TOPIC, 0)).next_offset = 1
+        rig.pop.in_flight.get((GROUP, TOPIC, 0)).next_offset = 1
         go_on.set()
         assert popped(await first).offsets == [1]
 
