@@ -1,15 +1,16 @@
-/* The compiled forms of storage.file.block.lay_out and add_up; tests compare the two. */
+/* The compiled forms of storage.file.block.lay_out and add_up, and sorted runs of keys;
+   tests compare them with Python's. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <string.h>
 
 #include "crc32.h"
+#include "key_runs.h"
 
 #define HEADER_BYTES 64
 #define RUN_BYTES 16
 #define ENTRY_BYTES 20
-#define KEY_BYTES 8
 #define CHECKED_FROM 8
 
 static char *put_u16(char *at, uint16_t value)
@@ -285,6 +286,7 @@ static PyObject *add_up(PyObject *module, PyObject *const *args, Py_ssize_t give
 
 static PyMethodDef functions[] = {
     {"add_up", (PyCFunction)(void (*)(void))add_up, METH_FASTCALL, NULL},
+    {"in_runs", in_runs, METH_VARARGS, NULL},
     {"lay_out", lay_out, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

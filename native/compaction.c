@@ -1,6 +1,6 @@
 /* Compiled forms of what compaction does per record; storage/compaction/steps.py.
 
-   Rows are storage.compaction_api.ROW, entries storage.compaction.layout.ENTRY. */
+   Rows are storage.compaction_api.ROW; those of what stays storage.sealed.columns.ROW. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -9,7 +9,8 @@
 #include "whole.h"
 
 #define ROW_BYTES 40
-#define ENTRY_BYTES 52
+#define SEALED_BYTES 48
+#define DIGEST_BYTES 16
 #define KEYED 1
 #define TOMBSTONE 2
 
@@ -144,29 +145,37 @@ static PyObject *staying(PyObject *module, PyObject *args)
 {
     (void)module;
     struct map map;
-    Py_buffer entries;
+    Py_buffer due, digests;
     long long now_ms;
-    if (!PyArg_ParseTuple(args, "y*w*w*w*L:staying", &entries, &map.low, &map.high,
-                          &map.offsets, &now_ms))
+    if (!PyArg_ParseTuple(args, "y*y*w*w*w*L:staying", &due, &digests, &map.low,
+                          &map.high, &map.offsets, &now_ms))
         return NULL;
     PyObject *result = NULL;
-    Py_ssize_t count = entries.len / ENTRY_BYTES;
-    if (is_whole(&entries, ENTRY_BYTES, 0) && open_map(&map))
+    Py_ssize_t count = digests.len / DIGEST_BYTES;
+    if (!is_whole(&digests, DIGEST_BYTES, 0))
+        goto done;
+    if (due.len != count * 8) {
+        PyErr_SetString(PyExc_ValueError, "due times and digests do not agree");
+        goto done;
+    }
+    if (open_map(&map))
         result = PyBytes_FromStringAndSize(NULL, count);
     if (result != NULL) {
         uint8_t *stays = (uint8_t *)PyBytes_AS_STRING(result);
-        const uint8_t *entry = entries.buf;
-        for (Py_ssize_t at = 0; at < count; at++, entry += ENTRY_BYTES) {
-            long long due_ms = (long long)get(entry + 28, 8);
-            uint64_t low = get(entry + 36, 8), high = get(entry + 44, 8);
+        const uint8_t *time = due.buf, *digest = digests.buf;
+        for (Py_ssize_t at = 0; at < count; at++, time += 8, digest += DIGEST_BYTES) {
+            long long due_ms = (long long)get(time, 8);
+            uint64_t low = get(digest, 8), high = get(digest + 8, 8);
             int is_due = 0 < due_ms && due_ms <= now_ms;
             int has_key = low || high;
             stays[at] = !is_due
                 && (!has_key || !numbers(&map.offsets)[slot_of(&map, low, high)]);
         }
     }
+done:
     release_map(&map);
-    PyBuffer_Release(&entries);
+    PyBuffer_Release(&due);
+    PyBuffer_Release(&digests);
     return result;
 }
 
@@ -174,20 +183,19 @@ static PyObject *lay_out(PyObject *module, PyObject *args)
 {
     (void)module;
     Py_buffer data, rows, bits;
-    long long first, base, place, now_ms, keyless_ms, tombstone_ms;
-    if (!PyArg_ParseTuple(args, "y*y*Ly*LLLLL:lay_out", &data, &rows, &first, &bits,
-                          &base, &place, &now_ms, &keyless_ms, &tombstone_ms))
+    long long first, base, now_ms, keyless_ms, tombstone_ms;
+    if (!PyArg_ParseTuple(args, "y*y*Ly*LLLL:lay_out", &data, &rows, &first, &bits,
+                          &base, &now_ms, &keyless_ms, &tombstone_ms))
         return NULL;
     Py_ssize_t count = rows.len / ROW_BYTES;
     PyObject *kept = PyBytes_FromStringAndSize(NULL, data.len);
-    PyObject *entries = PyBytes_FromStringAndSize(NULL, count * ENTRY_BYTES);
-    long long newest_ms = 0, soonest_ms = 0;
+    PyObject *sealed = PyBytes_FromStringAndSize(NULL, count * SEALED_BYTES);
     int is_short = 0;
-    if (kept == NULL || entries == NULL || !is_whole(&rows, ROW_BYTES, 0))
+    if (kept == NULL || sealed == NULL || !is_whole(&rows, ROW_BYTES, 0))
         goto failed;
     const uint8_t *record = data.buf, *end = record + data.len, *row = rows.buf;
     uint8_t *to = (uint8_t *)PyBytes_AS_STRING(kept);
-    uint8_t *entry = (uint8_t *)PyBytes_AS_STRING(entries);
+    uint8_t *its_row = (uint8_t *)PyBytes_AS_STRING(sealed);
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t at = 0; at < count; at++, row += ROW_BYTES) {
         size_t size = get(row, 4);
@@ -207,21 +215,13 @@ static PyObject *lay_out(PyObject *module, PyObject *args)
             due_ms = now_ms + tombstone_ms;
         }
         if (stays && !(0 < due_ms && due_ms <= now_ms)) {
-            entry = put(entry, (uint64_t)offset, 8);
-            entry = put(entry, (uint64_t)place, 4);
-            entry = put(entry, size, 4);
-            entry = put(entry, get(row + 4, 4), 4);
-            entry = put(entry, (uint64_t)store_ms, 8);
-            entry = put(entry, (uint64_t)due_ms, 8);
-            memcpy(entry, row + 24, 16);
-            entry += 16;
+            its_row = put(its_row, (uint64_t)offset, 8);
+            memcpy(its_row, row, 16); /* size, tag hash, store time */
+            its_row = put(its_row + 16, (uint64_t)due_ms, 8);
+            memcpy(its_row, row + 24, DIGEST_BYTES);
+            its_row += DIGEST_BYTES;
             memcpy(to, record, size);
             to += size;
-            place += (long long)size;
-            if (store_ms > newest_ms)
-                newest_ms = store_ms;
-            if (due_ms && (!soonest_ms || due_ms < soonest_ms))
-                soonest_ms = due_ms;
         }
         record += size;
     }
@@ -231,15 +231,15 @@ static PyObject *lay_out(PyObject *module, PyObject *args)
         goto failed;
     }
     if (_PyBytes_Resize(&kept, (char *)to - PyBytes_AS_STRING(kept)) < 0
-        || _PyBytes_Resize(&entries, (char *)entry - PyBytes_AS_STRING(entries)) < 0)
+        || _PyBytes_Resize(&sealed, (char *)its_row - PyBytes_AS_STRING(sealed)) < 0)
         goto failed;
     PyBuffer_Release(&data);
     PyBuffer_Release(&rows);
     PyBuffer_Release(&bits);
-    return Py_BuildValue("NNLL", kept, entries, newest_ms, soonest_ms);
+    return Py_BuildValue("NN", kept, sealed);
 failed:
     Py_XDECREF(kept);
-    Py_XDECREF(entries);
+    Py_XDECREF(sealed);
     PyBuffer_Release(&data);
     PyBuffer_Release(&rows);
     PyBuffer_Release(&bits);

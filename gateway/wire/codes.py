@@ -195,6 +195,8 @@ class RequestCode(IntEnum):
     ROPEWAY_GET_LATEST = 20_020
     ROPEWAY_COMPACT_TOPIC = 20_021
     """Ours, for `ropeway timer list`."""
+    ROPEWAY_TRIM_TOPIC = 20_023
+    """Ours, for `ropeway topic trim`."""
     ROPEWAY_SET_QUOTA = 20_030
     """Ours, for `ropeway quota`."""
     ROPEWAY_DELETE_QUOTA = 20_031
@@ -225,8 +227,8 @@ class RequestCode(IntEnum):
     """Likewise."""
     ROPEWAY_REMOVE_BROKER = 20_022
     """Likewise."""
-    ROPEWAY_FIND_HALF = 20_013
-    """Ours, for `ropeway explain`."""
+    ROPEWAY_LIST_HALVES = 20_034
+    """Ours, for `ropeway transaction list` and `ropeway explain`."""
     ROPEWAY_EXPLAIN_ACCESS = 20_014
     """Ours, for `ropeway acl check`."""
 

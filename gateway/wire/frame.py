@@ -14,18 +14,21 @@ Source: RemotingCommand.java, RocketMQ 5.3.4.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
 
 import msgspec
+from msgspec.structs import fields as fields_of
 
 from ropeway.gateway.wire import rocketmq_header
-from ropeway.gateway.wire.codes import ROPEWAY_VERSION, Language
+from ropeway.gateway.wire.codes import RESPONSE_FLAG, ROPEWAY_VERSION, Language
 from ropeway.gateway.wire.compiled import may_be_compiled
 from ropeway.gateway.wire.errors import FrameError, HeaderError
 from ropeway.gateway.wire.unreadable import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
 Buffer = bytes | bytearray | memoryview
 
@@ -40,6 +43,9 @@ PREFIX = struct.Struct(">II")
 
 _MIN_LENGTH = 4
 _MAX_HEADER_BYTES = (1 << 24) - 1
+LARGE_BYTES = 256 * 1024
+"""A frame of so much needs more than one of the largest reads. It is copied once, which
+for a smaller one takes longer than to copy it twice."""
 _PART_BYTES = 16 * 1024
 """Parts of a frame that are smaller are put together: a buffer that is small when it
 grows is moved at little cost, and with the largest read, 256 KiB, grows once."""
@@ -66,6 +72,18 @@ class Envelope(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     language: str | int = "OTHER"
     remark: str | None = None
     ext_fields: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Command(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):
+    # The order and the omissions of fastjson, for parsers that grew up with it.
+    code: int
+    ext_fields: Mapping[str, str] | msgspec.Raw | None = None
+    flag: int
+    language: str
+    opaque: int
+    remark: str | None = None
+    serialize_type: str = msgspec.field(name="serializeTypeCurrentRPC")
+    version: int
 
 
 _decode_json = msgspec.json.Decoder(Envelope, strict=False).decode
@@ -141,6 +159,16 @@ class FrameReader:
         self.max_frame_bytes = max_frame_bytes
         self.max_header_bytes = max_header_bytes
 
+    @property
+    def missing_bytes(self) -> int:
+        """What is to come of a frame that is not whole yet; 0 where there is none."""
+        return self._needed - self.pending_bytes if self.pending_bytes else 0
+
+    @property
+    def is_large(self) -> bool:
+        """Whether that frame is long."""
+        return self.pending_bytes > 0 and self._needed >= LARGE_BYTES
+
     def clear(self) -> None:
         """Forget what is not whole."""
         self._parts = []
@@ -154,6 +182,7 @@ class FrameReader:
                 caller, which has to close the connection anyway.
         """
         parts = self._parts
+        first: RawFrame | None = None
         if parts:
             self.pending_bytes += len(data)
             if self.pending_bytes < self._needed:
@@ -161,7 +190,10 @@ class FrameReader:
                 self._holds(self.pending_bytes)
                 return []
             parts.append(data)
-            data = b"".join(parts)
+            if self._needed < LARGE_BYTES:
+                data = b"".join(parts)
+            else:
+                first, data = self._take_large()
             parts.clear()
             self.pending_bytes = 0
             self._holds(0)
@@ -177,7 +209,28 @@ class FrameReader:
             self._needed = needed
             self.pending_bytes = len(rest)
             self._holds(len(rest))
+        if first is not None:
+            frames.insert(0, first)
         return frames
+
+    def _take_large(self) -> tuple[RawFrame, bytes]:
+        """Return the frame whose parts are there, and what follows it."""
+        word = PREFIX.unpack_from(self._parts[0])[1]
+        body = PREFIX.size + (word & _MAX_HEADER_BYTES)
+        frame = RawFrame(
+            word >> 24,
+            self._between(PREFIX.size, body),
+            self._between(body, self._needed),
+        )
+        return frame, self._between(self._needed, self.pending_bytes)
+
+    def _between(self, start: int, end: int) -> bytes:
+        """Copy what stands from one place of the parts to another."""
+        found, at = [], 0
+        for part in self._parts:
+            found.append(memoryview(part)[max(start - at, 0) : max(end - at, 0)])
+            at += len(part)
+        return b"".join(found)
 
     def _keep(self, data: bytes) -> None:
         """Keep more of a frame that is not whole.
@@ -238,43 +291,48 @@ def _decode_rocketmq(header: bytes) -> Envelope:
     )
 
 
-def decode_fields(raw: msgspec.Raw) -> dict[str, str]:
-    """Read a command's own fields without knowing the command, values as text.
+class HasRecords(Protocol):
+    """An answer, as its template knows it."""
 
-    Raises:
-        HeaderError: They are not a flat object.
-    """
-    try:
-        fields = msgspec.json.decode(
-            raw, type=dict[str, str | int | float | bool | None] | None
-        )
-    except UNREADABLE as error:
-        raise HeaderError(
-            f"extFields are not names and values: {reason_of(error)}"
-        ) from error
-    return {
-        key: field_text(value)
-        for key, value in (fields or {}).items()
-        if value is not None
-    }
+    header: Any
+    records: Sequence[Buffer]
 
 
-def field_text(value: str | float | bool) -> str:
-    """A field's value as the text it has on the wire."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
-
-
-def begin_frame(header: bytes, body_bytes: int = 0) -> bytes:
-    """A frame's bytes but for its body, from a header in JSON that is encoded already.
+class Template:
+    """Makes frequent answers' frames, but for the records: what `encode_frame` would.
 
     Args:
-        header: Shorter than its three length bytes can say.
-        body_bytes: Length of the body that follows.
+        header: The class of the answers' headers; None: they have no fields.
+        names: Its fields in their order, numbers or text that JSON takes as it is.
+        remark: Likewise.
     """
-    size = len(header)
-    return PREFIX.pack(size + 4 + body_bytes, size) + header
+
+    __slots__ = ("_text", "_values")
+
+    def __init__(
+        self,
+        header: type[msgspec.Struct] | None = None,
+        names: Sequence[str] = (),
+        remark: str | None = None,
+    ) -> None:
+        declared = fields_of(header) if header else ()
+        labels = {one.name: one.encode_name for one in declared}
+        fields = {labels[name]: "%s" for name in names}
+        frame = encode_frame(
+            0, 0, flag=RESPONSE_FLAG, fields=fields or None, remark=remark
+        )
+        header_text = frame[PREFIX.size :].decode()
+        self._text = header_text.replace('"opaque":0', '"opaque":%s')
+        self._values = attrgetter(*names) if names else None
+
+    def __call__(self, answer: HasRecords, opaque: int) -> bytes:
+        """Make the frame of an answer to a request's opaque, but for its records."""
+        values = self._values
+        given = (opaque,) if values is None else (*values(answer.header), opaque)
+        header = (self._text % given).encode()
+        size = len(header)
+        body_bytes = sum(map(len, answer.records))
+        return PREFIX.pack(size + 4 + body_bytes, size) + header
 
 
 def encode_frame(
@@ -311,8 +369,17 @@ def encode_frame(
         fixed = rocketmq_header.Fixed(code, language, version, opaque, flag)
         header = rocketmq_header.encode(fixed, remark or "", fields or {})
     else:
-        header = _encode_json_header(
-            code, opaque, flag, fields, remark, language, version
+        header = _encode_json(
+            _Command(
+                code=code,
+                ext_fields=fields,
+                flag=flag,
+                language=language.name,
+                opaque=opaque,
+                remark=remark,
+                serialize_type="JSON",
+                version=version,
+            )
         )
     if len(header) > _MAX_HEADER_BYTES:
         raise HeaderError(
@@ -322,26 +389,3 @@ def encode_frame(
         4 + len(header) + len(body), serialize_type << 24 | len(header)
     )
     return b"".join((prefix, header, body))
-
-
-def _encode_json_header(
-    code: int,
-    opaque: int,
-    flag: int,
-    fields: Mapping[str, str] | msgspec.Raw | None,
-    remark: str | None,
-    language: Language,
-    version: int,
-) -> bytes:
-    # The order and the omissions of fastjson, for parsers that grew up with it.
-    header: dict[str, object] = {"code": code}
-    if fields is not None:
-        header["extFields"] = fields
-    header["flag"] = flag
-    header["language"] = language.name
-    header["opaque"] = opaque
-    if remark is not None:
-        header["remark"] = remark
-    header["serializeTypeCurrentRPC"] = "JSON"
-    header["version"] = version
-    return _encode_json(header)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 
 from ropeway.gateway.wire.errors import HeaderError
-from ropeway.gateway.wire.frame import decode_fields, field_text
-from ropeway.gateway.wire.unreadable import UNREADABLE
+from ropeway.gateway.wire.unreadable import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,9 +73,8 @@ def request(
     return declare
 
 
-def row_of(header: type[Header]) -> Row:
-    """The row that a header class declared."""
-    return _ROW_OF_HEADER[header]
+row_of: Callable[[type[Header]], Row] = _ROW_OF_HEADER.__getitem__
+"""Gives the row that a header class declared."""
 
 
 def decode_request(row: Row, fields: msgspec.Raw) -> Any:
@@ -156,6 +154,34 @@ def _allowed(kind: Any) -> str:
                 return f"{text} from {part['minimum']} to {part['maximum']}"
             return text
     return "see the protocol"
+
+
+def decode_fields(raw: msgspec.Raw) -> dict[str, str]:
+    """Read a command's own fields without knowing the command, values as text.
+
+    Raises:
+        HeaderError: They are not a flat object.
+    """
+    try:
+        fields = msgspec.json.decode(
+            raw, type=dict[str, str | int | float | bool | None] | None
+        )
+    except UNREADABLE as error:
+        raise HeaderError(
+            f"extFields are not names and values: {reason_of(error)}"
+        ) from error
+    return {
+        key: field_text(value)
+        for key, value in (fields or {}).items()
+        if value is not None
+    }
+
+
+def field_text(value: str | float | bool) -> str:
+    """A field's value as the text it has on the wire."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
 
 
 def to_fields(header: Header) -> dict[str, str]:

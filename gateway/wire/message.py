@@ -20,7 +20,7 @@ import ipaddress
 import struct
 import zlib
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -120,49 +120,39 @@ def topic_field(topic: str) -> tuple[int, bytes]:
     return MAGIC_V1, bytes((len(name),)) + name
 
 
-def assemble(
-    magic: int,
-    topic: bytes,
-    queue_id: int,
-    queue_offset: int,
-    message_id: int,
-    flag: int,
-    sys_flag: int,
-    born_ms: int,
-    born_host: bytes,
-    store_ms: int,
-    store_host: bytes,
-    reconsume_times: int,
-    prepared_transaction_offset: int,
-    body: Buffer,
-    properties: bytes,
-    body_crc: int,
-) -> bytes:
+class Front(NamedTuple):
+    """The fields before the body, in their order; the hosts are packed."""
+
+    magic: int
+    body_crc: int
+    queue_id: int
+    flag: int
+    queue_offset: int
+    message_id: int
+    sys_flag: int
+    """Agrees with the hosts' lengths: `host_flags`."""
+    born_ms: int
+    born_host: bytes
+    store_ms: int
+    store_host: bytes
+    reconsume_times: int
+    prepared_transaction_offset: int = 0
+
+
+def assemble(front: Front, body: Buffer, topic: bytes, properties: bytes) -> bytes:
     """Make a stored message of parts that are already checked and packed.
 
-    The hot path of every send: `topic` and the hosts come from caches, and
-    `sys_flag` agrees with the hosts' lengths (`host_flags`).
+    Args:
+        front: All before the body but the two sizes.
+        body: As it was sent.
+        topic: By `topic_field`, as is the magic number.
+        properties: In wire form.
     """
-    front = head(len(born_host), len(store_host))
+    packer = head(len(front.born_host), len(front.store_host))
+    size = packer.size + len(body) + len(topic) + 2 + len(properties)
     return b"".join(
         (
-            front.pack(
-                front.size + len(body) + len(topic) + 2 + len(properties),
-                magic,
-                body_crc,
-                queue_id,
-                flag,
-                queue_offset,
-                message_id,
-                sys_flag,
-                born_ms,
-                born_host,
-                store_ms,
-                store_host,
-                reconsume_times,
-                prepared_transaction_offset,
-                len(body),
-            ),
+            packer.pack(size, *front, len(body)),
             body,
             topic,
             _I16.pack(len(properties)),
@@ -196,13 +186,13 @@ def encode(message: Message) -> bytes:
                 f"properties of {len(properties)} bytes; "
                 f"allowed: {MAX_PROPERTIES_BYTES}"
             )
-        return assemble(
+        front = Front(
             magic,
-            topic,
+            body_crc,
             message.queue_id,
+            message.flag,
             message.queue_offset,
             message.message_id,
-            message.flag,
             sys_flag | host_flags(born, store),
             message.born_ms,
             born,
@@ -210,10 +200,8 @@ def encode(message: Message) -> bytes:
             store,
             message.reconsume_times,
             message.prepared_transaction_offset,
-            message.body,
-            properties,
-            body_crc,
         )
+        return assemble(front, message.body, topic, properties)
     except (struct.error, ValueError) as error:
         raise MessageError(f"a member does not fit its field: {error}") from error
 

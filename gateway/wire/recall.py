@@ -14,6 +14,7 @@ import binascii
 
 import msgspec
 
+from ropeway.common.versions import newer
 from ropeway.gateway.wire.errors import MessageError
 
 _VERSION = "v1"
@@ -49,12 +50,18 @@ def parse(text: str) -> RecallHandle:
         parts = base64.b64decode(text, b"-_", validate=True).decode().split(" ")
     except (binascii.Error, ValueError) as error:
         raise _bad(text) from error
-    if len(parts) < _PARTS or parts[0] != _VERSION:
+    if len(parts) < _PARTS or not _is_version(parts[0]):
         raise _bad(text)
+    if parts[0] != _VERSION:
+        raise MessageError(newer("the recall handle", parts[0], _VERSION))
     topic, broker, deliver, unique_key = parts[1:_PARTS]
     if not (deliver.isascii() and deliver.isdecimal() and len(deliver) <= _MAX_DIGITS):
         raise _bad(text)
     return RecallHandle(topic, broker, int(deliver), unique_key)
+
+
+def _is_version(part: str) -> bool:
+    return part[:1] == "v" and part[1:].isascii() and part[1:].isdecimal()
 
 
 def _bad(text: str) -> MessageError:

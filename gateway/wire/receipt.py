@@ -19,15 +19,12 @@ from __future__ import annotations
 import base64
 import binascii
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from ropeway.gateway.wire.errors import ReceiptError
 from ropeway.gateway.wire.properties import REMEMBERED_CHARACTERS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 IN_ORDER = 999
 """The revive queue id of what was popped in order."""
@@ -38,6 +35,8 @@ _LEAST_FIELDS = 7
 _MAX_SHOWN = 200
 _LONGEST = 1 << 16
 """Bytes of an acknowledged set. A filter can leave gaps between messages of one pop."""
+MOST_MESSAGES = 32
+"""Messages of one pop. Source: PopMessageProcessor.java, RocketMQ 5.3.4."""
 
 
 class Receipt(NamedTuple):
@@ -111,11 +110,6 @@ def kind_of(topic: str) -> int:
     return RETRY_V2 if "+" in topic else RETRY_V1
 
 
-def offsets_info(retry: int, queue_id: int, offsets: Iterable[int]) -> str:
-    """A queue's part of msgOffsetInfo."""
-    return f"{retry} {queue_id} {','.join(map(str, offsets))}"
-
-
 def order_info(retry: int, queue_id: int, counts: dict[int, int], least: int) -> str:
     """A queue's part of orderCountInfo.
 
@@ -165,6 +159,11 @@ class BatchAck(msgspec.Struct, frozen=True):
                 f"allowed: {_LONGEST}"
             )
         mask = int.from_bytes(data, "little")
+        if mask.bit_count() > MOST_MESSAGES:
+            raise ReceiptError(
+                f"set of {mask.bit_count()} acknowledged messages; "
+                f"allowed: {MOST_MESSAGES}"
+            )
         found = []
         while mask:
             low = mask & -mask

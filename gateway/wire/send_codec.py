@@ -16,8 +16,8 @@ from ropeway.gateway.wire.codes import ONE_WAY_FLAG, RESPONSE_FLAG, RequestCode
 from ropeway.gateway.wire.commands.send import SendMessage, SendMessageV2
 from ropeway.gateway.wire.compiled import may_be_compiled
 from ropeway.gateway.wire.errors import FrameError, HeaderError, MessageError
-from ropeway.gateway.wire.frame import JSON, PREFIX, decode_envelope, decode_fields
-from ropeway.gateway.wire.header import decode_request, row_of
+from ropeway.gateway.wire.frame import JSON, PREFIX, decode_envelope
+from ropeway.gateway.wire.header import decode_fields, decode_request, row_of
 from ropeway.gateway.wire.request_credentials import claims_in
 
 if TYPE_CHECKING:
@@ -131,25 +131,22 @@ def record_of(
     if len(data) > message.MAX_PROPERTIES_BYTES:
         return None
     tag = pairs.get(properties.TAGS)
+    front = message.Front(
+        magic,
+        message.crc(body),
+        queue_id,
+        flag,
+        queue_offset,
+        message_id,
+        sys_flag & ~_HOST_FLAGS | message.host_flags(born_host, store_host),
+        born_ms,
+        born_host,
+        store_ms,
+        store_host,
+        reconsume_times,
+    )
     return (
-        message.assemble(
-            magic,
-            topic,
-            queue_id,
-            queue_offset,
-            message_id,
-            flag,
-            sys_flag & ~_HOST_FLAGS | message.host_flags(born_host, store_host),
-            born_ms,
-            born_host,
-            store_ms,
-            store_host,
-            reconsume_times,
-            0,
-            body,
-            data,
-            message.crc(body),
-        ),
+        message.assemble(front, body, topic, data),
         properties.tag_hash(tag) if tag else 0,
         properties.key_words(pairs),
     )

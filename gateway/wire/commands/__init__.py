@@ -27,6 +27,7 @@ from ropeway.gateway.wire.commands import (
     send,
     timers,
     transactions,
+    trims,
 )
 
 __all__ = [
@@ -56,4 +57,5 @@ __all__ = [
     "send",
     "timers",
     "transactions",
+    "trims",
 ]

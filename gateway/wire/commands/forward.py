@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ropeway.gateway.wire.codes import RequestCode
 from ropeway.gateway.wire.frame import I64
 from ropeway.gateway.wire.header import Header, request
@@ -13,7 +15,7 @@ class Forward(Header, frozen=True):
 
     The answer's body is the whole frame of the request's own answer, or nothing where
     it wants none. Access is the client's, and checked for the request inside. The
-    fields are those of `Sealed` in `gateway.node.node_auth`; without a seal nobody
+    fields are those of `Signed` in `gateway.node.node_auth`; without a signature nobody
     believes them.
     """
 
@@ -21,16 +23,23 @@ class Forward(Header, frozen=True):
     to: str = ""
     session: str = ""
     number: I64 = -1
-    sealed_ms: I64 = 0
+    signed_ms: I64 = msgspec.field(name="sealedMs", default=0)
     principal: str | None = None
-    seal: str = ""
+    signature: str = msgspec.field(name="seal", default="")
     held_ms: I64 = -1
     """How long the node had the request before it was sent; below 0, it says nothing.
 
-    This and `sent_ms` are not sealed: all that they can have refused is the request.
+    This and `sent_ms` are not signed: all that they can have refused is the request.
     """
     sent_ms: I64 = 0
     """When it was sent, in milliseconds of that node's own monotonic clock."""
+    channel: str | None = None
+    """A `Channel` that is not a client's connection: what the audit log is to say."""
+    channel_signature: str | None = None
+    """`NodeAuth.sign_channel` of it. Apart from the other, which older nodes check."""
+    spans: str | None = None
+    """The spans of sending it on, as of `trace_context.tell`; not signed, for all that
+    they say is where traces go on."""
 
 
 @request(RequestCode.ROPEWAY_RELAY)

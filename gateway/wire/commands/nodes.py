@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec import Struct
 
 from ropeway.gateway.wire.bodies import Body
 from ropeway.gateway.wire.codes import RequestCode
@@ -12,6 +13,20 @@ from ropeway.gateway.wire.header import Header, request
 @request(RequestCode.ROPEWAY_NODE_STATUS)
 class GetNodeStatus(Header, frozen=True):
     """Ask the very node that is reached how it stands; answered by `NodeStatus`."""
+
+
+class DerivedStoreStatus(Struct, frozen=True, kw_only=True):
+    """How a store that is made from the log stands, on the node that leads."""
+
+    store: str
+    """Of what: `pops`, `timers` or `lite topics`."""
+    lag_records: int
+    """Records of the log that it has not taken in."""
+    size_bytes: int
+    rebuilt_ms: int
+    """When it was last made again, in milliseconds since 1970; 0 where it was not."""
+    rebuild_ms: int
+    """How long that took."""
 
 
 class NodeStatus(Body, frozen=True, kw_only=True):
@@ -39,6 +54,7 @@ class NodeStatus(Body, frozen=True, kw_only=True):
     """Brokers that no node serves, and how many topics have queues on each."""
     drained: bool = False
     """Whether its broker gets no queues, because it is to leave the cluster."""
+    derived_stores: list[DerivedStoreStatus] = msgspec.field(default_factory=list)
     time_ms: int
     """Its clock, in milliseconds since 1970."""
     started_ms: int

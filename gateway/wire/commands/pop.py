@@ -191,7 +191,7 @@ class QueryAssignment(Header, frozen=True):
 
 @request(RequestCode.POP_ROLLBACK)
 class PopRollback(Header, frozen=True):
-    """Turn all hand-outs into retries that come when their time is over.
+    """Turn all messages in flight into retries that come when their time is over.
 
     Source: AdminBrokerProcessor.transferPopToFsStore, RocketMQ 5.3.4.
     """

@@ -64,15 +64,27 @@ class ResumeCheckHalfMessage(Header, frozen=True):
     msg_id: str | None = None
 
 
-@request(RequestCode.ROPEWAY_FIND_HALF)
-class FindHalf(Header, frozen=True):
-    """Ask for an open transaction; answered by `OpenHalf`, or QUERY_NOT_FOUND.
+MAX_PAGE = 1000
+"""Transactions of one answer."""
 
-    Half messages are nobody's to read, and this tells nothing of what is in them.
+
+@request(RequestCode.ROPEWAY_LIST_HALVES)
+class ListHalves(Header, frozen=True):
+    """Ask a broker for open transactions; the body tells a page of them.
+
+    Half messages are nobody's to read, and this tells nothing of what is in them. A
+    page may have fewer than were asked for, or none, and there may be more all the
+    same: what is looked at for one answer is bounded.
     """
 
-    unique_key: str
-    """The id of the message, as its producer knows it."""
+    max_nums: I32
+    """1 to `MAX_PAGE`."""
+    topic: str | None = None
+    """Only messages for it."""
+    unique_key: str | None = None
+    """Only the message with this id, as its producer knows it."""
+    after: I64 = 0
+    """Where the page before said to go on."""
 
 
 class OpenHalf(Body, frozen=True):
@@ -85,3 +97,15 @@ class OpenHalf(Body, frozen=True):
     """How often the producer was asked what became of it."""
     store_ms: int
     """When it was stored, for the first time or again, in milliseconds since 1970."""
+    msg_id: str = ""
+    """Its unique key."""
+    born_ms: int = 0
+    """When its producer made it."""
+
+
+class HalvesPage(Body, frozen=True):
+    """Open transactions, about the oldest first."""
+
+    transactions: list[OpenHalf]
+    next: int | None = None
+    """Where to go on; None where there are no more."""

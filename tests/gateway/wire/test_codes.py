@@ -112,14 +112,15 @@ def test_our_own_requests_are_where_rocketmq_has_none() -> None:
         "ROPEWAY_GET_DRAIN": 20019,
         "ROPEWAY_REMOVE_BROKER": 20022,
         "ROPEWAY_TOPIC_PLACES": 20012,
-        "ROPEWAY_FIND_HALF": 20013,
         "ROPEWAY_EXPLAIN_ACCESS": 20014,
         "ROPEWAY_GET_LATEST": 20020,
         "ROPEWAY_COMPACT_TOPIC": 20021,
+        "ROPEWAY_TRIM_TOPIC": 20023,
         "ROPEWAY_SET_QUOTA": 20030,
         "ROPEWAY_DELETE_QUOTA": 20031,
         "ROPEWAY_LIST_QUOTAS": 20032,
         "ROPEWAY_NOTE_RESEND": 20033,
+        "ROPEWAY_LIST_HALVES": 20034,
     }
     assert not set(own.values()) & set(OF_ROCKETMQ["requests"].values())
 

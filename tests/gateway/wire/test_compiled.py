@@ -211,10 +211,10 @@ WAITING = st.lists(
 
 
 def waiting_record(text: bytes) -> bytes:
-    return message.assemble(
-        *(message.MAGIC_V1, b"\1t", 0, 7, 0, 0, 0, 1, bytes(8), 2, bytes(8), 0, 0),
-        *(b"body", text, 5),
+    front = message.Front(
+        *(message.MAGIC_V1, 5, 0, 0, 7, 0, 0, 1, bytes(8), 2, bytes(8), 0)
     )
+    return message.assemble(front, b"body", b"\1t", text)
 
 
 def dump(header: object, ascii_only: bool = True) -> str:

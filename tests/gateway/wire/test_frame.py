@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import sys
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -14,13 +15,14 @@ from ropeway.gateway.wire.codes import RESPONSE_FLAG, Language
 from ropeway.gateway.wire.errors import FrameError, HeaderError
 from ropeway.gateway.wire.frame import (
     JSON,
+    LARGE_BYTES,
     ROCKETMQ,
     FrameReader,
     RawFrame,
     decode_envelope,
-    decode_fields,
     encode_frame,
 )
+from ropeway.gateway.wire.header import decode_fields
 from tests import captures
 
 GOLDEN_JSON = (
@@ -145,6 +147,46 @@ def test_frames_survive_any_cut(sent: list[bytes], data: st.DataObject) -> None:
         got += reader.feed(stream[start:end])
     assert got == [frame for one in sent for frame in FrameReader().feed(one)]
     assert reader.pending_bytes == 0
+
+
+@given(st.lists(frames(), max_size=5), st.data())
+def test_large_frames_survive_any_cut(sent: list[bytes], data: st.DataObject) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ropeway.gateway.wire.frame.LARGE_BYTES", 100)
+        test_frames_survive_any_cut.hypothesis.inner_test(sent, data)
+
+
+def test_a_large_frame_is_copied_once() -> None:
+    size = 8 << 20
+    data = encode_frame(10, 1, body=bytes(size))
+    pieces = [data[at : at + 256_000] for at in range(0, len(data), 256_000)]
+    reader = FrameReader()
+    tracemalloc.start()
+    try:
+        for piece in pieces:
+            got = reader.feed(piece)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(got[0].body) == size
+    assert most < 1.2 * size
+
+
+def test_what_is_missing_of_a_frame_is_known() -> None:
+    data = encode_frame(10, 1, body=bytes(LARGE_BYTES))
+    reader = FrameReader()
+    assert (reader.missing_bytes, reader.is_large) == (0, False)
+    reader.feed(data[:5])
+    assert (reader.missing_bytes, reader.is_large) == (3, False)
+    reader.feed(data[5:1000])
+    assert (reader.missing_bytes, reader.is_large) == (len(data) - 1000, True)
+    assert reader.feed(data[1000:])
+    assert (reader.missing_bytes, reader.is_large) == (0, False)
+    small = encode_frame(10, 1, body=bytes(1000))
+    reader.feed(small[:-1])
+    assert (reader.missing_bytes, reader.is_large) == (1, False)
+    reader.clear()
+    assert (reader.missing_bytes, reader.is_large) == (0, False)
 
 
 @given(FIELDS, ENCODINGS, I32S, st.text(min_size=1, max_size=50))

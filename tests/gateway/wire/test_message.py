@@ -18,6 +18,7 @@ from ropeway.gateway.wire.message import (
     MAGIC_V1,
     MAGIC_V2,
     STORE_HOST_V6_FLAG,
+    Front,
     Message,
     assemble,
     crc,
@@ -206,10 +207,13 @@ def test_assembled_parts_are_what_encode_makes() -> None:
     magic, topic = topic_field("T1")
     assert (
         assemble(
-            magic, topic, 2, 3, 0xE91, 0, 0,
-            0x1A1FE3A1DC7, pack_host("192.0.2.2", 50000),
-            0x1A1FE3A1DD0, pack_host("127.0.0.1", 21011),
-            0, 0, memoryview(b"hello"), b"TAGS\x01Tag\x02", 0x3610A686,
+            Front(
+                magic, 0x3610A686, 2, 0, 3, 0xE91, 0,
+                0x1A1FE3A1DC7, pack_host("192.0.2.2", 50000),
+                0x1A1FE3A1DD0, pack_host("127.0.0.1", 21011),
+                0,
+            ),
+            memoryview(b"hello"), topic, b"TAGS\x01Tag\x02",
         )
         == GOLDEN
     )  # fmt: skip

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.codes import RequestCode
-from ropeway.gateway.wire.frame import decode_envelope, decode_fields
+from ropeway.gateway.wire.frame import decode_envelope
+from ropeway.gateway.wire.header import decode_fields
 from ropeway.gateway.wire.properties import (
     KEYS,
     UNIQ_KEY,

@@ -34,7 +34,7 @@ def test_what_comes_behind_is_left_for_later_versions():
         "",
         "?",
         "djE",
-        encoded("v2 orders broker-0 1800000000000 7F00"),
+        encoded("2 orders broker-0 1800000000000 7F00"),
         encoded("v1 orders broker-0 1800000000000"),
         encoded("v1 orders broker-0 soon 7F00"),
         encoded("v1 orders broker-0 -5 7F00"),
@@ -46,3 +46,11 @@ def test_what_comes_behind_is_left_for_later_versions():
 def test_what_is_no_handle_is_refused(text: str):
     with pytest.raises(MessageError, match="recall handle is invalid"):
         recall.parse(text)
+
+
+def test_a_handle_of_a_newer_version_is_refused_by_name():
+    newer = encoded("v2 orders broker-0 1800000000000 7F00")
+    with pytest.raises(
+        MessageError, match="has format v2; this program reads up to v1"
+    ):
+        recall.parse(newer)

@@ -84,6 +84,19 @@ def test_a_kind_names_a_topic_and_a_topic_has_a_kind(kind: int, topic: str):
 
 
 def test_infos_are_as_clients_take_them_apart():
-    assert receipt.offsets_info(0, 3, range(3)) == "0 3 0,1,2"
     assert receipt.order_info(0, 3, {}, 0) == "0 3 0"
     assert receipt.order_info(0, 3, {7: 1, 8: 2}, 1) == "0 qo3%7 1;0 qo3%8 2;0 3 1"
+
+
+def test_a_batch_has_no_more_messages_than_a_pop_gives():
+    body = msgspec.json.decode(BATCH, type=BatchAcks)
+    for count in (receipt.MOST_MESSAGES, receipt.MOST_MESSAGES + 1):
+        # A filter left out every second one.
+        bits = sum(1 << 2 * number for number in range(count))
+        text = base64.b64encode(bits.to_bytes(16, "little")).decode()
+        one = msgspec.structs.replace(body.acks[0], bits=text)
+        if count == receipt.MOST_MESSAGES:
+            assert one.offsets() == [2 * number for number in range(count)]
+        else:
+            with pytest.raises(ReceiptError, match="33 acknowledged messages"):
+                one.offsets()

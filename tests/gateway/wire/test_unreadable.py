@@ -12,7 +12,7 @@ from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.admin_bodies import KvTable
 from ropeway.gateway.wire.batch import decode_batch
 from ropeway.gateway.wire.errors import HeaderError, MessageError
-from ropeway.gateway.wire.frame import decode_fields
+from ropeway.gateway.wire.header import decode_fields
 from ropeway.gateway.wire.unreadable import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
