@@ -132,9 +132,7 @@ class SystemTopics:
         """Deny, or have no opinion; superusers are not judged."""
         kind, name = need.resource.kind, need.resource.name
         if kind is ResourceKind.GROUP:
-            reserved = name.startswith(names.SYSTEM_GROUP_PREFIX) or names.is_inner(
-                name
-            )
+            reserved = names.is_system_group(name)
         else:
             reserved = (
                 kind is ResourceKind.TOPIC

@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
+_POWER_LOSS = {
+    "async": "may take what was acknowledged in the last half second",
+    "sync": "takes nothing that was acknowledged",
+}
+"""What a loss of power does in each flush mode of the embedded log."""
+
 _SETTLE_ATTEMPTS = 3
 _PROCESSORS = "ropeway.processors"
 """The group of entry points of plugins with processors."""
@@ -92,6 +98,9 @@ class App:
         Raises:
             NameTakenError: Another process has this node's name for good.
         """
+        flush = self._config.log.flush
+        if not backends.is_shared(self._config) and self._config.log.url is None:
+            log.info("serving", flush=flush, power_loss=_POWER_LOSS[flush])
         stopped = asyncio.ensure_future(stop.wait())
         self._name_lost.add_done_callback(lambda _: stopped.cancel())
         try:

@@ -31,6 +31,7 @@ from ropeway.routing.embedded import EmbeddedRoutes
 from ropeway.storage import private
 from ropeway.storage.api import LogError
 from ropeway.storage.compaction.log import CompactedLog
+from ropeway.storage.compaction.round import CompactionContext
 from ropeway.storage.file import FileLog, open_log, open_offsets
 from ropeway.storage.tiered.log import open_log as open_tier
 from ropeway.storage.tiered.providers import open_provider
@@ -282,10 +283,8 @@ def _with_compaction(
     message_log = CompactedLog(
         inner,
         config.data / "compaction",
-        compaction_settings(config),
-        describer,
         need,
-        now_ms,
+        CompactionContext(compaction_settings(config), describer, now_ms),
     )
     stack.push_async_callback(message_log.close)
     message_log.start()
@@ -297,7 +296,7 @@ def _with_compaction(
 async def _open_tier(
     config: Config, given: TierConfig, files: FileLog, routes: RouteStore | None
 ) -> TieredLog:
-    settings = tier_settings(given)
+    settings = tier_settings(given, config.log)
     # Brokers may have one bucket: each gets a folder.
     parts = urlsplit(given.url)
     path = f"{parts.path.rstrip('/')}/{quote(config.broker, safe='')}"
@@ -347,6 +346,9 @@ async def _open_pulsar(
         converter=converter,
     )
     stack.push_async_callback(message_log.close)
+    if routes is not None:
+        await on_pulsar.keep_pulsar_id(routes, message_log.pulsar_id)
+        await on_pulsar.find_generations(routes, message_log.generations)
     message_log.compaction.start(describer, config.compaction.dirty_ratio)
     state = await message_log.open_state(config.broker, node, deposed)
     stack.push_async_callback(state.close)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,19 +13,22 @@ import msgspec
 import structlog
 
 from ropeway.common.clock import now_ms
+from ropeway.common.tasks import Tasks
 from ropeway.gateway import access_control, backends
 from ropeway.gateway.config import ConfigError
+from ropeway.gateway.extras import package
 from ropeway.gateway.lite.service import Lite
 from ropeway.gateway.node.arrivals import Arrivals
 from ropeway.gateway.node.balance import Balance
 from ropeway.gateway.node.batches import Batches
+from ropeway.gateway.node.broker_context import BrokerContext
 from ropeway.gateway.node.calls import Calls
 from ropeway.gateway.node.cleanup import Cleanup, forget_ends, keep_forgotten
 from ropeway.gateway.node.client_owners import ClientOwners
 from ropeway.gateway.node.clients import Clients
 from ropeway.gateway.node.creations import Creations
 from ropeway.gateway.node.delays import Delays
-from ropeway.gateway.node.drains import Drains
+from ropeway.gateway.node.drains import Drains, Waiting
 from ropeway.gateway.node.fair_queueing import FairQueue
 from ropeway.gateway.node.forwarder import Forwarder
 from ropeway.gateway.node.groups import Groups
@@ -34,12 +38,11 @@ from ropeway.gateway.node.leadership import Leadership
 from ropeway.gateway.node.locks import QueueLocks
 from ropeway.gateway.node.long_polling import LongPolling
 from ropeway.gateway.node.moved_messages import MovedMessages
-from ropeway.gateway.node.moves import Moves
+from ropeway.gateway.node.moves import Moves, Unfinished
 from ropeway.gateway.node.node import Node, monotonic_ms
 from ropeway.gateway.node.node_auth import NodeAuth
 from ropeway.gateway.node.offset_repair import TakenBack
 from ropeway.gateway.node.pending_sends import PendingSends
-from ropeway.gateway.node.pulled_offsets import PulledOffsets
 from ropeway.gateway.node.quotas import Quotas
 from ropeway.gateway.node.reauthorization import Reauthorization
 from ropeway.gateway.node.reply_to import ReplyAddresses
@@ -49,28 +52,35 @@ from ropeway.gateway.node.shared_partitions import Held
 from ropeway.gateway.node.timer.delivery import Delivery
 from ropeway.gateway.node.timer.timer import Timer
 from ropeway.gateway.node.topics import Topics
-from ropeway.gateway.node.traffic import Traffic
-from ropeway.gateway.node.transactions import Transactions
+from ropeway.gateway.node.traffic import PulledOffsets, Traffic
+from ropeway.gateway.node.transactions import Producers, Transactions
 from ropeway.gateway.node.unique_keys import UniqueKeys
-from ropeway.gateway.pop.service import Pop
+from ropeway.gateway.pop.context import PopContext
+from ropeway.gateway.pop.in_flight import InFlight
+from ropeway.gateway.pop.ledger import Ledger
+from ropeway.gateway.pop.order import OrderBook
+from ropeway.gateway.pop.service import MAX_POLLING, Pop
 from ropeway.gateway.pop.switches import Switches
 from ropeway.gateway.processors.admission import sender_check
 from ropeway.gateway.processors.callbacks import (
+    GroupChanges,
     check_transaction_state,
-    notify_consumer_ids_changed,
     notify_unsubscribe_lite,
 )
+from ropeway.gateway.processors.registry import PROCESSORS
 from ropeway.gateway.tls import node_context
+from ropeway.gateway.tracing import receiver
 from ropeway.gateway.wire import properties
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from contextlib import AsyncExitStack
 
-    from ropeway.acl.api import Guard
     from ropeway.gateway.backends import Storage
     from ropeway.gateway.config import Config
     from ropeway.gateway.node.leadership import Duty
+    from ropeway.gateway.processors.registry import Processor
+    from ropeway.gateway.tracing.spans import Spans
     from ropeway.routing.api import RouteStore
     from ropeway.storage.api import Partition
 
@@ -123,27 +133,28 @@ class Builder:
             config,
             routes,
             storage.log,
-            len(levels_ms),
             storage.compaction,
             partial(keep_forgotten, storage.offsets, storage.shared_log),
-            arrivals := Arrivals(storage.offsets),
+            Arrivals(storage.offsets),
         )
-        holds: LongPolling[Partition] = LongPolling(config.limits.held_pulls)
+        pull_hold: LongPolling[Partition] = LongPolling(config.limits.held_pulls)
         resets = Resets(storage.offsets, time.monotonic)
         pulled = PulledOffsets()
         forgetting = Cleanup(
-            *(storage.offsets, storage.shared_log, holds, resets, pulled, topics)
+            *(storage.offsets, storage.shared_log, pull_hold, resets, pulled, topics)
         )
         topics.watch_deleted(forgetting.topic)
-        delivery = Delivery(topics, storage.log, now_ms)
-        schedule = Schedule(levels_ms, topics, storage.offsets, storage.log, delivery)
-        timer = self._timer(topics, delivery)
+        broker = BrokerContext(
+            *(config.broker, config.cluster, routes, topics),
+            *(storage.offsets, storage.log, self._store_host, now_ms),
+        )
+        delivery = Delivery(broker)
+        schedule = Schedule(broker, levels_ms, delivery)
+        timer = self._timer(broker, delivery)
         delays = Delays(schedule, timer)
         dry_run = config.acl is not None and config.acl.dry_run
         owners = ClientOwners(dry_run=dry_run)
-        clients = Clients(
-            monotonic_ms, notify_consumer_ids_changed, owners, config.creations
-        )
+        clients = Clients(monotonic_ms, GroupChanges().tell, owners, config.creations)
         audit = access_control.open_audit(config, stack)
         for space in storage.adopted:
             assert config.pulsar is not None
@@ -152,26 +163,28 @@ class Builder:
         guard = await access_control.open_guard(
             config, routes, audit, stack, os.environ
         )
-        transactions = self._transactions(topics, delays, clients, guard)
-        batches = self._batches(topics, suffix)
+        producers = Producers(clients, check_transaction_state, sender_check(guard))
+        transactions = Transactions(broker, config.transactions, delays, producers)
+        batches = Batches(broker, suffix, config.limits.batch_producers)
         groups = Groups(config, routes)
-        pop = self._pop(topics, groups, resets, pulled, timer)
+        pop = self._pop(broker, groups, resets, pulled, timer)
         topics.moving.left = forgetting.left
         topics.moving.clear_queue = partial(forgetting.queue, pop)
         locks = QueueLocks(monotonic_ms, storage.state)
-        lite = self._lite(topics, clients)
+        lite = self._lite(broker, clients)
         traffic = Traffic(config.cluster, topics, now_ms)
         duties: list[Duty] = [
             *(topics, InitialTopics(config, routes, topics, storage.log)),
-            *(holds, resets, schedule, timer, transactions, batches),
+            *(pull_hold, resets, schedule, timer, transactions, batches),
             *(pop, lite, clients, traffic),
         ]
-        proofs = await _share(duties, storage, topics, holds, clients, routes)
+        proofs = await _share(duties, storage, topics, pull_hold, clients, routes)
         leadership = Leadership(
             *(config.broker, self._node_name, routes, duties, proofs, self._incarnation)
         )
         secret = await access_control.cluster_secret(config, routes, os.environ)
-        forwarder = await _forwarder(config, secret, routes, stack)
+        spans = _spans(config, self._node_name)
+        forwarder = await _forwarder(config, secret, routes, stack, spans)
         delivery.elsewhere = MovedMessages(config.broker, routes, forwarder)
         signed = guard is not None and not dry_run
         reauthorization = Reauthorization()
@@ -180,6 +193,8 @@ class Builder:
             guard.watch(reauthorization.rules_changed)
         return Node(
             config=config,
+            processors=_processors(spans),
+            spans=spans,
             leadership=leadership,
             forwarder=forwarder,
             guard=guard,
@@ -197,17 +212,17 @@ class Builder:
             calls=Calls(),
             locks=locks,
             moves=Moves(
-                *(config.broker, config.cluster, routes, storage.shared_log, topics),
-                *(storage.offsets, arrivals, locks, pop, batches),
-                *(transactions, delivery, leadership.is_certain),
+                *(broker, storage.shared_log, locks),
+                Unfinished(pop, batches, transactions),
+                *(delivery, leadership.is_certain),
             ),
             balance=Balance(config.balance, time.monotonic),
             drains=Drains(
-                *(config.broker, config.cluster, routes, schedule, timer),
-                *(transactions, batches),
+                broker,
+                Waiting(schedule, timer, transactions, batches),
                 is_shared=storage.shared_log is not None,
             ),
-            holds=holds,
+            pull_hold=pull_hold,
             pending_sends=PendingSends(),
             resets=resets,
             pulled=pulled,
@@ -221,104 +236,66 @@ class Builder:
             lite=lite,
             batches=batches,
             unique_keys=UniqueKeys(),
-            turns=FairQueue(config.limits, storage.log, leadership),
+            fair_queue=FairQueue(config.limits, storage.log, leadership),
             latencies=Latencies(),
             our_name=b'"n":' + msgspec.json.encode(config.broker),
             property_suffix=suffix,
             region_json=msgspec.json.encode(config.region),
-            tasks=set(),
+            tasks=Tasks(),
             disk_reads=asyncio.Semaphore(_DISK_READS),
             started_ms=now_ms(),
         )
 
-    def _timer(self, topics: Topics, delivery: Delivery) -> Timer:
+    def _timer(self, broker: BrokerContext, delivery: Delivery) -> Timer:
         config = self._config
         return Timer(
-            topics,
-            self._storage.offsets,
-            self._storage.log,
+            broker,
             delivery,
             backends.index_directory(config, self._node_name, "timer"),
             self._storage.window_ms,
             int(config.timer.max_delay_hours * 3_600_000),
-            now_ms,
         )
 
-    def _transactions(
-        self, topics: Topics, delays: Delays, clients: Clients, guard: Guard | None
-    ) -> Transactions:
-        return Transactions(
-            self._config.transactions,
-            self._config.broker,
-            topics,
-            self._storage.offsets,
-            self._storage.log,
-            delays,
-            clients,
-            check_transaction_state,
-            self._store_host,
-            now_ms,
-            permitted=sender_check(guard),
-        )
-
-    def _batches(self, topics: Topics, suffix: str) -> Batches:
-        return Batches(
-            self._config.broker,
-            suffix,
-            topics,
-            self._storage.offsets,
-            self._storage.log,
-            self._store_host,
-            now_ms,
-            self._config.limits.batch_producers,
-        )
-
-    def _lite(self, topics: Topics, clients: Clients) -> Lite:
+    def _lite(self, broker: BrokerContext, clients: Clients) -> Lite:
         config = self._config
         return Lite(
+            broker,
             config.limits.lite_topics,
             config.limits.held_pulls,
-            topics,
-            self._storage.offsets,
-            self._storage.log,
             backends.index_directory(config, self._node_name, "lite"),
             partial(notify_unsubscribe_lite, clients),
-            now_ms,
         )
 
     def _pop(
         self,
-        topics: Topics,
+        broker: BrokerContext,
         groups: Groups,
         resets: Resets,
         pulled: PulledOffsets,
         timer: Timer,
     ) -> Pop:
         config = self._config
-        return Pop(
-            config.pop,
-            Switches(self._routes, config.broker),
-            config.broker,
-            topics,
-            groups,
-            self._storage.offsets,
-            resets,
-            pulled,
-            self._storage.log,
-            backends.index_directory(config, self._node_name, "pop"),
-            lambda: timer.topic,
-            self._storage.window_ms,
-            config.limits.held_pulls,
-            self._store_host,
-            monotonic_ms,
+        broker = replace(broker, clock=monotonic_ms)
+        directory = backends.index_directory(config, self._node_name, "pop")
+        context = PopContext(
+            broker=broker,
+            config=config.pop,
+            switches=Switches(self._routes, config.broker),
+            resets=resets,
+            pulled=pulled,
+            in_flight=InFlight(config.pop.stay_ms),
+            ledger=Ledger(broker, directory, self._storage.window_ms),
+            book=OrderBook(),
+            polling=LongPolling(config.limits.held_pulls, MAX_POLLING),
         )
+        return Pop(context, groups, lambda: timer.topic)
 
 
 async def _share(
     duties: list[Duty],
     storage: Storage,
     topics: Topics,
-    holds: LongPolling[Partition],
+    pull_hold: LongPolling[Partition],
     clients: Clients,
     routes: RouteStore,
 ) -> list[Callable[[], float]]:
@@ -332,7 +309,7 @@ async def _share(
         duties.insert(1, TakenBack(storage.offsets, topics))
         return []
     if shared_log is not None:
-        held = duties[0] = Held(shared_log, topics, holds, storage.offsets)
+        held = duties[0] = Held(shared_log, topics, pull_hold, storage.offsets)
         routes.watch_topics(partial(forget_ends, shared_log, routes))
         # A node begins as a slave.
         await held.give_up()
@@ -359,14 +336,37 @@ def property_suffix(config: Config) -> str:
     )
 
 
+def _spans(config: Config, node_name: str) -> Spans | None:
+    """What records spans, where they are asked for."""
+    otlp = config.otlp
+    if otlp is None or not otlp.traces:
+        return None
+    made: Spans = package("ropeway.gateway.tracing.spans", "otlp").Spans(
+        receiver.endpoint(otlp), node_name
+    )
+    return made
+
+
+def _processors(spans: Spans | None) -> Mapping[int, Processor]:
+    if spans is None:
+        return PROCESSORS
+    from ropeway.gateway.processors.traced import traced  # noqa: PLC0415 - few want it
+
+    return traced(PROCESSORS, spans)
+
+
 async def _forwarder(
-    config: Config, secret: str, routes: RouteStore, stack: AsyncExitStack
+    config: Config,
+    secret: str,
+    routes: RouteStore,
+    stack: AsyncExitStack,
+    spans: Spans | None,
 ) -> Forwarder:
     try:
         tls = node_context(config.tls)
     except OSError as error:
         raise ConfigError(f"tls.nodes_ca cannot be used: {error}") from error
-    forwarder = Forwarder(config.limits.frame_bytes, tls, NodeAuth(secret))
+    forwarder = Forwarder(config.limits.frame_bytes, tls, NodeAuth(secret), spans)
     stack.push_async_callback(forwarder.close)
     if config.routes is not None:
         watching = asyncio.get_running_loop().create_task(

@@ -152,7 +152,8 @@ class LogConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Oldest segments are deleted while the log is larger."""
     tail_cache_bytes: Positive = 64 * 1024 * 1024
     on_damage: Literal["refuse", "skip"] = "refuse"
-    """What to do at start when records in the middle of the log are unreadable."""
+    """What to do at start when records in the middle of the log are unreadable, or are
+    nowhere when a tier is listed again."""
 
 
 class TierConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -279,12 +280,16 @@ class HttpConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OtlpConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where metrics are sent by OpenTelemetry's protocol; needs the extra otlp."""
+    """What is sent by OpenTelemetry's protocol, and where; needs the extra otlp."""
 
     endpoint: str
     """The receiver's gRPC port: http://HOST:PORT, or https://HOST:PORT for TLS."""
     every_ms: Positive = 60_000
     """The default of OpenTelemetry's own exporters."""
+    metrics: bool = True
+    """Whether metrics are sent."""
+    traces: bool = False
+    """Whether spans are, of messages with a sampled trace context."""
 
 
 class AclConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -337,7 +342,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     http: HttpConfig | None = None
     """Where it is given, there is a port for browsers, probes and Prometheus."""
     otlp: OtlpConfig | None = None
-    """Where it is given, metrics are sent, too; with a site or without."""
+    """Where it is given, metrics or spans are sent, too; with a site or without."""
     grpc: bool = False
     """Serve RocketMQ 5's gRPC clients, too, on every listener; needs the extra grpc."""
     grpc_server: Literal["ropeway", "grpcio"] = "ropeway"

@@ -8,11 +8,11 @@ from ropeway.gateway.config import ConfigError
 from ropeway.gateway.node import names
 from ropeway.storage.compaction.compaction_config import CompactionSettings
 from ropeway.storage.file import FileLogSettings
-from ropeway.storage.tiered import compression
+from ropeway.storage.sealed import compression
 from ropeway.storage.tiered.tier_config import TieredSettings
 
 if TYPE_CHECKING:
-    from ropeway.gateway.config import Config, TierConfig
+    from ropeway.gateway.config import Config, LogConfig, TierConfig
 
 WINDOW_MS = 86_400_000
 """A day: seldom, and well before what is kept for three."""
@@ -61,7 +61,7 @@ def compaction_settings(config: Config) -> CompactionSettings:
     )
 
 
-def tier_settings(given: TierConfig) -> TieredSettings:
+def tier_settings(given: TierConfig, config: LogConfig) -> TieredSettings:
     """Return what goes to a tier, and when.
 
     Raises:
@@ -86,6 +86,7 @@ def tier_settings(given: TierConfig) -> TieredSettings:
             cache_bytes=given.cache_bytes,
             read_ahead_bytes=given.read_ahead_bytes,
             backfill=given.backfill,
+            on_damage=config.on_damage,
         )
     except ValueError as error:
         raise ConfigError(f"tier: {error}") from error

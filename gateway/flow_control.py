@@ -23,15 +23,15 @@ class FlowControl:
 
     __slots__ = (
         "_is_reading",
-        "_limit",
         "congested",
         "draining",
         "in_flight",
+        "limit",
         "paused",
     )
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self.limit = limit
         self._is_reading = True
         self.in_flight = 0
         """Requests that are worked on; those that wait for messages do not count."""
@@ -42,16 +42,11 @@ class FlowControl:
         self.paused = False
         """Whether nothing is begun."""
 
-    def begin(self) -> bool:
-        """Count a request that was begun; tells whether no other may be."""
-        self.in_flight += 1
-        return self.in_flight >= self._limit or self.congested
-
     def look(self) -> bool:
         """Pause or resume, as things are now; tells whether it resumed."""
-        if self.draining or self.congested or self.in_flight >= self._limit:
+        if self.draining or self.congested or self.in_flight >= self.limit:
             self.paused = True
-        elif self.paused and self.in_flight <= self._limit // 2:
+        elif self.paused and self.in_flight <= self.limit // 2:
             self.paused = False
             return True
         return False

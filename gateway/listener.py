@@ -5,46 +5,40 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
 from ropeway.gateway.errors import ServerError
+from ropeway.gateway.unauthenticated import ClientConnection
 from ropeway.gateway.wire import host_port, message, message_id
 
 if TYPE_CHECKING:
     from ropeway.gateway.config import ListenerConfig
-    from ropeway.gateway.connection import Connection
+    from ropeway.gateway.quotas import Share
     from ropeway.gateway.unauthenticated import Unauthenticated
-    from ropeway.gateway.write_buffer import WriteBuffer
 
 log = structlog.get_logger(__name__)
 
 
-class Outbox:
-    """The connections that have something to write at the end of this tick."""
+class OpenConnection(ClientConnection, Protocol):
+    """A connection, as its listener and the server know it; see `connection`."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._expecting = False
-        self._connections: list[WriteBuffer] = []
+    active: bool
+    """Whether a byte came since the last look."""
+    share: Share | None
+    """Where a quota counts what it takes."""
+    closed: bool
 
-    def expect(self) -> None:
-        """Write when all has been called that is due by now, and has answered."""
-        if not self._expecting:
-            self._expecting = True
-            self._loop.call_soon(self._flush)
+    @property
+    def in_flight(self) -> int:
+        """Requests being worked on."""
 
-    def add(self, connection: WriteBuffer) -> None:
-        """Write this connection's answers when the tick ends."""
-        self._connections.append(connection)
-        self.expect()
+    def drain(self) -> None:
+        """Begin no more requests."""
 
-    def _flush(self) -> None:
-        self._expecting = False
-        connections, self._connections = self._connections, []
-        for connection in connections:
-            connection.flush()
+    def close(self) -> None:
+        """Send what has gathered, then close."""
 
 
 class Listener:
@@ -81,28 +75,27 @@ class Listener:
         address = _resolve(host)
         self.packed_advertised = message.pack_host(address, port)
         self.id_prefix = message_id.address_prefix(address, port).encode()
-        self.connections: set[Connection] = set()
+        self.connections: set[OpenConnection] = set()
         self._most_slow = most_slow
-        self._slow: dict[Connection, float] = {}
+        self._slow: dict[OpenConnection, float] = {}
         """Since when, the one that has been slow for longest first."""
 
-    def joined(self, connection: Connection) -> None:
+    def joined(self, connection: OpenConnection) -> None:
         """A client has connected."""
         self.connections.add(connection)
 
-    def left(self, connection: Connection) -> None:
+    def left(self, connection: OpenConnection) -> None:
         """A client's connection has ended."""
         self.connections.discard(connection)
-        self.unauthenticated.left(connection)
         self._slow.pop(connection, None)
 
-    def slow(self, connection: Connection) -> None:
+    def slow(self, connection: OpenConnection) -> None:
         """A client does not take its answers."""
         self._slow[connection] = asyncio.get_running_loop().time()
         if len(self._slow) > self._most_slow:
             self._cut_off(next(iter(self._slow)), "slow reader, of too many")
 
-    def caught_up(self, connection: Connection) -> None:
+    def caught_up(self, connection: OpenConnection) -> None:
         """A client has taken its answers after all."""
         self._slow.pop(connection, None)
 
@@ -113,7 +106,7 @@ class Listener:
             if now - since > limit_s:
                 self._cut_off(connection, "slow reader")
 
-    def _cut_off(self, connection: Connection, reason: str) -> None:
+    def _cut_off(self, connection: OpenConnection, reason: str) -> None:
         log.warning("connection closed", client=connection.address, reason=reason)
         del self._slow[connection]
         connection.abort()
@@ -136,8 +129,11 @@ def _resolve(host: str) -> str:
     except ValueError:
         pass
     try:
-        return socket.gethostbyname(host)
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError as error:
         raise ServerError(f"advertised host {host!r} has no address: {error}") from (
             error
         )
+    # Ids have the length that clients know best, where there is a choice.
+    addresses = {family: str(place[0]) for family, _, _, _, place in reversed(found)}
+    return addresses.get(socket.AF_INET) or addresses[socket.AF_INET6]

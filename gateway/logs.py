@@ -60,7 +60,8 @@ def configure(level: Level, form: Format, broker: str | None = None) -> None:
     structlog.configure(
         processors=[rate.limit, *shared, render],
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        # In one write each: workers of one broker share a place.
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
     )
     # asyncio, and libraries, use the standard library's logging.
     handler = logging.StreamHandler(sys.stderr)

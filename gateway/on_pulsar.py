@@ -4,33 +4,43 @@ from __future__ import annotations
 
 import re
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING
+
+import structlog
 
 from ropeway.gateway.config import ConfigError
 from ropeway.gateway.extras import package
-from ropeway.gateway.node import names, namespaces
+from ropeway.gateway.node import deletions, names, namespaces
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from ropeway.gateway.config import Config
     from ropeway.gateway.pulsar_config import OAuth2Config, PulsarConfig
-    from ropeway.routing.api import RouteStore
+    from ropeway.routing.api import RouteStore, Topic
     from ropeway.storage.pulsar.admin import Admin
     from ropeway.storage.pulsar.diagnosis import Finding
     from ropeway.storage.pulsar.leftovers import Routed
     from ropeway.storage.pulsar.oauth2 import OAuth2Settings
     from ropeway.storage.pulsar.offload import Offloading
     from ropeway.storage.pulsar.owner import Owner
+    from ropeway.storage.pulsar.pulsar_id import PulsarIds
     from ropeway.storage.pulsar.pulsar_log_config import PulsarLogSettings
+
+log = structlog.get_logger(__name__)
 
 ASK_S = 5.0
 """Access control waits for an answer of each host: less than the 15 s that Java clients
 connect for."""
 _ID = names.ACCESS_NAMESPACES, "cluster_id"
 """The setting of the route store that says which cluster this is."""
+_PULSAR_ID = names.ACCESS_NAMESPACES, "pulsar_id"
+"""Which Pulsar cluster has the messages."""
+_NEXT_PULSAR_ID = names.ACCESS_NAMESPACES, "next_pulsar_id"
+"""For the one that is used next; all nodes that come at once find the same."""
 _ID_BYTES = 8
 _legal = re.compile(r"[-=:.\w]+", re.ASCII).fullmatch
 """Source: NamedEntity.java, Pulsar 4.0.8."""
@@ -99,9 +109,23 @@ async def owner(config: Config, routes: RouteStore) -> Owner:
     Raises:
         RouteError: The id cannot be kept.
     """
-    made = secrets.token_hex(_ID_BYTES)
+    made, following = (secrets.token_hex(_ID_BYTES) for _ in range(2))
     await routes.change_setting(*_ID, lambda old: old or made)
+    used = routes.settings.get(_PULSAR_ID)
+    await routes.change_setting(
+        *_NEXT_PULSAR_ID, lambda old: old if old and old != used else following
+    )
     return _owner(config, routes, routes.settings[_ID])
+
+
+async def keep_pulsar_id(routes: RouteStore, pulsar_id: str | None) -> None:
+    """Keep with the routes which Pulsar cluster has the messages; None: not known.
+
+    Raises:
+        RouteError: It cannot be kept.
+    """
+    if pulsar_id is not None and routes.settings.get(_PULSAR_ID) != pulsar_id:
+        await routes.put_setting(*_PULSAR_ID, pulsar_id)
 
 
 def known_owner(config: Config, routes: RouteStore) -> Owner | None:
@@ -119,6 +143,21 @@ def _owner(config: Config, routes: RouteStore, cluster_id: str) -> Owner:
             name for name, topic in routes.topics.items() if any(topic.route.values())
         ),
         config.pulsar.adopt,
+        pulsar_ids=_pulsar_ids(config, routes),
+    )
+    return made
+
+
+def _pulsar_ids(config: Config, routes: RouteStore) -> PulsarIds:
+    made: PulsarIds = package("ropeway.storage.pulsar.pulsar_id", "pulsar").PulsarIds(
+        routes.settings.get(_PULSAR_ID),
+        routes.settings.get(_NEXT_PULSAR_ID, ""),
+        tuple(
+            f"{node.node} of {broker}"
+            for broker, nodes in routes.brokers.items()
+            for node in nodes
+            if (broker, node.node) != (config.broker, config.node)
+        ),
     )
     return made
 
@@ -134,6 +173,32 @@ def expected(routes: RouteStore) -> list[Routed]:
             live[generation] = live.get(generation, frozenset()).union(numbers)
         topics.append(module.Routed(topic.name, live, topic.generation))
     return topics
+
+
+async def find_generations(routes: RouteStore, found: Mapping[str, int]) -> None:
+    """Have topics that routes know nothing of begin with what Pulsar has of them.
+
+    Where routes were lost, a topic that had been made again would be empty otherwise.
+
+    Args:
+        routes: Of the cluster that the namespaces are of.
+        found: The newest generation of each topic in Pulsar, where it is not 0.
+
+    Raises:
+        RouteError: It cannot be kept.
+    """
+    lowest = deletions.first(routes)
+    for name, generation in found.items():
+        if generation > lowest and not (
+            name in routes.topics or name in routes.deleted
+        ):
+            unmade = deletions.unmade(name, generation)
+            await routes.change_topic(name, partial(_known_or, unmade))
+            log.warning("topic of lost routes found", topic=name, generation=generation)
+
+
+def _known_or(new: Topic, old: Topic | None) -> Topic:
+    return old or new
 
 
 async def examine(

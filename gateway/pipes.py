@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ropeway.acl.api import Principal, Source
     from ropeway.gateway.budget import Budget
     from ropeway.gateway.listener import Listener
+    from ropeway.gateway.node.flow import Flow
     from ropeway.gateway.quotas import Share
 
 log = structlog.get_logger(__name__)
@@ -47,6 +48,10 @@ class Accepted(Protocol):
     packed_address: bytes
     source: Source
     share: Share | None
+
+    @property
+    def flow(self) -> Flow:
+        """Whose turns it shares."""
 
 
 class Accepting(Protocol):
@@ -106,6 +111,7 @@ class Pipe(asyncio.Protocol):
         self.packed_address = client.packed_address
         self.source = msgspec.structs.replace(client.source, channel=Channel.GRPC)
         self.share = client.share
+        self.flow = client.flow
         self.active = True
         """Whether it was silent does not matter: gRPC looks after that itself."""
         self._is_full = False
@@ -116,7 +122,7 @@ class Pipe(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.early: list[bytes] = []
         """What came before there was somewhere to write it."""
-        self._arriving = PartialRequests(pipes.limit_bytes)
+        self._partial = PartialRequests(pipes.limit_bytes)
         self.known = False
         self._inner = _Inner(self)
         self._opening: asyncio.Task[None] | None = None
@@ -154,7 +160,7 @@ class Pipe(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes came: on with them."""
-        if grown := self._arriving.feed(data):
+        if grown := self._partial.feed(data):
             if grown > 0:
                 self._pipes.budget.hold(self, grown)
             else:
@@ -271,3 +277,5 @@ class _Inner(asyncio.Protocol):
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._outer.close()
+        # It has this, too.
+        del self._outer

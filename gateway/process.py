@@ -6,6 +6,8 @@ import asyncio
 import gc
 import os
 import signal
+import sys
+import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,20 @@ also those that libraries make."""
 COLLECT_AFTER = 10_000
 """So many more containers made than freed have Python look for cycles. With its own 700
 it looks at hundreds of requests in flight again and again, which are none."""
+OLDER_AFTER = 2
+"""So many looks later it looks at what is older, too: 30,000 containers at most."""
+NEVER = 2**31 - 1
+"""And at all of them not by itself, in the midst of something: `_look_at_all` does."""
+LOOK_S = 1.0
+CALM_S = 0.1
+"""CPU time of it, where little goes on, and how late it may be over: who gets no
+processor does little, too."""
+CALM_LOOKS = 10
+"""So often in a row, to look for cycles among all objects."""
+GROWTH = 1.25
+"""So many more there have to be for that, as by Python's own rule."""
+MOST_MORE = 3_000_000
+"""So many more are looked at whatever goes on: some 256 MiB."""
 
 
 def run(work: Coroutine[None, None, None]) -> None:
@@ -40,14 +56,44 @@ def run(work: Coroutine[None, None, None]) -> None:
     thresholds = gc.get_threshold()
     # What is there by now stays: nobody need look at it again.
     gc.freeze()
-    gc.set_threshold(COLLECT_AFTER, *thresholds[1:])
+    gc.set_threshold(COLLECT_AFTER, OLDER_AFTER, NEVER)
     try:
         with asyncio.Runner(loop_factory=factory) as runner:
-            runner.run(work)
+            runner.run(_looked_after(work))
     finally:
         gc.set_threshold(*thresholds)
         gc.unfreeze()
         os.umask(umask)
+
+
+async def _looked_after(work: Coroutine[None, None, None]) -> None:
+    looks = asyncio.get_running_loop().create_task(_look_at_all())
+    try:
+        await work
+    finally:
+        looks.cancel()
+
+
+async def _look_at_all() -> None:
+    """Look for cycles among all objects when little goes on.
+
+    That holds up everybody, for half a second where there are a million. What comes and
+    goes often is no cycle (see `tests/cycles.py`), so little waits for this.
+    """
+    fewest, calm = sys.getallocatedblocks(), 0
+    while True:
+        began_s, cpu_s = time.monotonic(), time.thread_time()
+        await asyncio.sleep(LOOK_S)
+        late_s = time.monotonic() - began_s - LOOK_S
+        is_calm = max(late_s, time.thread_time() - cpu_s) < CALM_S
+        calm = calm + 1 if is_calm else 0
+        there = sys.getallocatedblocks()
+        fewest = min(fewest, there)
+        if there - fewest > MOST_MORE or (
+            calm >= CALM_LOOKS and there > fewest * GROWTH
+        ):
+            gc.collect()
+            fewest = sys.getallocatedblocks()
 
 
 def settled() -> None:

@@ -58,7 +58,8 @@ class PulsarConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prepare: bool = True
     """Make the namespace, and set what it must have, where something is missing."""
     adopt: str | None = None
-    """Take a namespace that a start refuses: of the cluster of this id, or `empty`."""
+    """Take a namespace that a start refuses: of the cluster of this id, `empty`, or, in
+    another Pulsar cluster, `replica`."""
 
 
 class BalanceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -32,6 +32,8 @@ class RequestsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Topics that the consumers of one client want, together."""
     queues: Positive = 8192
     """Queues that a request locks or unlocks."""
+    names: Positive = 1024
+    """Topics or groups that a request lists in one of its fields."""
     expression_characters: Positive = 16_384
     """Of one SQL92 expression, or of one list of tags."""
     expression_terms: Positive = 1024
@@ -68,7 +70,8 @@ class CreationsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     topics_per_hour: Positive = 10_000
     """New topics of one user or address, those by a first send included; an hour's
-    may come at once. A program that makes them by mistake is told within seconds."""
+    may come at once. A program that makes them by mistake is told within seconds. One
+    of more than 16 queues counts as several."""
     groups_per_hour: Positive = 10_000
     """New groups, those by a first heartbeat, pull or pop included; likewise."""
     at_once: Positive = 1024
@@ -83,6 +86,9 @@ class CreationsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     registrations: Positive = 100_000
     """Producers and consumers that connections of one user or address have on a node
     at a time; a client has one for each of its groups."""
+    session_bytes: Positive = 160 * 1024 * 1024
+    """What the Telemetry streams of gRPC clients of one user or address take on a node:
+    20 KiB each, and four times their settings; so 8,000 clients."""
     client_id_characters: Positive = 255
     """Longest client id, and longest name of a producer group; clients make ids of an
     address and an instance name."""

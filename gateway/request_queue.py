@@ -8,11 +8,13 @@ from operator import length_hint
 from typing import TYPE_CHECKING, NamedTuple
 
 from ropeway.gateway.processors.fast_failure import left_behind
+from ropeway.gateway.wire.frame import LARGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ropeway.gateway.node.fair_queueing import FairQueue, Flow
+    from ropeway.gateway.node.fair_queueing import FairQueue
+    from ropeway.gateway.node.flow import Flow
     from ropeway.gateway.wire.frame import RawFrame
 
 
@@ -31,23 +33,19 @@ class RequestQueue:
     """Keeps requests in the order they came in, and counts them in their flow.
 
     Args:
-        turns: What all connections of the server wait for.
+        fair_queue: What all connections of the server wait for.
         flow: Whose requests these are.
     """
 
-    __slots__ = ("_arrived", "_count", "_size_bytes", "_turns", "flow")
+    __slots__ = ("_arrived", "_fair_queue", "_size_bytes", "count", "flow")
 
-    def __init__(self, turns: FairQueue, flow: Flow) -> None:
+    def __init__(self, fair_queue: FairQueue, flow: Flow) -> None:
         self._arrived: deque[Arrived] = deque()
-        self._count = self._size_bytes = 0
-        self._turns = turns
+        self._size_bytes = 0
+        self.count = 0
+        """How many wait."""
+        self._fair_queue = fair_queue
         self.flow = flow
-
-    def __bool__(self) -> bool:
-        return bool(self._arrived)
-
-    def __len__(self) -> int:
-        return sum(length_hint(one.frames) for one in self._arrived)
 
     def add(self, frames: list[RawFrame]) -> None:
         """Have requests wait behind all others of the connection."""
@@ -58,6 +56,12 @@ class RequestQueue:
     def first(self) -> Arrived:
         """Return what has waited for longest; whoever begins it calls `begun`."""
         return self._arrived[0]
+
+    @property
+    def is_large(self) -> bool:
+        """Whether what has waited for longest is a large request, or some."""
+        _, frames, size, _ = self._arrived[0]
+        return size >= LARGE_BYTES and size >= LARGE_BYTES * length_hint(frames)
 
     def keep_of_first(self, frames: list[RawFrame], refused: int) -> Arrived:
         """Have only these wait on of the first, whose sends are refused by now."""
@@ -76,14 +80,14 @@ class RequestQueue:
 
     def move_to(self, flow: Flow) -> None:
         """Count what waits in another flow from now on."""
-        count, size = self._count, self._size_bytes
+        count, size = self.count, self._size_bytes
         self._add(-count, -size)
         self.flow = flow
         self._add(count, size)
 
     def clear(self) -> None:
         """Forget all."""
-        self._add(-self._count, -self._size_bytes)
+        self._add(-self.count, -self._size_bytes)
         self._arrived.clear()
 
     def leave_behind(self) -> list[RawFrame]:
@@ -93,9 +97,9 @@ class RequestQueue:
         return frames
 
     def _add(self, count: int, size: int) -> None:
-        self._count += count
+        self.count += count
         self._size_bytes += size
         self.flow.waiting += count
-        self._turns.waiting += count
+        self._fair_queue.waiting += count
         if size:
-            self._turns.keep(self.flow, size)
+            self._fair_queue.keep(self.flow, size)

@@ -6,6 +6,7 @@ a password or the cluster's secret is above every rule.
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -105,10 +106,18 @@ def exposed(config: Config) -> Iterator[Exposed]:
             continue
         if mode & stat.S_IROTH and all(one & stat.S_IXOTH for one in above):
             yield Exposed(setting, path, mode, to_others=True)
-        elif mode & stat.S_IRGRP and all(
-            one & (stat.S_IXGRP | stat.S_IXOTH) for one in above
+        elif (
+            mode & stat.S_IRGRP
+            and not _is_given_by_group(found)
+            and all(one & (stat.S_IXGRP | stat.S_IXOTH) for one in above)
         ):
             yield Exposed(setting, path, mode, to_others=False)
+
+
+def _is_given_by_group(found: os.stat_result) -> bool:
+    """Whether the node itself reads a file by its group alone, as Kubernetes has it."""
+    user, groups = os.geteuid(), {os.getegid(), *os.getgroups()}
+    return user not in (0, found.st_uid) and found.st_gid in groups
 
 
 def refuses(config: Config) -> bool:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import structlog
+
+from ropeway.common.eager import own_task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -162,6 +165,8 @@ async def first_byte(client: socket.socket, timeout_s: float) -> bytes:
         TimeoutError: It said nothing in time.
         ConnectionError: It left.
     """
+    with suppress(BlockingIOError):
+        return _peek(client)
     loop = asyncio.get_running_loop()
     readable = loop.create_future()
 
@@ -171,9 +176,13 @@ async def first_byte(client: socket.socket, timeout_s: float) -> bytes:
 
     loop.add_reader(client, wake)
     try:
-        await asyncio.wait_for(readable, timeout_s)
+        await own_task(asyncio.wait_for(readable, timeout_s))
     finally:
         loop.remove_reader(client)
+    return _peek(client)
+
+
+def _peek(client: socket.socket) -> bytes:
     first = client.recv(1, socket.MSG_PEEK)
     if not first:
         raise ConnectionResetError("closed before its first byte")

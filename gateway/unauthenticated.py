@@ -105,13 +105,14 @@ class Partial:
         connection: This one.
     """
 
-    __slots__ = ("_budget", "_connection", "_held_bytes", "_unauthenticated")
+    __slots__ = ("_budget", "_held_bytes", "_unauthenticated", "connection")
 
     def __init__(
         self, unauthenticated: Unauthenticated, connection: ClientConnection
     ) -> None:
         self._unauthenticated = unauthenticated
-        self._connection = connection
+        self.connection: ClientConnection | None = connection
+        """None once it has ended, which knows this: nothing of both stays."""
         self._held_bytes = 0
         self._budget = (
             unauthenticated.partial
@@ -122,10 +123,12 @@ class Partial:
     def holds(self, size: int) -> None:
         """It holds so much now."""
         change, self._held_bytes = size - self._held_bytes, size
+        if self.connection is None:
+            return
         if change > 0:
-            self._budget.hold(self._connection, change)
+            self._budget.hold(self.connection, change)
         elif change:
-            self._budget.let_go(self._connection, -change)
+            self._budget.let_go(self.connection, -change)
 
     def changed(self, change: int) -> None:
         """It holds so much more, or less."""
@@ -133,11 +136,19 @@ class Partial:
 
     def became_known(self) -> None:
         """Count it among those who are known."""
+        if self.connection is None:
+            return
         held, self._held_bytes = self._held_bytes, 0
-        self._budget.leave(self._connection)
-        self._unauthenticated.became_known(self._connection)
+        self._budget.leave(self.connection)
+        self._unauthenticated.became_known(self.connection)
         self._budget = self._unauthenticated.partial
         self.holds(held)
+
+    def left(self) -> None:
+        """The connection has ended: count nothing of it any more."""
+        if self.connection is not None:
+            self._unauthenticated.left(self.connection)
+            self.connection = None
 
 
 class Reader(FrameReader):
@@ -148,14 +159,13 @@ class Reader(FrameReader):
         connection: Whose frames.
     """
 
-    __slots__ = ("_connection", "_counted", "_partial", "_unauthenticated", "refusals")
+    __slots__ = ("_counted", "_partial", "_unauthenticated", "refusals")
 
     def __init__(
         self, unauthenticated: Unauthenticated, connection: ClientConnection
     ) -> None:
         self._unauthenticated = unauthenticated
         unauthenticated.joined(connection)
-        self._connection = connection
         self._partial = Partial(unauthenticated, connection)
         self.refusals = 0
         """What came in vain, of late."""
@@ -188,11 +198,17 @@ class Reader(FrameReader):
         """What came was in vain: after so much, the rest is not worth reading."""
         self.refusals += 1
         allowed = self._unauthenticated.limits.refusals
-        if self.refusals == allowed + 1:
+        connection = self._partial.connection
+        if self.refusals == allowed + 1 and connection is not None:
             log.warning(
                 "connection closed",
-                client=self._connection.address,
+                client=connection.address,
                 reason="too many refusals, or answers that nobody asked for",
                 allowed=allowed,
             )
-            self._connection.abort()
+            connection.abort()
+
+    def left(self) -> None:
+        """The connection has ended, and with it what it had begun to send."""
+        self.clear()
+        self._partial.left()

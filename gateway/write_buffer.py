@@ -1,4 +1,8 @@
-"""What a connection sends: answers gather in a tick, and leave together."""
+"""What connections send: answers gather in a tick, and leave together.
+
+Each connection has a `WriteBuffer`. The `Outbox` of a server knows those that have
+something to write, and flushes them when the tick ends.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import asyncio
 
-    from ropeway.gateway.listener import Outbox
     from ropeway.gateway.quotas import Share
     from ropeway.gateway.wire.frame import Buffer
 
@@ -17,6 +20,33 @@ _JOIN_BELOW = 16 * 1024
 _FLUSH_ABOVE = 1024 * 1024
 """Answers that have gathered to this size are written before the tick ends, so that
 a client that does not take them is known before more is read for it."""
+
+
+class Outbox:
+    """The connections that have something to write at the end of this tick."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._expecting = False
+        self._connections: list[WriteBuffer] = []
+
+    def expect(self, connection: WriteBuffer | None = None) -> None:
+        """Write when all has been called that is due by now, and has answered.
+
+        Args:
+            connection: One whose answers are to be written then.
+        """
+        if connection is not None:
+            self._connections.append(connection)
+        if not self._expecting:
+            self._expecting = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._expecting = False
+        connections, self._connections = self._connections, []
+        for connection in connections:
+            connection.flush()
 
 
 class WriteBuffer:
@@ -42,7 +72,7 @@ class WriteBuffer:
         if self.closed:
             return
         if not self._out:
-            self._outbox.add(self)
+            self._outbox.expect(self)
         self._out += data
         for piece in data:
             self._out_bytes += len(piece)

@@ -1,8 +1,11 @@
-"""A partition whose log takes records, and writes none of them until it is let go."""
+"""Partitions that hold appends back, or have nothing in memory."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pytest
 
 
 class Holding:
@@ -28,3 +31,14 @@ class Holding:
         """Append all."""
         for args in self.held:
             self._true.append(*args)
+
+
+def have_cold(patch: pytest.MonkeyPatch, kind: type[Any]) -> None:
+    """Have nothing of partitions be in memory: a read that may wait finds it alone."""
+    original = kind.read_now
+
+    def cold(self: Any, *given: Any) -> Any:
+        _, _, _, *rest = given
+        return original(self, *given) if len(rest) > 1 else None  # what is warm
+
+    patch.setattr(kind, "read_now", cold)

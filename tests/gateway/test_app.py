@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import structs
+from structlog.testing import capture_logs
 
 from ropeway.gateway.app import App
 from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.codes import RequestCode
 from ropeway.gateway.wire.commands.offsets import QueryConsumerOffset
 from ropeway.storage.api import LogInUseError
-from tests.remoting import (
-    committing,
-    config,
-    looped,
-    pulling,
-    running,
-    sending,
-    until,
-    waiting,
-)
+from tests.remoting import ROOMY, config, looped, running, until
+from tests.requests import committing, pulling, sending, waiting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,3 +91,21 @@ async def test_one_directory_serves_one_node(tmp_path: Path):
             async with App(config(tmp_path)):
                 pass
         assert (await client.ask(sending("orders"), b"x")).code == 0
+
+
+@pytest.mark.parametrize(
+    ("flush", "takes"), [("async", "may take what was"), ("sync", "takes nothing that")]
+)
+@looped
+async def test_a_node_says_what_a_loss_of_power_takes(
+    tmp_path: Path, flush: str, takes: str
+):
+    given = config(tmp_path, log=structs.replace(ROOMY, flush=flush))
+    stop = asyncio.Event()
+    stop.set()
+    with capture_logs() as said:
+        async with App(given) as app:
+            await app.run(stop)
+    (line,) = [one for one in said if one["event"] == "serving"]
+    assert line["flush"] == flush
+    assert line["power_loss"].startswith(takes)

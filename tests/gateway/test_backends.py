@@ -109,7 +109,7 @@ async def test_a_tier_has_the_topics_of_users_alone(tmp_path: Path):
             await storage.log.create(topic, [0])
             await fill(storage.log.partition(topic, 0), ["a"])
         await tier.dispatch()
-        found = {flat.topic for flat in tier.shelf.flats.values()}
+        found = {flat.topic for flat in tier.tier_index.flats.values()}
         assert found == set(users)
         assert [path.name for path in (tmp_path / "store").iterdir()] == [given.broker]
 

@@ -11,7 +11,8 @@ from ropeway.gateway.app import App
 from ropeway.gateway.composition import property_suffix
 from ropeway.gateway.config import ConfigError
 from ropeway.gateway.wire import properties
-from tests.remoting import config, looped, running, sending
+from tests.remoting import config, looped, running
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path

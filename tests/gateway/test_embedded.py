@@ -40,14 +40,20 @@ def test_messages_without_a_key_are_kept_as_long_as_the_log_keeps_them():
 def test_a_tier_keeps_for_hours_or_for_ever():
     kept = TierConfig(url="memory://", retention_hours=1)
     for_ever = TierConfig(url="memory://", retention_hours=None)
-    assert tier_settings(kept).retention_ms == 3_600_000
-    assert tier_settings(for_ever).retention_ms is None
+    assert tier_settings(kept, LogConfig()).retention_ms == 3_600_000
+    assert tier_settings(for_ever, LogConfig()).retention_ms is None
+
+
+def test_the_log_says_what_becomes_of_messages_that_the_tier_has_lost_too():
+    given = TierConfig(url="memory://")
+    for what in ("refuse", "skip"):
+        assert tier_settings(given, LogConfig(on_damage=what)).on_damage == what
 
 
 def test_what_cannot_be_is_said_with_the_table_that_says_it(tmp_path: Path):
     small = TierConfig(url="memory://", cache_bytes=1)
     with pytest.raises(ConfigError, match=r"^tier: "):
-        tier_settings(small)
+        tier_settings(small, LogConfig())
     tiny = Config(data=tmp_path, log=LogConfig(segment_bytes=1))
     with pytest.raises(ConfigError, match=r"^log: "):
         file_settings(tiny)

@@ -32,3 +32,26 @@ def test_nothing_is_garbage_while_it_is_imported_and_all_is_as_before_behind_it(
             pass
         assert not gc.isenabled()
     assert gc.isenabled()
+
+
+def test_a_process_of_ours_looks_for_no_garbage_as_it_ends():
+    program = (
+        "import os\n"
+        "{}\n"
+        "class Found:\n"
+        "    def __del__(self): os.write(1, b'found')\n"
+        "one = Found()\n"
+        "one.itself = one\n"
+        "del one"
+    )
+
+    def said(first: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", program.format(first)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    assert said("pass") == "found"
+    assert said("import ropeway.gateway.fast_imports") == ""

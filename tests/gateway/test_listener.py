@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import socket
+from socket import AF_INET, AF_INET6, SOCK_STREAM
 from typing import TYPE_CHECKING
 
 import pytest
 
 from ropeway.gateway.config import Config, ListenerConfig
 from ropeway.gateway.errors import ServerError
-from ropeway.gateway.listener import Listener, Outbox
+from ropeway.gateway.listener import Listener
 from ropeway.gateway.unauthenticated import Unauthenticated
 from tests.remoting import looped
 
@@ -65,6 +66,31 @@ def test_what_clients_are_told_and_what_ids_carry(
     assert listener.advertised == shown
     assert listener.packed_advertised.hex() == packed
     assert listener.id_prefix == packed.upper().encode()
+
+
+@pytest.mark.parametrize(
+    ("addresses", "packed"),
+    [
+        (["2001:db8::1"], "20010db8" + "00" * 11 + "0100000005"),
+        (["2001:db8::1", "10.0.0.9", "10.0.0.8"], "0a00000900000005"),
+    ],
+)
+def test_ids_carry_ipv6_where_the_advertised_name_has_nothing_else(
+    bound: socket.socket, monkeypatch: pytest.MonkeyPatch, addresses, packed
+):
+    """The machine's own names have IPv4; in a cluster of IPv6 alone none does."""
+
+    def found(_host: str, port: None, **_: object) -> list[object]:
+        assert port is None
+        return [
+            (AF_INET6 if ":" in one else AF_INET, SOCK_STREAM, 6, "", (one, 0))
+            for one in addresses
+        ]
+
+    monkeypatch.setattr(socket, "getaddrinfo", found)
+    config = ListenerConfig(advertised_host="mq.example.com", advertised_port=5)
+    listener = Listener(config, bound, 9, unauthenticated())
+    assert listener.packed_advertised.hex() == packed
 
 
 def test_its_own_address_is_told_where_no_other_is_given(bound: socket.socket):
@@ -127,41 +153,3 @@ def test_who_is_silent_for_a_whole_round_is_idle(bound: socket.socket):
     lively.active = True
     listener.close_idle()
     assert (silent.done, lively.done) == (["close"], [])
-
-
-class Loop:
-    """A loop whose ticks the test makes."""
-
-    def __init__(self) -> None:
-        self.soon: list = []
-
-    def call_soon(self, call):
-        self.soon.append(call)
-
-
-def test_answers_are_written_once_a_tick():
-    loop = Loop()
-    outbox = Outbox(loop)
-    one, two = Connection(), Connection()
-    outbox.add(one)
-    outbox.add(two)
-    assert len(loop.soon) == 1
-    loop.soon.pop()()
-    assert (one.done, two.done) == (["flush"], ["flush"])
-    outbox.add(one)
-    assert len(loop.soon) == 1
-
-
-def test_a_tick_that_expects_answers_writes_what_comes_before_its_end():
-    loop = Loop()
-    outbox = Outbox(loop)
-    outbox.expect()
-    outbox.expect()
-    connection = Connection()
-    outbox.add(connection)
-    assert len(loop.soon) == 1
-    loop.soon.pop()()
-    assert connection.done == ["flush"]
-    outbox.expect()
-    loop.soon.pop()()
-    assert connection.done == ["flush"]

@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import subprocess
 import sys
 
@@ -132,3 +133,18 @@ def test_lines_of_one_kind_are_limited_and_those_left_out_counted():
     # The audit log's own count is added to.
     assert [one["left_out"] for one in by_kind["refused"]] == [7, *[1] * 99, 8]
     assert len(by_kind["kind"]) == 2000
+
+
+def test_a_line_is_one_write_so_that_those_of_two_processes_never_mix():
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with ours, theirs:
+        program = PROGRAM.format(level="info", form="text")
+        subprocess.run([sys.executable, "-u", "-c", program], stderr=theirs, check=True)
+        # A datagram for each write.
+        written = [ours.recv(1 << 16).decode() for _ in range(3)]
+    assert [one[-1:] for one in written] == ["\n"] * 3
+    assert [re.findall(r"level=(\w+)", one) for one in written] == [
+        ["info"],
+        ["error"],
+        ["warning"],
+    ]

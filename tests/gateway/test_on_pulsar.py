@@ -8,6 +8,7 @@ import pytest
 
 from ropeway.gateway import on_pulsar
 from ropeway.gateway.config import Config, ConfigError
+from ropeway.gateway.node import deletions
 from ropeway.gateway.pulsar_config import PulsarConfig
 from ropeway.routing.api import Topic
 from ropeway.routing.embedded import EmbeddedRoutes
@@ -55,3 +56,41 @@ async def test_a_clusters_id_is_made_once_and_kept_with_its_routes(tmp_path: Pat
     assert (await on_pulsar.owner(on(), other)).id != first.id
     await other.close()
     await again.close()
+
+
+@looped
+async def test_the_next_id_for_a_pulsar_is_the_same_until_it_is_used(tmp_path: Path):
+    routes = EmbeddedRoutes(tmp_path / "routes.db")
+    first = (await on_pulsar.owner(on(), routes)).pulsar_ids
+    assert first is not None
+    assert first.current is None
+    assert (await on_pulsar.owner(on(), routes)).pulsar_ids == first
+    await on_pulsar.keep_pulsar_id(routes, None)
+    assert (await on_pulsar.owner(on(), routes)).pulsar_ids == first
+    await on_pulsar.keep_pulsar_id(routes, first.following)
+    second = (await on_pulsar.owner(on(), routes)).pulsar_ids
+    assert second is not None
+    assert second.current == first.following != second.following
+    assert (await on_pulsar.owner(on(), routes)).pulsar_ids == second
+    await routes.close()
+
+
+@looped
+async def test_topics_that_routes_know_nothing_of_begin_with_what_pulsar_has(
+    tmp_path: Path,
+):
+    """Where routes were lost, such a topic was made anew, beside its messages."""
+    routes = EmbeddedRoutes(tmp_path / "routes.db")
+    known = Topic(name="orders", read_queue_nums=1, write_queue_nums=1)
+    gone = deletions.unmade("gone", 3)
+    for one in (known, gone):
+        await routes.change_topic(one.name, lambda _, one=one: one)
+    await on_pulsar.find_generations(routes, {"orders": 1, "gone": 1, "lost": 2})
+    assert routes.topics == {"orders": known}
+    assert routes.deleted == {"gone": gone, "lost": deletions.unmade("lost", 2)}
+    # One of which the node was forgotten, as of very many: what is lower is over.
+    place = deletions.DELETIONS_NAMESPACE, deletions.GENERATION
+    await routes.put_setting(*place, "4")
+    await on_pulsar.find_generations(routes, {"over": 4, "newer": 5})
+    assert set(routes.deleted) == {"gone", "lost", "newer"}
+    await routes.close()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -14,7 +12,9 @@ import pytest
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.send import SendReply
 from ropeway.testing import GatewayStartError, running_gateway
-from tests.remoting import connect, looped, pulling, sending
+from tests.gateway.cli.test_serve import refused_here
+from tests.remoting import connect, looped
+from tests.requests import pulling, sending
 
 if TYPE_CHECKING:
     from ropeway.testing import Gateway
@@ -124,11 +124,11 @@ def test_what_a_package_lacks_is_said_at_the_start(packages: Path, settings: Pat
         ),
     ],
 )
-def test_what_nothing_brings_is_a_complaint(tmp_path: Path, settings, complaint):
+def test_what_nothing_brings_is_a_complaint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings, complaint
+):
     path = tmp_path / "ropeway.toml"
     path.write_text(settings)
-    command = [sys.executable, "-m", "ropeway.gateway.cli.main", "serve"]
-    command += ["--data", str(tmp_path / "data"), "--config", str(path)]
-    ended = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
-    assert ended.returncode == 2
-    assert complaint in ended.stderr
+    code, line = refused_here(monkeypatch, tmp_path / "data", "--config", str(path))
+    assert code == 2
+    assert complaint in line

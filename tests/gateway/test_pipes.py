@@ -31,6 +31,7 @@ CLIENT = SimpleNamespace(
     packed_address=b"",
     source=Source("127.0.0.1", Channel.REMOTING),
     share=None,
+    flow=None,
 )
 PLENTY = 8 << 20
 

@@ -5,10 +5,12 @@ import gc
 import os
 import signal
 import sys
+import weakref
 
 import pytest
 
 from ropeway.gateway import process
+from tests.remoting import until
 
 
 @pytest.fixture(autouse=True)
@@ -39,11 +41,60 @@ def test_python_seldom_looks_for_cycles_while_work_runs():
     seen = []
 
     async def work() -> None:
-        seen.append((gc.get_threshold()[0], gc.get_freeze_count() > 0))
+        seen.append((gc.get_threshold(), gc.get_freeze_count() > 0))
 
     process.run(work())
-    assert seen == [(process.COLLECT_AFTER, True)]
+    often = process.COLLECT_AFTER, process.OLDER_AFTER, process.NEVER
+    assert seen == [(often, True)]
     assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)
+
+
+class Cycle:
+    """It knows itself."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.mark.parametrize(
+    ("most_more", "calm_s"), [(process.MOST_MORE, 3600.0), (-(1 << 60), -1.0)]
+)
+def test_all_is_looked_at_when_little_goes_on_or_much_has_come(
+    monkeypatch, most_more, calm_s
+):
+    """Either alone does, and Python itself has not."""
+    monkeypatch.setattr(process, "LOOK_S", 0.001)
+    monkeypatch.setattr(process, "GROWTH", 0.0)
+    monkeypatch.setattr(process, "MOST_MORE", most_more)
+    monkeypatch.setattr(process, "CALM_S", calm_s)
+
+    async def work() -> None:
+        cycle = Cycle()
+        gc.collect(1)
+        lost = weakref.ref(cycle)
+        del cycle
+        assert lost() is not None, "it is old by now"
+        await until(lambda: lost() is None)
+
+    process.run(work())
+
+
+def test_no_look_is_at_much_while_much_is_made(monkeypatch):
+    """10,000 queues that were first used held up everybody for 0.7 s, once."""
+    made, ages = [], []
+
+    def note(phase: str, facts: dict[str, int]) -> None:
+        if phase == "start":
+            ages.append(facts["generation"])
+
+    async def work() -> None:
+        gc.callbacks.append(note)
+        made.extend([number] for number in range(1_600_000))
+        gc.callbacks.remove(note)
+
+    process.run(work())
+    assert set(ages) == {0, 1}
+    assert ages.count(1) * (process.OLDER_AFTER + 1) * process.COLLECT_AFTER > 1_000_000
 
 
 def test_what_is_there_when_a_process_has_settled_is_not_looked_at_again():

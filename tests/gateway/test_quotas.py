@@ -17,7 +17,8 @@ from ropeway.gateway.quotas import ClientAccount, Quotas, Share
 from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from ropeway.gateway.wire.commands.namesrv import GetAllTopicList
 from tests.acl.pulsar.issuing import SECRET, token
-from tests.remoting import config, connect, looped, pulling, sending, until
+from tests.remoting import config, connect, looped, until
+from tests.requests import pulling, sending
 from tests.system.process import free_ports
 
 if TYPE_CHECKING:

@@ -14,18 +14,8 @@ from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from ropeway.gateway.wire.commands.batches import Stage
 from ropeway.gateway.wire.commands.pop import PopMessage
-from tests.remoting import (
-    batch_of,
-    beat,
-    config,
-    connect,
-    heartbeat,
-    looped,
-    pulling,
-    running,
-    sending,
-    until,
-)
+from tests.remoting import beat, config, connect, looped, running, until
+from tests.requests import batch_of, heartbeat, pulling, sending
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -173,7 +163,7 @@ async def test_expressions_of_a_client_that_has_gone_are_not_compiled(tmp_path: 
     """They were, for nine seconds after their clients had gone."""
     texts = [f"{LONG} OR gone{number} = 1" for number in range(3)]
     async with running(tmp_path) as (app, _):
-        slices = app.server.turns.slices("127.0.0.1")
+        slices = app.server.fair_queue.slices("127.0.0.1")
         await slices.begin_large()
         listener = app.server.listeners[0]
         async with connect(listener) as gone:
@@ -211,7 +201,7 @@ async def test_a_pull_by_a_long_expression_of_its_group_waits_for_what_it_wants(
         assert (await beat(client, "me", "readers", **wanted)).code == 0
         asked = pulling("orders", 1, sys_flag=2, suspend_timeout_millis=60_000)
         answer = client.send(asked)
-        await until(lambda: len(app.node.holds) == 1)
+        await until(lambda: len(app.node.pull_hold) == 1)
         # Other texts, so that the first is no longer kept; its pull goes on.
         for price in ("none", "9"):
             sent = sending("orders", pairs={"price": price})

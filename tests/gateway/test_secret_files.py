@@ -5,6 +5,7 @@ They lie in a directory that everybody may enter: one that is closed keeps them,
 
 import asyncio
 import base64
+import os
 
 import pytest
 
@@ -14,11 +15,11 @@ from ropeway.gateway.config import (
     AclConfig,
     Config,
     ConfigError,
-    ListenerConfig,
     TlsConfig,
     ZooKeeperConfig,
 )
 from ropeway.gateway.pulsar_config import OAuth2Config, PulsarConfig
+from tests import remoting
 from tests.acl.hooks import RULES
 
 
@@ -30,8 +31,7 @@ def put(path, mode, text=RULES):
 
 def guarded(public, rules, **acl):
     hooks = AclConfig(hooks=("plain",), options={"plain": {"file": str(rules)}}, **acl)
-    data = public / "data"
-    return Config(data=data, listeners=(ListenerConfig(port=0),), acl=hooks)
+    return remoting.config(public / "data", acl=hooks)
 
 
 def start(config):
@@ -58,8 +58,7 @@ def test_without_access_control_or_in_a_dry_run_it_says_so_and_starts(public, ca
     start(guarded(public, rules, dry_run=True))
     assert "plain_acl.yml has mode 0644" in capsys.readouterr().out
     secret = put(public / "secret", 0o644, "x" * 32)
-    listeners = (ListenerConfig(port=0),)
-    start(Config(public / "data", listeners=listeners, cluster_secret_file=secret))
+    start(remoting.config(public / "data", cluster_secret_file=secret))
     assert "cluster_secret_file: " in capsys.readouterr().out
 
 
@@ -112,6 +111,19 @@ def test_a_link_counts_as_what_it_leads_to(public):
     link.resolve().chmod(0o444)
     (one,) = secret_files.exposed(Config(cluster_secret_file=link))
     assert (one.mode, one.to_others) == (0o444, True)
+
+
+def test_a_file_that_a_group_gives_to_the_node_is_as_it_should_be(public, monkeypatch):
+    """Kubernetes mounts secrets as root's, for the pod's group."""
+    secret = put(public / "secret", 0o440, "x" * 32)
+    config = Config(public / "data", cluster_secret_file=secret)
+    owner = secret.stat()
+    monkeypatch.setattr(os, "getegid", lambda: owner.st_gid)
+    assert [one.path for one in secret_files.exposed(config)] == [secret]
+    monkeypatch.setattr(os, "geteuid", lambda: owner.st_uid + 1)
+    assert [*secret_files.exposed(config)] == []
+    secret.chmod(0o444)
+    assert [one.to_others for one in secret_files.exposed(config)] == [True]
 
 
 def test_a_closed_directory_keeps_what_is_in_it(public):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,22 +13,16 @@ import pytest
 from ropeway.gateway.app import App
 from ropeway.gateway.config import LimitsConfig, ListenerConfig
 from ropeway.gateway.errors import ServerError
-from ropeway.gateway.processors import dispatch
 from ropeway.gateway.processors.context import Answer
+from ropeway.gateway.processors.registry import PROCESSORS
 from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from ropeway.gateway.wire.commands.namesrv import GetAllTopicList
 from ropeway.gateway.wire.commands.send import SendReply
+from ropeway.gateway.wire.frame import encode_frame
+from ropeway.gateway.wire.header import to_fields
 from ropeway.gateway.wire.message_id import parse_offset_msg_id
-from tests.remoting import (
-    config,
-    connect,
-    looped,
-    pulling,
-    running,
-    sending,
-    until,
-    waiting,
-)
+from tests.remoting import config, connect, looped, running, until
+from tests.requests import pulling, sending, waiting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,28 +138,47 @@ async def test_a_shortage_of_files_stops_accepting_only_while_it_lasts(
             OSError(errno.ECONNABORTED, "aborted"),
             OSError(errno.EMFILE, "Too many open files"),
         ]
-        loop = asyncio.get_running_loop()
-        accept = loop.sock_accept
+        take = app.server._take
 
-        class Short:
-            """The loop, but out of files for a while."""
+        def short(*accepted):
+            take(*accepted)
+            if faults:
+                raise faults.pop(0)
 
-            def __getattr__(self, name):
-                return getattr(loop, name)
-
-            async def sock_accept(self, sock):
-                if faults:
-                    raise faults.pop(0)
-                return await accept(sock)
-
-        monkeypatch.setattr("ropeway.gateway.server.asyncio.get_running_loop", Short)
+        monkeypatch.setattr(app.server, "_take", short)
         listener = app.server.listeners[0]
-        task = asyncio.Task(app.server._accept(listener), loop=loop)
-        await until(lambda: not faults)
+        for left in (2, 1, 0):
+            async with connect(listener) as another:
+                assert (await another.ask(GetAllTopicList())).code == 0
+            assert len(faults) == left
         async with connect(listener) as another:
             assert (await another.ask(GetAllTopicList())).code == 0
         assert (await client.ask(GetAllTopicList())).code == 0
-        task.cancel()
+
+
+@looped
+async def test_who_connects_to_a_busy_node_waits_for_few_iterations(tmp_path: Path):
+    """Under attack, each takes long: who has just connected waits longest."""
+    async with running(tmp_path) as (app, client):
+        header = sending("orders")
+        assert (await client.ask(header, b"x")).code == 0
+        listener = app.server.listeners[0]
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[int] = loop.create_future()
+        with socket.create_connection((listener.host, listener.port)) as new:
+            new.setblocking(False)
+            new.sendall(encode_frame(310, 7, fields=to_fields(header), body=b"x"))
+
+            def iterate(count: int) -> None:
+                try:
+                    assert new.recv(1 << 16)
+                except BlockingIOError:
+                    loop.call_soon(iterate, count + 1)
+                else:
+                    answered.set_result(count)
+
+            iterate(0)
+            assert await answered <= 3
 
 
 @looped
@@ -184,13 +198,41 @@ async def test_a_client_that_has_gone_before_it_was_accepted_harms_nobody(
 
 
 @looped
+async def test_newcomers_do_not_wait_for_an_iteration_for_every_few_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Where an iteration takes long, more come than are accepted: it took 30 s."""
+    async with running(tmp_path) as (app, _):
+        loop, (listener,) = asyncio.get_running_loop(), app.server.listeners
+        take, tick, taken = app.server._take, 0, Counter[int]()
+
+        def count():
+            nonlocal tick
+            tick += 1
+            loop.call_soon(count)
+
+        def counted(*accepted):
+            taken[tick] += 1
+            take(*accepted)
+
+        monkeypatch.setattr(app.server, "_take", counted)
+        count()
+        place = listener.host, listener.port
+        clients = [socket.create_connection(place) for _ in range(200)]
+        await until(lambda: taken.total() >= len(clients))
+        assert max(taken.values()) > len(clients) // 2
+        for one in clients:
+            one.close()
+
+
+@looped
 async def test_shutdown_answers_what_is_in_flight_and_keeps_it(tmp_path: Path):
     async with running(tmp_path) as (app, client):
         await client.ask(sending("orders"), b"0")
         listener = app.server.listeners[0]
         futures = [client.send(sending("orders"), b"x") for _ in range(200)]
         held = client.send(waiting("orders", 0, queue_id=1))
-        await until(lambda: len(app.node.holds) == 1)
+        await until(lambda: len(app.node.pull_hold) == 1)
         await app.server.close(10)
         answers = await asyncio.gather(*futures)
         assert {one.code for one in answers} == {0}
@@ -229,6 +271,34 @@ async def test_shutdown_does_not_wait_for_a_client_that_goes_on(tmp_path: Path):
 
 
 @looped
+async def test_shutdown_keeps_nobody_waiting_for_a_request_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    begun, end = asyncio.Event(), asyncio.Event()
+
+    async def long(*_) -> Answer:
+        begun.set()
+        await end.wait()
+        return Answer()
+
+    code = int(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+    monkeypatch.setitem(PROCESSORS, code, long)
+    async with running(tmp_path) as (app, client):
+        answer = client.send(GetAllTopicList())
+        await begun.wait()
+        async with connect(app.server.listeners[0]) as other:
+            assert (await other.ask(sending("orders"), b"0")).code == 0
+            closing = asyncio.create_task(app.server.close(60))
+            # Who would send here is told at once to send elsewhere.
+            await asyncio.wait_for(other.closed(), 30)
+        assert not closing.done()
+        end.set()
+        assert (await answer).code == 0
+        await closing
+        await client.closed()
+
+
+@looped
 async def test_shutdown_gives_a_stuck_request_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -240,7 +310,7 @@ async def test_shutdown_gives_a_stuck_request_up(
         return Answer()
 
     code = int(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
-    monkeypatch.setitem(dispatch.PROCESSORS, code, stuck)
+    monkeypatch.setitem(PROCESSORS, code, stuck)
     async with running(tmp_path) as (app, client):
         client.send(GetAllTopicList())
         await begun.wait()

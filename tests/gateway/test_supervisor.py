@@ -11,8 +11,9 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
 import pytest
@@ -93,32 +94,31 @@ async def supervised(data: Path, **changes: object) -> AsyncIterator[Running]:
         assert not workers_left()
 
 
-@looped
-async def test_once_ready_every_worker_tells_of_all_and_a_topic_is_on_each(tmp_path):
+async def tell_of_all(running: Running) -> None:
     brokers = {"broker-0", "broker-1"}
-    async with supervised(tmp_path) as running:
-        for address in running.addresses:
-            assert await running.masters(address) == brokers
-            async with Admin(address, config=PATIENT) as admin:
-                await admin.create_topic(f"orders-{address[-5:]}", 3)
-        for address in running.addresses:
-            async with Admin(address, config=PATIENT) as admin:
-                for other in running.addresses:
-                    topic = f"orders-{other[-5:]}"
-                    queues = await admin.describe_topic(topic)
-                    assert len(queues) == 6
-                    assert {one.queue.broker_name for one in queues} == brokers
-        async with Admin(running.addresses[0], config=PATIENT) as admin:
-            await admin.delete_topic(topic)
-        async with Admin(running.addresses[1], config=PATIENT) as admin:
-            assert topic not in await admin.topics()
+    for address in running.addresses:
+        assert await running.masters(address) == brokers
+        async with Admin(address, config=PATIENT) as admin:
+            await admin.create_topic(f"orders-{address[-5:]}", 3)
+    for address in running.addresses:
+        async with Admin(address, config=PATIENT) as admin:
+            for other in running.addresses:
+                topic = f"orders-{other[-5:]}"
+                queues = await admin.describe_topic(topic)
+                assert len(queues) == 6
+                assert {one.queue.broker_name for one in queues} == brokers
+    async with Admin(running.addresses[0], config=PATIENT) as admin:
+        await admin.delete_topic(topic)
+    async with Admin(running.addresses[1], config=PATIENT) as admin:
+        assert topic not in await admin.topics()
 
 
 @looped
-async def test_a_worker_that_is_killed_comes_back_and_nothing_is_lost(tmp_path):
+async def test_workers_tell_of_all_and_one_that_is_killed_comes_back_with_all(tmp_path):
     acknowledged: list[bytes] = []
     inbox = Inbox()
     async with supervised(tmp_path) as running:
+        await tell_of_all(running)
         async with Admin(running.name_server, config=PATIENT) as admin:
             await admin.create_topic("orders", 2)
         reader = consumer(running.name_server, "readers", config=CONSUMER)
@@ -159,16 +159,23 @@ async def test_a_worker_that_is_killed_comes_back_and_nothing_is_lost(tmp_path):
 
 
 @looped
-async def test_a_dead_worker_leaves_the_route_before_it_is_back(tmp_path, monkeypatch):
+async def test_a_dead_worker_leaves_the_route_and_one_that_does_not_stop_is_killed(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(supervisor, "FIRST_PAUSE_S", 60.0)
     monkeypatch.setattr(supervisor, "LONGEST_PAUSE_S", 60.0)
-    async with supervised(tmp_path) as running:
-        second = running.addresses[1]
-        assert await running.masters(second) == {"broker-0", "broker-1"}
-        running.worker("broker-0").kill()
-        await eventually(
-            lambda: running.masters(second), lambda found: found == {"broker-1"}
-        )
+    monkeypatch.setattr(supervisor, "_KILL_AFTER_S", 0.0)
+    with capture_logs() as logs:
+        async with supervised(tmp_path, shutdown_ms=1) as running:
+            second = running.addresses[1]
+            assert await running.masters(second) == {"broker-0", "broker-1"}
+            running.worker("broker-0").kill()
+            await eventually(
+                lambda: running.masters(second), lambda found: found == {"broker-1"}
+            )
+            running.worker("broker-1").suspend()
+    killed = [line["broker"] for line in logs if line["event"] == "worker killed"]
+    assert killed.count("broker-1") == 1
 
 
 @looped
@@ -207,20 +214,19 @@ async def test_a_port_in_use_is_named_and_no_worker_stays(tmp_path):
                 pass
 
 
-@looped
-async def test_a_worker_that_does_not_stop_is_killed(tmp_path, monkeypatch):
-    monkeypatch.setattr(supervisor, "_KILL_AFTER_S", 0.0)
-    with capture_logs() as logs:
-        async with supervised(tmp_path, shutdown_ms=1) as running:
-            running.worker("broker-1").suspend()
-    assert [line["broker"] for line in logs if line["event"] == "worker killed"].count(
-        "broker-1"
-    ) == 1
+class Serving(NamedTuple):
+    """A supervisor's process, its workers, and where each has its page."""
+
+    process: subprocess.Popen[str]
+    children: list[psutil.Process]
+    sites: list[str]
 
 
 @pytest.fixture
-def serving(tmp_path) -> Iterator[tuple[subprocess.Popen[str], list[psutil.Process]]]:
+def serving(tmp_path) -> Iterator[Serving]:
     """`ropeway serve --workers 2` and its workers."""
+    settings = tmp_path / "small.toml"
+    settings.write_text("[log]\nsegment_bytes = 1048576\n")
     process = subprocess.Popen(
         [
             *(
@@ -232,7 +238,8 @@ def serving(tmp_path) -> Iterator[tuple[subprocess.Popen[str], list[psutil.Proce
                 "2",
             ),
             *("--data", str(tmp_path / "data"), "--listen", "127.0.0.1:0"),
-            *("--ready-file", str(tmp_path / "ready")),
+            *("--ready-file", str(tmp_path / "ready"), "--http", "127.0.0.1:0"),
+            *("--config", str(settings)),
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -240,19 +247,29 @@ def serving(tmp_path) -> Iterator[tuple[subprocess.Popen[str], list[psutil.Proce
         env={**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))},
     )
     assert process.stdout is not None
-    while not process.stdout.readline().startswith("Point a client"):
-        assert process.poll() is None, process.communicate()[1]
+    sites = []
+    while not (line := process.stdout.readline()).startswith("Point a client"):
+        assert line, process.communicate()[1]
+        if line.startswith("page, metrics and health at "):
+            sites.append(line.split()[-1])
     children = psutil.Process(process.pid).children()
-    yield process, children
+    yield Serving(process, children, sites)
     for one in [process, *children]:
         with contextlib.suppress(psutil.NoSuchProcess):
             one.kill()
     process.communicate()
 
 
-def test_a_signal_ends_all_in_good_order_and_logs_name_the_broker(serving, tmp_path):
-    process, children = serving
-    assert len(children) == 2
+def test_each_has_a_page_and_a_signal_ends_all_and_logs_name_the_broker(
+    serving, tmp_path
+):
+    process, children, sites = serving
+    assert len(children) == len(set(sites)) == 2
+    for site in sites:
+        for path, found in {"/readyz": b"", "/": b"<title>Ropeway</title>"}.items():
+            with urllib.request.urlopen(f"{site}{path}", timeout=TIMEOUT_S) as answer:
+                assert answer.status == 200
+                assert found in answer.read()
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0, errors
@@ -267,7 +284,7 @@ def test_a_signal_ends_all_in_good_order_and_logs_name_the_broker(serving, tmp_p
 
 
 def test_workers_end_when_their_supervisor_is_killed(serving):
-    process, children = serving
+    process, children, _ = serving
     process.kill()
     gone, left = psutil.wait_procs(children, TIMEOUT_S)
     assert (len(gone), left) == (2, [])

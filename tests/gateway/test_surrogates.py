@@ -29,16 +29,16 @@ from ropeway.gateway.wire.frame import (
     PREFIX,
     ROCKETMQ,
     decode_envelope,
-    decode_fields,
     encode_frame,
 )
-from ropeway.gateway.wire.header import ROWS, decode_request, to_fields
+from ropeway.gateway.wire.header import ROWS, decode_fields, decode_request, to_fields
 from ropeway.gateway.wire.rocketmq_header import Fixed
 from ropeway.gateway.wire.rocketmq_header import encode as encode_rocketmq
 from tests.fuzz.wire_targets import COMMON
 from tests.gateway.http.signed import guarded_site, sign_in
 from tests.guarded import ROOT
-from tests.remoting import TIMEOUT_S, batch_of, looped, running, sending, until
+from tests.remoting import TIMEOUT_S, looped, running, until
+from tests.requests import batch_of, sending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import ipaddress
+import socket
 import ssl
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,9 +19,10 @@ from structlog.testing import capture_logs
 
 from ropeway.gateway.app import App
 from ropeway.gateway.config import ConfigError, LimitsConfig, TlsConfig
-from ropeway.gateway.tls import Certificates, node_context
+from ropeway.gateway.tls import Certificates, first_byte, node_context
 from ropeway.gateway.wire.commands.namesrv import GetAllTopicList
-from tests.remoting import config, connect, looped, pulling, sending, until
+from tests.remoting import ROOMY, config, connect, looped, until
+from tests.requests import pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,10 +85,9 @@ def trusting(pair: Pair, own: Pair | None = None) -> ssl.SSLContext:
 
 def tls_app(tmp_path: Path, pair: Pair, *, handshake_ms: int = 10_000, **more) -> App:
     tls = TlsConfig(certificate=pair.certificate, key=pair.key, **more)
-    limits = LimitsConfig(
-        handshake_ms=handshake_ms, write_buffer_bytes=1 << 20, slow_reader_ms=60_000
-    )
-    return App(config(tmp_path / "data", tls=tls, limits=limits))
+    limits = LimitsConfig(write_buffer_bytes=1 << 20, slow_reader_ms=60_000)
+    limits = structs.replace(limits, handshake_ms=handshake_ms)
+    return App(config(tmp_path / "data", tls=tls, limits=limits, log=ROOMY))
 
 
 @looped
@@ -169,7 +170,7 @@ async def test_a_client_that_does_not_finish_its_handshake_is_closed(
             wrong.writer.write(b"\x16 is not enough to be TLS, by far")
             for client in (silent, half, wrong):
                 await client.closed()
-        assert not app.server._arriving
+        assert not app.server._accepted
         # A busy machine takes longer than that for a whole handshake.
         app.server._limits = structs.replace(app.server._limits, handshake_ms=60_000)
         async with connect(listener, tls=trusting(server_pair)) as client:
@@ -181,7 +182,7 @@ async def test_a_probe_that_sends_nothing_is_no_event(
     tmp_path: Path, server_pair: Pair
 ):
     async with tls_app(tmp_path, server_pair) as app:
-        arriving = app.server._arriving
+        arriving = app.server._accepted
         with capture_logs() as lines:
             async with connect(app.server.listeners[0]):
                 await until(lambda: arriving)
@@ -192,12 +193,12 @@ async def test_a_probe_that_sends_nothing_is_no_event(
 @looped
 async def test_shutdown_does_not_wait_for_handshakes(tmp_path: Path, server_pair: Pair):
     async with (
-        tls_app(tmp_path, server_pair) as app,
+        tls_app(tmp_path, server_pair, handshake_ms=600_000) as app,
         connect(app.server.listeners[0]) as silent,
         connect(app.server.listeners[0]) as half,
     ):
         half.writer.write(b"\x16\x03\x01\x02")
-        await until(lambda: len(app.server._arriving) == 2)
+        await until(lambda: len(app.server._accepted) == 2)
         await app.server.close(5)
         await silent.closed()
         await half.closed()
@@ -383,3 +384,17 @@ async def test_nodes_speak_tls_to_each_other_where_it_is_required(
 def test_nodes_speak_plain_text_where_it_is_allowed(server_pair: Pair):
     assert node_context(None) is None
     assert node_context(TlsConfig(server_pair.certificate, server_pair.key)) is None
+
+
+def test_a_first_byte_that_is_there_is_not_waited_for():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        theirs.send(b"PRI")
+        with pytest.raises(StopIteration) as told:
+            first_byte(ours, 60).send(None)
+        assert told.value.value == b"P"
+        assert ours.recv(9) == b"PRI"
+        theirs.close()
+        with pytest.raises(ConnectionResetError):
+            first_byte(ours, 60).send(None)

@@ -14,7 +14,8 @@ from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.errors import FrameError
 from ropeway.gateway.wire.frame import PREFIX, encode_frame
 from tests.guarded import ALICE, allow, ask, guarded
-from tests.remoting import connect, looped, pulling, running, sending, until
+from tests.remoting import connect, looped, running, until
+from tests.requests import pulling, sending
 
 if TYPE_CHECKING:
     from pathlib import Path

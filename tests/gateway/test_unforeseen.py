@@ -11,7 +11,6 @@ from structlog.testing import capture_logs
 
 from ropeway.gateway import backends, embedded
 from ropeway.gateway.config import TierConfig
-from ropeway.gateway.lite import follower
 from ropeway.gateway.lite.follower import Follower
 from ropeway.gateway.lite.service import Lite
 from ropeway.gateway.node import backoff
@@ -19,7 +18,6 @@ from ropeway.gateway.node.batches.service import Batches
 from ropeway.gateway.node.schedule import _LevelReader
 from ropeway.gateway.node.timer.timer import Timer
 from ropeway.gateway.node.transactions.service import Transactions
-from ropeway.gateway.pop import service
 from ropeway.gateway.pop.ledger import Ledger
 from ropeway.gateway.pop.service import Pop
 from ropeway.routing.embedded import EmbeddedRoutes
@@ -55,8 +53,7 @@ STEPS = [
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for long before another try."""
-    for module in (follower, backoff, service):
-        monkeypatch.setattr(module, "UNFORESEEN_S", PAUSE_S)
+    monkeypatch.setattr(backoff, "UNFORESEEN_S", PAUSE_S)
     monkeypatch.setattr(backends, "_EXPIRE_EVERY_S", PAUSE_S)
     often = partial(TieredSettings, expire_every_ms=10)
     monkeypatch.setattr(embedded, "TieredSettings", often)

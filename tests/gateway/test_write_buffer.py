@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropeway.gateway.write_buffer import WriteBuffer
+from ropeway.gateway.write_buffer import Outbox, WriteBuffer
 
 
 class Transport:
@@ -18,18 +18,18 @@ class Transport:
         self.written.extend(data)
 
 
-class Outbox:
-    """Counts who wants to be flushed."""
+class Counting:
+    """An outbox that counts who wants to be flushed."""
 
     def __init__(self) -> None:
         self.added = 0
 
-    def add(self, _: object) -> None:
+    def expect(self, _: object) -> None:
         self.added += 1
 
 
-def made() -> tuple[WriteBuffer, Transport, Outbox]:
-    transport, outbox = Transport(), Outbox()
+def made() -> tuple[WriteBuffer, Transport, Counting]:
+    transport, outbox = Transport(), Counting()
     outgoing = WriteBuffer(outbox)
     outgoing._transport = transport
     return outgoing, transport, outbox
@@ -60,3 +60,51 @@ def test_nothing_is_sent_to_who_has_gone():
     outgoing.push(b"b")
     outgoing.flush()
     assert transport.written == []
+
+
+class Flushed:
+    """A connection that counts its flushes."""
+
+    def __init__(self) -> None:
+        self.flushes = 0
+
+    def flush(self) -> None:
+        self.flushes += 1
+
+
+class Loop:
+    """A loop whose ticks the test makes."""
+
+    def __init__(self) -> None:
+        self.soon: list = []
+
+    def call_soon(self, call):
+        self.soon.append(call)
+
+
+def test_answers_are_written_once_a_tick():
+    loop = Loop()
+    outbox = Outbox(loop)
+    one, two = Flushed(), Flushed()
+    outbox.expect(one)
+    outbox.expect(two)
+    assert len(loop.soon) == 1
+    loop.soon.pop()()
+    assert (one.flushes, two.flushes) == (1, 1)
+    outbox.expect(one)
+    assert len(loop.soon) == 1
+
+
+def test_a_tick_that_expects_answers_writes_what_comes_before_its_end():
+    loop = Loop()
+    outbox = Outbox(loop)
+    outbox.expect()
+    outbox.expect()
+    connection = Flushed()
+    outbox.expect(connection)
+    assert len(loop.soon) == 1
+    loop.soon.pop()()
+    assert connection.flushes == 1
+    outbox.expect()
+    loop.soon.pop()()
+    assert connection.flushes == 1
