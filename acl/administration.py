@@ -65,6 +65,13 @@ class RulesError(Exception):
     """Users or rules cannot be changed so; the text says why, and is for the client."""
 
 
+class UserExistsError(RulesError):
+    """A user of that name is kept, also where this node cannot read it."""
+
+    def __init__(self) -> None:
+        super().__init__("The user is existed")
+
+
 class Administration(Protocol):
     """Users and rules that are changed while the server runs.
 

@@ -20,9 +20,39 @@ from msgspec import Struct
 
 from ropeway.acl.administration import Administration
 from ropeway.acl.audit_api import Auditor
+from ropeway.acl.principal import Channel, Principal, Source
 
 if TYPE_CHECKING:
     from ropeway.common.eager import Eventual
+
+__all__ = [
+    "Action",
+    "Authenticator",
+    "Authorizer",
+    "Channel",
+    "Credentials",
+    "Decision",
+    "Explanation",
+    "Guard",
+    "Hook",
+    "HookError",
+    "Identity",
+    "Need",
+    "Open",
+    "Opinion",
+    "Principal",
+    "PulsarAdmin",
+    "Refused",
+    "Resource",
+    "ResourceKind",
+    "RuleStore",
+    "Setting",
+    "Source",
+    "StoreError",
+    "Vault",
+    "VaultError",
+    "Verdict",
+]
 
 
 class Action(StrEnum):
@@ -78,27 +108,6 @@ class Need(Struct, frozen=True, cache_hash=True, gc=False):
 _LOOKING = (Action.GET, Action.LIST)
 
 
-class Channel(StrEnum):
-    """The way that a request came."""
-
-    REMOTING = "remoting"
-    GRPC = "grpc"
-    HTTP = "http"
-    FORWARDED = "forwarded"
-    """From another node of the cluster, which says who sent it, and signed that."""
-
-
-class Source(Struct, frozen=True):
-    """Where requests come from: one for each connection."""
-
-    address: str
-    """The client's IP address, without its port; never a proxy's word for it."""
-    channel: Channel
-    certificate: Mapping[str, Any] | None = None
-    """What `ssl.SSLSocket.getpeercert` says of a client's certificate; None where it
-    showed none, or nobody verified it."""
-
-
 class Credentials(Struct, gc=False):
     """What a client says of itself. Nothing of it is believed yet, nor bounded."""
 
@@ -122,26 +131,6 @@ class Credentials(Struct, gc=False):
     def content(self) -> bytes:
         """The bytes that the signature is of; made when asked for, each time."""
         return self.signed + self.body
-
-
-class Principal(Struct, frozen=True, cache_hash=True, gc=False):
-    """Who sent a request. It travels to other nodes, so it holds no secret."""
-
-    name: str
-    """Unique among those of the hook that knows it."""
-    hook: str
-    """The name of that hook."""
-    super: bool = False
-    """Everything is allowed, whatever authorizers would say."""
-    rule: str = ""
-    """Why it is believed, for people: the account, the address, the token's key."""
-    namespace: str = ""
-    """`Credentials.namespace`, where the hook found that it may be believed."""
-    roles: tuple[str, ...] = ()
-    """What the name stands for where others give permissions, as Pulsar does."""
-
-    def __str__(self) -> str:
-        return f"{self.hook}:{self.name}"
 
 
 class Refused(Struct, frozen=True, gc=False):
@@ -371,6 +360,17 @@ class Guard(Protocol):
             needs: What the request touches; nothing: whoever is known may.
             source: Where it comes from.
             request: What is asked, for the audit log.
+        """
+
+    async def may(
+        self, principal: Principal | None, needs: tuple[Need, ...], source: Source
+    ) -> bool:
+        """Say the same of what nobody tries yet: a refusal is not written.
+
+        Args:
+            principal: Who.
+            needs: What it would touch.
+            source: Where it would come from.
         """
 
     def watch(self, changed: Callable[[], None]) -> None:

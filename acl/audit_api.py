@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ropeway.acl.api import Principal, Source
+    from ropeway.acl.principal import Principal, Source
 
 
 class Auditor(Protocol):

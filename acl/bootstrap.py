@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ropeway.acl.administration import Rule, Rules, RulesError, User
+from ropeway.acl.administration import (
+    Rule,
+    Rules,
+    RulesError,
+    User,
+    UserExistsError,
+)
 from ropeway.acl.api import HookError
 
 if TYPE_CHECKING:
@@ -71,10 +77,16 @@ def _password(setting: Setting) -> str:
 async def _create(administration: Administration, user: User, audit: Auditor) -> None:
     try:
         await administration.create_user(user)
-    except RulesError as error:
+    except UserExistsError as error:
         if user.name not in administration.users():
-            raise HookError(str(error)) from error
+            raise HookError(
+                f"user {user.name} is kept and cannot be read, as its password was "
+                "encrypted with another key: add that key to acl.key_file, or name "
+                "another superuser, which can delete this user"
+            ) from error
         # Another node was first.
+    except RulesError as error:
+        raise HookError(str(error)) from error
     else:
         made = {"super": user.super, "enabled": user.enabled, "password": "***"}
         audit.change("ACCESS_BOOTSTRAP", None, None, f"User:{user.name}", None, made)

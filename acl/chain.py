@@ -178,9 +178,8 @@ class Chain:
             return Verdict(allowed=True, principal=principal)
         verdict = None
         for need in needs:
-            key = principal, need, source.address, source.channel._value_
-            known = self._remembered.get(key)
-            if known is None or known.until_s <= self._clock():
+            known = self._recall(principal, need, source)
+            if known is None:
                 try:
                     known = await self._decide(principal, need, source)
                 except _HookError as failed:
@@ -191,6 +190,33 @@ class Chain:
             if not verdict.allowed:
                 return self._refuse(principal, need, known.decision, source, request)
         return verdict or Verdict(allowed=True, principal=principal)
+
+    async def may(
+        self, principal: Principal | None, needs: tuple[Need, ...], source: Source
+    ) -> bool:
+        """Say the same of what nobody tries yet: a refusal is not written."""
+        if principal is None or self._dry_run:
+            return self._dry_run
+        if principal.super:
+            return True
+        for need in needs:
+            known = self._recall(principal, need, source)
+            if known is None:
+                try:
+                    known = await self._decide(principal, need, source)
+                except _HookError as failed:
+                    log.warning("a hook failed", hook=failed.hook, reason=failed.error)
+                    return False
+            if not known.verdict.allowed:
+                return False
+        return True
+
+    def _recall(
+        self, principal: Principal, need: Need, source: Source
+    ) -> _Remembered | None:
+        """What was decided, where that still holds."""
+        known = self._remembered.get(_key(principal, need, source))
+        return None if known is None or known.until_s <= self._clock() else known
 
     async def _decide(
         self, principal: Principal, need: Need, source: Source
@@ -228,7 +254,7 @@ class Chain:
         is_old = generation != self._generation
         if is_old or decision.valid_s == 0 or len(need.resource.name) > MAX_NAME:
             return decided
-        key = principal, need, source.address, source.channel._value_
+        key = _key(principal, need, source)
         self._remembered[key] = decided
         self._remembered.move_to_end(key)
         if len(self._remembered) > self._max:
@@ -291,6 +317,10 @@ class Chain:
     async def explain(self, principal: str, need: Need, source: Source) -> Explanation:
         """Say what would be decided for a principal of a name."""
         return await explain(self._hooks, principal, need, source)
+
+
+def _key(principal: Principal, need: Need, source: Source) -> tuple[object, ...]:
+    return principal, need, source.address, source.channel._value_
 
 
 def _nobody(credentials: Credentials) -> Refused:

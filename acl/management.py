@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ropeway.acl.administration import Rule, Rules, RulesError, User
+from ropeway.acl.administration import Rule, Rules, RulesError, User, UserExistsError
 from ropeway.acl.api import VaultError
 from ropeway.acl.policies import Policies, parse_resource
 from ropeway.acl.records import (
@@ -71,7 +71,7 @@ class Management:
 
         def create(old: str | None) -> str:
             if old is not None:
-                raise RulesError("The user is existed")
+                raise UserExistsError
             return self._dump(user)
 
         await self._store.change(f"{USER}{user.name}", create)

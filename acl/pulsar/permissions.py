@@ -110,7 +110,7 @@ class PulsarPermissions:
         """By tenant/namespace, the last used one last."""
         self._were_forgotten = False
         """Since the last refresh: what was allowed by those may wait still."""
-        self._turns = asyncio.Semaphore(_AT_A_TIME)
+        self._slots = asyncio.Semaphore(_AT_A_TIME)
 
     def authorize(
         self, principal: Principal, need: Need, _source: Source
@@ -201,7 +201,7 @@ class PulsarPermissions:
 
     async def _ask_once(self, kept: _Kept) -> None:
         try:
-            async with self._turns:
+            async with self._slots:
                 # What is revoked while it answers is seen the next time.
                 asked_at_s = self._clock()
                 permissions = await self._admin.permissions(*kept.place[:2])

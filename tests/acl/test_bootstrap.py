@@ -1,14 +1,27 @@
 """The first users come from the configuration and from ACL 1.0, once."""
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from ropeway.acl.administration import Rule, User
-from ropeway.acl.api import Action, HookError
+from ropeway.acl.api import Action, Hook, HookError
+from ropeway.acl.bootstrap import PASSWORD_VARIABLE
 from ropeway.acl.users import open_hook
-from tests.acl.hooks import HERE, RULES, SECRET, group, setting, signing, topic
+from ropeway.acl.vault import FernetVault, new_key
+from tests.acl.hooks import (
+    HERE,
+    RULES,
+    SECRET,
+    MemoryStore,
+    group,
+    setting,
+    signing,
+    topic,
+)
 
 PUB, SUB, GET = Action.PUB, Action.SUB, Action.GET
 
@@ -72,6 +85,28 @@ def test_the_superuser_has_its_password_from_a_file(tmp_path):
     assert hook.administration.users() == {
         "root": User("root", "hush-hush", super=True)
     }
+
+
+def test_users_that_another_key_has_encrypted_are_told_and_can_be_deleted():
+    async def main() -> None:
+        store, password = MemoryStore(), {PASSWORD_VARIABLE: "hush-hush"}
+
+        def opening(superuser: str, vault: FernetVault) -> Coroutine[Any, Any, Hook]:
+            options, more = {"superuser": superuser}, {"environment": password}
+            return open_hook(setting(options=options, store=store, vault=vault, **more))
+
+        old, new = new_key(), new_key()
+        await opening("root", FernetVault([old]))
+        with pytest.raises(HookError, match="root is kept and cannot be read"):
+            await opening("root", FernetVault([new]))
+        hook = await opening("root", FernetVault([new, old]))
+        assert hook.find("root")
+
+        other = await opening("other", FernetVault([new]))
+        await other.administration.delete_user("root")
+        assert (await opening("root", FernetVault([new]))).find("root")
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize(
