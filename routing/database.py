@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
+from ropeway.common.versions import newer
 from ropeway.routing.api import RouteError, RouteStoreUnavailableError
 
 if TYPE_CHECKING:
@@ -96,10 +97,7 @@ class Database:
             lambda: self.execute("PRAGMA user_version").fetchone()
         )
         if version > SCHEMA_VERSION:
-            raise RouteError(
-                f"{self._path} has version {version}; this program knows up to "
-                f"{SCHEMA_VERSION}"
-            )
+            raise RouteError(newer(self._path, version, SCHEMA_VERSION))
         self._patiently(lambda: self.execute("PRAGMA journal_mode = WAL"))
         self.execute("PRAGMA synchronous = FULL")
         if version < SCHEMA_VERSION:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import sqlite3
-import time
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 import structlog
 
+from ropeway.common.system import boot_ns
+from ropeway.common.tasks import Tasks
 from ropeway.routing.api import Group, NameTakenError, Topic
 from ropeway.routing.database import LOCKED_FOR_S, Database, Kind
 from ropeway.routing.leases import Leases
@@ -36,11 +37,7 @@ R = TypeVar("R")
 
 
 def _boot_ms() -> int:
-    """Milliseconds since the machine was started, also while it slept.
-
-    All processes of a machine have the same, and nobody sets it.
-    """
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+    return boot_ns() // 1_000_000
 
 
 class EmbeddedRoutes:
@@ -80,7 +77,7 @@ class EmbeddedRoutes:
         self._follower: asyncio.Task[None] | None = None
         self._changing = asyncio.Lock()
         """Held by who uses the file, which nobody else may do meanwhile."""
-        self._under_way: set[asyncio.Task[Any]] = set()
+        self._under_way = Tasks()
         self._database = Database(path, locked_for_s)
         self._leases = Leases(self._database, now_ms)
         try:
@@ -208,10 +205,7 @@ class EmbeddedRoutes:
 
     async def _to_its_end(self, change: Coroutine[Any, Any, R]) -> R:
         """Make a change: the copy has what the file has, whoever is cancelled."""
-        task = asyncio.get_running_loop().create_task(change)
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
-        return await asyncio.shield(task)
+        return await asyncio.shield(self._under_way.start(change))
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[None]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss
 from kazoo.handlers.threading import SequentialThreadingHandler
-from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.connection import _CONNECTION_DROP, ConnectionHandler
 from kazoo.retry import KazooRetry
 from kazoo.security import CREATOR_ALL_ACL
 
@@ -96,6 +96,15 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # untyped
                 waiting.append((request, result))
             else:
                 result.set_exception(ConnectionLoss())
+
+
+def drop(client: KazooClient) -> None:
+    """Have a client lose its connection, on kazoo's thread, and make another.
+
+    kazoo notices by itself that nobody answers only while nothing is asked: each
+    request puts off the ping whose answer it waits for.
+    """
+    client._call(_CONNECTION_DROP, client.handler.async_result())  # noqa: SLF001
 
 
 def make_client(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 
+from ropeway.common.versions import newer
 from ropeway.routing.api import NoRoutesError, RouteError
 from ropeway.routing.zookeeper.codec import KINDS
 
@@ -99,8 +100,6 @@ async def _is_ours(session: Session, layout: Layout) -> bool:
         ) from None
     text = data.decode(errors="replace")
     if text != str(VERSION):
-        raise RouteError(
-            f"{layout.version} in ZooKeeper says {text!r}; this program knows version "
-            f"{VERSION}"
-        )
+        where = f"{layout.version} in ZooKeeper"
+        raise RouteError(newer(where, repr(text), VERSION))
     return True

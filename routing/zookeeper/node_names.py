@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 RETRY_S = 1.0
 OUTLIVED = 2.0
 """A dead process is known for as long as its session may be silent, and for two ticks
-of the servers; these allow no session to be shorter than two ticks."""
+of the servers; these allow no session to be shorter than two ticks.
+
+From the last connection on: servers that have a new leader give every session its time
+anew, also those of the dead, and all connections are new then."""
 
 _log = structlog.get_logger()
 
@@ -69,7 +72,7 @@ class Names:
                 self._missed(broker)
 
     async def _wait_and_put(self, broker: Broker) -> None:
-        until_s = math.inf
+        until_s, connections = math.inf, 0
         with self._brokers.watching() as changed:
             while True:
                 changed.clear()
@@ -77,9 +80,12 @@ class Names:
                 if rival is None:
                     return
                 now_s = time.monotonic()
-                if until_s == math.inf:
-                    until_s = now_s + OUTLIVED * self._session.timeout_s
-                    _tell_of(rival, until_s - now_s)
+                if self._session.connections != connections:
+                    wait_s = OUTLIVED * self._session.timeout_s
+                    if until_s == math.inf:
+                        _tell_of(rival, wait_s)
+                    until_s = now_s + wait_s
+                    connections = self._session.connections
                 elif now_s >= until_s:
                     raise NameTakenError(_refusal(rival))
                 with suppress(TimeoutError):

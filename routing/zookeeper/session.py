@@ -35,7 +35,7 @@ from kazoo.exceptions import (
 from kazoo.protocol.states import KazooState, KeeperState
 
 from ropeway.routing.api import RouteStoreUnavailableError
-from ropeway.routing.zookeeper.connection import make_client
+from ropeway.routing.zookeeper.connection import drop, make_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -104,6 +104,8 @@ class Session:
         """The session's number at the servers."""
         self.timeout_s = settings.session_s
         """How long it may be silent, as the servers have it."""
+        self.connections = 0
+        """How many there have been."""
         self._reached_s = -math.inf
         self._held_until_s = -math.inf
         self._client = make_client(
@@ -196,6 +198,7 @@ class Session:
     def _on_connected(self, session_id: int, sent_s: float, timeout_s: float) -> None:
         if self._closed:
             return
+        self.connections += 1
         is_another = session_id != self.id
         self.id = session_id
         self.timeout_s = timeout_s
@@ -227,12 +230,21 @@ class Session:
             with suppress(LostError, KazooException):
                 sent_s = time.monotonic()
                 session_id = self.id
-                await self.sync("/")
+                await self._answered()
                 if self.is_connected and session_id == self.id:
                     self._held_until_s = max(
                         self._held_until_s, self._reached_s + self.timeout_s
                     )
                     self._reached_s = sent_s
+
+    async def _answered(self) -> None:
+        """Ask, and give the connection up where nobody answers."""
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                await self.sync("/")
+        except TimeoutError:
+            if self.is_connected:
+                drop(self._client)
 
     # Requests. Each raises LostError, or kazoo's own error for what a server refuses.
 
@@ -285,7 +297,9 @@ class Session:
         """
         results: Sequence[Any] = await self._ask(transaction.commit_async)
         for one in results:
-            # kazoo hands out what went wrong like any result.
+            # kazoo hands out what went wrong like any result, a session's end, too.
+            if isinstance(one, _LOSSES):
+                raise LostError(type(one).__name__)
             if isinstance(one, Exception) and not isinstance(
                 one, RolledBackError | RuntimeInconsistency
             ):

@@ -30,7 +30,7 @@ def test_another_file_or_a_newer_version_is_refused(tmp_path: Path):
     path.unlink()
     with closing(sqlite3.connect(path)) as file:
         file.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    with pytest.raises(RouteError, match=f"knows up to {SCHEMA_VERSION}"):
+    with pytest.raises(RouteError, match=f"reads up to {SCHEMA_VERSION}"):
         EmbeddedRoutes(path)
     with pytest.raises(RouteError, match="cannot be read"):
         EmbeddedRoutes(tmp_path / "missing" / "routes.db")

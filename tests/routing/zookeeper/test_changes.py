@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from kazoo.exceptions import NoAuthError
+from kazoo.exceptions import (
+    NoAuthError,
+    RuntimeInconsistency,
+    SessionExpiredError,
+)
 from structlog.testing import capture_logs
 
 from ropeway.routing.api import RouteError, RouteStoreUnavailableError, Topic
@@ -61,6 +65,28 @@ def test_a_change_is_made_once_though_the_connection_is_lost_again(
 
             await routes.change_topic("orders", make)
             assert given == ([None] if is_made else [None, None])
+            assert routes.topics == {"orders": ORDERS}
+
+    asyncio.run(main())
+
+
+def test_a_change_whose_session_ended_meanwhile_is_made_in_the_next(chroot: str):
+    """It was refused where leaders were killed: "SessionExpiredError"."""
+
+    async def main():
+        async with opened(chroot) as (routes,):
+            ask = routes._session._ask
+
+            async def ended(request, *arguments):
+                if request.__name__ != "commit_async":
+                    return await ask(request, *arguments)
+                routes._session._ask = ask
+                # As ZooKeeper 3.9.5 answers the parts of a transaction.
+                return [RuntimeInconsistency(), SessionExpiredError()]
+
+            routes._session._ask = ended
+            await put_topic(routes, ORDERS)
+            assert routes._session._ask == ask
             assert routes.topics == {"orders": ORDERS}
 
     asyncio.run(main())

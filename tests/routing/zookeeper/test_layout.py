@@ -48,7 +48,7 @@ def test_another_version_is_refused(chroot: str, version: str):
             client.set("/version", version.encode())
 
     asyncio.run(main())
-    refused(chroot, f"/version in ZooKeeper says '{version}'; this program knows")
+    refused(chroot, f"/version in ZooKeeper has format '{version}'; this program reads")
 
 
 def test_many_may_make_a_store_at_the_same_time(chroot: str):

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
 
-SHORT = ZooKeeperSettings(session_s=1.0)
-"""Whoever lives is waited for until twice that is over."""
+SHORT = ZooKeeperSettings(session_s=4.0)
+"""Whoever lives is waited for until twice that is over. Of a second, a busy machine
+ended those of who lived."""
 
 
 def process(name: str, incarnation: str) -> Broker:
