@@ -142,6 +142,21 @@ class Admin(AskingClient):
         end = await queue_bounds.end_offset(self._instance, queue)
         return QueueSpan(queue, begin, end)
 
+    async def offset_at(self, queue: MessageQueue, time_ms: int) -> int:
+        """The offset of a queue's first message stored at or after a time.
+
+        Where there is none, it is the queue's end.
+
+        Args:
+            queue: The queue.
+            time_ms: Milliseconds since 1970, by the broker's clock.
+
+        Raises:
+            TopicNotFoundError: There is no such topic.
+            RemotingError: A server cannot be reached.
+        """
+        return await queue_bounds.offset_for_timestamp(self._instance, queue, time_ms)
+
     async def topic_configs(self, topic: str) -> list[bodies.TopicConfig]:
         """How a topic is set up on each broker that has it.
 

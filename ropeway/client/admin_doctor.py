@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
@@ -21,6 +22,9 @@ State = Literal["ok", "warning", "problem"]
 CLOCK_WARNING_MS = 500
 CLOCK_PROBLEM_MS = 5_000
 """Delivery times and look-ups by time are off by as much."""
+LAG_WARNING_RECORDS = 1000
+"""Fewer are on their way at any moment where much is sent."""
+_LOOK_AGAIN_S = 1.0
 _DISK_WARNING = 0.15
 _DISK_PROBLEM = 0.05
 """Of the disk that is free: the log refuses to write when nothing is."""
@@ -52,6 +56,7 @@ async def examine(admin: Admin) -> list[Check]:
     for broker in sorted({node.broker for node in found}):
         checks += of_broker([node for node in found if node.broker == broker])
     checks += _of_brokers_gone(found)
+    checks += await _of_derived_stores(admin, found)
     checks += _of_versions(found)
     return checks
 
@@ -113,6 +118,43 @@ def of_node(node: Node) -> Iterator[Check]:
             f"{name}: {status.routes} has not answered it for a session's time",
             "see ZooKeeper's servers and the network to them",
         )
+
+
+async def _of_derived_stores(admin: Admin, found: Sequence[Node]) -> list[Check]:
+    """Look twice at those that are behind: one that catches up is well."""
+    behind = any(lag >= LAG_WARNING_RECORDS for _, _, lag in _lags(found))
+    if behind:
+        await asyncio.sleep(_LOOK_AGAIN_S)
+        again = await admin_nodes.nodes(admin)
+        now = {(name, store): lag for name, store, lag in _lags(again)}
+    else:
+        now = {}
+    return [
+        of_derived_store(name, store, lag, now.get((name, store), 0))
+        for name, store, lag in _lags(found)
+    ]
+
+
+def _lags(found: Iterable[Node]) -> Iterator[tuple[str, str, int]]:
+    for node in found:
+        for one in node.status.derived_stores if node.status else ():
+            name = f"node {node.name} of {node.broker}"
+            yield name, one.store, one.lag_records
+
+
+def of_derived_store(name: str, store: str, before: int, after: int) -> Check:
+    """What there is to say of a store that was behind the log, a second ago and now."""
+    if after < LAG_WARNING_RECORDS:
+        return Check("derived-store", "ok", f"{name}: its store of {store} is current")
+    text = f"{name}: its store of {store} is {after} records behind the log"
+    if after < before:
+        return Check("derived-store", "ok", f"{text}, and catches up")
+    return Check(
+        "derived-store",
+        "warning",
+        f"{text}, {after - before} more than a second before",
+        "see the node's log and its disk; what a store lacks is late, and not lost",
+    )
 
 
 def _clock(node: Node, name: str) -> Check:

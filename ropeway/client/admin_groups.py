@@ -7,21 +7,27 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from ropeway.client.errors import AdminError, ResponseError
+from ropeway.client.errors import AdminError, RequestTimeoutError, ResponseError
 from ropeway.client.lags import read_queues
 from ropeway.gateway.wire import admin_bodies, bodies
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.admin import (
     CreateGroup,
+    GetAllGroupConfig,
     GetConsumerConnectionList,
     QueryTopicConsumeByWho,
 )
 from ropeway.gateway.wire.commands.callbacks import GetConsumerRunningInfo
 from ropeway.gateway.wire.commands.group_admin import GetGroupConfig
+from ropeway.gateway.wire.commands.nodes import GetNodeStatus
 
 if TYPE_CHECKING:
     from ropeway.client.admin import Admin
     from ropeway.client.message import MessageQueue
+
+
+class SilentClientError(AdminError):
+    """A client is connected, and does not answer what a broker asks it."""
 
 
 class Member(Struct, frozen=True, order=True):
@@ -31,6 +37,10 @@ class Member(Struct, frozen=True, order=True):
     address: str
     language: str
     version: int
+
+
+class _Groups(Struct, rename="camel", frozen=True):
+    subscription_group_table: dict[str, bodies.GroupConfig]
 
 
 class Membership(Struct, frozen=True, kw_only=True):
@@ -50,17 +60,36 @@ async def config(admin: Admin, group: str) -> bodies.GroupConfig | None:
     Raises:
         RemotingError: A broker cannot be reached, or refused.
     """
-    answers = await admin.ask_masters(
-        GetGroupConfig(group=group),
-        expect=(
-            ResponseCode.SUCCESS,
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-        ),
-    )
-    for answer in answers:
-        if answer.code == ResponseCode.SUCCESS:
-            return answer.json(bodies.GroupConfig)
+    for address in await admin.masters():
+        found = await _config_on(admin, address, group)
+        if found is not None:
+            return found
     return None
+
+
+async def _config_on(
+    admin: Admin, address: str, group: str
+) -> bodies.GroupConfig | None:
+    if not await _is_ropeway(admin, address):
+        # RocketMQ's brokers make a group that is asked for by its name, where
+        # autoCreateSubscriptionGroup is on, as it is by default.
+        answer = await admin.ask(address, GetAllGroupConfig())
+        return answer.json(_Groups).subscription_group_table.get(group)
+    answer = await admin.ask(
+        address,
+        GetGroupConfig(group=group),
+        expect=(ResponseCode.SUCCESS, ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST),
+    )
+    is_there = answer.code == ResponseCode.SUCCESS
+    return answer.json(bodies.GroupConfig) if is_there else None
+
+
+async def _is_ropeway(admin: Admin, address: str) -> bool:
+    try:
+        await admin.ask(address, GetNodeStatus())
+    except ResponseError as error:
+        return error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+    return True
 
 
 async def known(admin: Admin, group: str) -> bodies.GroupConfig:
@@ -153,18 +182,45 @@ async def queues_of(
 ) -> list[MessageQueue] | None:
     """Which queues a client of a group reads now; None where it does not say.
 
-    Clients in C++ and Python do not.
+    Clients in C++ do not.
 
     Raises:
+        SilentClientError: It does not answer.
         RemotingError: A broker cannot be reached.
     """
-    asked = GetConsumerRunningInfo(consumer_group=group, client_id=client_id)
+    body = await running_info(admin, group, client_id)
+    return None if body is None else read_queues(body)
+
+
+async def running_info(
+    admin: Admin, group: str, client_id: str, *, stack: bool = False
+) -> bytes | None:
+    """A client's ConsumerRunningInfo as it gave it; None where it gives none.
+
+    Args:
+        admin: Asks.
+        group: One of the client's groups.
+        client_id: The client.
+        stack: With the stacks of its threads.
+
+    Raises:
+        SilentClientError: It does not answer.
+        RemotingError: A broker cannot be reached.
+    """
+    asked = GetConsumerRunningInfo(
+        consumer_group=group, client_id=client_id, jstack_enable=stack
+    )
+    is_silent = False
     for address in await admin.masters():
         try:
-            answer = await admin.ask(address, asked)
-        except ResponseError:
-            continue
-        return read_queues(answer.body)
+            return (await admin.ask(address, asked)).body
+        except RequestTimeoutError:
+            # A broker waits longer for its client than we do for the broker.
+            is_silent = True
+        except ResponseError as error:
+            is_silent |= error.code == ResponseCode.CONSUME_MSG_TIMEOUT
+    if is_silent:
+        raise SilentClientError(f"client {client_id} does not answer")
     return None
 
 

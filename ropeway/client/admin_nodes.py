@@ -11,16 +11,19 @@ from msgspec import Struct
 
 from ropeway.client.diagnosis import diagnose
 from ropeway.client.errors import AdminError, RemotingError, ResponseError
-from ropeway.gateway.wire import host_port
+from ropeway.gateway.wire import admin_bodies, host_port
 from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.admin import AllTopicConfigReply, GetAllTopicConfig
 from ropeway.gateway.wire.commands.broker_admin import (
+    GetAllProducerInfo,
     GetBrokerConfig,
     GetBrokerRuntimeInfo,
+    UpdateBrokerConfig,
 )
 from ropeway.gateway.wire.commands.nodes import GetNodeStatus, NodeStatus, StepBack
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Iterable, Mapping
 
     from ropeway.client.admin import Admin
 
@@ -81,10 +84,10 @@ async def nodes(admin: Admin, broker: str | None = None) -> list[Node]:
     table = (await admin.cluster_info()).broker_addr_table
     if broker is not None and broker not in table:
         raise AdminError(f"there is no broker {broker}; there are {_joined(table)}")
-    turns = asyncio.Semaphore(_AT_ONCE)
+    slots = asyncio.Semaphore(_AT_ONCE)
 
     async def look(node: Node) -> Node:
-        async with turns:
+        async with slots:
             return await _asked(admin, node)
 
     found = [
@@ -138,6 +141,29 @@ async def runtime(admin: Admin, address: str) -> dict[str, str]:
     return answer.json(_Table).table
 
 
+class Counts(Struct, frozen=True):
+    """How many there are of what a broker knows."""
+
+    topics: int | None
+    """None: it does not say, as those before 5.0."""
+    producers: int
+
+
+async def counts(admin: Admin, broker: str) -> Counts:
+    """Count topics and connected producers of a broker.
+
+    Raises:
+        AdminError: There is no such broker.
+        RemotingError: It cannot be reached, or refused.
+    """
+    asked = GetAllTopicConfig(topic_seq=0, max_topic_num=1)
+    topics = (await admin.ask_broker(broker, asked)).header(AllTopicConfigReply)
+    answer = await admin.ask_broker(broker, GetAllProducerInfo())
+    groups = answer.json(admin_bodies.ProducerTable).data.values()
+    clients = {one.client_id for members in groups for one in members}
+    return Counts(topics.total_topic_num, len(clients))
+
+
 async def settings(admin: Admin, address: str) -> dict[str, str]:
     """A broker's settings, under RocketMQ's names.
 
@@ -147,6 +173,19 @@ async def settings(admin: Admin, address: str) -> dict[str, str]:
     answer = await admin.ask(address, GetBrokerConfig())
     lines = answer.body.decode(errors="replace").splitlines()
     return dict(sorted(line.split("=", 1) for line in lines if "=" in line))
+
+
+async def update_settings(
+    admin: Admin, address: str, values: Mapping[str, str]
+) -> None:
+    """Change settings of a broker while it runs, all or none.
+
+    Raises:
+        ResponseError: It does not change one of them so.
+        RemotingError: It cannot be reached.
+    """
+    body = "".join(f"{name}={value}\n" for name, value in values.items())
+    await admin.ask(address, UpdateBrokerConfig(), body.encode())
 
 
 class _Table(Struct, frozen=True):
@@ -220,6 +259,24 @@ async def _until_it_leads(admin: Admin, target: Node) -> None:
     )
 
 
+async def at(admin: Admin, where: str) -> list[Node]:
+    """The nodes of a name, at an address, or at all addresses of a host.
+
+    Raises:
+        AdminError: Nothing is there.
+        RemotingError: No name server answers.
+    """
+    return _at(await nodes(admin), where)
+
+
+def _at(found: list[Node], where: str) -> list[Node]:
+    there = [node for node in found if _is(node, where) or _is_on(node, where)]
+    if not there:
+        names = _joined(f"{node.name} ({node.address})" for node in found)
+        raise AdminError(f"there is no node {where}; there are {names}")
+    return there
+
+
 async def drain(admin: Admin, where: str) -> AsyncIterator[HandOver]:
     """Move all masters away from a node, or from all nodes of a machine.
 
@@ -234,10 +291,7 @@ async def drain(admin: Admin, where: str) -> AsyncIterator[HandOver]:
         RemotingError: As of `move`.
     """
     found = await nodes(admin)
-    leaving = [node for node in found if _is(node, where) or _is_on(node, where)]
-    if not leaving:
-        names = _joined(f"{node.name} ({node.address})" for node in found)
-        raise AdminError(f"there is no node {where}; there are {names}")
+    leaving = _at(found, where)
     for node in leaving:
         elsewhere = [
             one for one in found if one.broker == node.broker and one not in leaving

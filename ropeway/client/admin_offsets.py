@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
+from ropeway.client.admin_groups import known
 from ropeway.client.errors import AdminError, BadResponseError
 from ropeway.client.lags import QueueLag, read_lags, read_offsets
 from ropeway.client.message import MessageQueue
@@ -16,6 +17,8 @@ from ropeway.gateway.wire.commands.group_admin import ResetOffset
 from ropeway.gateway.wire.commands.offsets import Offset, QueryConsumerOffset
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ropeway.client.admin import Admin
     from ropeway.client.connection import Response
 
@@ -85,6 +88,7 @@ async def reset(
     queue_id: int | None = None,
     offset: int | None = None,
     only_back: bool = False,
+    dry_run: bool = False,
 ) -> list[Moved]:
     """Have a group go on elsewhere in a topic, on every broker that has it.
 
@@ -99,6 +103,7 @@ async def reset(
         queue_id: Only in this queue of each broker.
         offset: At this offset, whatever the time; with `queue_id`.
         only_back: Leave it where it is in queues where that would skip messages.
+        dry_run: Only say where it would go on.
 
     Raises:
         AdminError: An offset without a queue.
@@ -110,6 +115,10 @@ async def reset(
     if offset is not None and queue_id is None:
         raise AdminError(f"offset {offset} without a queue; an offset is one queue's")
     before = {lag.queue: lag.committed for lag in await progress(admin, group, topic)}
+    if dry_run:
+        goal = _Goal(time_ms, queue_id, offset, only_back)
+        await known(admin, group)
+        return await _planned(admin, topic, goal, before)
     asked = ResetOffset(
         group=group,
         topic=topic,
@@ -126,6 +135,106 @@ async def reset(
             raise _bad(answer, error) from error
         moved += (Moved(queue, before.get(queue, 0), at) for queue, at in after.items())
     return sorted(moved, key=_queue)
+
+
+async def planned(
+    admin: Admin, group: str, wanted: Mapping[MessageQueue, int]
+) -> list[Moved]:
+    """What `place` would move; it changes nothing.
+
+    Raises:
+        AdminError: There is no such group or queue, or the offset is not in it.
+        TopicNotFoundError: There is no such topic.
+        RemotingError: A broker cannot be reached, or refused.
+    """
+    await known(admin, group)
+    moved: list[Moved] = []
+    for topic in sorted({queue.topic for queue in wanted}):
+        there = (await admin.route(topic)).read_queues
+        lags = await progress(admin, group, topic)
+        before = {lag.queue: lag.committed for lag in lags}
+        for queue in sorted(one for one in wanted if one.topic == topic):
+            if queue not in there:
+                raise AdminError(
+                    f"topic {topic} has no queue {queue.queue_id} on broker "
+                    f"{queue.broker_name}"
+                )
+            after = await _within(admin, queue, wanted[queue])
+            moved.append(Moved(queue, before.get(queue, 0), after))
+    return moved
+
+
+async def place(
+    admin: Admin, group: str, wanted: Mapping[MessageQueue, int]
+) -> list[Moved]:
+    """Have a group go on at these offsets, once all have been found to be there.
+
+    Args:
+        admin: Asks.
+        group: The group.
+        wanted: Where it is to go on in each queue.
+
+    Raises:
+        AdminError: As of `planned`; then nothing is moved.
+        ResponseError: A broker refused; what was moved before stays so.
+        RemotingError: A broker cannot be reached; likewise.
+    """
+    moved = await planned(admin, group, wanted)
+    for one in moved:
+        asked = ResetOffset(
+            group=group,
+            topic=one.queue.topic,
+            timestamp=EARLIEST_MS,
+            is_force=True,
+            queue_id=one.queue.queue_id,
+            offset=one.after,
+        )
+        await admin.ask_broker(one.queue.broker_name, asked)
+    return moved
+
+
+class _Goal(NamedTuple):
+    """Where a group is to go on; see `reset`."""
+
+    time_ms: int
+    queue_id: int | None
+    offset: int | None
+    only_back: bool
+
+
+async def _planned(
+    admin: Admin, topic: str, goal: _Goal, before: dict[MessageQueue, int]
+) -> list[Moved]:
+    """Where brokers would let a group go on, by the same rules."""
+    moved = []
+    for queue in (await admin.route(topic)).read_queues:
+        if goal.queue_id not in (None, queue.queue_id):
+            continue
+        after = await _after(admin, queue, goal)
+        if goal.only_back and queue in before:
+            after = min(after, before[queue])
+        moved.append(Moved(queue, before.get(queue, 0), after))
+    if not moved:
+        raise AdminError(f"topic {topic} has no queue {goal.queue_id}")
+    return sorted(moved, key=_queue)
+
+
+async def _after(admin: Admin, queue: MessageQueue, goal: _Goal) -> int:
+    if goal.offset is not None:
+        return await _within(admin, queue, goal.offset)
+    if goal.time_ms == LATEST_MS:
+        return (await admin.span(queue)).end
+    return await admin.offset_at(queue, goal.time_ms)
+
+
+async def _within(admin: Admin, queue: MessageQueue, offset: int) -> int:
+    span = await admin.span(queue)
+    if not span.begin <= offset <= span.end:
+        raise AdminError(
+            f"offset {offset} of queue {queue.queue_id} of topic {queue.topic}; "
+            f"allowed: {span.begin} to {span.end}"
+        )
+    return offset
 
 
 def _queue(one: Moved | QueueLag) -> MessageQueue:

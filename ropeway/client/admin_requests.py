@@ -63,18 +63,6 @@ class AskingClient(Client):
         """How the client is set up."""
         return self._instance.config
 
-    async def start(self) -> None:
-        """Start; servers are first asked when something is wanted.
-
-        Raises:
-            ClientClosedError: It was started before.
-        """
-        self._instance.start()
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._instance.close()
-
     async def ask(
         self,
         address: str,

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ropeway.gateway.wire.bodies import TopicConfig
 
 _PUT = "TOPIC_PUT_NUMS"
+_PUT_BYTES = "TOPIC_PUT_SIZE"
+_GET = "GROUP_GET_NUMS"
 
 
 class Rate(Struct, frozen=True):
@@ -57,9 +59,33 @@ async def put_rate(admin: Admin, topic: str) -> Rate:
         TopicNotFoundError: There is no such topic.
         RemotingError: A broker cannot be reached.
     """
+    return await _rate(admin, topic, ViewBrokerStatsData(_PUT, topic))
+
+
+async def put_bytes(admin: Admin, topic: str) -> Rate:
+    """How many bytes are sent to a topic.
+
+    Raises:
+        TopicNotFoundError: There is no such topic.
+        RemotingError: A broker cannot be reached.
+    """
+    return await _rate(admin, topic, ViewBrokerStatsData(_PUT_BYTES, topic))
+
+
+async def get_rate(admin: Admin, group: str, topic: str) -> Rate:
+    """How much a group is given of a topic.
+
+    Raises:
+        TopicNotFoundError: There is no such topic.
+        RemotingError: A broker cannot be reached.
+    """
+    return await _rate(admin, topic, ViewBrokerStatsData(_GET, f"{topic}@{group}"))
+
+
+async def _rate(admin: Admin, topic: str, asked: ViewBrokerStatsData) -> Rate:
     answers = await admin.ask_of_topic(
         topic,
-        ViewBrokerStatsData(stats_name=_PUT, stats_key=topic),
+        asked,
         # What a broker says that has counted nothing.
         expect=(ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR),
     )
@@ -122,6 +148,28 @@ async def create_on(
     await _put(admin, topic, broker, queues=queues, perm=perm, order=False)
 
 
+async def queues_on(admin: Admin, topic: str, broker: str) -> int:
+    """How many queues a topic has on a broker where they can be deleted.
+
+    Raises:
+        AdminError: It is not there, or nowhere else.
+        TopicNotFoundError: There is no such topic.
+        RemotingError: No name server answers.
+    """
+    found = await admin.route(topic)
+    if broker not in found.brokers:
+        raise AdminError(
+            f"topic {topic} is not on broker {broker}, or no node of that runs; "
+            f"it is on {', '.join(sorted(found.brokers))}"
+        )
+    if len(found.brokers) == 1:
+        raise AdminError(
+            f"topic {topic} is on broker {broker} alone; delete the topic instead "
+            f"(ropeway topic delete {topic})"
+        )
+    return sum(queue.broker_name == broker for queue in found.read_queues)
+
+
 async def delete_from(admin: Admin, topic: str, broker: str) -> int:
     """Delete a topic's queues on one broker, with their messages; others keep theirs.
 
@@ -138,18 +186,7 @@ async def delete_from(admin: Admin, topic: str, broker: str) -> int:
         TopicNotFoundError: There is no such topic.
         RemotingError: The broker cannot be reached, or refused.
     """
-    found = await admin.route(topic)
-    if broker not in found.brokers:
-        raise AdminError(
-            f"topic {topic} is not on broker {broker}; "
-            f"it is on {', '.join(sorted(found.brokers))}"
-        )
-    if len(found.brokers) == 1:
-        raise AdminError(
-            f"topic {topic} is on broker {broker} alone; delete the topic instead "
-            f"(ropeway topic delete {topic})"
-        )
-    count = sum(queue.broker_name == broker for queue in found.read_queues)
+    count = await queues_on(admin, topic, broker)
     await admin.ask_broker(broker, DeleteTopic(topic=topic))
     return count
 
@@ -200,6 +237,35 @@ async def expand(
             admin, topic, name, queues=queues, perm=config.perm, order=config.order
         )
     return grown
+
+
+async def update(
+    admin: Admin, topic: str, *, queues: int | None = None, perm: int | None = None
+) -> None:
+    """Change a topic on each broker that has it; what is not named stays there.
+
+    Args:
+        admin: Asks.
+        topic: The topic.
+        queues: How many queues it is to have on each broker.
+        perm: Sum of 4 read, 2 write.
+
+    Raises:
+        TopicNotFoundError: There is no such topic.
+        RemotingError: A broker cannot be reached, or refused; others may have done it.
+    """
+    for broker, config in (await configs(admin, topic)).items():
+        header = CreateTopic(
+            topic=topic,
+            default_topic=DEFAULT_TOPIC,
+            read_queue_nums=queues or config.read_queue_nums,
+            write_queue_nums=queues or config.write_queue_nums,
+            perm=config.perm if perm is None else perm,
+            topic_filter_type=str(config.topic_filter_type),
+            topic_sys_flag=config.topic_sys_flag,
+            order=config.order,
+        )
+        await admin.ask_broker(broker, header)
 
 
 async def _put(

@@ -51,15 +51,30 @@ async def users(admin: Admin) -> list[UserInfo]:
     return sorted(found, key=lambda user: user.username or "")
 
 
+async def known(admin: Admin, name: str) -> UserInfo:
+    """The user of a name.
+
+    Raises:
+        AdminError: There is none.
+        RemotingError: A broker cannot be reached, or refused.
+    """
+    for user in await users(admin):
+        if user.username == name:
+            return user
+    raise AdminError(f"user {name} does not exist")
+
+
 async def create(admin: Admin, user: UserInfo) -> None:
     """Create a user on every broker.
 
     Raises:
-        ResponseError: A broker refused: there is one of the name, or no users are kept.
+        AdminError: There is one of the name.
+        ResponseError: A broker refused: no users are kept.
         RemotingError: A broker cannot be reached.
     """
     header = CreateUser(username=user.username)
-    await _everywhere(admin, header, bodies.encode(user), done=_IS_THERE)
+    there = AdminError(f"user {user.username} exists already")
+    await _everywhere(admin, header, bodies.encode(user), done=(_IS_THERE, there))
 
 
 async def update(admin: Admin, user: UserInfo) -> None:
@@ -79,9 +94,9 @@ async def delete(admin: Admin, name: str) -> None:
         AdminError: There is none of the name.
         RemotingError: A broker cannot be reached, or refused.
     """
-    if name not in {user.username for user in await users(admin)}:
-        raise AdminError(f"user {name} does not exist")
-    await _everywhere(admin, DeleteUser(username=name), done=_IS_GONE)
+    await known(admin, name)
+    gone = AdminError(f"user {name} does not exist")
+    await _everywhere(admin, DeleteUser(username=name), done=(_IS_GONE, gone))
 
 
 async def policies(
@@ -101,17 +116,46 @@ async def policies(
     return _decoded(await _first(admin, header), list[AclInfo])
 
 
+async def known_policies(
+    admin: Admin, subject: str, resource: str | None = None
+) -> list[PolicyEntryInfo]:
+    """The policies of a subject, or the one of a resource.
+
+    Raises:
+        AdminError: There is none.
+        RemotingError: A broker cannot be reached, or refused.
+    """
+    found = [
+        entry
+        for info in await policies(admin, subject)
+        if info.subject == subject
+        for policy in info.policies or ()
+        for entry in policy.entries or ()
+        if resource in (None, entry.resource)
+    ]
+    if not found:
+        raise _no_policy(subject, resource)
+    return found
+
+
+def _no_policy(subject: str, resource: str | None) -> AdminError:
+    of = f" of {resource}" if resource else ""
+    return AdminError(f"{subject} has no policy{of}")
+
+
 async def put_policy(admin: Admin, subject: str, entry: PolicyEntryInfo) -> None:
     """Add a policy to a subject, or replace the one of the same resource.
 
     Raises:
-        ResponseError: A broker refused: no such user, or what no policy can be.
+        AdminError: There is no such user.
+        ResponseError: A broker refused: it is what no policy can be.
         RemotingError: A broker cannot be reached.
     """
     policy = PolicyInfo(policy_type="Custom", entries=[entry])
     info = AclInfo(subject=subject, policies=[policy])
+    gone = AdminError(f"{subject} does not exist")
     await _everywhere(
-        admin, CreateAcl(subject=subject), bodies.encode(info), done=_IS_GONE
+        admin, CreateAcl(subject=subject), bodies.encode(info), done=(_IS_GONE, gone)
     )
 
 
@@ -121,23 +165,30 @@ async def delete_policies(
     """Delete the policies of a subject, or the one of a resource.
 
     Raises:
-        ResponseError: A broker refused: there are none.
-        RemotingError: A broker cannot be reached.
+        AdminError: There are none.
+        RemotingError: A broker cannot be reached, or refused.
     """
     header = DeleteAcl(subject=subject, resource=resource)
-    await _everywhere(admin, header, done=_IS_GONE)
+    await _everywhere(admin, header, done=(_IS_GONE, _no_policy(subject, resource)))
 
 
 async def _everywhere(
-    admin: Admin, header: Header, body: bytes = b"", *, done: str
+    admin: Admin, header: Header, body: bytes = b"", *, done: tuple[str, AdminError]
 ) -> None:
-    """Ask each master; what the first has done may be known to the others."""
+    """Ask each master; what the first has done may be known to the others.
+
+    Brokers refuse what is so already by NO_PERMISSION, as if the user were at fault;
+    `done` has the words by which that is known, and the error that it is.
+    """
+    words, known = done
     for number, address in enumerate(await admin.masters()):
         try:
             await admin.ask(address, header, body)
         except ResponseError as error:
-            if number == 0 or done not in error.remark:
+            if words not in error.remark:
                 raise
+            if number == 0:
+                raise known from error
 
 
 async def _first(admin: Admin, header: Header) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Self
 
 from ropeway.client.table import Table
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
     from ropeway.client.instance import Instance
 
 
-class Client(ABC):
+class Client:
     """A client that runs from `start` to `close`, or within an `async with`."""
 
     def __init__(self, instance: Instance) -> None:
@@ -32,13 +31,17 @@ class Client(ABC):
         """
         return Table(self._instance, topic, config)
 
-    @abstractmethod
     async def start(self) -> None:
-        """Start; a client starts once."""
+        """Start; servers are first asked when something is wanted.
 
-    @abstractmethod
+        Raises:
+            ClientClosedError: It was started before.
+        """
+        self._instance.start()
+
     async def close(self) -> None:
-        """Close the connections, and all that the client has begun."""
+        """Close the connections; what is under way fails, and no batch is committed."""
+        await self._instance.close()
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ropeway.client import send_request
 from ropeway.client.base import Client
 from ropeway.client.config import ProducerConfig
-from ropeway.client.errors import RemotingError, TopicNotFoundError
+from ropeway.client.errors import ConnectionFailedError, TopicNotFoundError
 from ropeway.client.ids import UniqueKeys
 from ropeway.client.instance import Instance
 from ropeway.client.routes import MASTER_ID
@@ -68,18 +68,6 @@ class BatchProducer(Client):
         super().__init__(Instance(name_server, self._config))
         self._keys = UniqueKeys()
 
-    async def start(self) -> None:
-        """Start; servers are first asked when something is wanted.
-
-        Raises:
-            ClientClosedError: It was started before.
-        """
-        self._instance.start()
-
-    async def close(self) -> None:
-        """Close the connections; what was not committed is never delivered."""
-        await self._instance.close()
-
     async def queues(self, topic: str) -> Sequence[MessageQueue]:
         """The queues of a topic that can be written to now, sorted.
 
@@ -119,19 +107,25 @@ class BatchProducer(Client):
     ) -> Staged:
         """The same for messages in wire form."""
         self._instance.ensure_started()
-        await self._instance.routes.get(queue.topic)
+        routes = self._instance.routes
+        await routes.get(queue.topic)
         header = Stage(
             producer_id=self._producer_id,
             topic=queue.topic,
             queue_id=queue.queue_id,
             bname=queue.broker_name,
         )
-        response = await self._instance.connections.request(
-            self._instance.routes.master(queue.broker_name),
-            header,
-            encode_batch(entries),
-            timeout_s=_COMMIT_TIMEOUT_S,
-        )
+        try:
+            response = await self._instance.connections.request(
+                routes.master(queue.broker_name),
+                header,
+                encode_batch(entries),
+                timeout_s=_COMMIT_TIMEOUT_S,
+            )
+        except ConnectionFailedError:
+            # The broker may have another master when it is tried again.
+            await routes.refresh()
+            raise
         return queue.broker_name, response.header(StageReply).offset
 
     async def commit(self, batch_id: int, staged: Iterable[Staged]) -> bool:
@@ -158,7 +152,7 @@ class BatchProducer(Client):
         others = [name for name in decided if name != first]
         for name in others:
             if name not in brokers:
-                raise RemotingError(f"broker {name!r} of batch {batch_id} is not there")
+                raise ConnectionFailedError(name, f"of batch {batch_id} is not there")
         await asyncio.gather(
             *(self._commit(brokers[name], name, batch_id, decided) for name in others)
         )
@@ -209,5 +203,5 @@ class BatchProducer(Client):
             if str(MASTER_ID) in data.broker_addrs
         }
         if not masters:
-            raise RemotingError("no broker has a master now")
+            raise ConnectionFailedError("brokers", "none has a master now")
         return masters

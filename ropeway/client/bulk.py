@@ -11,6 +11,7 @@ from ropeway.client.config import ClientConfig
 from ropeway.client.errors import ConnectionFailedError, RemotingError
 from ropeway.client.instance import Instance
 from ropeway.client.queue_client import QueueClient
+from ropeway.client.retry import through_outages
 from ropeway.client.subscription import parse
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.pull import SUBSCRIPTION_FLAG, PullMessage, PullReply
@@ -26,8 +27,6 @@ _PULL_COUNT = 1024
 """As many as a Ropeway broker gives at once; RocketMQ's own give 32 by default."""
 _PULL_BYTES = 4 * 1024 * 1024
 _PULL_TIMEOUT_S = 30.0
-_ATTEMPTS = 5
-_RETRY_S = 0.5
 _EXPECTED = frozenset(
     {
         ResponseCode.SUCCESS,
@@ -56,18 +55,6 @@ class BulkReader(QueueClient):
     ) -> None:
         super().__init__(Instance(name_server, config or ClientConfig()), group)
         self._group = group
-
-    async def start(self) -> None:
-        """Start; servers are first asked when something is wanted.
-
-        Raises:
-            ClientClosedError: It was started before.
-        """
-        self._instance.start()
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._instance.close()
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues of a topic as they are now, sorted.
@@ -134,7 +121,10 @@ class BulkReader(QueueClient):
         if begin >= end:
             return
         # Whoever keeps a client between ranges wants to hear of a master that moved.
-        await self._instance.routes.fetch(queue.topic)
+        await through_outages(
+            lambda: self._instance.routes.fetch(queue.topic),
+            self._instance.config.outage_timeout_s,
+        )
         wanted = parse(queue.topic, expression, 0)
         pull = asyncio.create_task(self._pull(queue, begin, wanted))
         try:
@@ -161,7 +151,7 @@ class BulkReader(QueueClient):
     async def _pull(
         self, queue: MessageQueue, offset: int, wanted: Subscription
     ) -> Response:
-        """Ask for the next messages; a broker may be lost for some seconds."""
+        """Ask for the next messages; a broker may be away meanwhile."""
         header = PullMessage(
             consumer_group=self._group,
             topic=queue.topic,
@@ -177,18 +167,18 @@ class BulkReader(QueueClient):
             max_msg_bytes=_PULL_BYTES,
             bulk=True,
         )
-        for attempt in range(_ATTEMPTS):
+
+        async def ask() -> Response:
             try:
                 _, address = self._instance.routes.reader(queue.broker_name)
                 return await self._instance.connections.request(
                     address, header, timeout_s=_PULL_TIMEOUT_S, expect=_EXPECTED
                 )
             except ConnectionFailedError:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-            await asyncio.sleep(_RETRY_S * 2**attempt)
-            await self._instance.routes.refresh()
-        raise AssertionError("the last attempt returns or raises")
+                await self._instance.routes.refresh()
+                raise
+
+        return await through_outages(ask, self._instance.config.outage_timeout_s)
 
 
 def _gone(queue: MessageQueue, begin: int, end: int, where: str) -> MessagesGoneError:

@@ -19,7 +19,7 @@ from ropeway.client.send_request import RETRY_PREFIX
 from ropeway.client.tasks import OwnedTasks
 
 if TYPE_CHECKING:
-    from ropeway.client.handlers import Handlers
+    from ropeway.client.handlers import Handling
     from ropeway.client.message import ReceivedMessage
 
 _log = logging.getLogger(__name__)
@@ -28,17 +28,9 @@ _log = logging.getLogger(__name__)
 class ConcurrentReader(QueueReader):
     """Handles messages in no order, as many at a time as there are workers."""
 
-    def __init__(
-        self,
-        setup: Setup,
-        handlers: Handlers,
-        concurrency: int,
-        max_reconsume_times: int | None,
-    ) -> None:
+    def __init__(self, setup: Setup, handling: Handling) -> None:
         super().__init__(setup)
-        self._handlers = handlers
-        self._concurrency = concurrency
-        self._max_reconsume_times = max_reconsume_times
+        self._handlers, self._concurrency, self._max_reconsume_times = handling
         # What flow control lets be cached bounds it.
         self._todo: asyncio.Queue[tuple[Held, list[ReceivedMessage]] | None]
         self._todo = asyncio.Queue()
@@ -77,7 +69,7 @@ class ConcurrentReader(QueueReader):
                 await self._handle(held, batch)
 
     async def _handle(self, held: Held, batch: list[ReceivedMessage]) -> None:
-        result = await self._handlers.run(batch)
+        result = await self.handled(batch, self._handlers)
         if held.messages.dropped:
             return
         done = batch

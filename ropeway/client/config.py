@@ -30,6 +30,8 @@ class ClientConfig(Struct, frozen=True, kw_only=True):
     reconnect_min_s: float = 0.05
     """Wait after a failed connect, doubled with each further one."""
     reconnect_max_s: float = 2.0
+    outage_timeout_s: float = 10.0
+    """How long `BulkReader` asks again while servers are away."""
     close_timeout_s: float = 10.0
     """The longest that `close` waits for handlers, and then for servers."""
 
@@ -50,6 +52,16 @@ class ProducerConfig(ClientConfig, frozen=True, kw_only=True):
 class ConsumerConfig(ClientConfig, frozen=True, kw_only=True):
     """What consumers have besides."""
 
+    instance: str | None = None
+    """The part of a push consumer's client id behind the address; a new one by default.
+    Broadcasting consumers in the same folder of offsets need one each, that stays."""
+    consume_from_ms: int = 0
+    """The time for `ConsumeFrom.TIMESTAMP`, in ms since 1970."""
+    concurrency: int = 20
+    """How many handlers of a push consumer run at the same time."""
+    max_reconsume_times: int | None = None
+    """How often a message comes again until it is a dead letter. None: 16 times, or
+    without end where queues are read in order."""
     pull_batch: int = 32
     """How many messages to ask for at once."""
     pull_wait_s: float = 15.0

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
     from ropeway.client.config import ClientConfig
 
+    Handler = Callable[[msgspec.Raw, bytes], bytes | None]
+    """What to do on a request of a server; the body of the answer."""
+
 _log = logging.getLogger(__name__)
 
 SILENCE_S = 1.0
@@ -90,7 +93,7 @@ class Connection(asyncio.Protocol):
         self,
         address: str,
         config: ClientConfig,
-        handlers: Mapping[int, Callable[[msgspec.Raw, bytes], None]],
+        handlers: Mapping[int, Handler],
     ) -> None:
         self._address = address
         self._credentials = config.credentials
@@ -138,6 +141,8 @@ class Connection(asyncio.Protocol):
         finally:
             del self._pending[opaque]
             answer.cancel()
+            # Its error has this frame, which would have it: a cycle.
+            del answer
 
     async def send_one_way(self, header: Header, body: Buffer = b"") -> None:
         """Send a request that has no answer; returns when it is on its way.
@@ -213,7 +218,9 @@ class Connection(asyncio.Protocol):
                     self._serve(envelope, frame.body)
         except FrameError as error:
             self._why = f"the stream cannot be read: {error}"
-            _log.warning("address=%s %s", self._address, self._why)
+            if not self._pending:
+                # Nobody is told by an error.
+                _log.warning("address=%s %s", self._address, self._why)
             self._abort()
 
     def _answer(self, envelope: Envelope, body: bytes) -> None:
@@ -225,16 +232,24 @@ class Connection(asyncio.Protocol):
             )
 
     def _serve(self, envelope: Envelope, body: bytes) -> None:
+        code, remark, answer = ResponseCode.SUCCESS, None, b""
         if handler := self._handlers.get(envelope.code):
-            handler(envelope.ext_fields, body)
-        elif not envelope.flag & ONE_WAY_FLAG:
+            try:
+                answer = handler(envelope.ext_fields, body) or b""
+            except HeaderError as error:
+                code, remark = ResponseCode.SYSTEM_ERROR, str(error)
+        else:
+            code = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+            remark = f"request code {envelope.code} not supported"
+        if not envelope.flag & ONE_WAY_FLAG:
             assert self._transport is not None
             self._transport.write(
                 encode_frame(
-                    ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+                    code,
                     envelope.opaque,
                     flag=RESPONSE_FLAG,
-                    remark=f"request code {envelope.code} not supported",
+                    remark=remark,
+                    body=answer,
                     language=Language.PYTHON,
                 )
             )
@@ -243,7 +258,7 @@ class Connection(asyncio.Protocol):
 async def connect(
     address: str,
     config: ClientConfig,
-    handlers: Mapping[int, Callable[[msgspec.Raw, bytes], None]],
+    handlers: Mapping[int, Handler],
 ) -> Connection:
     """Connect to `host:port`.
 

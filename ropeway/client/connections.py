@@ -17,9 +17,8 @@ from ropeway.gateway.wire.codes import ResponseCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
-    import msgspec
-
     from ropeway.client.config import ClientConfig
+    from ropeway.client.connection import Handler
     from ropeway.gateway.wire.frame import Buffer
     from ropeway.gateway.wire.header import Header
 
@@ -50,7 +49,7 @@ class Connections:
         self._on_open = on_open
         self._peers: dict[str, _Peer] = {}
         self._is_closed = False
-        self.handlers: dict[int, Callable[[msgspec.Raw, bytes], None]] = {}
+        self.handlers: dict[int, Handler] = {}
         """What to do on servers' requests, by code."""
 
     async def request(

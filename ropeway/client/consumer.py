@@ -10,7 +10,7 @@ from ropeway.client.base import Client
 from ropeway.client.concurrently import ConcurrentReader
 from ropeway.client.config import ConsumerConfig
 from ropeway.client.errors import ClientClosedError
-from ropeway.client.handlers import Handlers
+from ropeway.client.handlers import Handlers, Handling
 from ropeway.client.instance import Instance
 from ropeway.client.message import ConsumeFrom
 from ropeway.client.offsets import BrokerOffsets, FileOffsets
@@ -48,12 +48,6 @@ class PushConsumer(Client):
         broadcasting: Every consumer gets all messages, and failed ones do not come
             again. Offsets are kept in a file.
         consume_from: Where the group starts on a queue that it never read.
-        consume_from_ms: The time for `ConsumeFrom.TIMESTAMP`, in ms since 1970.
-        concurrency: How many handlers run at the same time.
-        max_reconsume_times: How often a message comes again until it is a dead
-            letter. None: 16 times, or without end where `orderly`.
-        instance: The part of the client id behind the address. Broadcasting consumers
-            in the same folder of offsets need one each.
         config: Times and limits.
 
     Raises:
@@ -68,18 +62,13 @@ class PushConsumer(Client):
         orderly: bool = False,
         broadcasting: bool = False,
         consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET,
-        consume_from_ms: int = 0,
-        concurrency: int = 20,
-        max_reconsume_times: int | None = None,
-        instance: str | None = None,
         config: ConsumerConfig | None = None,
     ) -> None:
         config = config or ConsumerConfig()
-        if broadcasting and instance is None:
-            instance = BROADCAST_INSTANCE
+        instance = config.instance or (BROADCAST_INSTANCE if broadcasting else None)
         self._config = config
         super().__init__(Instance(name_server, config, instance))
-        self._handlers = Handlers(concurrency, config.handler_timeout_s)
+        self._handlers = Handlers(config.concurrency, config.handler_timeout_s)
         offsets: OffsetStore = BrokerOffsets(self._instance, group)
         if broadcasting:
             folder = config.offset_dir.expanduser() / self._instance.client_id
@@ -90,11 +79,13 @@ class PushConsumer(Client):
             config=config,
             offsets=offsets,
             consume_from=consume_from,
-            consume_from_ms=consume_from_ms,
             is_broadcasting=broadcasting,
         )
         kind = OrderlyReader if orderly else ConcurrentReader
-        self._reader = kind(setup, self._handlers, concurrency, max_reconsume_times)
+        handling = Handling(
+            self._handlers, config.concurrency, config.max_reconsume_times
+        )
+        self._reader = kind(setup, handling)
         if not broadcasting:
             self._reader.subscribe(f"{RETRY_PREFIX}{group}", "*")
         self._is_started = False

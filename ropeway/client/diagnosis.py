@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 import ssl
 from enum import StrEnum
@@ -47,6 +48,7 @@ class Reason(StrEnum):
     SILENT = "no answer"
 
 
+_ACL_EXCEPTION = re.compile(r"\bAclException: (.*?)(?:, org\.apache\.|$)").search
 _NOT_THERE = (Reason.NOBODY, Reason.UNKNOWN_HOST, Reason.SILENT)
 
 
@@ -76,12 +78,13 @@ async def diagnose(error: RemotingError, config: ClientConfig) -> Diagnosis | No
         None where there is no more to say than the error does.
     """
     if isinstance(error, ResponseError):
-        if error.code != ResponseCode.NO_PERMISSION:
+        refusal = _refusal(error)
+        if refusal is None:
             return None
         return Diagnosis(
             Reason.NOT_ALLOWED,
             error.address,
-            f"not allowed: {error.remark}",
+            f"not allowed: {refusal}",
             "`ropeway context show` prints the credentials in use",
         )
     if not isinstance(error, ConnectionFailedError):
@@ -93,6 +96,15 @@ async def diagnose(error: RemotingError, config: ClientConfig) -> Diagnosis | No
     except ValueError:
         return None
     return await _try(error.address, host, port, config)
+
+
+def _refusal(error: ResponseError) -> str | None:
+    """Why who asks may not; None where it failed for something else."""
+    if error.code == ResponseCode.NO_PERMISSION:
+        return error.remark
+    # Brokers of 4.x say so by a code for anything, with the name of Java's class.
+    found = _ACL_EXCEPTION(error.remark)
+    return found and found[1]
 
 
 def _of_silence(address: str, reason: str) -> Diagnosis:

@@ -7,7 +7,7 @@ import inspect
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
@@ -27,6 +27,16 @@ class Registration(Struct, frozen=True):
     function: Callable[[Any], Any]
     """Takes a message, or a list of them where `batch_size` is set."""
     batch_size: int | None
+
+
+class Handling(NamedTuple):
+    """How a consumer handles what it reads."""
+
+    handlers: Handlers
+    concurrency: int
+    """How many batches are handled at the same time."""
+    max_reconsume_times: int | None
+    """After so many tries a message is a dead letter; None: as the broker says."""
 
 
 class Handlers:

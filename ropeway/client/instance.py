@@ -13,7 +13,9 @@ from ropeway.client.routes import Routes
 from ropeway.client.tasks import OwnedTasks, wait_for
 from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.codes import RequestCode
+from ropeway.gateway.wire.commands.callbacks import GetConsumerRunningInfo
 from ropeway.gateway.wire.commands.clients import HeartBeat, UnregisterClient
+from ropeway.gateway.wire.header import from_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,6 +73,14 @@ class Instance:
         """
         if not self._is_running:
             raise ClientClosedError("the client is not started, or closed")
+
+    def on_running_info(self, answer: Callable[[bool], bytes]) -> None:
+        """Answer a broker that asks how a consumer does; True asks for its stacks."""
+        self.connections.handlers[RequestCode.GET_CONSUMER_RUNNING_INFO] = (
+            lambda fields, _body: answer(
+                from_fields(GetConsumerRunningInfo, fields).jstack_enable
+            )
+        )
 
     def on_consumers_changed(self, callback: Callable[[], None]) -> None:
         """Call back when a broker says that a group's consumers have changed."""

@@ -110,13 +110,22 @@ def read_offsets(body: bytes) -> dict[MessageQueue, int]:
     return {_queue(key): int(value) for key, value in _NUMBER.findall(body)}
 
 
+def pairs(body: bytes) -> list[tuple[MessageQueue, bytes]]:
+    """Each queue that is a key anywhere in a body, and the object that it has.
+
+    Raises:
+        msgspec.DecodeError: A key is no queue.
+    """
+    return [(_queue(key), value) for key, value in _PAIR.findall(body)]
+
+
 def read_queues(body: bytes) -> list[MessageQueue]:
     """The queues that are keys anywhere in a body, sorted, as in ConsumerRunningInfo.
 
     Raises:
         msgspec.DecodeError: A key is no queue.
     """
-    return sorted({_queue(key) for key, _ in _PAIR.findall(body)})
+    return sorted({queue for queue, _ in pairs(body)})
 
 
 def _queue(key: bytes) -> MessageQueue:

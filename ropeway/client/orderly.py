@@ -21,7 +21,7 @@ from ropeway.client.tasks import cancel, wait_for
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from ropeway.client.handlers import Handlers
+    from ropeway.client.handlers import Handling
     from ropeway.client.message import MessageQueue, ReceivedMessage
 
 _log = logging.getLogger(__name__)
@@ -30,16 +30,9 @@ _log = logging.getLogger(__name__)
 class OrderlyReader(QueueReader):
     """Handles the messages of each queue in order, as long as it has its lock."""
 
-    def __init__(
-        self,
-        setup: Setup,
-        handlers: Handlers,
-        concurrency: int,
-        max_reconsume_times: int | None,
-    ) -> None:
+    def __init__(self, setup: Setup, handling: Handling) -> None:
         super().__init__(setup)
-        self._handlers = handlers
-        self._max_reconsume_times = max_reconsume_times
+        self._handlers, concurrency, self._max_reconsume_times = handling
         self._locks = QueueLocks(self.instance, self.group)
         self._slots = asyncio.Semaphore(concurrency)
 
@@ -125,7 +118,7 @@ class OrderlyReader(QueueReader):
         for other in others:
             messages.put_back(other)
         failed: list[ReceivedMessage] = []
-        if await self._handlers.run(batch) is RETRY:
+        if await self.handled(batch, self._handlers) is RETRY:
             failed = [m for m in batch if not await self._given_up(m)]
         if not messages.dropped:
             messages.finish(m for m in batch if m not in failed)

@@ -54,6 +54,11 @@ class ProcessQueue:
         return len(self._held)
 
     @property
+    def held_bytes(self) -> int:
+        """Bytes of the bodies that are held."""
+        return self._bytes
+
+    @property
     def is_dry(self) -> bool:
         """Whether nothing waits to be taken."""
         return not self._waiting

@@ -55,18 +55,6 @@ class Producer(Client):
         self._keys = UniqueKeys()
         self._choice = QueueChoice()
 
-    async def start(self) -> None:
-        """Start; servers are first asked when something is sent.
-
-        Raises:
-            ClientClosedError: It was started before.
-        """
-        self._instance.start()
-
-    async def close(self) -> None:
-        """Unregister and close the connections; sends under way fail."""
-        await self._instance.close()
-
     async def send(
         self,
         message: Message,

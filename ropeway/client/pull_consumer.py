@@ -72,7 +72,6 @@ class PullConsumer(QueueClient):
         name_server: `host:port`, several joined by semicolons.
         group: The consumer group.
         consume_from: Where the group starts on a queue that it never read.
-        consume_from_ms: The time for `ConsumeFrom.TIMESTAMP`, in ms since 1970.
         auto_commit: Store how far `poll` has come, at intervals and on `close`.
             Without, only `commit` does.
         config: Times and limits.
@@ -84,7 +83,6 @@ class PullConsumer(QueueClient):
         group: str,
         *,
         consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET,
-        consume_from_ms: int = 0,
         auto_commit: bool = True,
         config: ConsumerConfig | None = None,
     ) -> None:
@@ -98,7 +96,6 @@ class PullConsumer(QueueClient):
                 config=self._config,
                 offsets=self._offsets,
                 consume_from=consume_from,
-                consume_from_ms=consume_from_ms,
                 is_push=False,
             )
         )

@@ -10,12 +10,19 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ropeway.client import queue_bounds
+from ropeway.client import queue_bounds, running_info
 from ropeway.client.errors import RemotingError, TopicNotFoundError
-from ropeway.client.message import ConsumeFrom, MessageQueue
+from ropeway.client.message import (
+    RETRY,
+    ConsumeFrom,
+    ConsumeResult,
+    MessageQueue,
+    ReceivedMessage,
+)
 from ropeway.client.process_queue import ProcessQueue
 from ropeway.client.pull_request import Puller
 from ropeway.client.rebalance import Rebalancer
+from ropeway.client.running_info import Rates
 from ropeway.client.send_request import RETRY_PREFIX
 from ropeway.client.subscription import Subscription, parse
 from ropeway.client.subscription_check import check
@@ -23,9 +30,10 @@ from ropeway.client.tasks import OwnedTasks, cancel
 from ropeway.gateway.wire import bodies
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Coroutine
+    from collections.abc import Collection, Coroutine, Sequence
 
     from ropeway.client.config import ConsumerConfig
+    from ropeway.client.handlers import Handlers
     from ropeway.client.instance import Instance
     from ropeway.client.offsets import OffsetStore
 
@@ -60,8 +68,6 @@ class Setup(NamedTuple):
     """Where the group goes on."""
     consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
     """Where it starts on a queue that it never read."""
-    consume_from_ms: int = 0
-    """The time to start from, in milliseconds since 1970."""
     is_broadcasting: bool = False
     """Every consumer reads all queues."""
     is_push: bool = True
@@ -84,6 +90,7 @@ class QueueReader:
         self.queues: dict[MessageQueue, Held] = {}
         self.subscriptions: dict[str, Subscription] = {}
         self.tasks = OwnedTasks()
+        self.rates = Rates()
         self._setup = setup
         self._puller = Puller(setup.instance, setup.group, setup.config)
         self.rebalancer = Rebalancer(
@@ -95,6 +102,21 @@ class QueueReader:
         )
         setup.instance.on_consumers_changed(self.rebalancer.wake)
         setup.instance.describe = self._describe
+        setup.instance.on_running_info(self._running_info)
+
+    async def handled(
+        self, batch: Sequence[ReceivedMessage], handlers: Handlers
+    ) -> ConsumeResult:
+        """Call the handler of a batch, and count what came of it."""
+        began_s = time.monotonic()
+        result = await handlers.run(batch)
+        self.rates.handled(
+            batch[0].topic,
+            len(batch),
+            time.monotonic() - began_s,
+            failed=result is RETRY,
+        )
+        return result
 
     # What subclasses say.
 
@@ -246,7 +268,10 @@ class QueueReader:
         if queue.topic.startswith(RETRY_PREFIX):
             return 0
         return await queue_bounds.start_offset(
-            self.instance, queue, self._setup.consume_from, self._setup.consume_from_ms
+            self.instance,
+            queue,
+            self._setup.consume_from,
+            self.config.consume_from_ms,
         )
 
     # Pulling and storing.
@@ -281,6 +306,7 @@ class QueueReader:
             self.offsets.update(queue, pulled.next_offset)
             self.give_up(queue)
             return
+        self.rates.pulled(queue.topic, len(pulled.messages))
         messages.put(pulled.messages, pulled.next_offset)
         self.arrived(held)
 
@@ -289,24 +315,34 @@ class QueueReader:
             await asyncio.sleep(self.config.commit_interval_s)
             await self.offsets.store_all()
 
+    def _running_info(self, stack: bool) -> bytes:
+        return running_info.encode(
+            self._consumer(),
+            {queue: held.messages for queue, held in self.queues.items()},
+            self.rates,
+            locked={queue for queue, held in self.queues.items() if held.locked_at},
+            stack=stack,
+        )
+
     def _describe(self) -> bodies.HeartbeatData:
+        return bodies.HeartbeatData(
+            client_id=self.instance.client_id,
+            producer_data_set=[],
+            consumer_data_set=[self._consumer()],
+        )
+
+    def _consumer(self) -> bodies.ConsumerData:
         kind, model = bodies.CONSUME_ACTIVELY, bodies.CLUSTERING
         if self._setup.is_push:
             kind = bodies.CONSUME_PASSIVELY
         if self.is_broadcasting:
             model = bodies.BROADCASTING
-        return bodies.HeartbeatData(
-            client_id=self.instance.client_id,
-            producer_data_set=[],
-            consumer_data_set=[
-                bodies.ConsumerData(
-                    group_name=self.group,
-                    consume_type=kind,
-                    message_model=model,
-                    consume_from_where=self._setup.consume_from.value,
-                    subscription_data_set=[
-                        wanted.data() for wanted in self.subscriptions.values()
-                    ],
-                )
+        return bodies.ConsumerData(
+            group_name=self.group,
+            consume_type=kind,
+            message_model=model,
+            consume_from_where=self._setup.consume_from.value,
+            subscription_data_set=[
+                wanted.data() for wanted in self.subscriptions.values()
             ],
         )

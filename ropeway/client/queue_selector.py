@@ -36,7 +36,7 @@ class QueueChoice:
 
     def __init__(self) -> None:
         # Producers that start together must not all begin with the same queue.
-        self._turns = itertools.count(random.randrange(1 << 16))  # noqa: S311 - no secret
+        self._count = itertools.count(random.randrange(1 << 16))  # noqa: S311 - no secret
 
     def choose(
         self,
@@ -61,4 +61,4 @@ class QueueChoice:
         if avoid is not None:
             others = [q for q in queues if q.broker_name != avoid.broker_name]
             queues = others or [q for q in queues if q != avoid] or queues
-        return queues[next(self._turns) % len(queues)]
+        return queues[next(self._count) % len(queues)]

@@ -89,9 +89,8 @@ class Routes:
         connections: Connections,
         on_new_broker: Callable[[], None] = lambda: None,
     ) -> None:
-        self._servers = [
-            part.strip() for part in name_server.split(";") if part.strip()
-        ]
+        named = (part.strip() for part in name_server.split(";"))
+        self._servers = [*dict.fromkeys(filter(None, named))]
         if not self._servers:
             raise ValueError("name_server is empty; allowed: host:port[;host:port...]")
         random.shuffle(self._servers)
@@ -108,19 +107,19 @@ class Routes:
             ResponseError: The answer's code is not expected.
             ConnectionFailedError: None of them can be reached.
         """
-        failure: ConnectionFailedError | None = None
-        for server in tuple(self._servers):
+        *others, last = self._servers
+        for server in (*others, last):
             try:
                 return await self._connections.request(
                     server, header, expect=tuple(expect)
                 )
-            except ConnectionFailedError as error:
-                failure = error
+            except ConnectionFailedError:
                 if self._servers[0] == server:
                     # The next request begins with another one.
                     self._servers.append(self._servers.pop(0))
-        assert failure is not None
-        raise failure
+                if server == last:
+                    raise
+        raise AssertionError("the last one has answered or failed")
 
     async def get(self, topic: str) -> Route:
         """The route of a topic, from memory where it is known.

@@ -28,11 +28,22 @@ def started(kind: str, folder: Path) -> Server:
     return server
 
 
+@pytest.fixture(scope="session")
+def shared_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """Ours, which goes on from file to file: idle, it costs less than a start."""
+    server = started("ropeway", tmp_path_factory.mktemp("shared"))
+    yield server
+    server.kill()
+
+
 @pytest.fixture(scope="session", params=KINDS)
 def shared_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     """A server that all tests share; nobody stops it."""
+    if request.param == "ropeway":
+        yield request.getfixturevalue("shared_gateway")
+        return
     server = started(request.param, tmp_path_factory.mktemp("shared"))
     yield server
     server.kill()

@@ -15,9 +15,9 @@ from ropeway.gateway.wire.frame import (
     FrameReader,
     RawFrame,
     decode_envelope,
-    decode_fields,
     encode_frame,
 )
+from ropeway.gateway.wire.header import decode_fields
 
 
 class Answer(NamedTuple):

@@ -5,6 +5,8 @@ import functools
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from msgspec import structs
+
 from ropeway.client import (
     ClientConfig,
     ConsumeFrom,
@@ -93,8 +95,13 @@ class Inbox:
 def consumer(name_server: str, group: str, **options: Any) -> PushConsumer:
     """A push consumer with short intervals that starts at the first message."""
     options.setdefault("consume_from", ConsumeFrom.FIRST_OFFSET)
-    options.setdefault("config", CONSUMER)
-    return PushConsumer(name_server, group, **options)
+    settings = {
+        name: options.pop(name)
+        for name in ConsumerConfig.__struct_fields__
+        if name in options
+    }
+    config = structs.replace(options.pop("config", CONSUMER), **settings)
+    return PushConsumer(name_server, group, config=config, **options)
 
 
 async def send_all(name_server: str, topic: str, bodies: list[bytes]) -> None:

@@ -118,3 +118,20 @@ def test_a_broker_needs_a_leader_and_a_second_node():
     assert found["standby"].state == "warning"
     (leader,) = admin_doctor.of_broker([changed(leads=False), changed(leads=False)])
     assert (leader.check, leader.state) == ("leader", "problem")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "state", "words"),
+    [
+        (0, 0, "ok", "is current"),
+        (500, 0, "ok", "is current"),
+        (500, 700, "ok", "is current"),
+        (5000, 4000, "ok", "4000 records behind the log, and catches up"),
+        (5000, 5000, "warning", "5000 records behind the log, 0 more"),
+        (5000, 7000, "warning", "7000 records behind the log, 2000 more"),
+    ],
+)
+def test_a_store_that_falls_behind_the_log_is_told(before, after, state, words):
+    found = admin_doctor.of_derived_store("node a of b", "timers", before, after)
+    assert (found.check, found.state) == ("derived-store", state)
+    assert words in found.text

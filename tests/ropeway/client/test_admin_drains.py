@@ -12,7 +12,8 @@ from ropeway.client.errors import AdminError, ResponseError
 from ropeway.gateway.processors.half_message import PREPARED
 from tests.gateway.processors.test_drains import sharing
 from tests.gateway.processors.test_moves import QUEUES, route
-from tests.remoting import looped, sending, until
+from tests.remoting import looped, until
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path
