@@ -1,6 +1,5 @@
 """Why a message has not come, one scenario for each reason."""
 
-import asyncio
 import time
 import uuid
 
@@ -11,34 +10,19 @@ from ropeway.client import (
     Admin,
     Message,
     Producer,
-    PullConsumer,
-    SendResult,
     admin_explain,
-    admin_groups,
-    admin_offsets,
 )
 from ropeway.client.errors import AdminError
 from ropeway.gateway.wire import properties as names
 from ropeway.gateway.wire.commands.send import SendMessageV2
+from tests.ropeway.client.explained import codes, sent
 from tests.ropeway.client.scenario import (
-    CONSUMER,
     PATIENT,
     PRODUCER,
     consumer,
     eventually,
     scenario,
 )
-
-
-async def sent(name_server: str, message: Message) -> SendResult:
-    async with Producer(name_server, "p", config=PRODUCER) as sender:
-        return await sender.send(message)
-
-
-async def codes(admin: Admin, msg_id: str, group: str, topic: str) -> list[str]:
-    found = await admin_explain.explain(admin, msg_id, group, topic)
-    assert all(one.text and one.advice for one in found.findings)
-    return [one.code for one in found.findings]
 
 
 @scenario
@@ -95,75 +79,6 @@ async def test_a_half_message_names_its_producer_group(ropeway_gateway, topic, g
         assert finding.code == "half-message"
         assert "producer group payers" in finding.text
         assert found.message is None
-
-
-@scenario
-async def test_a_group_that_has_not_come_to_it(ropeway_gateway, topic, group):
-    name_server = ropeway_gateway.name_server
-    async with Admin(name_server, config=PATIENT) as admin:
-        await admin.create_topic(topic, 1)
-        first = await sent(name_server, Message(topic, b"x"))
-        second = await sent(name_server, Message(topic, b"y", tags="a"))
-        assert await codes(admin, first.msg_id, group, topic) == ["no-group"]
-        await admin_groups.create(admin, group, {"consume_enable": False})
-        assert await codes(admin, first.msg_id, group, topic) == [
-            "group-disabled",
-            "nobody-consumes",
-            "never-read",
-        ]
-        await admin_groups.update(admin, group, {"consume_enable": True})
-        await admin_offsets.reset(admin, group, topic, queue_id=0, offset=1)
-        assert "passed" in await codes(admin, first.msg_id, group, topic)
-        assert (await codes(admin, second.msg_id, group, topic))[-1] == "behind"
-        found = await admin_explain.explain(admin, second.offset_msg_id, group)
-        assert found.message is not None
-        assert found.message.body == b"y"
-        await admin.create_topic(topic, 1, perm=2)
-        assert "topic-not-readable" in await codes(admin, first.msg_id, group, topic)
-
-
-@scenario
-async def test_consumers_that_want_something_else(ropeway_gateway, topic, group):
-    name_server = ropeway_gateway.name_server
-    tagged = await sent(name_server, Message(topic, b"x", tags="a"))
-    other = f"{topic}-other"
-    await sent(name_server, Message(other, b"x"))
-    for wanted, expression, code in (
-        (topic, "b || c", "filtered"),
-        (other, "*", "not-subscribed"),
-    ):
-        name = f"{group}-{code}"
-        reader = PullConsumer(name_server, name, config=CONSUMER)
-        reader.subscribe(wanted, expression)
-        async with Admin(name_server, config=PATIENT) as admin, reader:
-
-            async def look(admin=admin, name=name) -> list[str]:
-                return await codes(admin, tagged.msg_id, name, topic)
-
-            await eventually(look, lambda found, code=code: found[0] == code)
-
-
-@scenario
-async def test_what_a_consumer_has_and_has_not_done(ropeway_gateway, topic, group):
-    name_server = ropeway_gateway.name_server
-    one = await sent(name_server, Message(topic, b"x"))
-    entered, leave = asyncio.Event(), asyncio.Event()
-
-    async def handler(_: object) -> None:
-        entered.set()
-        await leave.wait()
-
-    reader = consumer(name_server, group)
-    reader.subscribe(topic, "*", handler)
-    async with Admin(name_server, config=PATIENT) as admin, reader:
-        await entered.wait()
-        assert await codes(admin, one.msg_id, group, topic) == ["with-a-consumer"]
-        leave.set()
-
-        async def look() -> list[str]:
-            return await codes(admin, one.msg_id, group, topic)
-
-        await eventually(look, lambda found: found == ["passed"])
 
 
 @scenario

@@ -46,6 +46,19 @@ async def test_members_are_told_with_what_they_want(ropeway_gateway, topic, grou
             assert found.subscriptions[topic].sub_string == "a || b"
             assert found.is_push
             assert not found.is_broadcast
-            # This client does not say which queues it reads.
-            assert await admin_groups.queues_of(admin, group, member.client_id) is None
+            await eventually(
+                lambda: admin_groups.queues_of(admin, group, member.client_id),
+                lambda queues: topic in {one.topic for one in queues or ()},
+            )
             assert group in await admin_groups.groups_of(admin, topic)
+
+
+@scenario
+async def test_asking_for_a_group_makes_none(name_server, group):
+    """RocketMQ's brokers make one that is asked for by its name."""
+    async with Admin(name_server, config=PATIENT) as admin:
+        assert await admin_groups.config(admin, group) is None
+        assert group not in await admin.groups()
+        await admin_groups.create(admin, group, {"retry_max_times": 3})
+        found = await admin_groups.known(admin, group)
+        assert found.retry_max_times == 3

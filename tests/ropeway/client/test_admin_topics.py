@@ -4,7 +4,8 @@ import pytest
 
 from ropeway.client import Admin, ResponseError, admin_topics
 from ropeway.client.errors import AdminError, TopicNotFoundError
-from tests.remoting import looped, pulling, sending, two_running, until
+from tests.remoting import looped, two_running, until
+from tests.requests import pulling, sending
 from tests.ropeway.client.scenario import PATIENT, scenario, send_all
 
 
@@ -69,3 +70,38 @@ async def test_one_brokers_queues_are_deleted_and_others_keep_theirs(tmp_path):
                 await admin_topics.delete_from(admin, "orders", "broker-0")
         kept = await first.ask(pulling("orders"))
         assert [message.body for message in kept.messages()] == [b"kept"]
+
+
+@looped
+async def test_an_update_reaches_every_broker_and_keeps_what_differs(tmp_path):
+    async with two_running(tmp_path) as ((one, first), (two, second)):
+        for client in (first, second):
+            assert (await client.ask(sending("orders"), b"kept")).code == 0
+        for app in (one, two):
+            await until(lambda app=app: len(app.node.routes.topics["orders"].route) > 1)
+        name_server = f"127.0.0.1:{one.server.listeners[0].port}"
+        async with Admin(name_server, config=PATIENT) as admin:
+
+            async def shown() -> dict[str, tuple[int, int, int]]:
+                return {
+                    broker: (found.read_queue_nums, found.write_queue_nums, found.perm)
+                    for broker, found in (
+                        await admin_topics.configs(admin, "orders")
+                    ).items()
+                }
+
+            before = await admin_topics.queues_on(admin, "orders", "broker-0")
+            await admin_topics.expand(admin, "orders", before + 2, "broker-1")
+            await admin_topics.update(admin, "orders", perm=4)
+            assert await shown() == {
+                "broker-0": (before, before, 4),
+                "broker-1": (before + 2, before + 2, 4),
+            }
+            await admin_topics.update(admin, "orders", queues=before + 3)
+            assert set((await shown()).values()) == {(before + 3, before + 3, 4)}
+            assert {
+                broker: len(numbers)
+                for broker, numbers in (
+                    await admin_topics.places(admin, "orders")
+                ).items()
+            } == {"broker-0": before + 3, "broker-1": before + 3}

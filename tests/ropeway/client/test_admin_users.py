@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ropeway.client import Admin, ClientConfig, Credentials, ResponseError, admin_users
+from ropeway.client import Admin, ClientConfig, Credentials, admin_users
 from ropeway.client.errors import AdminError
 from ropeway.gateway.wire.access_bodies import PolicyEntryInfo, UserInfo
 from tests.guarded import ALICE, NOBODY, PASSWORD, ROOT, guarded
@@ -21,7 +21,7 @@ def test_users_and_policies_are_made_changed_and_deleted(tmp_path):
             assert await admin_users.policies(admin) == []
             bobby = UserInfo(username="bobby", password=PASSWORD, user_type="Normal")
             await admin_users.create(admin, bobby)
-            with pytest.raises(ResponseError, match="existed"):
+            with pytest.raises(AdminError, match="user bobby exists already"):
                 await admin_users.create(admin, bobby)
             names = [user.username for user in await admin_users.users(admin)]
             assert names == [ALICE, "bobby", NOBODY, ROOT]

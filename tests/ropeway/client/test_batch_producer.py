@@ -16,8 +16,8 @@ from ropeway.client import (
     PullConsumer,
     ResponseError,
 )
-from ropeway.testing import Gateway
 from tests.ropeway.client.scenario import PATIENCE, PATIENT, PATIENT_PRODUCER
+from tests.system.ropeway import Ropeway
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,9 +30,9 @@ QUEUES = 4
 
 
 @pytest.fixture
-def gateway(tmp_path: Path) -> Iterator[Gateway]:
+def gateway(tmp_path: Path) -> Iterator[Ropeway]:
     """A gateway that a test may kill."""
-    gateway = Gateway(tmp_path / "data", ["--flush", "sync"])
+    gateway = Ropeway(tmp_path, sync_flush=True)
     gateway.start()
     yield gateway
     gateway.kill()
@@ -71,7 +71,7 @@ async def stage(producer: BatchProducer, *words: str) -> list[Staged]:
 
 
 def test_a_batch_appears_in_all_its_queues_once_however_often_it_is_committed(
-    gateway: Gateway,
+    gateway: Ropeway,
 ) -> None:
     async def scenario() -> None:
         async with Admin(gateway.name_server, config=PATIENT) as admin:
@@ -94,7 +94,7 @@ def test_a_batch_appears_in_all_its_queues_once_however_often_it_is_committed(
 
 
 @pytest.mark.slow
-def test_what_was_committed_survives_kills_and_is_known(gateway: Gateway) -> None:
+def test_what_was_committed_survives_kills_and_is_known(gateway: Ropeway) -> None:
     async def scenario() -> None:
         async with Admin(gateway.name_server, config=PATIENT) as admin:
             await admin.create_topic(TOPIC, QUEUES)
@@ -122,7 +122,7 @@ def test_what_was_committed_survives_kills_and_is_known(gateway: Gateway) -> Non
     asyncio.run(scenario())
 
 
-def test_a_commit_names_only_what_its_producer_staged(gateway: Gateway) -> None:
+def test_a_commit_names_only_what_its_producer_staged(gateway: Ropeway) -> None:
     async def scenario() -> None:
         async with Admin(gateway.name_server, config=PATIENT) as admin:
             await admin.create_topic(TOPIC, QUEUES)

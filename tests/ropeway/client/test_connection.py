@@ -1,11 +1,14 @@
 """One connection: answers, silence, and a server's own requests."""
 
 import asyncio
+from collections.abc import Awaitable
 
 import pytest
 
 from ropeway.client import ClientConfig, ConnectionFailedError, RequestTimeoutError
 from ropeway.client.connection import SILENCE_S, connect
+from ropeway.client.connections import Connections
+from ropeway.client.routes import Routes
 from ropeway.gateway.app import App
 from ropeway.gateway.wire.codes import (
     ONE_WAY_FLAG,
@@ -14,6 +17,7 @@ from ropeway.gateway.wire.codes import (
     ResponseCode,
 )
 from ropeway.gateway.wire.commands.clients import GetConsumerListByGroup, HeartBeat
+from tests.cycles import none_left
 from tests.remoting import config, looped
 from tests.ropeway.client.fake_server import Answer, FakeServer
 from tests.ropeway.client.scenario import scenario, until
@@ -90,6 +94,32 @@ async def test_a_lost_connection_fails_what_waits():
             await connection.request(HeartBeat(), timeout_s=5)
 
 
+async def _fails(asking: Awaitable[object]) -> bool:
+    try:
+        await asking
+    except ConnectionFailedError:
+        return True
+    return False
+
+
+@scenario
+async def test_what_failed_leaves_nothing_to_pythons_collector():
+    """Clients of a node in other threads have their errors collected there, too."""
+    async with FakeServer() as server, none_left():
+        server.behaviours[RequestCode.HEART_BEAT] = lambda _: None
+        connection = await connect(server.address, CONFIG, {})
+        request = asyncio.create_task(
+            _fails(connection.request(HeartBeat(), timeout_s=5))
+        )
+        await until(lambda: server.asked(RequestCode.HEART_BEAT) != [])
+        server.hang_up()
+        assert await request
+        nobody = Routes("127.0.0.1:1;127.0.0.1:2", Connections(CONFIG, lambda _: None))
+        assert await _fails(nobody.ask(HeartBeat()))
+        # What ended is let go of, as whoever looks for cycles has none of it then.
+        del request, connection, nobody
+
+
 @scenario
 async def test_an_unknown_request_of_the_server_is_answered_so():
     async with FakeServer() as server:
@@ -116,7 +146,7 @@ async def test_a_handler_gets_a_servers_request():
 
 
 @scenario
-async def test_a_stream_that_is_no_protocol_closes_the_connection():
+async def test_a_stream_that_is_no_protocol_closes_the_connection(caplog):
     async with FakeServer() as server:
         server.behaviours[RequestCode.HEART_BEAT] = lambda _: server.transports[
             0
@@ -124,6 +154,8 @@ async def test_a_stream_that_is_no_protocol_closes_the_connection():
         connection = await connect(server.address, CONFIG, {})
         with pytest.raises(ConnectionFailedError, match="the stream cannot be read"):
             await connection.request(HeartBeat(), timeout_s=5)
+    # Who asked has the error; it is not said twice.
+    assert caplog.text == ""
 
 
 @scenario

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 
+import msgspec
 import pytest
 
 from ropeway.client import (
@@ -23,6 +24,7 @@ from tests.ropeway.client.scenario import (
     PRODUCER,
     Inbox,
     consumer,
+    eventually,
     numbered,
     scenario,
     send_all,
@@ -123,9 +125,14 @@ async def test_an_unfinished_message_holds_the_offset_back(name_server, topic, g
             await asyncio.Event().wait()
         await handled(message)
 
-    config = ConsumerConfig(**PATIENCE, rebalance_retry_s=0.1, close_timeout_s=0.2)
-    async with consumer_of(name_server, group, topic, stuck_on_m1, config=config):
+    config = msgspec.structs.replace(CONSUMER, close_timeout_s=0.2)
+    async with (
+        consumer_of(name_server, group, topic, stuck_on_m1, config=config),
+        PullConsumer(name_server, group, config=PATIENT_CONSUMER) as looking,
+    ):
         await handled.wait_for(b"m0", b"m2", b"m3", b"m4")
+        # Not at the close alone, whose time may be too short on a busy machine.
+        await eventually(lambda: looking.committed(queue), lambda offset: offset == 1)
     again = Inbox()
     async with consumer_of(name_server, group, topic, again):
         await again.wait_for(b"m1", b"m2", b"m3", b"m4")

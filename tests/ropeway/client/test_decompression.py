@@ -2,6 +2,7 @@
 
 import tracemalloc
 import zlib
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from ropeway.client.decompression import MAX_BODY_BYTES, inflate
 
 
+@cache
 def bomb(size: int) -> bytes:
     """Something short that becomes long."""
     packing = zlib.compressobj(9)

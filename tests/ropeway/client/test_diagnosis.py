@@ -134,3 +134,24 @@ def test_an_answer_that_does_not_come_in_time_is_not_looked_for_again():
     found = asyncio.run(diagnose(RequestTimeoutError("a:1", "no answer"), PLAIN))
     assert found is not None
     assert found.reason is Reason.SILENT
+
+
+REFUSED_BY_4_X = (
+    "org.apache.rocketmq.acl.common.AclException: No accessKey is configured, "
+    "org.apache.rocketmq.acl.plain.PlainPermissionManager.validate("
+    "PlainPermissionManager.java:663)"
+)
+"""What a broker of RocketMQ 4.9.7 answers to who does not sign."""
+
+
+@pytest.mark.parametrize(
+    ("remark", "said"),
+    [
+        (REFUSED_BY_4_X, "not allowed: No accessKey is configured"),
+        ("the broker is busy", None),
+    ],
+)
+def test_a_broker_of_4_x_refuses_by_the_name_of_an_exception(remark, said):
+    error = ResponseError(ResponseCode.SYSTEM_ERROR, remark, "mq-1:10911")
+    found = asyncio.run(diagnose(error, PLAIN))
+    assert (found and found.text) == said

@@ -1,17 +1,13 @@
-"""The Python examples of README.md and docs/client.md run as they stand there."""
-
-import re
-from pathlib import Path
+"""The Python examples of pages about the client run as they stand there."""
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.pages import ROOT, blocks
+
 EXAMPLES = [
-    pytest.param(code, id=f"{page}-{number}")
-    for page in ("README.md", "docs/client.md")
-    for number, code in enumerate(
-        re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
-    )
+    pytest.param(block.text, id=f"{page}-{number}")
+    for page in ("README.md", "docs/client.md", "docs/traces.md")
+    for number, block in enumerate(blocks(ROOT / page, "python"))
 ]
 
 
