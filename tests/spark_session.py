@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +15,7 @@ import pytest
 from ropeway.client import Admin, BulkReader, Message, Producer
 from ropeway.client.config import ClientConfig, ProducerConfig
 from ropeway.testing import Gateway
+from tests import builds, jvm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,29 +29,87 @@ PATIENT = ClientConfig(connect_timeout_s=60.0, request_timeout_s=60.0)
 PATIENT_PRODUCER = ProducerConfig(connect_timeout_s=60.0, request_timeout_s=60.0)
 
 
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Spark on this machine, with two workers, reachable from here alone."""
-    from pyspark import SparkContext
+def main() -> None:
+    """Do a little of all that a driver does, and end in order."""
+    session = begin()
+    session.range(8).mapInArrow(lambda batches: batches, "id long").collect()
+    counts = session.readStream.format("rate").load().groupBy("value").count()
+    query = counts.writeStream.format("noop").outputMode("update")
+    query.trigger(availableNow=True).start().awaitTermination()
+    end(session)
 
+
+@pytest.fixture(scope="session")
+def spark_classes() -> str:
+    """Have drivers map the classes of one that has ended: they start with half the CPU.
+
+    They are of the jars of this environment, where Java wants them, and stay there.
+
+    Returns:
+        Options with which a JVM of the same class path does so.
+    """
+    import pyspark
+
+    installed = Path(pyspark.__file__).parent
+    home = Path(sys.prefix) / "spark" / pyspark.__version__
+    archive = home / "classes.jsa"
+    options = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {QUICK_JVM} -Xlog:cds*=off"
+    os.environ["SPARK_HOME"] = str(home)
+    with builds.alone(home):
+        if not archive.exists():
+            for part in ("bin", "jars"):
+                if not (home / part).exists():
+                    (home / part).symlink_to(installed / part)
+            part_of_it = archive.with_suffix(".part")
+            part_of_it.unlink(missing_ok=True)
+            leaves = f"{options} {jvm.LEAVES}{part_of_it}"
+            subprocess.run(
+                [sys.executable, "-m", "tests.spark_session"],
+                cwd=Path(__file__).parents[1],
+                env={**os.environ, "SPARK_SUBMIT_OPTS": leaves},
+                check=True,
+                capture_output=True,
+            )
+            part_of_it.rename(archive)
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{options} -XX:SharedArchiveFile={archive}"
+    return f"{QUICK_JVM} -Xlog:cds*=off -XX:SharedArchiveFile={archive}"
+
+
+def begin(**more: str) -> SparkSession:
+    """Start Spark on this machine, with two workers, reachable from here alone."""
     from ropeway.spark.session import open_session
 
-    settings = {
-        "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": QUICK_JVM,
-        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
-        "spark.sql.streaming.numRecentProgressUpdates": "100",
-    }
+    settings = {"spark.driver.memory": "1g", **more}
     session = open_session("ropeway-tests", "local[2]", settings)
     session.sparkContext.setLogLevel("OFF")
-    yield session
+    return session
+
+
+def end(session: SparkSession) -> None:
+    """Stop Spark, and its JVM, which it leaves to the end of the process."""
+    from pyspark import SparkContext
+
     process = session.sparkContext._gateway.proc
     session.stop()
-    # Spark leaves its JVM to the end of the process, and this one has more to do.
     SparkContext._gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None
     process.stdin.close()
     process.wait()
+
+
+@pytest.fixture(scope="session")
+def spark(
+    tmp_path_factory: pytest.TempPathFactory, spark_classes: str
+) -> Iterator[SparkSession]:
+    """One session that tests share."""
+    del spark_classes
+    settings = {
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        "spark.sql.streaming.numRecentProgressUpdates": "100",
+    }
+    session = begin(**settings)
+    yield session
+    end(session)
 
 
 class Topics:
@@ -54,6 +117,11 @@ class Topics:
 
     def __init__(self, name_server: str) -> None:
         self.name_server = name_server
+        self.from_the_start = {
+            "nameServer": name_server,
+            "startingOffsets": "earliest",
+        }
+        """Options of the data source."""
 
     def make(self, queues: int = 2) -> str:
         """A new topic."""
@@ -109,3 +177,7 @@ def ropeway_topics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topics]
     gateway.start()
     yield Topics(gateway.name_server)
     gateway.kill()
+
+
+if __name__ == "__main__":
+    main()

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, EqualTo, In
 
-from ropeway.spark.offset_options import all_queues, resolve
+from ropeway.spark.offset_options import (
+    all_queues,
+    check_ends,
+    first_offsets,
+    made_anew,
+    resolve,
+)
 from ropeway.spark.options import EARLIEST, LATEST, require_topics
-from ropeway.spark.ranges import Driver, Ranges, read, split, tasks
+from ropeway.spark.ranges import Driver, Range, Ranges, read, tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,8 +23,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import Filter
 
-    from ropeway.client import BulkReader
+    from ropeway.client import BulkReader, MessageQueue
     from ropeway.spark.options import Options
+
+_ALWAYS_THERE = (None, EARLIEST, LATEST)
+"""Where a queue is never shorter than that."""
 
 
 class BatchReader(DataSourceReader):
@@ -61,25 +70,34 @@ class BatchReader(DataSourceReader):
 
     async def _plan(self, reader: BulkReader) -> list[Ranges]:
         options = self._options
+        there = await all_queues(reader, self._topics)
+        check_ends(options, there)
         queues = [
             queue
-            for queue in await all_queues(reader, self._topics)
+            for queue in there
             if self._lets("topic", queue.topic)
             and self._lets("broker", queue.broker_name)
             and self._lets("queue", queue.queue_id)
         ]
         starting, ending = await asyncio.gather(
-            resolve(reader, queues, options.starting or EARLIEST, options.starting_ms),
+            first_offsets(reader, queues, options, EARLIEST, there),
             resolve(reader, queues, options.ending or LATEST, options.ending_ms),
         )
-        ranges = (
-            part
-            for queue in queues
-            for part in split(
-                queue, starting[queue], ending[queue], options.split_offsets
-            )
-        )
+        if options.starting_ms is None and options.starting not in _ALWAYS_THERE:
+            await self._check_starts(reader, starting)
+        ranges = (Range(queue, starting[queue], ending[queue]) for queue in queues)
         return tasks(ranges, options)
+
+    async def _check_starts(
+        self, reader: BulkReader, starting: dict[MessageQueue, int]
+    ) -> None:
+        """See to queues that end before they are to be read."""
+        ends = await resolve(reader, starting, LATEST, None)
+        for queue, begin in starting.items():
+            if begin > ends[queue]:
+                if self._options.fail_on_data_loss:
+                    raise made_anew(queue, begin, ends[queue])
+                starting[queue] = await reader.begin_offset(queue)
 
     def _lets(self, name: str, value: object) -> bool:
         return name not in self._allowed or value in self._allowed[name]

@@ -15,7 +15,7 @@ from ropeway.client.base import Client
 from ropeway.client.sync import LoopThread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Callable, Iterator
 
     from ropeway.spark.options import Options
 
@@ -35,7 +35,7 @@ class Lent(Generic[C]):
         self.thread = thread
 
 
-_kept: dict[tuple[Hashable, ...], Lent[Any]] = {}
+_kept: dict[tuple[object, ...], Lent[Any]] = {}
 """Nobody has these now; the one that was used last is the last one."""
 _pid = os.getpid()
 
@@ -69,7 +69,7 @@ def close_all() -> None:
         _close(_kept.popitem()[1])
 
 
-def _take(key: tuple[Hashable, ...]) -> Lent[Any] | None:
+def _take(key: tuple[object, ...]) -> Lent[Any] | None:
     global _pid  # noqa: PLW0603 - a process that was forked has none of its parent's
     if _pid != os.getpid():
         _pid = os.getpid()
@@ -88,7 +88,7 @@ def _open(make: Callable[[], C]) -> Lent[C]:
     return Lent(client, thread)
 
 
-def _keep(key: tuple[Hashable, ...], one: Lent[Any]) -> None:
+def _keep(key: tuple[object, ...], one: Lent[Any]) -> None:
     if key in _kept:
         # Two threads had one each.
         _close(one)

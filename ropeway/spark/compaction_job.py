@@ -1,7 +1,7 @@
 """Compaction of a topic in a tier, as a job: the last message of each key, as files.
 
 It does what a gateway's own compaction does, with as many machines as Spark has, and
-makes the same files (storage/compaction/FORMAT.md):
+makes the same files (storage/sealed/FORMAT.md):
 
 1. Each task reads the keys of a range of offsets; the last offset of each key is one
    aggregation over digests and offsets alone.
@@ -15,20 +15,21 @@ from __future__ import annotations
 import asyncio
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
 
 import pyarrow as pa
 from pyspark.sql import functions as sql
 
 from ropeway.gateway.wire.compaction_rows import KEYED, ROW, describe
 from ropeway.spark import segments as tiered
+from ropeway.spark.compacted import prefix
 from ropeway.spark.segments import TierError
 from ropeway.spark.tier import TierRange, split
 from ropeway.storage.compaction import manifest as manifests
 from ropeway.storage.compaction import steps
 from ropeway.storage.compaction.bits import Bits
 from ropeway.storage.compaction.manifest import Manifest
-from ropeway.storage.compaction.pile import Pile
+from ropeway.storage.compaction.writer import new_segment
+from ropeway.storage.sealed.layout import Whose
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ropeway.spark.segments import TierQueue
+    from ropeway.storage.sealed.writer import SegmentWriter
     from ropeway.storage.tiered.api import Provider
 
 HOUR_MS = 3_600_000
@@ -148,17 +150,13 @@ async def _queues(tier: str, topic: str, target: str) -> list[TierQueue]:
         if not queues:
             raise TierError(f"{provider.label} has nothing of topic {topic!r}")
     async with tiered.opened(target) as provider:
-        async for name, _ in provider.names(_prefix(topic)):
+        async for name, _ in provider.names(prefix(topic)):
             if name.endswith(f"/{manifests.NAME}"):
                 raise TierError(
                     f"{provider.label} has {name} already; allowed: a target that has "
                     "nothing of the topic"
                 )
     return queues
-
-
-def _prefix(topic: str) -> str:
-    return quote(topic, safe="%|") + "/"
 
 
 def _range_of(first_ranges: dict[int, tuple[int, int]], range_offsets: int) -> Any:
@@ -256,49 +254,49 @@ async def _write(
 ) -> list[tuple[int, str, int, int, int]]:
     """The files of what stays of a range, as `_MADE` has them."""
     one, number = plan.ranges[at], plan.numbers[at]
-    where = f"{_prefix(one.queue.topic)}{number}/"
+    where = f"{prefix(one.queue.topic)}{number}/"
     stays = Bits(one.begin)
     for offset in offsets:
         if offset >= 0:
             stays.set(offset)
     bits = stays.cover(one.end)
     made = []
-    pile = Pile()
+    segment = new_segment(Whose(one.queue.topic, number))
     async with tiered.opened(plan.target) as target:
         async for first, data, rows in _read(one):
             for index, state in enumerate(rows[_STATE_AT :: ROW.size]):
                 if not state & KEYED and one.begin <= first + index < one.end:
                     stays.set(first + index)
-            pile.add(
+            segment.add(
                 *steps.lay_out(
                     data,
                     rows,
                     first,
                     bits,
                     one.begin,
-                    pile.place,
                     plan.now_ms,
                     -1 if plan.keyless_ms is None else plan.keyless_ms,
                     plan.tombstone_ms,
                 )
             )
-            if pile.place >= plan.file_bytes:
-                made.append((number, *await _put(target, where, pile)))
-                pile = Pile()
-        if pile.records:
-            made.append((number, *await _put(target, where, pile)))
+            if segment.waiting_bytes >= plan.file_bytes:
+                made.append((number, *await _put(target, where, segment)))
+                segment = new_segment(Whose(one.queue.topic, number))
+        if not segment.is_empty:
+            made.append((number, *await _put(target, where, segment)))
     return made
 
 
-async def _put(target: Provider, where: str, pile: Pile) -> tuple[str, int, int, int]:
+async def _put(
+    target: Provider, where: str, segment: SegmentWriter
+) -> tuple[str, int, int, int]:
     """Put a file; its name, first offset, records and bytes."""
-    name = f"{pile.first:020}-{_GENERATION}"
-    waiting = pile.take()
-    pile.sum_up(waiting)
-    index = pile.index()
-    await target.put(f"{where}{name}.data", [memoryview(waiting.data)])
-    await target.put(f"{where}{name}.index", [index.dump(), memoryview(pile.entries)])
-    return name, pile.first, pile.records, pile.place
+    data = segment.cut(everything=True)
+    about, index = segment.seal()
+    name = f"{about.base_offset:020}-{_GENERATION}"
+    await target.put(f"{where}{name}.data", data)
+    await target.put(f"{where}{name}.index", [index])
+    return name, about.base_offset, about.records, about.data_bytes
 
 
 async def _finish(
@@ -319,7 +317,7 @@ async def _finish(
                 _GENERATION,
                 tuple(one["name"] for one in files),
             )
-            where = f"{_prefix(topic)}{queue.number}/{manifests.NAME}"
+            where = f"{prefix(topic)}{queue.number}/{manifests.NAME}"
             await provider.put(where, [manifests.dump(manifest)])
             done.append(
                 Compacted(

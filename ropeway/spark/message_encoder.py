@@ -46,8 +46,8 @@ class Parcel(NamedTuple):
 
     queue: MessageQueue
     entries: list[BatchEntry]
-    is_delayed: bool
-    """Whether it is one message, which asks for a delay."""
+    is_alone: bool
+    """Whether it is one message that is in no batch: a large one, or a delayed one."""
 
 
 class _Open:
@@ -76,6 +76,7 @@ class Packer:
             for each topic.
         topic: For rows that name none; None where all do.
         identity: Names the task, the same for all its tries.
+        longest_bytes: What a body may have.
     """
 
     def __init__(
@@ -83,7 +84,9 @@ class Packer:
         queues: Callable[[str], Sequence[MessageQueue]],
         topic: str | None,
         identity: str,
+        longest_bytes: int,
     ) -> None:
+        self._longest_bytes = longest_bytes
         self._ask_queues = queues
         self._queues: dict[str, Sequence[MessageQueue]] = {}
         self._topic = topic
@@ -105,29 +108,32 @@ class Packer:
             queue = self._queue(row)
             entry = BatchEntry(0, self._body(row), self._text(row))
             self._rows += 1
-            if row.get("delay_ms"):
-                yield Parcel(queue, [entry], is_delayed=True)
+            is_large = len(entry.body) > _PARCEL_BYTES
+            if is_large and queue in self._open:
+                yield Parcel(queue, self._open.pop(queue).entries, is_alone=False)
+            if is_large or row.get("delay_ms"):
+                yield Parcel(queue, [entry], is_alone=True)
             elif self._open.setdefault(queue, _Open()).add(entry):
-                yield Parcel(queue, self._open.pop(queue).entries, is_delayed=False)
+                yield Parcel(queue, self._open.pop(queue).entries, is_alone=False)
                 self._turn += 1
 
     def rest(self) -> Iterator[Parcel]:
         """What is left when there are no more rows."""
         while self._open:
             queue, parcel = self._open.popitem()
-            yield Parcel(queue, parcel.entries, is_delayed=False)
+            yield Parcel(queue, parcel.entries, is_alone=False)
 
     def _queue(self, row: Mapping[str, Any]) -> MessageQueue:
         topic: str | None = row.get("topic") or self._topic
         if not topic:
-            raise self._wrong("topic", None, "a name, or option topic for all rows")
+            raise self._wrong("topic", "null", "a name, or option topic for all rows")
         queues = self._queues.get(topic)
         if queues is None:
             queues = self._queues[topic] = self._ask_queues(topic)
         number: int | None = row.get("queue")
         if number is not None:
             if not 0 <= number < len(queues):
-                raise self._wrong("queue", number, f"0 to {len(queues) - 1}")
+                raise self._wrong("queue", str(number), f"0 to {len(queues) - 1}")
             return queues[number]
         if (sharding_key := row.get("sharding_key")) is not None:
             # As Java's SelectMessageQueueByHash does.
@@ -140,8 +146,15 @@ class Packer:
             # A tombstone: it takes its key out of a compacted topic.
             return b""
         if not value:
-            raise self._wrong("value", value, "1 byte or more, or null for a key to go")
-        return value.encode() if isinstance(value, str) else value
+            raise self._wrong(
+                "value", repr(value), "1 byte or more, or null for a key to go"
+            )
+        body = value.encode() if isinstance(value, str) else value
+        if len(body) > self._longest_bytes:
+            raise self._wrong(
+                "value", f"{len(body)} bytes", f"up to {self._longest_bytes} bytes"
+            )
+        return body
 
     def _text(self, row: Mapping[str, Any]) -> str:
         pairs = {names.WAIT: "true"}
@@ -152,7 +165,7 @@ class Packer:
                 pairs[name] = value
         delay_ms = row.get("delay_ms")
         if delay_ms is not None and delay_ms < 0:
-            raise self._wrong("delay_ms", delay_ms, "from 0")
+            raise self._wrong("delay_ms", str(delay_ms), "from 0")
         if delay_ms:
             pairs[names.TIMER_DELAY_MS] = str(delay_ms)
         pairs.setdefault(names.UNIQ_KEY, f"{self._prefix}{self._rows:08X}")
@@ -160,11 +173,11 @@ class Packer:
         if text.count(names.NAME_END) != len(pairs) or text.count(
             names.VALUE_END
         ) != len(pairs):
-            raise self._wrong("properties", pairs, "text without 0x01 and 0x02")
+            raise self._wrong("properties", repr(pairs), "text without 0x01 and 0x02")
         return text
 
-    def _wrong(self, column: str, came: object, allowed: str) -> ValueError:
+    def _wrong(self, column: str, came: str, allowed: str) -> ValueError:
         return ValueError(
-            f"column {column!r} of row {self._rows} of this task is {came!r:.200}; "
+            f"column {column!r} of row {self._rows} of this task is {came:.200}; "
             f"allowed: {allowed}"
         )

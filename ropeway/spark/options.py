@@ -5,6 +5,8 @@ Their names are as Spark's Kafka source has them, where it has them.
 
 from __future__ import annotations
 
+import re
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -29,8 +31,30 @@ Offsets = dict[str, dict[str, int]]
 _TIMEOUT_S = 30.0
 """A query that fails has to be started again, so jobs are more patient than clients."""
 
+_OUTAGE_MS = 120_000
+"""Source: `kafkaConsumer.pollTimeoutMs` of Spark's Kafka source, 4.0."""
+
 _LEAST_OFFSETS = 1000
 """Reading so many takes about a tenth of what a task costs at least."""
+
+_DELAY_MS = 15 * 60_000
+"""Source: `maxTriggerDelay` of Spark's Kafka source, 4.0."""
+
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(rf"(\d{{1,9}}) ?({'|'.join(_UNITS_MS)})")
+
+_NAMES = (
+    *("nameServer", "tier", "topic", "group", "tags", "startingOffsets"),
+    *("endingOffsets", "startingTimestamp", "endingTimestamp", "maxOffsetsPerTrigger"),
+    *("maxOffsetsPerTask", "minOffsetsPerTask", "failOnDataLoss", "includeProperties"),
+    *("minPartitions", "minOffsetsPerTrigger", "maxTriggerDelay"),
+    *("startingOffsetsByTimestamp", "endingOffsetsByTimestamp"),
+    "startingOffsetsByTimestampStrategy",
+    *("guarantee", "producerId", "outageTimeoutMs", "accessKey", "secretKey", "tls"),
+    *("tlsCa", "tlsCertificate", "tlsKey", "tlsServerName"),
+)
+_OF_SPARK = ("checkpointLocation", "queryName", "asyncProgressTrackingEnabled")
+"""What Spark itself reads of a writer's options, and hands on."""
 
 _BOOLEANS = {"true": True, "false": False}
 
@@ -48,19 +72,30 @@ class Options(Struct, frozen=True, kw_only=True):
     tags: str = "*"
     starting: str | Offsets | None = None
     ending: str | Offsets | None = None
-    starting_ms: int | None = None
-    ending_ms: int | None = None
+    starting_ms: int | Offsets | None = None
+    """A time, or one of each queue, in milliseconds since 1970."""
+    ending_ms: int | Offsets | None = None
+    needs_start: bool = False
+    """Whether each queue must have a message of that time or a later one."""
     max_offsets: int | None = None
     """Messages of one batch of a stream, over all queues."""
     split_offsets: int | None = None
     """Longer ranges are read by several tasks."""
     least_offsets: int = _LEAST_OFFSETS
     """Shorter ranges share a task."""
+    least_tasks: int | None = None
+    """Tasks that ranges are split for, where that many messages are read."""
+    least_of_batch: int | None = None
+    """Messages that a batch of a stream waits for."""
+    batch_delay_s: float = _DELAY_MS / 1000
+    """How long it does, at most."""
     fail_on_data_loss: bool = True
     include_properties: bool = False
     guarantee: str = EXACTLY_ONCE
     producer_id: str | None = None
     """Whose batches a stream commits; by default those of its query."""
+    outage_timeout_s: float = _OUTAGE_MS / 1000
+    """How long servers may be away before the query fails."""
     credentials: Credentials | None = None
     tls: TlsFiles | None = None
     tls_server_name: str | None = None
@@ -80,6 +115,7 @@ class Options(Struct, frozen=True, kw_only=True):
             credentials=self.credentials,
             connect_timeout_s=_TIMEOUT_S,
             request_timeout_s=_TIMEOUT_S,
+            outage_timeout_s=self.outage_timeout_s,
         )
 
 
@@ -89,10 +125,12 @@ def read_options(given: Mapping[str, str]) -> Options:
     Raises:
         ValueError: Names the option, what came, and what is allowed.
     """
+    _check_names(given)
     key, secret = given.get("accessKey"), given.get("secretKey")
     if (key is None) != (secret is None):
         raise ValueError("accessKey and secretKey: one is missing; allowed: both, none")
     tier = tuple(part.strip() for part in given.get("tier", "").split(",") if part)
+    outage_ms = _number(given, "outageTimeoutMs", 0)
     return Options(
         name_server=""
         if tier
@@ -105,11 +143,27 @@ def read_options(given: Mapping[str, str]) -> Options:
         tags=given.get("tags", "*"),
         starting=_offsets(given, "startingOffsets", (EARLIEST, LATEST, COMMITTED)),
         ending=_offsets(given, "endingOffsets", (LATEST,)),
-        starting_ms=_number(given, "startingTimestamp", 0),
-        ending_ms=_number(given, "endingTimestamp", 0),
+        # As in Spark's Kafka source, a time for all comes before those of queues.
+        starting_ms=_first(
+            _number(given, "startingTimestamp", 0),
+            _times(given, "startingOffsetsByTimestamp"),
+        ),
+        ending_ms=_first(
+            _number(given, "endingTimestamp", 0),
+            _times(given, "endingOffsetsByTimestamp"),
+        ),
+        needs_start=_choice(
+            given,
+            "startingOffsetsByTimestampStrategy",
+            {"error": True, "latest": False},
+            default=False,
+        ),
         max_offsets=_number(given, "maxOffsetsPerTrigger", 1),
         split_offsets=_number(given, "maxOffsetsPerTask", 1),
         least_offsets=_number(given, "minOffsetsPerTask", 1) or _LEAST_OFFSETS,
+        least_tasks=_number(given, "minPartitions", 1),
+        least_of_batch=_least_of_batch(given),
+        batch_delay_s=_duration_ms(given, "maxTriggerDelay", _DELAY_MS) / 1000,
         fail_on_data_loss=_choice(given, "failOnDataLoss", _BOOLEANS, default=True),
         include_properties=_choice(
             given, "includeProperties", _BOOLEANS, default=False
@@ -121,12 +175,45 @@ def read_options(given: Mapping[str, str]) -> Options:
             default=EXACTLY_ONCE,
         ),
         producer_id=given.get("producerId"),
+        outage_timeout_s=(_OUTAGE_MS if outage_ms is None else outage_ms) / 1000,
         credentials=None
         if key is None or secret is None
         else Credentials(access_key=key, secret_key=secret),
         tls=_tls(given),
         tls_server_name=given.get("tlsServerName"),
     )
+
+
+def _check_names(given: Mapping[str, str]) -> None:
+    # Spark's options are of any case.
+    known = {name.lower(): name for name in (*_NAMES, *_OF_SPARK)}
+    for name in given:
+        if name.lower() not in known:
+            near = get_close_matches(name.lower(), known, 1)
+            meant = f"{known[near[0]]}, or one of " if near else ""
+            raise ValueError(
+                f"option {name} is unknown; allowed: {meant}{', '.join(_NAMES)}"
+            )
+
+
+def require_endless(options: Options) -> None:
+    """Refuse the options of a stream that would end it.
+
+    Raises:
+        ValueError: Names the option, and what is allowed.
+    """
+    of_time = "endingTimestamp"
+    if isinstance(options.ending_ms, dict):
+        of_time = "endingOffsetsByTimestamp"
+    for name, value in (
+        ("endingOffsets", options.ending),
+        (of_time, options.ending_ms),
+    ):
+        if value is not None:
+            raise ValueError(
+                f"option {name} is given for a stream; allowed: for a table, and to "
+                "end with what is there, trigger(availableNow=True)"
+            )
 
 
 def _tls(given: Mapping[str, str]) -> TlsFiles | None:
@@ -168,6 +255,34 @@ def _number(given: Mapping[str, str], name: str, least: int) -> int | None:
     return int(value)
 
 
+def _least_of_batch(given: Mapping[str, str]) -> int | None:
+    least = _number(given, "minOffsetsPerTrigger", 1)
+    most = _number(given, "maxOffsetsPerTrigger", 1)
+    if least is None and "maxTriggerDelay" in given:
+        raise ValueError(
+            "option maxTriggerDelay is given; allowed: with minOffsetsPerTrigger"
+        )
+    if least is not None and most is not None and least > most:
+        raise ValueError(
+            f"option minOffsetsPerTrigger is {least}; allowed: at most "
+            f"maxOffsetsPerTrigger, {most}"
+        )
+    return least
+
+
+def _duration_ms(given: Mapping[str, str], name: str, default: int) -> int:
+    value = given.get(name)
+    if value is None:
+        return default
+    found = _DURATION.fullmatch(value)
+    if found is None:
+        raise ValueError(
+            f"option {name} is {value!r}; allowed: a whole number and a unit, like "
+            f"90s, of {', '.join(_UNITS_MS)}"
+        )
+    return int(found[1]) * _UNITS_MS[found[2]]
+
+
 def _choice(
     given: Mapping[str, str], name: str, allowed: Mapping[str, Any], *, default: Any
 ) -> Any:
@@ -187,10 +302,24 @@ def _offsets(
     value = given.get(name)
     if value is None or value in words:
         return value
+    return _by_queue(name, value, "12", *words)
+
+
+def _times(given: Mapping[str, str], name: str) -> Offsets | None:
+    value = given.get(name)
+    return None if value is None else _by_queue(name, value, "1767225600000")
+
+
+def _first(for_all: int | None, by_queue: Offsets | None) -> int | Offsets | None:
+    return by_queue if for_all is None else for_all
+
+
+def _by_queue(name: str, value: str, like: str, *words: str) -> Offsets:
     try:
         return msgspec.json.decode(value, type=Offsets)
     except msgspec.DecodeError as error:
+        allowed = ", ".join((*words, "or JSON" if words else "JSON"))
         raise ValueError(
-            f"option {name} is {value!r:.200}; allowed: {', '.join(words)}, or JSON "
-            'like {"orders": {"broker-0:3": 12}}'
+            f"option {name} is {value!r:.200}; allowed: {allowed} "
+            f'like {{"orders": {{"broker-0:3": {like}}}}}'
         ) from error

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sql
 
+from ropeway.spark.message_encoder import TYPES
 from ropeway.spark.query_runner import Running
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def load(
     """Send a table's rows to a topic: all of them, or none.
 
     Args:
-        table: Its rows, as JSON where it has no column `value`.
+        table: Its rows, as JSON unless all its columns are a message's.
         topic: Where they go.
         options: Of the data source.
         key: The column that becomes a message's key; rows of one key go to one queue.
@@ -104,7 +105,7 @@ def transform(
         spark: Where it runs.
         statement: Spark's SQL; each topic is a table of its own name.
         topics: The topics that it names.
-        into: Where the rows go; as JSON where they have no column `value`.
+        into: Where the rows go; as JSON unless all their columns are a message's.
         checkpoint: Where the query keeps how far it is.
         options: Of the data source.
         once: End when all is done that was there at the start.
@@ -125,8 +126,8 @@ def as_messages(table: DataFrame, key: str | None) -> DataFrame:
     """The columns that a message is made of.
 
     Args:
-        table: Where it has a column `value`, all its columns are a message's; else
-            each row becomes JSON.
+        table: Where its columns are a message's, `value` among them, they are sent as
+            they are; else each row becomes JSON.
         key: The column of keys, by which rows are brought to queues.
 
     Raises:
@@ -135,7 +136,7 @@ def as_messages(table: DataFrame, key: str | None) -> DataFrame:
     if key is not None and key not in table.columns:
         raise ValueError(f"key is {key!r}; allowed: {', '.join(table.columns)}")
     columns = {"value": sql.to_json(sql.struct("*"))}
-    if "value" in table.columns:
+    if {"value"} <= set(table.columns) <= TYPES.keys():
         columns = {name: sql.col(name) for name in table.columns}
     if key is not None:
         columns["key"] = columns["sharding_key"] = sql.col(key).cast("string")

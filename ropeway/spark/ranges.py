@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyspark.sql.datasource import InputPartition
 
 from ropeway.client import BulkReader, MessageQueue
+from ropeway.client.retry import through_outages
 from ropeway.client.sync import LoopThread
 from ropeway.spark.clients import lent
 from ropeway.spark.frames import read_frames
@@ -47,15 +48,29 @@ class Ranges(InputPartition):
         self.ranges = tuple(ranges)
 
 
-def split(queue: MessageQueue, begin: int, end: int, most: int | None) -> list[Range]:
+def split(whole: Range, most: int | None) -> list[Range]:
     """The ranges of one queue, none longer than `most`."""
+    queue, begin, end = whole
     step = most or max(1, end - begin)
     return [Range(queue, at, min(at + step, end)) for at in range(begin, end, step)]
 
 
-def tasks(ranges: Iterable[Range], options: Options) -> list[Ranges]:
-    """What tasks read: short ranges share one, as each task costs something."""
-    least = min(options.least_offsets, options.split_offsets or options.least_offsets)
+def tasks(whole: Iterable[Range], options: Options) -> list[Ranges]:
+    """What tasks read: long ranges are split, as far as that is wanted.
+
+    Short ones share a task, as each costs something.
+
+    Args:
+        whole: What is to be read, one range a queue.
+        options: How long ranges are to be, and how many tasks there are to be.
+    """
+    whole, most, least = list(whole), options.split_offsets, options.least_offsets
+    if options.least_tasks is not None:
+        total = sum(max(0, one.end - one.begin) for one in whole)
+        each = max(1, total // options.least_tasks)
+        most, least = min(most or each, each), 1
+    least = min(least, most or least)
+    ranges = (part for one in whole for part in split(one, most))
     found: list[Ranges] = []
     waiting: list[Range] = []
     for one in ranges:
@@ -82,11 +97,18 @@ class Driver:
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_thread": None, "_reader": None}
 
-    def ask(self, question: Any) -> Any:
-        """What a coroutine function answers that is given the client."""
+    def ask(self, question: Any, *, waits: bool = True) -> Any:
+        """Return what a coroutine function answers that is given the client.
+
+        Args:
+            question: The function.
+            waits: Whether it is asked again while servers are away, for as long as the
+                option `outageTimeoutMs` says.
+        """
         if self._thread is None:
             self._thread = LoopThread("ropeway-spark")
-        return self._thread.call(self._ask(question))
+        limit_s = self._options.outage_timeout_s if waits else 0.0
+        return self._thread.call(through_outages(lambda: self._ask(question), limit_s))
 
     async def _ask(self, question: Any) -> Any:
         if self._reader is None:
@@ -129,10 +151,12 @@ def read(
         tags: Only messages with one of these, besides those of `options.tags`.
         keys: Only messages whose keys are one of these.
     """
-    expression = options.tags
-    if tags is not None and expression == "*":
-        expression = " || ".join(sorted(tags))
-    conditions = {"tag": _named(expression), "key": keys}
+    expression, named = options.tags, _named(options.tags)
+    if tags is not None and named is None:
+        named = tags
+        if all(map(_can_be_asked_for, tags)):
+            expression = " || ".join(sorted(tags))
+    conditions = {"tag": named, "key": keys}
     group = options.group or DEFAULT_GROUP
     with lent(BulkReader, options, lambda: open_reader(options), group) as reader:
         for one in task.ranges:
@@ -149,6 +173,11 @@ def _named(expression: str) -> frozenset[str] | None:
         return None
     # Brokers choose by hashes, and different tags may have the same.
     return frozenset(part.strip() for part in expression.split("||"))
+
+
+def _can_be_asked_for(tag: str) -> bool:
+    """Whether an expression can name it, alone and as it is."""
+    return tag == tag.strip() and tag not in ("", "*") and "||" not in tag
 
 
 def parts(

@@ -7,25 +7,27 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from ropeway.client import MessageQueue
 from ropeway.gateway.wire.properties import tag_hash
+from ropeway.spark import compacted
+from ropeway.spark.compacted import CompactedName
 from ropeway.storage.api import LogError
+from ropeway.storage.sealed.layout import SegmentError
 from ropeway.storage.tiered import listing, object_names
-from ropeway.storage.tiered import segment as format_
 from ropeway.storage.tiered.api import ObjectMissingError
 from ropeway.storage.tiered.providers import open_provider
-from ropeway.storage.tiered.segment import SegmentError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 
+    from ropeway.storage.sealed.index import Block, Index
     from ropeway.storage.tiered.api import Provider
     from ropeway.storage.tiered.object_names import SegmentName
-    from ropeway.storage.tiered.segment import Index
+
+    Name = SegmentName | CompactedName
 
 _SPAN_BYTES = 8 * 1024 * 1024
 """Blocks that stand together are fetched together, up to so many bytes."""
@@ -43,7 +45,7 @@ class TierQueue(NamedTuple):
     queue: MessageQueue
     number: int
     """Of its partition."""
-    segments: Sequence[SegmentName]
+    segments: Sequence[Name]
     """At least one, by offset."""
 
     @property
@@ -78,14 +80,19 @@ def broker_of(url: str) -> str:
 async def queues(provider: Provider, topic: str, broker_name: str) -> list[TierQueue]:
     """The queues of a topic that a tier has something of, by partition.
 
+    Where there is no tier, they are those of a compacted topic's files.
+
     Raises:
         LogError: The provider cannot be asked.
         TierError: An object is not what was put.
     """
     found = await listing.listed(provider, object_names.topic_prefix(topic))
-    made: dict[int, dict[int, list[SegmentName]]] = {}
+    made: dict[int, dict[int, list[Name]]] = {}
     for name in found.whole:
         made.setdefault(name.number, {}).setdefault(name.identity, []).append(name)
+    if not made:
+        for number, names in (await compacted.listed(provider, topic)).items():
+            made[number] = {0: [*names]}
     return [
         TierQueue(
             MessageQueue(topic, broker_name, await _queue_id(provider, segments[0])),
@@ -97,9 +104,7 @@ async def queues(provider: Provider, topic: str, broker_name: str) -> list[TierQ
     ]
 
 
-async def _newest(
-    provider: Provider, candidates: list[list[SegmentName]]
-) -> list[SegmentName]:
+async def _newest(provider: Provider, candidates: list[list[Name]]) -> list[Name]:
     """The one of several partitions of one number that is in use.
 
     A topic that is deleted and made again is another one; what was of the old one goes
@@ -113,18 +118,18 @@ async def _newest(
     return candidates[written.index(max(written))]
 
 
-async def _queue_id(provider: Provider, name: SegmentName) -> int:
+async def _queue_id(provider: Provider, name: Name) -> int:
     """The queue of a partition, as its messages say."""
     index = await index_of(provider, name)
     (block,) = await _fetched(provider, name, index, range(1))
-    return int.from_bytes(block[_QUEUE_ID_AT : _QUEUE_ID_AT + 4], "big")
+    return int.from_bytes(block.data[_QUEUE_ID_AT : _QUEUE_ID_AT + 4], "big")
 
 
 _QUEUE_ID_AT = 12
 """Size, magic and checksum stand before it. Source: MessageDecoder.java, 5.3.4."""
 
 
-async def index_of(provider: Provider, name: SegmentName) -> Index:
+async def index_of(provider: Provider, name: Name) -> Index:
     """The index of a segment.
 
     Raises:
@@ -132,7 +137,7 @@ async def index_of(provider: Provider, name: SegmentName) -> Index:
         TierError: It is not what was put, or is of a newer version.
     """
     try:
-        return await listing.index_of(provider, name)
+        return name.opened(await provider.get(name.object("index")))
     except SegmentError as error:
         raise _wrong(provider, name.object("index"), error) from error
 
@@ -155,13 +160,18 @@ async def offset_at(provider: Provider, queue: TierQueue, time_ms: int) -> int:
     if low == len(queue.segments):
         return queue.end
     name = queue.segments[low]
-    times = (await index_of(provider, name)).times
-    return name.base + next(at for at, one in enumerate(times) if one >= time_ms)
+    index = await index_of(provider, name)
+    for number in range(index.blocks):
+        columns = index.columns(number)
+        for at, one in enumerate(columns.times):
+            if one >= time_ms:
+                return columns.offset(at)
+    return name.end
 
 
 async def read(
     provider: Provider,
-    segments: Sequence[SegmentName],
+    segments: Sequence[Name],
     begin: int,
     end: int,
     tags: Collection[str] | None,
@@ -195,7 +205,12 @@ async def read(
                 yield data
                 begin, attempts = after, 0
             begin = name.end
-        except ObjectMissingError:
+        except ObjectMissingError as error:
+            if isinstance(name, CompactedName):
+                # Files of two rounds may have two messages of one key.
+                raise TierError(
+                    f"{error}: a round of compaction has replaced it; read again"
+                ) from error
             attempts += 1
             if attempts == _ATTEMPTS:
                 raise
@@ -214,15 +229,15 @@ async def read(
 
 async def _blocks(
     provider: Provider,
-    name: SegmentName,
+    name: Name,
     begin: int,
     end: int,
     hashes: frozenset[int] | None,
 ) -> AsyncIterator[tuple[bytes, int]]:
     """Blocks of a segment, each with the offset that is behind it."""
     index = await index_of(provider, name)
-    spans = _spans(index, begin - name.base, end - name.base, hashes)
-    ahead: asyncio.Task[list[bytes]] | None = None
+    spans = _spans(index, begin, end, hashes)
+    ahead: asyncio.Task[list[Block]] | None = None
     try:
         for at, span in enumerate(spans):
             task = ahead or asyncio.create_task(_fetched(provider, name, index, span))
@@ -231,10 +246,10 @@ async def _blocks(
                 ahead = asyncio.create_task(
                     _fetched(provider, name, index, spans[at + 1])
                 )
-            for number, data in zip(span, await task, strict=True):
+            for block in await task:
                 yield (
-                    data if hashes is None else _tagged(index, number, data, hashes),
-                    name.base + index.starts[number + 1],
+                    bytes(block.data) if hashes is None else _tagged(block, hashes),
+                    block.columns.last + 1,
                 )
     finally:
         if ahead is not None:
@@ -248,46 +263,44 @@ def _spans(
     """Which blocks are wanted, together where they stand together."""
     spans: list[range] = []
     used = 0
-    for number, block in enumerate(index.blocks):
-        first, after = index.starts[number], index.starts[number + 1]
-        if after <= begin or first >= end:
+    for number in range(index.block_at(begin), index.blocks):
+        if index.firsts[number] >= end:
+            break
+        if hashes is not None and hashes.isdisjoint(index.columns(number).tags):
             continue
-        if hashes is not None and hashes.isdisjoint(index.tags[first:after]):
-            continue
-        used += block.stored_bytes
+        _, size = index.data_at(number, number + 1)
+        used += size
         if spans and spans[-1].stop == number and used <= _SPAN_BYTES:
             spans[-1] = range(spans[-1].start, number + 1)
         else:
             spans.append(range(number, number + 1))
-            used = block.stored_bytes
+            used = size
     return spans
 
 
 async def _fetched(
-    provider: Provider, name: SegmentName, index: Index, span: range
-) -> list[bytes]:
+    provider: Provider, name: Name, index: Index, span: range
+) -> list[Block]:
     """Blocks that stand together, each held against its checksum."""
     part = name.object("data")
-    begin = index.places[span.start]
-    data = await provider.get(part, begin, index.places[span.stop] - begin)
-    view = memoryview(data)
+    begin, size = index.data_at(span.start, span.stop)
+    view = memoryview(await provider.get(part, begin, size))
     found = []
     for number in span:
-        at = index.places[number] - begin
-        stored = view[at : at + index.blocks[number].stored_bytes]
+        place, size = index.data_at(number, number + 1)
+        stored = view[place - begin : place - begin + size]
         try:
-            found.append(format_.open_block(index, number, stored))
+            found.append(index.open_block(number, stored))
         except SegmentError as error:
             raise _wrong(provider, part, error) from error
     return found
 
 
-def _tagged(index: Index, number: int, data: bytes, hashes: frozenset[int]) -> bytes:
-    first, after = index.starts[number], index.starts[number + 1]
-    places = [*accumulate(index.sizes[first:after], initial=0)]
+def _tagged(block: Block, hashes: frozenset[int]) -> bytes:
+    places = block.places
     return b"".join(
-        data[places[at] : places[at + 1]]
-        for at, tag in enumerate(index.tags[first:after])
+        block.data[places[at] : places[at + 1]]
+        for at, tag in enumerate(block.columns.tags)
         if tag in hashes
     )
 

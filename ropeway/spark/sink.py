@@ -8,11 +8,11 @@ unique key that is the same when its batch comes again.
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
@@ -24,16 +24,16 @@ from pyspark.sql.datasource import (
 from ropeway.client import (
     BatchProducer,
     Producer,
-    RemotingError,
     ResponseError,
 )
+from ropeway.client.retry import through_outages
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.spark.clients import lent
 from ropeway.spark.message_encoder import TYPES, Packer
 from ropeway.spark.options import AT_LEAST_ONCE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from ropeway.spark.message_encoder import Parcel
     from ropeway.spark.options import Options
 
-_COMMIT_ATTEMPTS = 6
-_COMMIT_RETRY_S = 0.5
+T = TypeVar("T")
+
 _GROUP = "ropeway-spark"
 _QUERY = "sql.streaming.queryId"
 _BATCH = "streaming.sql.batchId"
@@ -146,18 +146,23 @@ def write(
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
     with _senders(options, producer_id) as (sender, call):
+
+        def ask(one: Callable[[], Awaitable[T]]) -> T:
+            return call(_asked(one, options))  # type: ignore[no-any-return]
+
         packer = Packer(
-            lambda topic: call(sender.queues(topic)),
+            lambda topic: ask(lambda: sender.queues(topic)),
             options.topics[0] if len(options.topics) == 1 else None,
             f"{producer_id}/{number}/{partition}",
+            options.producer_config().max_message_bytes,
         )
         rows = 0
         for batch in batches:
             rows += batch.num_rows
             for parcel in packer.pack(batch):
-                call(sender.take(parcel))
+                ask(partial(sender.take, parcel))
         for parcel in packer.rest():
-            call(sender.take(parcel))
+            ask(partial(sender.take, parcel))
         return Written(producer_id, tuple(sender.staged), rows)
 
 
@@ -199,10 +204,7 @@ class _Stager:
         return await self._client.queues(topic)
 
     async def take(self, parcel: Parcel) -> None:
-        try:
-            found = await self._client.stage_entries(parcel.queue, parcel.entries)
-        except ResponseError as error:
-            raise _explained(error) from error
+        found = await self._client.stage_entries(parcel.queue, parcel.entries)
         self.staged.append(found)
 
 
@@ -218,7 +220,7 @@ class _Sender:
 
     async def take(self, parcel: Parcel) -> None:
         await self._client.send_entries(
-            parcel.queue, parcel.entries, is_batch=not parcel.is_delayed
+            parcel.queue, parcel.entries, is_batch=not parcel.is_alone
         )
 
 
@@ -241,35 +243,30 @@ def commit(
     if staged:
         producer_id = written[0].producer_id
         with _stagers(options, producer_id) as one:
-            one.call(_commit(one.client, producer_id, number, staged))
+            attempt = partial(_commit, one.client, producer_id, number, staged)
+            one.call(_asked(attempt, options))
 
 
 async def _commit(
     producer: BatchProducer, producer_id: str, number: int, staged: Sequence[Staged]
 ) -> None:
-    for attempt in range(_COMMIT_ATTEMPTS):
-        try:
-            last = await producer.last()
-            if last is not None and last > number:
-                raise SinkError(
-                    f"batch {number} of {producer_id} comes after its batch {last} "
-                    "was committed; allowed: a checkpoint that was not set back"
-                )
-            await producer.commit(number, staged)
-        except ResponseError as error:
-            raise _explained(error) from error
-        except RemotingError:
-            if attempt == _COMMIT_ATTEMPTS - 1:
-                raise
-            await asyncio.sleep(_COMMIT_RETRY_S * 2**attempt)
-        else:
-            return
-
-
-def _explained(error: ResponseError) -> Exception:
-    if error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-        return SinkError(
-            f"{error.address} knows no batches over many queues, as RocketMQ's own "
-            "brokers do not; allowed there: guarantee at-least-once"
+    last = await producer.last()
+    if last is not None and last > number:
+        raise SinkError(
+            f"batch {number} of {producer_id} comes after its batch {last} "
+            "was committed; allowed: a checkpoint that was not set back"
         )
-    return error
+    await producer.commit(number, staged)
+
+
+async def _asked(ask: Callable[[], Awaitable[T]], options: Options) -> T:
+    """Ask until servers answer, or have been away for too long."""
+    try:
+        return await through_outages(ask, options.outage_timeout_s)
+    except ResponseError as error:
+        if error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            raise SinkError(
+                f"{error.address} knows no batches over many queues, as RocketMQ's own "
+                "brokers do not; allowed there: guarantee at-least-once"
+            ) from error
+        raise

@@ -7,6 +7,8 @@ that they leave out is new and is read from its first message.
 from __future__ import annotations
 
 import logging
+import math
+import time
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamReader
@@ -18,8 +20,8 @@ from pyspark.sql.streaming.datasource import (
 
 from ropeway.client import RemotingError
 from ropeway.spark import offset_options
-from ropeway.spark.options import EARLIEST, LATEST, require_topics
-from ropeway.spark.ranges import Driver, Ranges, read, split, tasks
+from ropeway.spark.options import LATEST, require_endless, require_topics
+from ropeway.spark.ranges import Driver, Range, Ranges, read, tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -43,11 +45,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: Options, wanted: Sequence[str]) -> None:
         self._options = options
+        require_endless(options)
         self._topics = require_topics(options)
         self._wanted = list(wanted)
         self._driver = Driver(options)
         self._target: dict[MessageQueue, int] | None = None
         """Where the whole query ends; None where it does not."""
+        self._batch_at_s = -math.inf
+        """When there was a batch last, by `time.monotonic`."""
 
     # Spark's names.
 
@@ -56,12 +61,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         async def ask(reader: BulkReader) -> Offsets:
             queues = await offset_options.all_queues(reader, self._topics)
-            where = self._options.starting or LATEST
-            return offset_options.dump(
-                await offset_options.resolve(
-                    reader, queues, where, self._options.starting_ms
-                )
+            starting = await offset_options.first_offsets(
+                reader, queues, self._options, LATEST
             )
+            return offset_options.dump(starting)
 
         return self._driver.ask(ask)  # type: ignore[no-any-return]
 
@@ -76,11 +79,32 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = self._target or self._ends()
         # A queue that went away keeps its place, so that it goes on when it is back.
         ends = {**begins, **ends}
-        for queue in ends.keys() - begins.keys():
-            begins[queue] = self._begin(queue)
+        begins = {
+            queue: self._begin(queue, begins.get(queue), end)
+            for queue, end in ends.items()
+        }
+        if self._target is None and self._is_too_little(begins, ends):
+            return start
         if isinstance(limit, ReadMaxRows):
             ends = share(begins, ends, limit.max_rows)
         return offset_options.dump(ends)
+
+    def _is_too_little(
+        self, begins: Mapping[MessageQueue, int], ends: Mapping[MessageQueue, int]
+    ) -> bool:
+        """Whether a batch is to wait for more; the first one does not.
+
+        Source: KafkaMicroBatchStream.delayBatch, Spark 4.0.
+        """
+        least = self._options.least_of_batch
+        if least is None:
+            return False
+        now_s = time.monotonic()
+        count = sum(max(0, end - begins[queue]) for queue, end in ends.items())
+        if count < least and now_s - self._batch_at_s < self._options.batch_delay_s:
+            return True
+        self._batch_at_s = now_s
+        return False
 
     def reportLatestOffset(self) -> Offsets:  # noqa: N802
         """Where queues end, for Spark's progress reports."""
@@ -94,14 +118,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The ranges of a batch, by tasks."""
         begins = offset_options.load(start)
         ranges = (
-            part
+            Range(queue, self._begin(queue, begins.get(queue), until), until)
             for queue, until in offset_options.load(end).items()
-            for part in split(
-                queue,
-                begins[queue] if queue in begins else self._begin(queue),
-                until,
-                self._options.split_offsets,
-            )
         )
         return tasks(ranges, self._options)
 
@@ -118,7 +136,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             await reader.commit(offset_options.load(end))
 
         try:
-            self._driver.ask(store)
+            self._driver.ask(store, waits=False)
         except RemotingError as error:
             # The checkpoint is what counts; the next batch stores it again.
             _log.warning("offsets of the group not stored: %s", error)
@@ -134,11 +152,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         return self._driver.ask(ask)  # type: ignore[no-any-return]
 
-    def _begin(self, queue: MessageQueue) -> int:
+    def _begin(self, queue: MessageQueue, read_to: int | None, end: int) -> int:
+        """Where a queue is read from: its first message, if it is new or made anew."""
+        if read_to is not None:
+            if read_to <= end:
+                return read_to
+            found = offset_options.made_anew(queue, read_to, end)
+            if self._options.fail_on_data_loss:
+                raise found
+            _log.warning("the queue is read anew: %s", found)
+
         async def ask(reader: BulkReader) -> int:
-            return (await offset_options.resolve(reader, [queue], EARLIEST, None))[
-                queue
-            ]
+            return await reader.begin_offset(queue)
 
         return self._driver.ask(ask)  # type: ignore[no-any-return]
 

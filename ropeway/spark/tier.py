@@ -15,7 +15,7 @@ from ropeway.client.sync import LoopThread
 from ropeway.spark import segments as tiered
 from ropeway.spark.batch import BatchReader
 from ropeway.spark.frames import read_frames
-from ropeway.spark.offset_options import load
+from ropeway.spark.offset_options import check_ends, check_starts, load, time_in
 from ropeway.spark.options import COMMITTED, LATEST
 from ropeway.spark.rows import to_batch
 from ropeway.spark.segments import TierError
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
     from ropeway.client import MessageQueue
     from ropeway.spark.options import Offsets, Options
-    from ropeway.spark.segments import TierQueue
+    from ropeway.spark.segments import Name, TierQueue
     from ropeway.storage.tiered.api import Provider
-    from ropeway.storage.tiered.object_names import SegmentName
 
 _TASK_OFFSETS = 500_000
 """What one task reads about, where `maxOffsetsPerTask` is not given."""
@@ -43,7 +42,7 @@ class TierRange(InputPartition):
         self,
         url: str,
         queue: MessageQueue,
-        segments: Sequence[SegmentName],
+        segments: Sequence[Name],
         begin: int,
         end: int,
     ) -> None:
@@ -65,6 +64,11 @@ class TierReader(BatchReader):
 
     def __init__(self, options: Options, wanted: Sequence[str]) -> None:
         super().__init__(options, wanted)
+        if options.needs_start:
+            raise ValueError(
+                "option startingOffsetsByTimestampStrategy is 'error'; allowed with "
+                "tier: latest"
+            )
         for name, given in (("starting", options.starting), ("ending", options.ending)):
             if given == COMMITTED:
                 raise ValueError(
@@ -78,10 +82,12 @@ class TierReader(BatchReader):
 
     async def _ranges(self) -> list[TierRange]:
         options = self._options
-        found = []
+        found, seen = [], []
         for url in options.tier:
             async with tiered.opened(url) as provider:
-                for queue in await self._queues(provider, tiered.broker_of(url)):
+                queues = await self._queues(provider, tiered.broker_of(url))
+                seen += [queue.queue for queue in queues]
+                for queue in queues:
                     begin = await self._place(
                         provider, queue, options.starting, options.starting_ms
                     )
@@ -91,6 +97,9 @@ class TierReader(BatchReader):
                     if begin < end:
                         self._check(queue, begin, end)
                         found += split(url, queue, begin, end, options.split_offsets)
+        if not self._allowed:
+            check_starts(options, seen)
+            check_ends(options, seen)
         return found
 
     async def _queues(self, provider: Provider, broker: str) -> list[TierQueue]:
@@ -115,9 +124,9 @@ class TierReader(BatchReader):
         provider: Provider,
         queue: TierQueue,
         where: str | Offsets | None,
-        time_ms: int | None,
+        times_ms: int | Offsets | None,
     ) -> int:
-        if time_ms is not None:
+        if (time_ms := time_in(times_ms)(queue.queue)) is not None:
             return await tiered.offset_at(provider, queue, time_ms)
         if isinstance(where, dict):
             # Those that are not named begin with their first, as of a broker.

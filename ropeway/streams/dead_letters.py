@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from ropeway.client import Message, Producer
+from ropeway.client.retry import through_outages
 from ropeway.client.sync import LoopThread
 
 if TYPE_CHECKING:
@@ -52,17 +53,24 @@ class DeadLetters:
         # It opens a client each time: dead letters are rare.
         thread = LoopThread("ropeway-dead-letters")
         try:
-            thread.call(self._send([self._letter(*one) for one in failed]))
+            left = [self._letter(*one) for one in failed]
+            thread.call(
+                through_outages(
+                    lambda: self._send(left), self._options.outage_timeout_s
+                )
+            )
         finally:
             thread.stop()
 
-    async def _send(self, letters: Sequence[Message]) -> None:
+    async def _send(self, left: list[Message]) -> None:
+        """Send letters; those that are stored are left no more."""
         options = self._options
         async with Producer(
             options.name_server, _GROUP, config=options.producer_config()
         ) as producer:
-            for letter in letters:
-                await producer.send(letter)
+            while left:
+                await producer.send(left[0])
+                del left[0]
 
     def _letter(self, record: Record, reason: object) -> Message:
         text = str(reason).translate(_CONTROLS)[:_REASON_LENGTH]

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ropeway.spark import register
-from ropeway.spark.options import read_options
+from ropeway.spark.options import EARLIEST, read_options
 from ropeway.spark.query_runner import Running
 from ropeway.spark.session import STATE
 from ropeway.streams import records
@@ -40,10 +40,11 @@ class RopewayStream:
     Args:
         topology: What it does.
         spark: Where it runs.
-        name_server: `host:port`, several joined by semicolons.
+        options: Of the data source, for sources and sinks alike; `nameServer` is
+            `host:port`, several joined by semicolons. Topics are read from their first
+            message, unless `startingOffsets` says otherwise.
         checkpoint: A folder, on any storage that Spark knows, which the job goes on
             from; one a job.
-        options: Further options of the data source, for sources and sinks alike.
         dead_letters: The topic where messages go that a step fails at; without, such
             a step ends its query.
         is_mirrored: Whether state and offsets are in topics, too, which a job without a
@@ -54,17 +55,16 @@ class RopewayStream:
         self,
         topology: Topology,
         spark: SparkSession,
-        name_server: str,
+        options: Mapping[str, str],
         *,
         checkpoint: str,
-        options: Mapping[str, str] | None = None,
         dead_letters: str | None = None,
         is_mirrored: bool = False,
     ) -> None:
         self._topology = topology
         self._spark = spark
         self._checkpoint = Checkpoint(spark, checkpoint)
-        self._options = {**(options or {}), "nameServer": name_server}
+        self._options = {"startingOffsets": EARLIEST, **options}
         self._dead_letters = dead_letters
         self._is_mirrored = is_mirrored
         self._running: list[Running] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ropeway.spark.options import EXACTLY_ONCE
 from ropeway.streams.carried import row_key, told
@@ -16,8 +16,9 @@ from ropeway.streams.nodes import ENDS, Node, Operator, TopologyError
 from ropeway.streams.records import StepError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ropeway.spark.options import Options
-    from ropeway.streams.topology import Topology
 
 STATEFUL = frozenset({Operator.AGGREGATE, Operator.WINDOW_AGGREGATE, Operator.JOIN})
 """Those whose state is mirrored."""
@@ -36,7 +37,18 @@ def offset_topic(job_id: str) -> str:
     return f"{job_id}-ROPEWAY-offsetTopic"
 
 
-def mirrored(topology: Topology) -> dict[Node, Node]:
+class Queries(Protocol):
+    """A job's queries, as far as a mirror needs them; see `topology.Topology`."""
+
+    @property
+    def queries(self) -> Sequence[Node]:
+        """What ends each of them."""
+
+    def part(self, query: Node) -> Sequence[Node]:
+        """The nodes of one query."""
+
+
+def mirrored(topology: Queries) -> dict[Node, Node]:
     """The steps of a job that keep state, with the query of each.
 
     Raises:

@@ -65,12 +65,12 @@ async def _prepare(
                     await reader.begin_offset(queues[0])
             except TopicNotFoundError as error:
                 raise TopologyError(
-                    f"{who} has topic {topic!r}, and {error}; allowed: topics that "
-                    "are there"
+                    f"{who}: topic {topic!r} does not exist; allowed: topics that are "
+                    "there"
                 ) from error
             except ResponseError as error:
                 raise TopologyError(
-                    f"{who} has topic {topic!r}, and {error}; allowed: topics that "
+                    f"{who}: topic {topic!r}: {error}; allowed: topics that "
                     "this user may use so"
                 ) from error
         missing = [topic for topic in made if not await _is_there(reader, topic)]

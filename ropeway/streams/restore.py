@@ -23,7 +23,7 @@ from ropeway.client import (
     select_by_keys,
 )
 from ropeway.spark import offset_options
-from ropeway.spark.options import EARLIEST, LATEST, Offsets
+from ropeway.spark.options import EARLIEST, Offsets
 from ropeway.streams.carried import told
 from ropeway.streams.mirror import mirrored, offset_topic, state_topic
 from ropeway.streams.nodes import Node, Operator, TopologyError
@@ -164,7 +164,7 @@ def _of_source(known: Mapping[tuple[Any, ...], str], parts: tuple[Any, ...]) -> 
 
 
 async def _resolved(source: Node, options: Options) -> Offsets:
-    where = options.starting or LATEST
+    where = options.starting or EARLIEST
     time_ms = options.starting_ms
     if source.operator is Operator.THROUGH:
         where, time_ms = EARLIEST, None
