@@ -10,10 +10,12 @@ import contextlib
 import os
 import selectors
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,6 +88,8 @@ class Gateway:
             GatewayStartError: It ended, or did not listen in time.
         """
         assert self._process is None, "the gateway runs already"
+        if not self._port:
+            self._hold_port()
         command = [sys.executable, "-m", "ropeway.gateway.cli.main", "serve"]
         command += ["--data", str(self._data), "--listen", self.address]
         if "--config" not in self._options:
@@ -106,6 +110,21 @@ class Gateway:
         except BaseException:
             self.kill()
             raise
+
+    def _hold_port(self) -> None:
+        """Choose a port that nobody else is given as long as this object is there.
+
+        While the gateway is stopped, a connection of any program could have it, even
+        that of a client which tries to reach the gateway. Linux gives none a port that
+        is bound, and lets another listen there where both say so.
+        """
+        if sys.platform != "linux":
+            return
+        held = socket.socket()
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        self._port = held.getsockname()[1]
+        weakref.finalize(self, os.close, held.detach())
 
     def _wait_for_port(self, process: subprocess.Popen[str]) -> int:
         assert process.stdout is not None

@@ -7,13 +7,16 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import structs
 
 from ropeway.gateway.node.message_keys import MessageKeys
 from ropeway.spark.compaction_job import HOUR_MS, Compacted, compact
 from ropeway.spark.segments import TierError
 from ropeway.storage.api import Record
+from ropeway.storage.compaction import manifest
 from ropeway.storage.compaction.compaction_config import CompactionSettings
 from ropeway.storage.compaction.log import CompactedLog
+from ropeway.storage.compaction.round import CompactionContext
 from ropeway.storage.file import FileLogSettings, open_log
 from tests.contracts.log import begin
 from tests.ropeway.spark.tiers import TOPIC, Sent, make, stored
@@ -52,14 +55,8 @@ def compacted(directory: Path) -> CompactedLog:
         share=1.0,
         bytes_per_s=None,
     )
-    log = CompactedLog(
-        inner,
-        directory / "compaction",
-        settings,
-        MessageKeys(),
-        inner.need,
-        lambda: NOW_MS,
-    )
+    context = CompactionContext(settings, MessageKeys(), lambda: NOW_MS)
+    log = CompactedLog(inner, directory / "compaction", inner.need, context)
     log.keep_last(TOPIC, compacted=True)
     return log
 
@@ -132,8 +129,16 @@ def test_it_makes_the_files_that_a_gateway_makes(
     assert whole[0][:4] == (TOPIC, NUMBER, len(SENT), len(in_process))
     assert whole[1][:4] == (TOPIC, OTHER, 7, 1)
     assert small[0].files > whole[0].files == 1
-    # One task makes the very bytes.
-    assert files(tmp_path / "whole") == files(tmp_path / "node" / "compaction")
+    # One task makes the very bytes, but for the log's name for the partition.
+    made, by_node = files(tmp_path / "whole"), files(tmp_path / "node" / "compaction")
+    assert made.keys() == by_node.keys()
+    assert {name for name in made if made[name] != by_node[name]} == {manifest.NAME}
+    of_job, of_node = (
+        manifest.load(one / TOPIC / str(NUMBER) / manifest.NAME)
+        for one in (tmp_path / "whole", tmp_path / "node" / "compaction")
+    )
+    assert of_node.identity
+    assert of_job == structs.replace(of_node, identity=0)
     # Several make other files of the same messages; a node takes them as its own.
     theirs = tmp_path / "other" / "compaction" / TOPIC / str(NUMBER)
     shutil.copytree(

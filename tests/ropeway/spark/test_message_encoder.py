@@ -14,8 +14,11 @@ from ropeway.spark.message_encoder import Packer, Parcel
 QUEUES = tuple(MessageQueue("orders", "broker-0", at) for at in range(3))
 
 
+LONGEST_BYTES = 4 << 20
+
+
 def packed(rows: list[dict], identity: str = "query/1/0") -> list[Parcel]:
-    packer = Packer(lambda _: QUEUES, "orders", identity)
+    packer = Packer(lambda _: QUEUES, "orders", identity, LONGEST_BYTES)
     return [*packer.pack(pa.RecordBatch.from_pylist(rows)), *packer.rest()]
 
 
@@ -53,9 +56,16 @@ def test_parcels_are_bounded_and_take_queues_in_turn() -> None:
 
 def test_a_delayed_row_goes_alone() -> None:
     first, second = packed([{"value": b"a", "delay_ms": 5}, {"value": b"b"}])
-    assert first.is_delayed
+    assert first.is_alone
     assert pairs(first)[0]["TIMER_DELAY_MS"] == "5"
-    assert not second.is_delayed
+    assert not second.is_alone
+
+
+def test_a_large_row_goes_alone_and_in_its_place() -> None:
+    large = b"x" * LONGEST_BYTES
+    rows = [{"value": value, "queue": 1} for value in (b"a", large, b"b")]
+    found = [([one.body for one in at.entries], at.is_alone) for at in packed(rows)]
+    assert found == [([b"a"], False), ([large], True), ([b"b"], False)]
 
 
 @pytest.mark.parametrize(
@@ -63,6 +73,10 @@ def test_a_delayed_row_goes_alone() -> None:
     [
         ({"value": b""}, "column 'value' of row 0 of this task is b''; allowed: 1 b"),
         ({"value": None}, "column 'value' of row 0 of this task is None"),
+        (
+            {"value": b"x" * (LONGEST_BYTES + 1)},
+            "'value' of row 0 of this task is 4194305 bytes; allowed: up to 4194304 by",
+        ),
         ({"value": b"a", "queue": 3}, "'queue' of row 0 of this task is 3; allowed: 0"),
         ({"value": b"a", "delay_ms": -1}, "'delay_ms' .* is -1; allowed: from 0"),
         ({"value": b"a", "tag": "\x01"}, "'properties' .* allowed: text without 0x01"),

@@ -35,6 +35,7 @@ class Reader:
         ("latest", None, [50, 50]),
         ("committed", None, [20, 5]),
         ("latest", 70, [7, 7]),
+        ("latest", {"orders": {"a:b:0": 70, "a:b:1": 80}}, [7, 8]),
         ({"orders": {"a:b:0": 33}}, None, [33, 5]),
         ({"orders": {"a:b:0": -1, "a:b:1": -2}}, None, [50, 5]),
     ],

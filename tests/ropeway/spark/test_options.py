@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+
 import pytest
 
 from ropeway.client.tls import TlsFiles
+from ropeway.spark import options
 from ropeway.spark.options import read_options, require_topics
+from ropeway.spark.stream import StreamReader
 
 GIVEN = {"nameServer": "127.0.0.1:9876", "topic": "orders, bills"}
 
@@ -53,6 +58,19 @@ def test_files_for_tls_switch_it_on() -> None:
     [
         ({"nameServer": " "}, "option nameServer is missing; allowed: host:port"),
         ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger is '0'; allowed: a wh"),
+        ({"maxTriggerDelay": "1m"}, "maxTriggerDelay is given; allowed: with minO"),
+        (
+            {"minOffsetsPerTrigger": "3", "maxTriggerDelay": "1 week"},
+            "maxTriggerDelay is '1 week'; allowed: .* like 90s, of ms, s, m, h, d",
+        ),
+        (
+            {"minOffsetsPerTrigger": "3", "maxOffsetsPerTrigger": "2"},
+            "minOffsetsPerTrigger is 3; allowed: at most maxOffsetsPerTrigger, 2",
+        ),
+        (
+            {"endingOffsetsByTimestamp": "5"},
+            "endingOffsetsByTimestamp is '5'; allowed: JSON like {\"orders",
+        ),
         ({"startingTimestamp": "soon"}, "startingTimestamp is 'soon'; allowed"),
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss is 'maybe'; allowed: false"),
         ({"startingOffsets": "first"}, "startingOffsets is 'first'; allowed: earl"),
@@ -64,6 +82,35 @@ def test_files_for_tls_switch_it_on() -> None:
 def test_a_wrong_option_is_named(changes: dict[str, str], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         read_options({**GIVEN, **changes})
+
+
+def test_an_unknown_option_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(
+        ValueError, match="startingOffset is unknown; allowed: starting"
+    ):
+        read_options({**GIVEN, "startingOffset": "earliest"})
+    with pytest.raises(
+        ValueError, match="option zzz is unknown; allowed: nameServer, "
+    ):
+        read_options({**GIVEN, "zzz": "1"})
+    # Spark hands these on to writers, and does not care for case.
+    read_options({**GIVEN, "checkpointLocation": "/c", "FAILONDATALOSS": "false"})
+
+
+def test_each_option_is_known_by_its_name() -> None:
+    text = inspect.getsource(options)
+    read = set(re.findall(r'given(?:\.get\(|,\s+)"(\w+)"', text))
+    assert set(options._NAMES) == read | {"nameServer", "tlsServerName"}
+
+
+def test_a_stream_has_no_end() -> None:
+    for name, value in (
+        ("endingOffsets", "latest"),
+        ("endingTimestamp", "5"),
+        ("endingOffsetsByTimestamp", "{}"),
+    ):
+        with pytest.raises(ValueError, match=f"option {name} is given for a stream"):
+            StreamReader(read_options({**GIVEN, name: value}), ["value"])
 
 
 def test_a_reader_needs_topics() -> None:

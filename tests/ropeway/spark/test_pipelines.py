@@ -81,3 +81,15 @@ def test_sql_makes_a_topic_of_topics(
     )
     assert running.wait()
     assert sorted(ropeway_topics.read(sink)) == ['{"price":"50"}', '{"price":"500"}']
+
+
+def test_rows_are_messages_where_all_their_columns_are(spark: SparkSession) -> None:
+    def columns(*expressions: str) -> list[str]:
+        table = spark.range(1).selectExpr(*expressions)
+        return pipelines.as_messages(table, None).columns
+
+    assert columns("'a' value", "'t' tag") == ["value", "tag"]
+    measured = spark.range(1).selectExpr("'a' sensor", "20.5D value")
+    (row,) = pipelines.as_messages(measured, "sensor").collect()
+    assert json.loads(row.value) == {"sensor": "a", "value": 20.5}
+    assert row.key == row.sharding_key == "a"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -35,11 +36,13 @@ def frames(properties: list[bytes]) -> Frames:
     )
 
 
-FOUND = frames([PROPERTIES, b""])
+@cache
+def found() -> Frames:
+    return frames([PROPERTIES, b""])
 
 
 def test_every_column_is_made() -> None:
-    (first, second) = to_batch(FOUND, QUEUE, list(TYPES)).to_pylist()
+    (first, second) = to_batch(found(), QUEUE, list(TYPES)).to_pylist()
     stored = dt.datetime(1970, 1, 1, 0, 0, 2, tzinfo=dt.UTC)
     assert first == {
         "value": b"a",
@@ -64,7 +67,7 @@ def test_every_column_is_made() -> None:
 
 
 def test_only_what_is_asked_for_is_made() -> None:
-    assert to_batch(FOUND, QUEUE, ["offset"]).to_pylist() == [
+    assert to_batch(found(), QUEUE, ["offset"]).to_pylist() == [
         {"offset": 7},
         {"offset": 8},
     ]
@@ -92,7 +95,7 @@ def test_a_property_is_found_by_its_whole_name() -> None:
 
 def test_conditions_choose_messages() -> None:
     def offsets(**conditions: set[str] | None) -> list[int]:
-        batch = to_batch(FOUND, QUEUE, ["offset"], conditions)
+        batch = to_batch(found(), QUEUE, ["offset"], conditions)
         return batch.column("offset").to_pylist()
 
     assert offsets(tag=None, key=None) == [7, 8]

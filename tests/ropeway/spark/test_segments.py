@@ -129,7 +129,9 @@ def test_what_was_altered_is_named_with_its_object(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-    with pytest.raises(TierError, match=rf"{path.name}: block 0 has another checksum"):
+    with pytest.raises(
+        TierError, match=rf"{path.name}: block 0 at 0: not what was written"
+    ):
         bodies(url, 0, 10)
 
 
@@ -138,9 +140,9 @@ def test_a_newer_version_is_refused_by_name(tmp_path: Path) -> None:
     make(url, SENT)
     path = min(tmp_path.rglob("*.index"))
     data = bytearray(path.read_bytes())
-    data[8:10] = (2).to_bytes(2, "little")
+    data[8:10] = (3).to_bytes(2, "little")
     path.write_bytes(data)
-    wanted = rf"{path.name}: it has format 2; this program reads up to 1: use a newer"
+    wanted = rf"{path.name}: it has format 3; this program reads up to 2: use a newer"
     with pytest.raises(TierError, match=wanted):
         bodies(url, 0, 10)
 

@@ -70,6 +70,19 @@ def test_at_least_once_sends_at_once_and_again_with_the_same_keys(
     assert ropeway_topics.read(topic) == ["a", "b", "a", "b"]
 
 
+@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
+def test_rows_of_up_to_4_mib_are_sent_in_their_order(
+    ropeway_topics: Topics, guarantee: str
+) -> None:
+    topic = ropeway_topics.make(1)
+    wanted = options(ropeway_topics, topic, guarantee=guarantee)
+    values = ["small", "x" * (4 << 20), "y" * 500_000, "z" * 500_000, "small"]
+    commit(wanted, [write(iter([rows(*values)]), wanted, topic, 0)], 0)
+    assert ropeway_topics.read(topic) == values
+    with pytest.raises(ValueError, match="4194305 bytes; allowed: up to 4194304 bytes"):
+        write(iter([rows("x" * 4194305)]), wanted, topic, 1)
+
+
 @pytest.mark.parametrize(
     ("schema", "more", "complaint"),
     [

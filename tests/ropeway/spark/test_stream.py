@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
+import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from ropeway.client import MessageQueue
@@ -67,3 +69,59 @@ def test_a_stream_follows_its_topic_and_stores_how_far_it_is(
     )
     assert again.initialOffset() == end
     again.stop()
+
+
+def test_a_batch_waits_for_more_unless_it_has_waited_for_long(
+    ropeway_topics: Topics,
+) -> None:
+    topic = ropeway_topics.make(1)
+    ropeway_topics.send(topic, ["a"])
+    given = {"nameServer": ropeway_topics.name_server, "topic": topic}
+    given |= {"startingOffsets": "earliest", "minOffsetsPerTrigger": "2"}
+
+    def at(offset: int) -> dict[str, dict[str, int]]:
+        return {topic: {"broker-0:0": offset}}
+
+    reader = StreamReader(read_options({**given, "maxTriggerDelay": "1d"}), ["value"])
+    # Nobody knows how long the first one would have waited already.
+    assert reader.latestOffset(at(0), ReadAllAvailable()) == at(1)
+    ropeway_topics.send(topic, ["b"])
+    assert reader.latestOffset(at(1), ReadAllAvailable()) == at(1)
+    ropeway_topics.send(topic, ["c"])
+    assert reader.latestOffset(at(1), ReadMaxRows(5)) == at(3)
+    ropeway_topics.send(topic, ["d"])
+    assert reader.latestOffset(at(3), ReadAllAvailable()) == at(3)
+    # A query that is to end has all that is there.
+    reader.prepareForTriggerAvailableNow()
+    assert reader.latestOffset(at(3), ReadAllAvailable()) == at(4)
+    reader.stop()
+    soon = StreamReader(read_options({**given, "maxTriggerDelay": "0s"}), ["value"])
+    for offset in (0, 3):
+        assert soon.latestOffset(at(offset), ReadAllAvailable()) == at(4)
+    soon.stop()
+
+
+def test_a_stream_begins_at_a_time_of_each_queue(ropeway_topics: Topics) -> None:
+    topic = ropeway_topics.make(2)
+    for queue in (0, 1):
+        ropeway_topics.send(topic, ["a", "b"], queue=queue)
+    given = {"nameServer": ropeway_topics.name_server, "topic": topic}
+
+    def begins(*times_ms: int, **more: str) -> list[int]:
+        by_queue = {f"broker-0:{at}": time_ms for at, time_ms in enumerate(times_ms)}
+        times = {"startingOffsetsByTimestamp": json.dumps({topic: by_queue})}
+        reader = StreamReader(read_options({**given, **times, **more}), ["value"])
+        try:
+            return [*reader.initialOffset()[topic].values()]
+        finally:
+            reader.stop()
+
+    late = 4_000_000_000_000
+    assert begins(0, late) == [0, 2]
+    assert begins(0, late, startingTimestamp="0") == [0, 0]
+    strict = {"startingOffsetsByTimestampStrategy": "error"}
+    assert begins(0, 1, **strict) == [0, 0]
+    with pytest.raises(ValueError, match=f"in broker-0:1 of topic '{topic}'; allowed"):
+        begins(0, late, **strict)
+    with pytest.raises(ValueError, match="leaves out broker-0:1 of topic"):
+        begins(0)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import struct
 from typing import TYPE_CHECKING, NamedTuple
-from zlib import crc32
 
 from ropeway.gateway.wire import message, properties
-from ropeway.storage.tiered import segment
-from ropeway.storage.tiered.compression import CODES, compress
+from ropeway.storage.replication import ENTRY
+from ropeway.storage.sealed.layout import ZSTD, Whose
+from ropeway.storage.sealed.writer import BlockLimits, SegmentWriter
 from ropeway.storage.tiered.object_names import SegmentName
 from ropeway.storage.tiered.providers import open_provider
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ropeway.storage.tiered.compression import Compression
+    from ropeway.storage.sealed.compression import Compression
 
 TOPIC = "orders"
+ONE_BLOCK = BlockLimits(1 << 30, 1 << 30)
 HOST = message.pack_host("127.0.0.1", 9876)
 
 
@@ -37,24 +37,21 @@ def stored(one: Sent, queue_id: int, offset: int, topic: str = TOPIC) -> bytes:
     body = one.body.encode()
     pairs = {properties.TAGS: one.tag, properties.KEYS: one.key}
     pairs = {key: value for key, value in pairs.items() if value}
-    return message.assemble(
+    front = message.Front(
         magic,
-        name,
-        queue_id,
-        offset,
-        offset,
-        0,
-        0,
-        one.store_ms,
-        HOST,
-        one.store_ms,
-        HOST,
-        0,
-        0,
-        body,
-        properties.dump(pairs).encode(),
         message.crc(body),
+        queue_id,
+        0,
+        offset,
+        offset,
+        0,
+        one.store_ms,
+        HOST,
+        one.store_ms,
+        HOST,
+        0,
     )
+    return message.assemble(front, body, name, properties.dump(pairs).encode())
 
 
 def make(
@@ -70,41 +67,21 @@ def make(
     written_ms: int = 5000,
 ) -> None:
     """Put messages of one queue into a tier, so many in each segment, in one block."""
-    code = CODES[compression]
+    flags = ZSTD if compression == "zstd" else 0
     identity = 0xABC00 + number if identity is None else identity
+    whose = Whose(TOPIC, number, identity)
 
     def objects(first: int) -> dict[str, bytes]:
         some = sent[first : first + a_segment]
-        records = [
-            stored(one, queue_id, base + first + at) for at, one in enumerate(some)
-        ]
-        raw = b"".join(records)
-        block = bytes(compress(code, raw))
-        header = segment.data_header(base + first, identity, len(some), code)
-        about = segment.About(
-            topic=TOPIC,
-            number=number,
-            identity=identity,
-            base_offset=base + first,
-            records=len(some),
-            least_ms=min(one.store_ms for one in some),
-            most_ms=max(one.store_ms for one in some),
-            written_ms=written_ms,
-            data_bytes=len(header) + len(block),
-            keys=0,
-            compression=code,
-        )
-        index = segment.encode_index(
-            about,
-            [segment.Block(len(some), len(raw), len(block), crc32(block))],
-            struct.pack(f"<{len(some)}q", *(one.store_ms for one in some)),
-            struct.pack(f"<{len(some)}I", *map(len, records)),
-            struct.pack(
-                f"<{len(some)}i", *(properties.tag_hash(one.tag) for one in some)
-            ),
-        )
-        name = SegmentName(TOPIC, number, identity, about.base_offset, about.end)
-        return {name.object("data"): header + block, name.object("index"): index}
+        writer = SegmentWriter(whose, flags, ONE_BLOCK, base + first)
+        for at, one in enumerate(some):
+            data = stored(one, queue_id, base + first + at)
+            tag = properties.tag_hash(one.tag)
+            writer.add(data, ENTRY.pack(0, len(data), tag, one.store_ms))
+        data = b"".join(writer.cut(everything=True))
+        about, index = writer.seal(written_ms)
+        name = SegmentName(*whose, about.base_offset, about.end)
+        return {name.object("data"): data, name.object("index"): index}
 
     async def main() -> None:
         provider = open_provider(url)

@@ -45,9 +45,8 @@ def run(
         job = RopewayStream(
             builder.build(),
             spark,
-            ropeway_topics.name_server,
+            ropeway_topics.from_the_start | options,
             checkpoint=str(tmp_path / "checkpoint"),
-            options={"startingOffsets": "earliest", **options},
         )
         job.start(available_now=True)
         assert job.wait(TIMEOUT_S)
@@ -291,9 +290,8 @@ def test_windows_fire_early_and_tell_what_is_late_and_what_failed(
     job = RopewayStream(
         builder.build(),
         spark,
-        ropeway_topics.name_server,
+        ropeway_topics.from_the_start,
         checkpoint=str(tmp_path / "checkpoint"),
-        options={"startingOffsets": "earliest"},
         dead_letters=dead,
     )
     with pytest.raises(TopologyError, match="step 'firing-ROPEWAY-WINDOW-SUM-1' fires"):

@@ -58,9 +58,8 @@ def run(
         job = RopewayStream(
             builder.build(),
             spark,
-            ropeway_topics.name_server,
+            ropeway_topics.from_the_start,
             checkpoint=str(tmp_path / checkpoint),
-            options={"startingOffsets": "earliest"},
             is_mirrored=True,
         )
         job.start(available_now=True)

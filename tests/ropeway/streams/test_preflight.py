@@ -52,15 +52,15 @@ def test_the_topic_of_a_shuffle_is_made_with_eight_queues(
             "no",
             "",
             None,
-            r"step 'job-no-ROPEWAY-SOURCE-1' has topic 'no', and topic 'no' does",
+            r"step 'job-no-ROPEWAY-SOURCE-1': topic 'no' does",
         ),
         (
             "",
             "no",
             None,
-            r"step 'job-\S+-ROPEWAY-SINK-1' has topic 'no', and topic 'no' does",
+            r"step 'job-\S+-ROPEWAY-SINK-1': topic 'no' does",
         ),
-        ("", "", "no", "dead_letters has topic 'no', and topic 'no' does not"),
+        ("", "", "no", "dead_letters: topic 'no' does not"),
     ],
 )
 def test_a_topic_that_is_not_there_is_named_with_its_step(
@@ -107,13 +107,13 @@ def test_a_user_without_permission_is_told_which_step_he_may_not_run(
         asyncio.run(make())
         sender = read_options({**given, "accessKey": "sender-bob"})
         for source, sink, step in (
-            ("hidden", "open", "SOURCE-1' has topic 'hidden'"),
-            ("open", "hidden", "SINK-1' has topic 'hidden'"),
+            ("hidden", "open", "SOURCE-1': topic 'hidden'"),
+            ("open", "hidden", "SINK-1': topic 'hidden'"),
         ):
             builder = StreamBuilder("job")
             builder.source(source).sink(sink)
             with pytest.raises(
-                TopologyError, match=rf"{step}, and .*; allowed: topics that this user"
+                TopologyError, match=rf"{step}: .*; allowed: topics that this user"
             ):
                 prepare(builder.build(), sender, None)
         builder = StreamBuilder("job")
