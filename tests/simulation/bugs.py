@@ -1,0 +1,286 @@
+"""Seeded bugs: the product made wrong on purpose, to see that the checks find it.
+
+Each is a patch that lasts for one run. What is not found within 1,000 seeds shows that
+a check or a fault is missing.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+from kazoo.client import TransactionRequest
+
+from ropeway.gateway.connection import Connection
+from ropeway.gateway.listener import Listener
+from ropeway.gateway.node.timer.timer import Timer
+from ropeway.gateway.node.transactions.end_records import End
+from ropeway.gateway.node.transactions.end_transaction import Ending
+from ropeway.gateway.pop.acks import Acks
+from ropeway.gateway.pop.in_flight import Batch, PopQueue
+from ropeway.gateway.pop.revive import Revive
+from ropeway.routing.zookeeper.brokers import Brokers
+from ropeway.routing.zookeeper.changes import Changes
+from ropeway.routing.zookeeper.session import Session
+from ropeway.storage.file import recovery, segment, segments, writer
+from ropeway.storage.file.catalog import Catalog
+from ropeway.storage.file.log import FileLog
+from ropeway.storage.file.offsets import FileOffsets
+from ropeway.storage.file.partition import FilePartition
+from tests.simulation.minimise import rules
+from tests.simulation.plan import made
+from tests.simulation.run import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    Bug = Callable[[], AbstractContextManager[object]]
+
+MOST_SEEDS = 1000
+
+
+def _replaced(target: Any, name: str, value: Any) -> Bug:
+    """A bug that puts something in the place of one name."""
+    return lambda: patch.object(target, name, value)
+
+
+def _wrapped(target: Any, name: str, make: Callable[[Any], Any]) -> Bug:
+    """A bug that puts something around a function."""
+    return lambda: patch.object(target, name, make(getattr(target, name)))
+
+
+def answer_before_sync(real: Any) -> Any:
+    """Answer when the block was written, and sync it then."""
+
+    def write_away(self: Any, call: Any, segment: Any, block: Any, runs: Any) -> None:
+        try:
+            writer.write_block(segment, [block.header, block.body])
+        except OSError as error:
+            call(self._not_written, runs, error)
+            return
+        call(self._written_away, segment, block, runs)
+        writer.sync_data(segment.descriptor)
+
+    del real
+    return write_away
+
+
+def answer_failed_writes(real: Any) -> Any:
+    """Say of what could not be written that it is stored."""
+    return lambda partition, run, *_: real(partition, run)
+
+
+def lose_revive(_real: Any) -> Any:
+    """Store nothing again, and say that it was."""
+
+    async def bring(self: Any, *_: Any, **__: Any) -> set[int]:
+        return set()
+
+    return bring
+
+
+def forget_acknowledgement(_real: Any) -> Any:
+    """Answer an acknowledgement, and do nothing."""
+    return lambda *_: True
+
+
+def deliver_early(real: Any) -> Any:
+    """Take the time for a second and a half later than it is."""
+
+    def begin(self: Any, *args: Any, **more: Any) -> None:
+        real(self, *args, **more)
+        clock = self._clock
+        self._clock = lambda: clock() + 1500
+
+    return begin
+
+
+def note_before_delivery(real: Any) -> Any:
+    """Note that messages were delivered before they are."""
+
+    async def visit(
+        self: Any, partition: Any, entries: Any, gone: Any, read_to: int
+    ) -> float:
+        await self._note(entries, set(), read_to)
+        await self._offsets.flush()
+        result: float = await real(self, partition, entries, gone, read_to)
+        return result
+
+    return visit
+
+
+def renumber_after_recovery(real: Any) -> Any:
+    """Go on one offset further than a queue has come, once it was opened again."""
+
+    def open_partition(self: Any, topic: str, number: int) -> Any:
+        partition = real(self, topic, number)
+        if partition.end:
+            partition.end = partition.next_offset = partition.end + 1
+        return partition
+
+    return open_partition
+
+
+def commit_twice(real: Any) -> Any:
+    """Store a committed message twice, now and then."""
+
+    def commit(self: Any, half: Any, named_id: int, done: Any) -> None:
+        if half.origin % 5 == 0:
+            real(self, half, named_id, lambda _error: None)
+        real(self, half, named_id, done)
+
+    return commit
+
+
+def commit_what_is_rolled_back(real: Any) -> Any:
+    """Take each tenth roll-back for a commit."""
+
+    def end(self: Any, half: Any, how: Any, named_id: int, done: Any) -> Any:
+        if how is End.ROLLED_BACK and half.origin % 10 == 0:
+            how = End.COMMITTED
+        return real(self, half, how, named_id, done)
+
+    return end
+
+
+def answer_twice(real: Any) -> Any:
+    """Send each hundredth answer twice."""
+    count = 0
+
+    def respond(self: Any, *data: Any) -> None:
+        nonlocal count
+        count += 1
+        if data and count % 100 == 0:
+            self.push(*data)
+        real(self, *data)
+
+    return respond
+
+
+def forget_an_answer(real: Any) -> Any:
+    """Send each two hundredth answer not at all."""
+    count = 0
+
+    def respond(self: Any, *data: Any) -> None:
+        nonlocal count
+        count += 1
+        real(self, *(() if count % 200 == 0 else data))
+
+    return respond
+
+
+def commit_too_far(real: Any) -> Any:
+    """Write down that a group has come one message further than it said."""
+
+    def commit(self: Any, group: str, topic: str, queue_id: int, offset: int) -> None:
+        real(self, group, topic, queue_id, offset + (group == "readers"))
+
+    return commit
+
+
+def cut_one_block_more(real: Any) -> Any:
+    """End a torn segment a block before the one that is torn."""
+
+    def cut(segment: Any, place: int, report: Any) -> None:
+        real(segment, max(0, place - 512), report)
+
+    return cut
+
+
+def forget_watches(_real: Any) -> Any:
+    """Do nothing when ZooKeeper tells of a change."""
+    return lambda _self, _call: lambda _event: None
+
+
+def accept_an_old_session(real: Any) -> Any:
+    """Take a new session for the one before."""
+
+    def on_connected(self: Any, session_id: int, *args: Any) -> None:
+        self.id = session_id
+        real(self, session_id, *args)
+
+    return on_connected
+
+
+def believe_a_lost_change(_real: Any) -> Any:
+    """Take a change for made of which nothing was heard."""
+
+    async def was_made(*_: Any) -> bool:
+        return True
+
+    return was_made
+
+
+def ignore_versions(real: Any) -> Any:
+    """Replace what a node of ZooKeeper holds, whatever it is."""
+    return lambda self, path, value, _version=-1: real(self, path, value)
+
+
+BUGS: dict[str, Bug] = {
+    "skip fsync": _replaced(writer, "sync_data", lambda _descriptor: None),
+    "answer before sync": _wrapped(writer.Writer, "_write_away", answer_before_sync),
+    "answer failed writes": _wrapped(FilePartition, "answer", answer_failed_writes),
+    "skip the sync of names": _replaced(
+        segment, "sync_directory", lambda _directory: None
+    ),
+    "skip the sync of topics": _replaced(Catalog, "sync", lambda _: None),
+    "seal without sync": _replaced(segments, "sync_data", lambda _descriptor: None),
+    "keep what recovery found unsynced": _replaced(
+        recovery, "sync_data", lambda _descriptor: None
+    ),
+    "renumber after recovery": _wrapped(
+        FileLog, "_open_partition", renumber_after_recovery
+    ),
+    "cut too much": _wrapped(recovery, "_cut", cut_one_block_more),
+    "lose a revive": _wrapped(Revive, "bring", lose_revive),
+    "forget an acknowledgement": _wrapped(Acks, "done", forget_acknowledgement),
+    "give out too early": _replaced(
+        Batch,
+        "visible_ms",
+        property(lambda self: self.pop_ms + self.invisible_ms // 3),
+    ),
+    "pass what is in hand": _replaced(
+        PopQueue, "done_to", property(lambda self: self.next_offset)
+    ),
+    "deliver early": _wrapped(Timer, "__init__", deliver_early),
+    "note before delivery": _wrapped(Timer, "_visit", note_before_delivery),
+    "commit twice": _wrapped(Ending, "_commit", commit_twice),
+    "commit what is rolled back": _wrapped(Ending, "end", commit_what_is_rolled_back),
+    "answer twice": _wrapped(Connection, "respond", answer_twice),
+    "forget an answer": _wrapped(Connection, "respond", forget_an_answer),
+    "commit too far": _wrapped(FileOffsets, "commit", commit_too_far),
+    "forget who has left": _replaced(Listener, "left", lambda *_: None),
+    "forget watches": _wrapped(Session, "watcher", forget_watches),
+    "accept an old session": _wrapped(Session, "_on_connected", accept_an_old_session),
+    "forget that a session ended": _replaced(Brokers, "end_session", lambda _: None),
+    "believe a lost change": _wrapped(Changes, "_was_made", believe_a_lost_change),
+    "ignore versions": _wrapped(TransactionRequest, "set_data", ignore_versions),
+}
+"""By name."""
+
+
+def found(name: str, first: int, most: int) -> tuple[int, set[str]] | None:
+    """How many seeds a bug needed to be found, and by which rules; None: it was not."""
+    gc.collect()
+    gc.freeze()
+    for count in range(most):
+        outcome = run(made(first + count), bug=BUGS[name])
+        if outcome.violations:
+            return count + 1, rules(outcome.violations)
+    return None
+
+
+def show(names: list[str], first: int, most: int) -> bool:
+    """Print how soon each bug is found; whether all were."""
+    good = True
+    for name in names or BUGS:
+        result = found(name, first, most)
+        if result is None:
+            good = False
+            print(f"{name}: not found in {most} seeds", flush=True)
+        else:
+            count, broken = result
+            print(f"{name}: seed {count}, by {', '.join(sorted(broken))}", flush=True)
+    return good

@@ -1,0 +1,165 @@
+"""A real node on a simulated machine: started, stopped, killed, and without power."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ropeway.gateway.app import App
+from ropeway.gateway.config import (
+    Config,
+    ListenerConfig,
+    LogConfig,
+    PopConfig,
+    TransactionsConfig,
+    ZooKeeperConfig,
+)
+from tests.simulation import routes
+from tests.simulation.clients import PORT
+
+if TYPE_CHECKING:
+    from tests.simulation.loop import Process
+    from tests.simulation.model import Model
+    from tests.simulation.plan import Plan
+    from tests.simulation.world import World
+
+SESSION_MS = 2000
+"""How long a node's session with ZooKeeper may be silent: less than some faults."""
+AGAIN_S = 0.5
+"""How long until a node that could not start is started again, as a supervisor does."""
+
+
+class Node:
+    """One node of the embedded log, over all its processes.
+
+    Args:
+        world: Where it is.
+        model: Told how processes end.
+        plan: Says how it flushes.
+        number: Which of the cluster's nodes it is.
+    """
+
+    def __init__(self, world: World, model: Model, plan: Plan, number: int = 0) -> None:
+        self._world = world
+        self._model = model
+        self._plan = plan
+        self.name = "node" if plan.nodes == 1 else f"node{number}"
+        self.host = f"10.0.0.{number + 1}"
+        self.broker = f"broker-{number}"
+        self.machine = world.machine(self.name)
+        self.process: Process | None = None
+        self.app: App | None = None
+        """None while it does not serve."""
+        self._serving: asyncio.Task[None] | None = None
+        self._stop = asyncio.Event()
+        self._count = 0
+        self._ahead_ns = 0
+        self._booted_ns = 0
+        """What that was when the last process began."""
+        self.up = asyncio.Event()
+        self.may_fail_until_s = 0.0
+        """Until then it may refuse to start: its disk does not work."""
+
+    def config(self) -> Config:
+        """What it is told."""
+        return Config(
+            data=self.machine.root / "data",
+            routes=self._routes(),
+            zookeeper=ZooKeeperConfig(session_ms=SESSION_MS),
+            broker=self.broker,
+            listeners=(ListenerConfig(host=self.host, port=PORT),),
+            log=LogConfig(
+                flush=self._plan.flush, segment_bytes=1 << 16, tail_cache_bytes=1 << 14
+            ),
+            pop=PopConfig(stay_ms=1500),
+            transactions=TransactionsConfig(
+                timeout_ms=1500, check_interval_ms=1500, check_max=3
+            ),
+        )
+
+    def _routes(self) -> str | None:
+        servers = self._world.zookeeper
+        return f"zookeeper://{servers.hosts}/ropeway" if servers is not None else None
+
+    def start(self) -> None:
+        """Begin a process, unless one runs."""
+        if self.process is not None:
+            return
+        self._count += 1
+        process = self._world.process(f"{self.name}.{self._count}", self.host)
+        process.ahead_ns = self._ahead_ns
+        if self._booted_ns != self._ahead_ns:
+            self._model.set_boots.append(self._world.loop.time())
+        self._booted_ns = self._ahead_ns
+        process.context.run(self._world._boot, process)
+        self.process = process
+        self._stop = asyncio.Event()
+        self._serving = self._world.loop.spawn(process, self._serve())
+        self._serving.add_done_callback(self._ended)
+
+    async def _serve(self) -> None:
+        async with App(self.config()) as app:
+            self.app = app
+            routes.follow(self._model, str(self.process), app.node.routes)
+            self.up.set()
+            self._world.trace.note(self.process, "serves")
+            for line in app.found:
+                self._world.trace.note(
+                    self.process, line.replace(str(self.machine.root), "")
+                )
+            await app.run(self._stop)
+            self.up.clear()
+            self.app = None
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if task is not self._serving:
+            return
+        process, self.process = self.process, None
+        assert process is not None
+        self.app, self._serving = None, None
+        self.up.clear()
+        error = None if task.cancelled() else task.exception()
+        text = str(error).replace(str(self.machine.root), "") if error else ""
+        self._world.trace.note(process, f"ended: {text}" if error else "stopped")
+        self._world.kill(process)
+        if error is not None:
+            self._model.killed()
+            if self._world.loop.time() > self.may_fail_until_s:
+                self._model.wrong(f"start: {type(error).__name__}: {text}")
+            self._world.loop.call_later(AGAIN_S, self.start)
+
+    def kill(self, *, power: bool = False) -> None:
+        """End the process in the midst of whatever it does."""
+        if self.process is None:
+            return
+        process, self.process = self.process, None
+        self.app, self._serving = None, None
+        self.up.clear()
+        self._world.trace.note(process, "loses power" if power else "is killed")
+        if power:
+            self._model.lost_power(is_sync=self._plan.flush == "sync")
+        else:
+            self._model.killed()
+        self._world.kill(process, power=power)
+        if power:
+            kept = self.machine.lose_power()
+            self._world.trace.note("disk", kept)
+
+    def light(self) -> None:
+        """Give the machine power, and begin a process."""
+        self._world.network.lit(self.host)
+        self.start()
+
+    async def stop(self) -> None:
+        """Have the process end in order, and wait for it."""
+        process = self.process
+        self._stop.set()
+        while process is not None and self.process is process:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+    def set_clock(self, by_s: float) -> None:
+        """Set the time of day forwards or back."""
+        self._ahead_ns += int(by_s * 1e9)
+        self._model.clocks.append(self._world.loop.time())
+        if self.process is not None:
+            self.process.ahead_ns = self._ahead_ns
