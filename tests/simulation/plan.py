@@ -1,0 +1,189 @@
+"""What a run does: made from its seed, and cut down by hand or by `minimise`."""
+
+from __future__ import annotations
+
+import random
+from typing import Literal, get_args
+
+import msgspec
+from msgspec import Struct
+
+Kind = Literal[
+    "kill",
+    "power",
+    "stop",
+    "freeze",
+    "clock",
+    "reset",
+    "half_open",
+    "cut_in",
+    "cut_out",
+    "slow_reader",
+    "slow_disk",
+    "full_disk",
+    "failing_sync",
+    "zk_expire",
+    "zk_drop",
+    "zk_half_open",
+    "zk_cut",
+    "zk_down",
+]
+"""What can go wrong; `faults` says how each is done."""
+
+WEIGHTS: dict[Kind, int] = {
+    "kill": 4,
+    "power": 4,
+    "stop": 2,
+    "freeze": 4,
+    "clock": 3,
+    "reset": 12,
+    "half_open": 4,
+    "cut_in": 5,
+    "cut_out": 5,
+    "slow_reader": 6,
+    "slow_disk": 4,
+    "full_disk": 2,
+    "failing_sync": 1,
+}
+ROUTE_WEIGHTS: dict[Kind, int] = {
+    "zk_expire": 3,
+    "zk_drop": 6,
+    "zk_half_open": 3,
+    "zk_cut": 4,
+    "zk_down": 1,
+}
+"""Those of several nodes, whose routes are in ZooKeeper."""
+assert {*WEIGHTS, *ROUTE_WEIGHTS} == {*get_args(Kind)}
+
+LONGEST_S: dict[Kind, float] = {
+    "kill": 1.5,
+    "power": 2.0,
+    "stop": 1.0,
+    "freeze": 4.0,
+    "cut_in": 3.0,
+    "cut_out": 3.0,
+    "half_open": 4.0,
+    "slow_reader": 3.0,
+    "slow_disk": 2.0,
+    "full_disk": 1.5,
+    "failing_sync": 0.5,
+    "zk_half_open": 4.0,
+    "zk_cut": 6.0,
+    "zk_down": 3.0,
+}
+JUMP_S = 120.0
+"""How far a node's time of day is set forwards or back, at most."""
+
+
+class Fault(Struct, frozen=True):
+    """One fault."""
+
+    at_s: float
+    """When, in seconds from the start of the run."""
+    kind: Kind
+    for_s: float = 0.0
+    """How long it lasts; of a clock, by how much it is set."""
+    number: int = 0
+    """Which of several connections or hosts it is about."""
+
+
+class Plan(Struct, frozen=True):
+    """All that a run does."""
+
+    seed: int
+    flush: Literal["sync", "async"] = "sync"
+    load_s: float = 10.0
+    """How long clients send, and faults come."""
+    producers: int = 2
+    batches: int = 1
+    pipeliners: int = 1
+    consumers: int = 2
+    poppers: int = 1
+    timed: int = 1
+    transactions: int = 1
+    makers: int = 0
+    nodes: int = 1
+    """Brokers of one cluster; several have their routes in ZooKeeper."""
+    pause_ms: float = 20.0
+    """How long a client waits between two requests, on average."""
+    faults: tuple[Fault, ...] = ()
+
+
+CLIENTS = (
+    *("producers", "batches", "pipeliners", "consumers"),
+    *("poppers", "timed", "transactions", "makers"),
+)
+"""The fields of a plan that count clients."""
+
+
+def made(seed: int) -> Plan:
+    """The plan of a seed."""
+    chance = random.Random(f"{seed}/plan")
+    load_s = chance.uniform(4.0, 14.0)
+    # Some runs are of one kind of fault and its echoes, most of all kinds.
+    kinds = [*WEIGHTS]
+    if chance.random() < 0.4:
+        kinds = chance.sample(kinds, chance.randint(1, 4))
+    weights = [WEIGHTS[kind] for kind in kinds]
+    faults = []
+    at_s = 0.3
+    every_s = chance.choice([0.08, 0.15, 0.4])
+    while (at_s := at_s + chance.expovariate(1 / every_s)) < load_s:
+        (kind,) = chance.choices(kinds, weights)
+        longest_s = LONGEST_S.get(kind, 0.0)
+        for_s = chance.uniform(0.05, 1.0) ** 2 * longest_s
+        if kind == "clock":
+            for_s = chance.uniform(-JUMP_S, JUMP_S)
+        faults.append(
+            Fault(round(at_s, 3), kind, round(for_s, 3), chance.randrange(64))
+        )
+    nodes, route_faults = _cluster(seed, load_s)
+    faults = sorted([*faults, *route_faults], key=lambda one: one.at_s)
+    return Plan(
+        seed,
+        nodes=nodes,
+        makers=int(nodes > 1),
+        flush=chance.choice(["sync", "sync", "async"]),
+        load_s=round(load_s, 3),
+        producers=chance.randint(1, 3),
+        batches=chance.randint(0, 1),
+        pipeliners=chance.randint(0, 1),
+        consumers=chance.randint(1, 3),
+        poppers=chance.randint(0, 2),
+        timed=chance.randint(0, 1),
+        transactions=chance.randint(0, 1),
+        pause_ms=chance.choice([10.0, 40.0, 120.0]),
+        faults=tuple(faults),
+    )
+
+
+def _cluster(seed: int, load_s: float) -> tuple[int, list[Fault]]:
+    """How many nodes there are, and what goes wrong with their routes."""
+    chance = random.Random(f"{seed}/cluster")
+    nodes = chance.choice([1, 1, 2, 3])
+    faults: list[Fault] = []
+    at_s = 0.3
+    every_s = chance.choice([0.5, 1.0, 3.0])
+    while nodes > 1 and (at_s := at_s + chance.expovariate(1 / every_s)) < load_s:
+        (kind,) = chance.choices([*ROUTE_WEIGHTS], [*ROUTE_WEIGHTS.values()])
+        for_s = chance.uniform(0.05, 1.0) * LONGEST_S.get(kind, 0.0)
+        number = chance.randrange(64)
+        faults.append(Fault(round(at_s, 3), kind, round(for_s, 3), number))
+    return nodes, faults
+
+
+def dumped(plan: Plan) -> str:
+    """A plan as one line of JSON, with what is not the default."""
+    found = msgspec.to_builtins(plan)
+    default = msgspec.to_builtins(Plan(plan.seed))
+    kept = {
+        name: value
+        for name, value in found.items()
+        if name == "seed" or value != default[name]
+    }
+    return msgspec.json.encode(kept).decode()
+
+
+def loaded(text: str) -> Plan:
+    """A plan from `dumped`'s line."""
+    return msgspec.json.decode(text, type=Plan)

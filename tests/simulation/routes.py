@@ -1,0 +1,71 @@
+"""What has to hold of routes: they never go back, and all nodes agree in the end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ropeway.routing.api import RouteStore, Topic
+    from tests.simulation.model import Model
+    from tests.simulation.node import Node
+    from tests.simulation.world import World
+
+
+def follow(model: Model, process: str, routes: RouteStore) -> None:
+    """Have a process' routes looked at whenever they change: nothing is deleted here.
+
+    Args:
+        model: Told of what should not be.
+        process: Whose routes they are.
+        routes: The routes.
+    """
+    known: dict[str, Topic] = {}
+
+    def changed(name: str) -> None:
+        before, now = known.get(name), routes.topics.get(name)
+        for broker, numbers in before.route.items() if before is not None else ():
+            kept = now.route.get(broker, []) if now is not None else []
+            if kept[: len(numbers)] != numbers:
+                model.wrong(
+                    f"routes: {name} on {broker} had {numbers} in {process}, "
+                    f"and has {kept}"
+                )
+        if now is not None:
+            known[name] = now
+
+    known.update(routes.topics)
+    routes.watch_topics(changed)
+
+
+async def agree(world: World, model: Model, nodes: list[Node], until_s: float) -> None:
+    """Wait until all nodes know the same, and all that was acknowledged."""
+    while lines := _complaints(model, nodes):
+        if world.loop.time() > until_s:
+            for line in lines[:5]:
+                model.wrong(f"routes: {line}")
+            return
+        await asyncio.sleep(0.5)
+
+
+def _complaints(model: Model, nodes: list[Node]) -> list[str]:
+    found = []
+    first: RouteStore | None = None
+    for node in nodes:
+        if node.app is None:
+            return [f"{node.name} does not serve"]
+        routes = node.app.node.routes
+        first = first or routes
+        brokers = sorted(routes.brokers)
+        if brokers != [one.broker for one in nodes]:
+            found.append(f"{node.name} knows of {brokers}")
+        if dict(routes.topics) != dict(first.topics):
+            found.append(f"{node.name} has other topics than {nodes[0].name}")
+        for (topic, broker), count in model.queues.items():
+            known = routes.topics.get(topic)
+            numbers = known.route.get(broker, []) if known is not None else []
+            if len(numbers) < count:
+                found.append(
+                    f"{node.name} has {numbers} of {topic} on {broker}, not {count}"
+                )
+    return found

@@ -1,0 +1,331 @@
+"""One run: a node, its clients and its faults, then peace, and a look at everything."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from ropeway.gateway.wire.codes import ResponseCode
+from ropeway.gateway.wire.commands.offsets import GetMaxOffset, GetMinOffset, Offset
+from tests.remoting import Remoting
+from tests.requests import pulling
+from tests.simulation import clients, routes
+from tests.simulation.clients import DEALS, GROUP, ORDERS, POPS, PORT, TIMED
+from tests.simulation.faults import Faults
+from tests.simulation.loop import BEGAN_S, StuckError
+from tests.simulation.model import Model, short
+from tests.simulation.node import Node
+from tests.simulation.plan import CLIENTS
+from tests.simulation.raw_clients import KINDS
+from tests.simulation.taps import Tap
+from tests.simulation.world import World
+from tests.simulation.zookeeper_servers import Ensemble
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from tests.simulation.plan import Plan
+
+    Bug = Callable[[], AbstractContextManager[object]]
+
+RAM = Path("/dev/shm")
+BACK_S = 30.0
+"""Within this time after the last fault all has to work, and be done."""
+LAST_S = 180.0
+"""How long a run may take after its load, in simulated time."""
+QUIET_S = 8.0
+"""How long after all clients have gone a node may take to forget them."""
+
+
+class Outcome(Struct):
+    """What a run came to."""
+
+    seed: int
+    violations: list[str]
+    checksum: str
+    """Of all that happened: the same for the same plan."""
+    faults: int = 0
+    messages: int = 0
+    acknowledged: int = 0
+    stored: int = 0
+    simulated_s: float = 0.0
+    took_s: float = 0.0
+    """Of a processor."""
+    steps: int = 0
+    timeline: list[str] = []
+
+
+def run(plan: Plan, *, keep: bool = False, bug: Bug | None = None) -> Outcome:
+    """Do what a plan says.
+
+    Args:
+        plan: What to do.
+        keep: Whether the outcome has a timeline.
+        bug: Makes the product wrong while the run lasts.
+    """
+    began = time.process_time()
+    scratch = Path(
+        tempfile.mkdtemp(prefix="ropeway-sim-", dir=RAM if RAM.is_dir() else None)
+    )
+    try:
+        with ExitStack() as stack:
+            world = World(plan.seed, scratch, keep=keep)
+            stack.enter_context(world.entered())
+            if bug is not None:
+                stack.enter_context(bug())
+            one = Run(world, plan)
+            longest_s = plan.load_s + LAST_S + one.longest_wait_s()
+            try:
+                world.loop.run_until_complete(asyncio.wait_for(one.all(), longest_s))
+            except (StuckError, TimeoutError) as error:
+                one.model.wrong(f"progress: {error!r}")
+            outcome = one.outcome()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    outcome.took_s = time.process_time() - began
+    return outcome
+
+
+class Run:
+    """A run in a world."""
+
+    def __init__(self, world: World, plan: Plan) -> None:
+        self.world = world
+        self.plan = plan
+        self.model = Model(world.trace, world.loop.time)
+        if plan.nodes > 1:
+            chance = world.chance("zookeeper")
+            world.zookeeper = Ensemble(world.network, chance)
+        self.nodes = [
+            Node(world, self.model, plan, number) for number in range(plan.nodes)
+        ]
+        self.faults = Faults(world, self.nodes)
+        self.stored: dict[str, dict[int, list[tuple[int, bytes]]]] = {}
+        self._taps: list[Tap] = []
+        self._clients: list[asyncio.Task[None]] = []
+        world.network.tap = self._tap
+
+    def _tap(self) -> Tap:
+        tap = Tap(self.model.wrong, self.world.loop.time)
+        self._taps.append(tap)
+        return tap
+
+    def outcome(self) -> Outcome:
+        """What it came to."""
+        loop, model = self.world.loop, self.model
+        for failure in loop.failures:
+            model.wrong(f"callback: {failure}")
+        return Outcome(
+            self.plan.seed,
+            list(model.violations),
+            self.world.trace.checksum(),
+            faults=self.faults.count,
+            messages=len(model.sent),
+            acknowledged=sum(one.acked_s > 0 for one in model.sent.values()),
+            stored=sum(len(q) for one in self.stored.values() for q in one.values()),
+            simulated_s=loop.time() - BEGAN_S,
+            steps=loop.steps,
+            timeline=self.world.trace.lines,
+        )
+
+    async def all(self) -> None:
+        """Load, faults, peace, and the looks at everything."""
+        loop, plan = self.world.loop, self.plan
+        for node in self.nodes:
+            node.start()
+        await self._all_up()
+        began_s = loop.time()
+        load = clients.Load(
+            *(self.world, self.model, began_s + plan.load_s, plan.pause_ms / 1000),
+            [node.host for node in self.nodes],
+        )
+        self._begin(load)
+        await self.faults.run(plan.faults, began_s)
+        await asyncio.sleep(max(0.0, load.until_s - loop.time()))
+        self.faults.end()
+        self.world.trace.note("run", "no more faults")
+        ended_s = loop.time()
+        try:
+            await self._all_up()
+        except TimeoutError:
+            self.model.wrong(
+                f"back: a node does not serve {BACK_S:.0f} s after the last fault"
+            )
+            return
+        await routes.agree(self.world, self.model, self.nodes, ended_s + BACK_S)
+        await self._until_done(ended_s + BACK_S)
+        load.done.set()
+        await self._end_clients()
+        await self._look()
+        self._late()
+        for node in self.nodes:
+            await self._quiet(node)
+        for node in self.nodes:
+            await asyncio.wait_for(node.stop(), BACK_S)
+
+    async def _all_up(self) -> None:
+        """Wait until all nodes serve.
+
+        Raises:
+            TimeoutError: One does not for long.
+        """
+        async with asyncio.timeout(BACK_S):
+            for node in self.nodes:
+                await node.up.wait()
+
+    def _begin(self, load: clients.Load) -> None:
+        number = 0
+        for field in CLIENTS:
+            for at in range(getattr(self.plan, field)):
+                number += 1
+                name = f"{field}-{at}"
+                process = self.world.process(name, f"10.0.1.{number}")
+                work = KINDS[field](load, name)
+                self._clients.append(self.world.loop.spawn(process, work, name))
+
+    async def _until_done(self, until_s: float) -> None:
+        """Wait until groups have had all that is stored, or it is too late."""
+        loop = self.world.loop
+        wanted = []
+        if self.plan.consumers:
+            wanted += [(GROUP, topic) for topic in (ORDERS, TIMED, DEALS)]
+        if self.plan.poppers:
+            wanted.append(("poppers", POPS))
+        longest_s = self.longest_wait_s() + until_s
+        while True:
+            await self._look_once()
+            missing = [
+                (group, body)
+                for group, topic in wanted
+                for body in self.model.missing(group, topic, self._bodies(topic))
+            ]
+            waiting = [
+                body
+                for body, sent in self.model.sent.items()
+                if sent.must and body not in self._bodies(sent.topic)
+            ]
+            if not missing and not waiting:
+                return
+            if loop.time() > longest_s:
+                for group, body in missing[:5]:
+                    self.model.wrong(f"consumed: {group} has not had {short(body)}")
+                return
+            await asyncio.sleep(1.0)
+
+    def longest_wait_s(self) -> float:
+        """How long a message may wait for its time by a clock that was set back."""
+        back_s = sum(
+            -fault.for_s
+            for fault in self.plan.faults
+            if fault.kind == "clock" and fault.for_s < 0
+        )
+        return 6.0 + back_s
+
+    def _bodies(self, topic: str) -> set[bytes]:
+        queues = self.stored.get(topic, {})
+        return {body for found in queues.values() for _, body in found}
+
+    async def _end_clients(self) -> None:
+        if not self._clients:
+            return
+        done, late = await asyncio.wait(self._clients, timeout=BACK_S)
+        for task in late:
+            self.model.wrong(f"back: {task.get_name()} does not come to an end")
+        for task in done:
+            if (error := task.exception()) is not None:
+                self.model.wrong(f"client: {task.get_name()}: {error!r}")
+
+    async def _look_once(self) -> None:
+        """Read all queues, as a client does."""
+        process = self.world.process("looker", "10.0.2.1")
+        task = self.world.loop.spawn(process, self._read_all())
+        await asyncio.wait([task], timeout=BACK_S)
+        if not task.done():
+            self.model.wrong("back: queues cannot be read")
+            task.cancel()
+        elif (error := task.exception()) is not None:
+            self.model.wrong(f"back: queues cannot be read: {error!r}")
+
+    async def _read_all(self) -> None:
+        for number, node in enumerate(self.nodes):
+            client = Remoting(*await asyncio.open_connection(node.host, PORT))
+            try:
+                for topic in (ORDERS, POPS, TIMED, DEALS):
+                    for queue_id in range(clients.QUEUES):
+                        there = number * clients.BROKER + queue_id
+                        await self._read(client, topic, queue_id, there)
+            finally:
+                await client.close()
+
+    async def _read(
+        self, client: Remoting, topic: str, queue_id: int, there: int
+    ) -> None:
+        answer = await client.ask(GetMinOffset(topic=topic, queue_id=queue_id))
+        if answer.code != ResponseCode.SUCCESS:
+            return
+        first = answer.read(Offset).offset
+        answer = await client.ask(GetMaxOffset(topic=topic, queue_id=queue_id))
+        end = answer.read(Offset).offset
+        found = self.stored.setdefault(topic, {}).setdefault(there, [])
+        at = found[-1][0] + 1 if found else first
+        while at < end:
+            header = pulling(topic, at, queue_id=queue_id, group="lookers")
+            answer = await client.ask(header)
+            if answer.code != ResponseCode.SUCCESS:
+                self.model.wrong(
+                    f"back: {topic}/{there} at {at} of {end} gives "
+                    f"{answer.code}, {answer.remark}"
+                )
+                return
+            messages = answer.messages()
+            found += [(one.queue_offset, clients.body_of(one)) for one in messages]
+            at = messages[-1].queue_offset + 1
+
+    async def _look(self) -> None:
+        """Hold what is there against the model."""
+        await self._look_once()
+        for topic, queues in self.stored.items():
+            for queue_id, found in queues.items():
+                first = found[0][0] if found else 0
+                self.model.check_queue(topic, queue_id, first, found)
+        self.model.check_all(self.stored)
+
+    def _late(self) -> None:
+        """See that what was asked on connections that live was answered."""
+        before_s = self.world.loop.time() - clients.ANSWER_S
+        for end in self.world.network.ends:
+            if end.tap is not None:
+                for line in end.tap.late(before_s):
+                    self.model.wrong(line)
+
+    async def _quiet(self, one: Node) -> None:
+        """See that a node whose clients have gone has nothing left of them."""
+        app = one.app
+        if app is None:
+            self.model.wrong("back: the node has ended by itself")
+            return
+        node = app.node
+        loop = self.world.loop
+        until_s = loop.time() + QUIET_S
+        left: dict[str, int] = {}
+        while loop.time() < until_s:
+            left = {
+                "connections": sum(
+                    len(one.connections) for one in app.server.listeners
+                ),
+                "tasks": len(node.tasks),
+                "waiting requests": app.server.waiting[0],
+                "bytes waiting for the disk": node.log.waiting_bytes(),
+            }
+            if not any(left.values()):
+                return
+            await asyncio.sleep(0.5)
+        self.model.wrong(f"left: {left}")

@@ -1,0 +1,38 @@
+"""Runs of the simulator: in a process of its own, since it replaces time itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TIMEOUT_S = 500
+
+
+def simulated(*options: object) -> str:
+    """What the simulator prints; it fails where something did not hold."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.simulation", *map(str, options)],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def test_what_has_to_hold_holds_and_the_same_seeds_do_the_same() -> None:
+    first = simulated("--first", 0, "--count", 3)
+    again = simulated("--first", 0, "--count", 3)
+    assert "3 seeds from 0, 0 failed" in first
+    assert first.rpartition("checksum ")[2] == again.rpartition("checksum ")[2]
+
+
+@pytest.mark.slow
+def test_what_has_to_hold_holds_on_many_seeds() -> None:
+    assert "30 seeds from 100, 0 failed" in simulated("--first", 100, "--count", 30)
