@@ -9,21 +9,30 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from tests import builds
-from tests.system.deployment import ROOT
+from tests.formats.earlier import earlier_version
+from tests.system.deployment import ROOT, understood
 from tests.system.pulsar import ARCHIVE
+from tests.waiting import until
 
 IMAGES = Path(__file__).parent / "images"
 COMPOSE = ROOT / "docker-compose.yml"
-COMMAND_SECONDS = 500
+COMMAND_SECONDS = 900
+STOP_SECONDS = 60
 PULSAR = "4.0.8"
-MOUNTED = ("/etc/apt/sources.list.d", "/etc/pip.conf", "/etc/ssl/certs")
+DEBIAN = "docker.io/library/debian:bookworm"
+"""Debian's smallest system, without Python."""
+MOUNTED = ("/etc/apt/sources.list.d", "/etc/pip.conf")
 """Where packages come from on this machine, while an image is built."""
+CERTIFICATES = Path("/etc/ssl/certs")
+"""Whom this machine trusts. Java's package adds to it, so a build gets a copy."""
+TRUSTED = "/trusted.crt"
+"""The same in one file, where a container finds it."""
 CONF = """\
 [containers]
 default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
@@ -47,8 +56,12 @@ def base() -> str:
     return f"docker.io/library/{first}"
 
 
-def missing() -> str | None:
-    """What keeps containers from being started here; None where nothing does."""
+def missing(*images: str) -> str | None:
+    """What keeps containers from being started here; None where nothing does.
+
+    Args:
+        images: What has to be there.
+    """
     how = "; as root on Debian, tests/system/images/prepare.sh sets it up"
     for program in ("podman", "buildah", "runc"):
         if shutil.which(program) is None:
@@ -57,18 +70,21 @@ def missing() -> str | None:
         return f"there is no podman-compose{how}"
     if os.geteuid():
         return "containers with published ports and volumes are started as root here"
-    found = subprocess.run(["podman", "image", "exists", base()], check=False)
-    return f"there is no image {base()}{how}" if found.returncode else None
+    for image in images:
+        if subprocess.run(["podman", "image", "exists", image], check=False).returncode:
+            return f"there is no image {image}{how}"
+    return None
 
 
 class Containers:
     """docker-compose.yml, with containers that are called `ropeway_SERVICE_1`.
 
     Args:
-        directory: For podman's settings.
+        directory: For podman's settings and for certificates.
     """
 
     def __init__(self, directory: Path) -> None:
+        self._directory = directory
         conf = directory / "containers.conf"
         conf.write_text(CONF)
         self._environment = {**os.environ, "CONTAINERS_CONF": str(conf)}
@@ -118,9 +134,44 @@ class Containers:
             return True
         return False
 
+    def _mounts(self) -> list[str]:
+        """This machine's sources of packages, and whom it trusts, as options."""
+        trusted = Path(tempfile.mkdtemp(dir=self._directory)) / "certificates"
+        shutil.copytree(CERTIFICATES, trusted, ignore_dangling_symlinks=True)
+        mounts = [f"--volume={one}:{one}:ro" for one in MOUNTED if Path(one).exists()]
+        return [*mounts, f"--volume={trusted}:{CERTIFICATES}"]
+
+    def once(self, image: str, command: Sequence[str], *volumes: str) -> str:
+        """What a command says in a container that is gone afterwards.
+
+        Args:
+            image: What it begins with; packages come from where they do here.
+            command: The command.
+            volumes: As podman has them.
+        """
+        # Packages may make the container's own anew, without those of this machine.
+        trusted = Path(CERTIFICATES / "ca-certificates.crt").resolve()
+        given = [*self._mounts(), f"--volume={trusted}:{TRUSTED}:ro"]
+        given += [f"--volume={one}" for one in volumes]
+        given += [f"--env={name}={TRUSTED}" for name in ("PIP_CERT", "SSL_CERT_FILE")]
+        return self.run("podman", "run", "--rm", "--init", *given, image, *command)
+
+    @contextmanager
+    def socket(self, path: Path) -> Iterator[str]:
+        """Serve Docker's API on a Unix socket; its URL."""
+        url = f"unix://{path}"
+        command = ["podman", "system", "service", "--time=0", url]
+        service = subprocess.Popen(command, env=self._environment)
+        try:
+            until(path.exists, STOP_SECONDS)
+            yield url
+        finally:
+            service.terminate()
+            service.wait(STOP_SECONDS)
+
     def build(self, tag: str, folder: Path, file: Path, **arguments: str) -> None:
         """Build an image with this machine's sources of packages."""
-        mounts = [f"--volume={one}:{one}:ro" for one in MOUNTED if Path(one).exists()]
+        mounts = self._mounts()
         given = [f"--build-arg={key}={value}" for key, value in arguments.items()]
         where = ["--isolation=chroot", "--network=host"]
         what = [f"--tag={tag}", f"--file={file}", str(folder)]
@@ -147,13 +198,36 @@ class Containers:
                 file = IMAGES / f"{service}.Dockerfile"
                 self.build(images[service], folder, file, BASE=base())
 
+    def tag(self, image: str, name: str) -> None:
+        """Give an image another name."""
+        self.run("podman", "tag", image, name)
+
+    def build_earlier(self, tag: str, image: str) -> None:
+        """Make an image of `image` that runs the earlier version that is kept."""
+        with tempfile.TemporaryDirectory() as made:
+            folder = Path(made)
+            shutil.copytree(earlier_version(), folder / "earlier", symlinks=True)
+            self.build(tag, folder, IMAGES / "earlier.Dockerfile", BASE=image)
+
+    def replace(self, service: str) -> None:
+        """Have a service run what its image's name means now, as an upgrade does.
+
+        Docker's Compose sees by itself that an image is another; podman's is told to.
+        """
+        options = ("--detach", "--no-deps", "--force-recreate")
+        self.compose("up", *options, service)
+
     @contextmanager
     def up(self) -> Iterator[None]:
-        """Run all of it, and leave nothing of it."""
+        """Run all of it, and leave nothing of it but the images."""
+        services = list(understood("compose", COMPOSE)["services"])
         try:
             self.compose("up", "--detach")
             yield
         finally:
+            # Volumes without a name are left by what Compose does.
+            names = map(name, services)
+            self.run("podman", "rm", "--force", "--volumes", *names, check=False)
             self.compose("down", "--volumes")
 
 

@@ -43,11 +43,16 @@ def understood(kind: str, file: Path, names: Sequence[str] = ()) -> Any:
     return json.loads(done.stdout)
 
 
-def node_of(arguments: Sequence[str]) -> Config:
-    """The configuration of a node that is started with these arguments of `ropeway`."""
+def node_of(arguments: Sequence[str], file: Path | None = None) -> Config:
+    """The configuration of a node that is started with these arguments of `ropeway`.
+
+    Args:
+        arguments: its command line.
+        file: what `--config` names is here.
+    """
     command, *options = arguments
     assert command == "serve"
     given = dict(serve.make_context(command, list(options)).params)
     for name in NOT_SETTINGS:
         del given[name]
-    return load(None, _settings(**given))
+    return load(file, _settings(given))

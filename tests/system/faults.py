@@ -21,7 +21,8 @@ from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
 from tests.clients.harness import WAIT_SECONDS
-from tests.remoting import Frame, Remoting, connect, pulling, sending
+from tests.remoting import Frame, Remoting, connect
+from tests.requests import pulling, sending
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,8 @@ RECOVERY_S = 300
 ROUTES_MS = 1000
 """How often the clients ask for routes: by default half a minute, which would be all
 that is measured."""
-PROBE_S = 0.02
+PROBE_S = 0.1
+"""How exactly the time without service is told: each probe costs three connections."""
 TRY_S = 1.0
 PULLED = {
     ResponseCode.SUCCESS,

@@ -3,10 +3,12 @@
 And a directory for other users of the machine.
 """
 
+import contextlib
 import itertools
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,15 +33,57 @@ def chroot(zookeeper: ZooKeeper) -> str:
     return f"zookeeper://{zookeeper.address}/tests/{next(numbers)}"
 
 
-@pytest.fixture(scope="session")
-def pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
-    """A Pulsar 4.0.8 that tests share which leave it running."""
-    server = Pulsar(tmp_path_factory.mktemp("pulsar"))
+@contextlib.contextmanager
+def running(directory: Path, **given: Any) -> Iterator[Pulsar]:
+    """A Pulsar, which is killed at the end."""
+    server = Pulsar(directory, **given)
     try:
         server.start()
         yield server
     finally:
         server.kill()
+
+
+@pytest.fixture(scope="session")
+def pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
+    """A Pulsar 4.0.8 that tests share which leave it running."""
+    with running(tmp_path_factory.mktemp("pulsar")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def newer_pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
+    """Likewise, a Pulsar 4.2.4."""
+    with running(tmp_path_factory.mktemp("newer"), version="4.2.4") as server:
+        yield server
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("pulsar", id="4.0.8"),
+        pytest.param("newer_pulsar", id="4.2.4", marks=pytest.mark.slow),
+    ]
+)
+def each_pulsar(request: pytest.FixtureRequest) -> Pulsar:
+    """Each of these two versions of Pulsar."""
+    found: Pulsar = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(scope="session")
+def counting_pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
+    """Likewise, one that is set up to tell indexes, and nothing else of brokers."""
+    index = "org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor"
+    settings = {"brokerEntryMetadataInterceptors": index}
+    with running(tmp_path_factory.mktemp("counting"), settings=settings) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mortal_pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
+    """One that tests kill; it acknowledges an entry when the disk has it."""
+    with running(tmp_path_factory.mktemp("mortal"), journal_sync=True) as server:
+        yield server
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ builder = StreamBuilder("killed")
 """
 KEYS = 5
 QUEUES = 2
-EACH_ROUND = 200
+EACH_ROUND = 120
 A_BATCH = 40
 TIMEOUT_S = 600.0
 

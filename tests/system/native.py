@@ -10,7 +10,8 @@ import pulsar as native
 
 from ropeway.gateway.pulsar_config import PulsarConfig
 from ropeway.gateway.wire.commands.admin import CreateTopic
-from tests.remoting import pulling, running
+from tests.remoting import running
+from tests.requests import pulling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

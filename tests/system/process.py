@@ -37,10 +37,13 @@ class ServerProcess:
         arguments: the command line.
         directory: the working directory.
         environment: added to this process's own.
+        shares: share classes with others of its kind, where it is a JVM.
     """
 
     ended: type[Exception] = RuntimeError
     late: type[Exception] = RuntimeError
+    look_s = POLL_SECONDS
+    """How often it is asked whether it is ready."""
 
     def __init__(
         self,
@@ -48,14 +51,23 @@ class ServerProcess:
         arguments: Sequence[str],
         directory: Path,
         environment: Mapping[str, str] | None = None,
+        *,
+        shares: bool = True,
     ) -> None:
         self.name = name
         self.log = directory / f"{name}.log"
+        self._arguments = arguments
+        self._shares = shares
+        self._directory = directory
+        self._environment = {**os.environ, **(environment or {})}
+        self._process = self._launched()
+
+    def _launched(self) -> "subprocess.Popen[bytes]":
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                jvm.command(arguments, shares=True),
-                cwd=directory,
-                env={**os.environ, **(environment or {})},
+            return subprocess.Popen(
+                jvm.command(self._arguments, shares=self._shares),
+                cwd=self._directory,
+                env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -71,9 +83,21 @@ class ServerProcess:
     ) -> None:
         """Return when the program is ready.
 
+        A JVM that is to leave an archive of its classes does so at once, and is started
+        again: with the archive, as all that come later.
+
         Raises:
             RuntimeError: it ended, or was not ready in time; with the end of its log.
         """
+        self._wait_until(ready, seconds)
+        if jvm.leaves(self._process):
+            self.stop()
+            # What it has printed is no sign of what comes.
+            self.log.unlink()
+            self._process = self._launched()
+            self._wait_until(ready, seconds)
+
+    def _wait_until(self, ready: Callable[[], bool], seconds: float) -> None:
         give_up = time.monotonic() + seconds
         while not ready():
             if self._process.poll() is not None:
@@ -82,7 +106,7 @@ class ServerProcess:
                 self.kill()
                 late = f"{self.name} did not start in {seconds:g} s"
                 raise self.late(f"{late}:\n{self.tail()}")
-            time.sleep(POLL_SECONDS)
+            time.sleep(self.look_s)
 
     def tail(self) -> str:
         """The end of the log."""
@@ -108,9 +132,12 @@ class ForeignProcess(ServerProcess):
 
     ended = StartEndedError
     late = StartTimeoutError
+    # It takes seconds, and each question takes some of its time.
+    look_s = 0.1
 
 
-_given: set[int] = set()
+_given: dict[int, None] = {}
+"""The ports that were given, oldest first."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -125,13 +152,14 @@ def free_ports(count: int) -> list[int]:
 def ports_in_a_row(count: int) -> range:
     """As many free ports, one after the other, as workers of one node take them."""
     first, _ = _share()
-    if len(_given) > PORTS // 2:
-        _given.clear()
+    # The oldest are given again: what they were for has ended, or listens.
+    while len(_given) > PORTS // 2:
+        del _given[next(iter(_given))]
     while True:
         port = random.randrange(first, first + PORTS - count)
         found = range(port, port + count)
-        if _given.isdisjoint(found) and all(map(is_free, found)):
-            _given.update(found)
+        if _given.keys().isdisjoint(found) and all(map(is_free, found)):
+            _given.update(dict.fromkeys(found))
             return found
 
 

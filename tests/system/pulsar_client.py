@@ -12,6 +12,7 @@ import uvloop
 
 from ropeway.storage.pulsar.client import PulsarClient
 from ropeway.storage.pulsar.errors import PulsarError, PulsarUnavailableError
+from ropeway.storage.pulsar.send_entry import EntryMetadata
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -90,7 +91,7 @@ class Writer:
             [payload],
             self.term * TERM + number + 1,
             functools.partial(self._done, number),
-            publish_ms=int(time.time() * 1000),
+            EntryMetadata(int(time.time() * 1000)),
         )
 
     @classmethod

@@ -5,12 +5,18 @@ from pathlib import Path
 
 from tests import builds
 from tests.starts import started_again
-from tests.system.process import ForeignProcess, free_ports, listens, route_code
+from tests.system.process import (
+    ForeignProcess,
+    free_ports,
+    listens,
+    ports_in_a_row,
+    route_code,
+)
 
 HERE = Path(__file__).parent
 CLUSTER = "DefaultCluster"
-SMALL = ["-Xms512m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=256m"]
-"""What a broker is given that only has to be right."""
+HEAP = ["-Xms512m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=256m"]
+"""What such a broker is given of memory."""
 QUICK = ["-XX:TieredStopAtLevel=1"]
 """A server that lives for minutes starts sooner with less of it compiled."""
 NAMESRV = ["-Xms128m", "-Xmx128m", "-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=256m"]
@@ -19,7 +25,13 @@ FLUSH_MS = 500
 thread of it asks for the time and nothing else (TransactionMetricsFlushService, 5.5.0):
 with its own 10 s it is up after 12 s of CPU, and not 4.
 """
-SMALL_FILES = {"mappedFileSizeCommitLog": str(64 * 1024 * 1024)}
+SMALL = {
+    "mappedFileSizeCommitLog": str(64 * 1024 * 1024),
+    # Each flush compares 39 MB of its timer wheel byte by byte (TimerWheel, 5.5.0):
+    # with its own 1 s, a broker that nobody uses takes a tenth of a core.
+    "timerFlushIntervalMs": "30000",
+}
+"""Settings of a broker that only has to be right."""
 JAVA = [
     "java",
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
@@ -93,13 +105,14 @@ class RocketMQ:
         auto_create: bool = True,
         tls: tuple[Path, Path] | None = None,  # noqa: ARG002 - it makes its own
         check_ms: int | None = None,
-        broker_java: Sequence[str] = (*SMALL, *QUICK),
-        settings: Mapping[str, str] = SMALL_FILES,
+        broker_java: Sequence[str] = (*HEAP, *QUICK),
+        settings: Mapping[str, str] = SMALL,
     ) -> None:
         self._directory = directory
         self._broker_java = broker_java
         # A broker also listens two ports below its own.
-        self._name_port, self._broker_port, self._ha_port = _ports()
+        _, self._ha_port, self._broker_port = ports_in_a_row(3)
+        (self._name_port,) = free_ports(1)
         self._settings = {
             "flushDiskType": "SYNC_FLUSH" if sync_flush else "ASYNC_FLUSH",
             "autoCreateTopicEnable": str(auto_create).lower(),
@@ -194,10 +207,3 @@ class RocketMQ:
             ),
         )
         (self._directory / name).write_text(text)
-
-
-def _ports() -> tuple[int, int, int]:
-    while True:
-        name_port, broker_port, ha_port = free_ports(3)
-        if not listens(broker_port - 2) and broker_port - 2 not in {name_port, ha_port}:
-            return name_port, broker_port, ha_port

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.system.process import ServerProcess, free_ports
+from tests.system.process import ServerProcess, ports_in_a_row
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,6 +22,11 @@ def transactions(check_ms: int) -> str:
         f"[transactions]\ntimeout_ms = {check_ms}\ncheck_interval_ms = {check_ms}\n"
         "check_max = 1000\n"
     )
+
+
+def _workers(options: Sequence[str]) -> int:
+    """How many processes a command line has listen, each on the next port."""
+    return int(options[options.index("--workers") + 1]) if "--workers" in options else 1
 
 
 class Ropeway:
@@ -61,8 +66,10 @@ class Ropeway:
         self._directory = directory
         self._host = host
         self._machine = host if machine is None else machine
-        self._environment = {"PYTHONPATH": str(ROOT), **(environment or {})}
-        self._port = free_ports(1)[0] if port is None else port
+        self._environment = environment or {}
+        self.program = ROOT
+        """Where the next start finds the package: another version is elsewhere."""
+        self._port = ports_in_a_row(_workers(options))[0] if port is None else port
         self._python = python
         self._options = ["--flush", "sync" if sync_flush else "async", *options]
         if not auto_create:
@@ -118,7 +125,7 @@ class Ropeway:
                 *self._options,
             ],
             self._directory,
-            self._environment,
+            {"PYTHONPATH": str(self.program), **self._environment},
         )
         self._process.wait_until(ready.exists)
 

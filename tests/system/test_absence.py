@@ -21,7 +21,8 @@ from ropeway.gateway.wire.commands.offsets import (
     QueryConsumerOffset,
 )
 from ropeway.gateway.wire.commands.send import SendReply
-from tests.remoting import committing, connect, looped, pulling, sending
+from tests.remoting import connect, looped
+from tests.requests import committing, pulling, sending
 from tests.storage.pulsar.logs import until
 from tests.system.pulsar import Pulsar
 

@@ -3,18 +3,16 @@
 The tests that the page names try each in many forms, on one node in the test's own
 process. Here are the central ones, on processes: one node, workers, a master with its
 slave, and one that goes by Pulsar's tokens. Each node of a deployment is attacked.
+Those that forge what they send are in `test_attacks_forged`.
 """
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import grpc
 import msgspec
-import pytest
 
 from ropeway.gateway.grpc import protocol
 from ropeway.gateway.grpc.protocol import Code, NotifyClientTerminationRequest, Resource
@@ -43,70 +41,22 @@ from tests.gateway.processors.test_admission import BODIES, made
 from tests.gateway.processors.test_shared_retries import THEIRS, asking
 from tests.gateway.processors.test_system_topics import ALL_KINDS, looks
 from tests.guarded import ALICE, NOBODY, ROOT
-from tests.remoting import heartbeat, looped, pulling, sending
+from tests.remoting import looped
+from tests.requests import heartbeat, pulling, sending
 from tests.system.guarded_deployments import (
     BANK,
     MANY,
     READER,
     SENDER,
-    embedded,
-    secured_pulsar,
-    two_nodes,
-    with_tokens,
-    workers,
 )
 from tests.system.permissions import GROUP_LOOKS
 from tests.system.under_way import BY_IDENTITY, BY_RIGHTS, Staged, ended, under_way
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.remoting import Remoting
     from tests.system.guarded_deployments import Deployment
-    from tests.system.pulsar import Pulsar
 
 DENIED = ResponseCode.NO_PERMISSION
-ON_PULSAR = [pytest.mark.jvm, pytest.mark.server]
-KINDS = [
-    pytest.param("one node", marks=pytest.mark.slow),
-    pytest.param("workers", marks=pytest.mark.slow),
-    pytest.param("two nodes", marks=ON_PULSAR),
-    pytest.param("Pulsar with tokens", marks=ON_PULSAR),
-]
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
-    pulsar = secured_pulsar(tmp_path_factory.mktemp("pulsar"))
-    try:
-        pulsar.start()
-        yield pulsar
-    finally:
-        pulsar.kill()
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def there(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Deployment]:
-    """What is attacked."""
-    directory = tmp_path_factory.mktemp("attacked")
-    find = request.getfixturevalue
-    starts: dict[str, Any] = {
-        "one node": lambda: embedded(directory),
-        "workers": lambda: workers(directory),
-        "two nodes": lambda: two_nodes(directory, find("secured"), find("zookeeper")),
-        "Pulsar with tokens": lambda: with_tokens(directory, find("secured")),
-    }
-    with ExitStack() as stack:
-        found = stack.enter_context(starts[request.param]())
-        asyncio.run(found.prepare())
-        yield found
-
-
-async def sent(there: Deployment, client: Remoting, who: str, header: Any) -> None:
-    answer = await there.ask(client, who, header, b"hello")
-    assert answer.code == 0, answer
 
 
 @looped
@@ -127,7 +77,7 @@ async def test_nobody_gets_in_without_credentials(there: Deployment) -> None:
 async def test_who_may_not_gets_nothing_done_by_any_request(there: Deployment) -> None:
     async with there.everywhere() as knocking:
         for _, client in knocking:
-            await sent(there, client, ROOT, sending("secret"))
+            await there.done(client, ROOT, sending("secret"), b"hello")
             for code in sorted(PROCESSORS):
                 body = msgspec.json.encode(BODIES[code]) if code in BODIES else b""
                 for who in (NOBODY, ALICE):
@@ -173,7 +123,7 @@ async def test_an_id_opens_no_message_of_a_topic_that_one_may_not_read(
 ) -> None:
     async with there.everywhere() as knocking:
         for _, client in knocking:
-            answer = await there.ask(client, ROOT, sending("secret"), b"secret")
+            answer = await there.done(client, ROOT, sending("secret"), b"secret")
             place = parse_offset_msg_id(answer.read(SendReply).msg_id)
             for claimed in (None, "mine", "%RETRY%mine"):
                 back = ConsumerSendMsgBack(
@@ -188,7 +138,7 @@ async def test_an_id_opens_no_message_of_a_topic_that_one_may_not_read(
 async def test_nobody_reads_another_groups_retries(there: Deployment) -> None:
     async with there.everywhere() as knocking:
         for _, client in knocking:
-            await sent(there, client, ROOT, sending(THEIRS))
+            await there.done(client, ROOT, sending(THEIRS), b"hello")
             for name, header in asking(THEIRS).items():
                 answer = await there.ask(client, ALICE, header, b"x")
                 assert (name, answer.code, answer.body) == (name, DENIED, b"")
@@ -207,7 +157,7 @@ async def test_half_messages_are_shown_to_who_may_send_alone(there: Deployment) 
         assert (await there.ask(real, BANK, HeartBeat(), named)).code == 0
         half = {"pairs": {"TRAN_MSG": "true", "PGROUP": "bank"}, "sys_flag": 4}
         for _ in range(3):
-            await sent(there, real, BANK, sending("bank", **half))
+            await there.done(real, BANK, sending("bank", **half), b"hello")
         for _ in range(6):
             asked = await real.asked()
             assert asked.code == RequestCode.CHECK_TRANSACTION_STATE
@@ -304,7 +254,7 @@ async def test_who_is_known_no_more_is_told_whatever_is_under_way(
 async def test_system_topics_are_for_superusers_alone(there: Deployment) -> None:
     async with there.everywhere() as knocking:
         for _, client in knocking:
-            await sent(there, client, ROOT, sending(names.TRACE_TOPIC))
+            await there.done(client, ROOT, sending(names.TRACE_TOPIC), b"hello")
             for topic in ALL_KINDS:
                 for name, header in looks(topic).items():
                     answer = await there.ask(client, MANY, header)
@@ -319,12 +269,11 @@ async def test_nobody_speaks_for_another_as_a_node(there: Deployment) -> None:
     async with there.everywhere() as knocking:
         for node, client in knocking:
             for secret in ("", "ropeway", "0" * 43):
-                seal = NodeAuth(secret)
+                auth = NodeAuth(secret)
                 for principal in (None, root):
-                    said = seal.say("127.0.0.1:1", node, new_session(), 1, principal)
-                    forged = Forward(
-                        **msgspec.structs.asdict(said), seal=seal.sign(said, frame)
-                    )
+                    said = auth.say("127.0.0.1:1", node, new_session(), 1, principal)
+                    fields, made = msgspec.structs.asdict(said), auth.sign(said, frame)
+                    forged = Forward(**fields, signature=made)
                     for asked in (
                         await client.ask(forged, frame),
                         await there.ask(client, MANY, forged, frame),

@@ -19,7 +19,6 @@ from tests.system.test_rebalance import (
     PATIENCE_S,
     PAUSE_S,
     QUICK,
-    SESSION_MS,
     in_order,
     read,
     reader,
@@ -106,7 +105,6 @@ async def test_a_queue_moves_once_under_clients_and_nothing_when_loads_are_even(
         pulsar,
         zookeeper.address,
         brokers=BROKERS,
-        session_ms=SESSION_MS,
         settings=SETTINGS.format(by_load="on"),
     )
     first, second = made.nodes
@@ -157,7 +155,6 @@ async def test_a_dry_run_says_what_would_move_and_moves_nothing(
         pulsar,
         zookeeper.address,
         brokers=BROKERS,
-        session_ms=SESSION_MS,
         settings=SETTINGS.format(by_load="dry-run"),
     )
     first = made.nodes[0]

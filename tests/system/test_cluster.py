@@ -18,15 +18,8 @@ from ropeway.gateway.wire.commands.admin import CreateTopic
 from ropeway.gateway.wire.commands.namesrv import GetBrokerClusterInfo, GetRouteInfo
 from ropeway.gateway.wire.commands.offsets import GetMaxOffset, Offset
 from ropeway.gateway.wire.commands.send import SendReply
-from tests.remoting import (
-    TIMEOUT_S,
-    Remoting,
-    committing,
-    connect,
-    looped,
-    pulling,
-    sending,
-)
+from tests.remoting import TIMEOUT_S, Remoting, connect, looped
+from tests.requests import committing, pulling, sending
 from tests.ropeway.client.scenario import PATIENT_PRODUCER as PATIENT
 from tests.system.cluster import Cluster
 

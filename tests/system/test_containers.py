@@ -1,21 +1,25 @@
-"""docker-compose.yml in real containers: served, through a kill of one node."""
+"""docker-compose.yml in real containers: served, through a kill and an upgrade."""
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.clients.harness import AgentError, Session, bodies, numbered
 from tests.clients.programs import JAVA_5
-from tests.system.containers import COMPOSE, Containers, missing, name
+from tests.system.containers import COMPOSE, Containers, base, missing, name
 from tests.system.deployment import understood
+from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tests.clients.fixtures import Agents
 
@@ -24,6 +28,7 @@ READY_S = 400
 STOP_S = 30
 NODES = ("ropeway-1", "ropeway-2")
 SERVICES = ("zookeeper", "pulsar", *NODES)
+EARLIER, NEWER = "localhost/ropeway:earlier", "localhost/ropeway:newer"
 IMAGE_MB = 200
 """What the image may add to the one that it is made from."""
 pytestmark = [pytest.mark.containers, pytest.mark.jvm, pytest.mark.timeout(1800)]
@@ -31,7 +36,7 @@ pytestmark = [pytest.mark.containers, pytest.mark.jvm, pytest.mark.timeout(1800)
 
 @pytest.fixture(scope="module")
 def containers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Containers]:
-    lacking = missing()
+    lacking = missing(base())
     if lacking is not None:
         pytest.skip(lacking)
     made = Containers(tmp_path_factory.mktemp("podman"))
@@ -39,21 +44,14 @@ def containers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Containers]
     made.build_all({one: services[one]["image"] for one in SERVICES})
     with made.up():
         for service in SERVICES:
-            until(lambda service=service: made.healthy(service))
+            until(lambda service=service: made.healthy(service), READY_S)
         yield made
 
 
-def until(holds: Callable[[], bool], seconds: float = READY_S) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.5)
-
-
-def accepted(session: Session, message: dict[str, object]) -> bool:
+def accepted(session: Session, topic: str, message: dict[str, object]) -> bool:
     """Send a message once: refused until another node has taken over."""
     with suppress(AgentError):
-        session.produce("orders", [message])
+        session.produce(topic, [message])
         return True
     return False
 
@@ -93,12 +91,43 @@ def test_a_java_client_goes_on_when_a_node_is_killed_and_nothing_is_lost(
     consumer.wait_for_bodies(bodies(first))
     containers.run("podman", "kill", "--signal=KILL", name("ropeway-1"))
     for message in second:
-        until(lambda message=message: accepted(session, message))
+        until(lambda message=message: accepted(session, "orders", message), READY_S)
     received = consumer.wait_for_bodies(bodies([*first, *second]))
     assert {*bodies(received)} == {*bodies([*first, *second])}
     consumer.stop()
     containers.run("podman", "start", name("ropeway-1"))
-    until(lambda: containers.healthy("ropeway-1"))
+    until(lambda: containers.healthy("ropeway-1"), READY_S)
+
+
+def test_nodes_are_upgraded_and_taken_back_one_by_one_while_a_client_goes_on(
+    containers: Containers, agents: Agents
+) -> None:
+    session = Session(agents.of(JAVA_5), NAME_SERVER)
+    image = understood("compose", COMPOSE)["services"][NODES[0]]["image"]
+    containers.tag(image, NEWER)
+    containers.build_earlier(EARLIER, NEWER)
+    consumer = session.start(
+        "consume", topic="upgraded", group="keepers", **{"from": "FIRST_OFFSET"}
+    )
+    sent: list[dict[str, object]] = []
+    sent_s: list[float] = []
+    with ThreadPoolExecutor(1) as beside:
+        for version, service in itertools.product((EARLIER, NEWER), NODES):
+            containers.tag(version, image)
+            replacing = beside.submit(containers.replace, service)
+            while not (replacing.done() and containers.healthy(service)):
+                message = {"body": f"message {len(sent)}"}
+                until(partial(accepted, session, "upgraded", message), READY_S)
+                sent.append(message)
+                sent_s.append(time.monotonic())
+            replacing.result()
+            runs = containers.inside(service, "sh", "-c", "echo $PYTHONPATH")
+            assert runs == ("/earlier" if version == EARLIER else "")
+    gap_s = max(after - before for before, after in itertools.pairwise(sent_s))
+    print(f"{len(sent)} messages were sent, {gap_s:.2f} s apart at most")
+    received = consumer.wait_for_bodies(bodies(sent))
+    assert {*bodies(received)} >= {*bodies(sent)}
+    consumer.stop()
 
 
 def test_a_node_ends_by_itself_at_sigterm(containers: Containers) -> None:
@@ -106,4 +135,4 @@ def test_a_node_ends_by_itself_at_sigterm(containers: Containers) -> None:
     state = containers.inspect("ropeway-2")["State"]
     assert state["ExitCode"] == 0
     containers.run("podman", "start", name("ropeway-2"))
-    until(lambda: containers.healthy("ropeway-2"))
+    until(lambda: containers.healthy("ropeway-2"), READY_S)

@@ -17,7 +17,8 @@ from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.codes import RequestCode, ResponseCode
 from ropeway.gateway.wire.commands.namesrv import GetRouteInfo
 from tests.contracts.routes import until
-from tests.remoting import committing, looped, pulling, sending
+from tests.remoting import looped
+from tests.requests import committing, pulling, sending
 from tests.routing.zookeeper.helpers import opened
 from tests.system.cluster import Cluster
 from tests.system.killed_deletion import STEPS
@@ -37,8 +38,6 @@ pytestmark = [pytest.mark.jvm, pytest.mark.server]
 PATIENCE_S = 120.0
 QUEUES = 2
 ROUNDS = 8
-SESSION_MS = 10_000
-"""No node is taken for dead because the machine is busy."""
 
 
 @pytest.fixture
@@ -49,7 +48,6 @@ def pair(tmp_path: Path, pulsar: Pulsar, zookeeper: ZooKeeper) -> Iterator[Clust
         pulsar,
         zookeeper.address,
         brokers=("broker-0", "broker-1"),
-        session_ms=SESSION_MS,
     )
     with running(made):
         yield made
@@ -250,9 +248,7 @@ async def test_a_broker_that_is_killed_while_it_deletes_goes_on_with_it_when_it_
     tmp_path: Path, pulsar: Pulsar, zookeeper: ZooKeeper, step: str
 ):
     brokers = ("broker-0", "broker-1")
-    made = Cluster(
-        tmp_path, pulsar, zookeeper.address, brokers=brokers, session_ms=SESSION_MS
-    )
+    made = Cluster(tmp_path, pulsar, zookeeper.address, brokers=brokers)
     doomed, other = made.nodes
     killed = "tests.system.killed_deletion"
     doomed._python = [sys.executable, "-m", killed, step]
@@ -295,9 +291,7 @@ async def test_a_broker_that_is_killed_while_it_deletes_goes_on_with_it_when_it_
 async def test_a_topic_that_is_shared_with_native_clients_keeps_its_name(
     tmp_path: Path, pulsar: Pulsar, zookeeper: ZooKeeper
 ):
-    made = Cluster(
-        tmp_path, pulsar, zookeeper.address, brokers=["broker-0"], session_ms=SESSION_MS
-    )
+    made = Cluster(tmp_path, pulsar, zookeeper.address, brokers=["broker-0"])
     (node,) = made.nodes
     with running(made):
         async with Admin(made.name_server) as admin, reach(node) as client:

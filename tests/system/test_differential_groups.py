@@ -38,7 +38,8 @@ from ropeway.gateway.wire.commands.offsets import (
     UpdateConsumerOffset,
 )
 from ropeway.gateway.wire.commands.send import SendReply
-from tests.remoting import Frame, Remoting, beat, pulling, sending
+from tests.remoting import Frame, Remoting, beat
+from tests.requests import pulling, sending
 from tests.system.rocketmq import RocketMQ
 from tests.system.ropeway import Ropeway
 

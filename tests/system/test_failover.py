@@ -12,7 +12,7 @@ from ropeway.client import Admin, BulkReader, Message, Producer, RemotingError
 from tests.clients.harness import Session
 from tests.clients.programs import CLIENTS
 from tests.ropeway.client.scenario import PATIENT, PATIENT_PRODUCER
-from tests.system.cluster import Cluster
+from tests.system.cluster import SHORT_SESSION_MS, Cluster
 from tests.system.faults import Load, Probe
 from tests.system.process import stopped
 from tests.system.pulsar import Pulsar
@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     from tests.clients.fixtures import Agents
 
 JAVA = next(client for client in CLIENTS if client.mark == "jvm")
-COUNT = 1000
-OUTAGE_S = 60
+COUNT = 600
+"""Sent in 12 s at least, without the time in which nobody leads: longer than any node
+stands still here."""
+OUTAGE_S = 30
+"""Ten times as long as a node may lead without ZooKeeper."""
+PATIENCE_S = 60
 pytestmark = [
     pytest.mark.jvm,
     pytest.mark.server,
@@ -111,7 +115,10 @@ def test_nothing_is_lost_or_out_of_order_or_stored_twice_unless_sent_twice(
     record_property: Callable[[str, object], None],
 ) -> None:
     cluster = Cluster(
-        place.directory / fault.__name__, place.pulsar, place.zookeeper.address
+        place.directory / fault.__name__,
+        place.pulsar,
+        place.zookeeper.address,
+        session_ms=SHORT_SESSION_MS,
     )
     try:
         cluster.start()
@@ -139,6 +146,7 @@ def test_the_next_master_ends_what_was_open(
         place.directory / "transactions",
         place.pulsar,
         place.zookeeper.address,
+        session_ms=SHORT_SESSION_MS,
         check_ms=1000,
     )
     wanted = ["committed", "asked", "held"]
@@ -179,7 +187,10 @@ def test_the_next_master_serves_a_table_that_was_being_compacted(
     place: Place, topic: str
 ) -> None:
     cluster = Cluster(
-        place.directory / "compaction", place.pulsar, place.zookeeper.address
+        place.directory / "compaction",
+        place.pulsar,
+        place.zookeeper.address,
+        session_ms=SHORT_SESSION_MS,
     )
     last = {f"key-{n}": (90 + n, b"%d" % (90 + n)) for n in range(10)}
 
@@ -194,7 +205,7 @@ def test_the_next_master_serves_a_table_that_was_being_compacted(
             for n in range(100):
                 message = Message(topic, b"%d" % n, keys=(f"key-{n % 10}",))
                 # A Pulsar that lost its session may be slow for good (its issue 17759).
-                await producer.send(message, timeout_s=OUTAGE_S)
+                await producer.send(message, timeout_s=PATIENCE_S)
             asked = asyncio.create_task(admin.compaction(topic, force=True))
             # Pulsar has begun, or will have: the node dies while it waits for that.
             await asyncio.sleep(0.1)
@@ -225,7 +236,7 @@ def test_the_next_master_serves_a_table_that_was_being_compacted(
                 assert found == [*last.values()]
 
         for step in (look, read):
-            async with asyncio.timeout(OUTAGE_S * 5):
+            async with asyncio.timeout(PATIENCE_S * 5):
                 while True:
                     try:
                         await step()

@@ -10,14 +10,15 @@ import pytest
 from ropeway.gateway.wire import bodies
 from ropeway.gateway.wire.commands.lite_views import GetLiteGroupInfo
 from ropeway.gateway.wire.lite_bodies import LiteGroupInfo
-from tests.clients.asking import ask, until
+from tests.clients.asking import ask
 from tests.clients.grpc_clients import JAVA_GRPC
 from tests.clients.harness import Session
 from tests.clients.test_connections import certificate
 from tests.clients.test_grpc import set_up
-from tests.system.cluster import Cluster
+from tests.system.cluster import SHORT_SESSION_MS, Cluster
 from tests.system.faults import RECOVERY_S
 from tests.system.test_cluster import running
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,6 +73,7 @@ def test_what_is_in_lite_topics_is_consumed_in_order_when_the_master_is_killed(
         tmp_path / "cluster",
         pulsar,
         zookeeper.address,
+        session_ms=SHORT_SESSION_MS,
         options=["--grpc"],
         tls=certificate(tmp_path),
     )

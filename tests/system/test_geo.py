@@ -1,32 +1,39 @@
-"""Two clusters of Pulsar: a replicated namespace, a migration; a proxy with TLS."""
+"""Two clusters of Pulsar: a replicated namespace, fail-over, a migration; a proxy."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from ropeway.client import (
-    Admin,
-    ConsumeFrom,
-    Message,
-    Producer,
-    PullConsumer,
-    RemotingError,
-)
+from ropeway.client import Admin, Message, Producer, RemotingError
 from ropeway.client.message import MessageQueue
 from tests.gateway.test_tls import issue
 from tests.remoting import looped
+from tests.system.geo import (
+    COUNT,
+    EAST,
+    QUEUES,
+    SEND_S,
+    TENANT,
+    WEST,
+    Geo,
+    accepted,
+    node,
+    numbered,
+    read,
+    replicated,
+    send,
+    until,
+)
 from tests.system.process import free_ports
 from tests.system.pulsar import Pulsar
 from tests.system.pulsar_cluster import PROXY_VERSION
 from tests.system.pulsar_servers import Server
-from tests.system.ropeway import PATIENT, Ropeway
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.system.zookeeper import ZooKeeper
@@ -38,13 +45,6 @@ pytestmark = [
     pytest.mark.timeout(1200),
 ]
 
-EAST, WEST = "standalone", "west"
-TENANT = "geo"
-QUEUES = 2
-COUNT = 40
-SEND_S = 60.0
-PATIENCE_S = 300.0
-PAUSE_S = 0.2
 SMALL = ["-Xms64m", "-Xmx320m", "-XX:MaxDirectMemorySize=320m", "-XX:+UseSerialGC"]
 LITTLE = {
     "managedLedgerCacheSizeMB": "32",
@@ -81,86 +81,6 @@ def west(tmp_path_factory: pytest.TempPathFactory, pulsar: Pulsar) -> Iterator[P
         pulsar.admin("DELETE", f"clusters/{WEST}")
     finally:
         made.kill()
-
-
-def node(
-    directory: Path,
-    routes: str,
-    space: str,
-    *,
-    service_url: str,
-    admin_url: str,
-    more: str = "",
-) -> Ropeway:
-    directory.mkdir()
-    tenant, namespace = space.split("/")
-    settings = directory / "ropeway.toml"
-    settings.write_text(
-        f'[pulsar]\nservice_url = "{service_url}"\nadmin_url = "{admin_url}"\n'
-        f'tenant = "{tenant}"\nnamespace = "{namespace}"\n{more}{PATIENT}'
-    )
-    return Ropeway(
-        directory,
-        options=["--config", str(settings), "--routes", routes, "--node", "one"],
-    )
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Return when a condition on servers holds, which is asked for in a thread."""
-    give_up = time.monotonic() + PATIENCE_S
-    while not await asyncio.to_thread(condition):
-        assert time.monotonic() < give_up
-        await asyncio.sleep(PAUSE_S)
-
-
-async def send(where: str, first: int, count: int) -> list[tuple[int, int]]:
-    """Send numbers, in turn to each queue; the queue and offset of each."""
-    found = []
-    async with Producer(where, "senders") as producer:
-        for number in range(first, first + count):
-            queue = MessageQueue("orders", "broker-0", number % QUEUES)
-            message = Message("orders", b"%d" % number)
-            sent = await producer.send(message, queue=queue, timeout_s=SEND_S)
-            found.append((sent.queue.queue_id, sent.queue_offset))
-    return found
-
-
-async def read(where: str, group: str, count: int) -> list[tuple[int, int, bytes]]:
-    """So many messages, and commit them: queue, offset and body of each."""
-    found: list[tuple[int, int, bytes]] = []
-    async with PullConsumer(
-        where, group, consume_from=ConsumeFrom.FIRST_OFFSET
-    ) as consumer:
-        consumer.subscribe("orders")
-        while len(found) < count:
-            some = await consumer.poll(SEND_S)
-            assert some, f"{len(found)} of {count} messages come"
-            found += [(one.queue.queue_id, one.queue_offset, one.body) for one in some]
-        assert await consumer.poll(0) == []
-        await consumer.commit()
-    return sorted(found)
-
-
-def numbered(first: int, count: int) -> list[tuple[int, int, bytes]]:
-    """What `read` finds of what `send` sent, where all is at its place."""
-    return sorted(
-        (number % QUEUES, number // QUEUES, b"%d" % number)
-        for number in range(first, first + count)
-    )
-
-
-def replicated(here: Pulsar, space: str, there: str) -> Callable[[], bool]:
-    """Whether all that a cluster has of a namespace is in another one, too."""
-    names = [f"orders-partition-{number}" for number in range(QUEUES)]
-
-    def look() -> bool:
-        stats = [
-            here.admin("GET", f"persistent/{space}/{name}/stats")["replication"][there]
-            for name in (*names, "__ropeway_state-broker-0")
-        ]
-        return all(one["connected"] and not one["replicationBacklog"] for one in stats)
-
-    return look
 
 
 @looped
@@ -210,6 +130,136 @@ async def test_a_replicated_namespace_is_taken_over_in_the_other_cluster_and_bac
         first.kill()
         second.kill()
         pulsar.admin("POST", f"namespaces/{space}/replication", [EAST])
+
+
+@pytest.fixture
+def geo(
+    tmp_path: Path, pulsar: Pulsar, west: Pulsar, zookeeper: ZooKeeper
+) -> Iterator[Geo]:
+    name = tmp_path.name
+    made = Geo(tmp_path, name, f"zookeeper://{zookeeper.address}/geo-{name}")
+    for one in (pulsar, west):
+        clusters = {"replication_clusters": [EAST, WEST]}
+        one.admin("PUT", f"namespaces/{made.space}", clusters)
+    try:
+        yield made
+    finally:
+        made.kill()
+        pulsar.admin("POST", f"namespaces/{made.space}/replication", [EAST])
+
+
+@looped
+async def test_the_other_cluster_is_used_when_it_is_told_and_not_before(
+    geo: Geo, pulsar: Pulsar, west: Pulsar
+):
+    first = geo.node(pulsar)
+    await geo.start(first)
+    await send(first.name_server, 0, COUNT)
+    assert await read(first.name_server, "readers", COUNT) == numbered(0, COUNT)
+    await send(first.name_server, COUNT, COUNT)
+    # While a node is there, and without a word, the other cluster is refused.
+    said = await asyncio.to_thread(geo.refusal, west)
+    assert "this Pulsar is another cluster (without an id, in the schema of" in said
+    assert said.endswith("--adopt replica")
+    said = await asyncio.to_thread(geo.refusal, west, adopt="replica")
+    stop = "and nodes run: node-0 of broker-0; stop all before this one is started"
+    assert stop in said
+    await send(first.name_server, 2 * COUNT, COUNT)
+    await asyncio.to_thread(first.stop)
+    await until(replicated(pulsar, geo.space, WEST))
+
+    second = geo.node(west, adopt="replica")
+    await asyncio.to_thread(second.start)
+    found = await read(second.name_server, "readers", 2 * COUNT)
+    assert found == numbered(COUNT, 2 * COUNT)
+    await send(second.name_server, 3 * COUNT, COUNT)
+    await asyncio.to_thread(second.stop)
+    # Who still names the first one is refused now, and the second needs no word.
+    assert "another cluster (id " in await asyncio.to_thread(geo.refusal, pulsar)
+    again = geo.node(west)
+    await asyncio.to_thread(again.start)
+    await send(again.name_server, 4 * COUNT, COUNT)
+    await asyncio.to_thread(again.stop)
+    await until(replicated(west, geo.space, EAST))
+
+    back = geo.node(pulsar, adopt="replica")
+    await asyncio.to_thread(back.start)
+    found = await read(back.name_server, "readers", 2 * COUNT)
+    assert found == numbered(3 * COUNT, 2 * COUNT)
+    everything = await read(back.name_server, "others", 5 * COUNT)
+    assert everything == numbered(0, 5 * COUNT)
+
+
+@looped
+async def test_addresses_of_another_cluster_are_passed_over_while_ours_is_away(
+    geo: Geo, pulsar: Pulsar, west: Pulsar
+):
+    first = geo.node(west, pulsar)
+    await geo.start(first)
+    await send(first.name_server, 0, COUNT)
+    assert await read(first.name_server, "readers", COUNT) == numbered(0, COUNT)
+    await until(replicated(west, geo.space, EAST))
+    path = f"persistent/{geo.space}/orders-partition-0/stats"
+    before = pulsar.admin("GET", path)["msgInCounter"]
+    await asyncio.to_thread(west.kill)
+    try:
+        async with Producer(first.name_server, "senders") as producer:
+            queue = MessageQueue("orders", "broker-0", 0)
+            with pytest.raises(RemotingError):
+                await producer.send(Message("orders", b"late"), queue=queue)
+        said = f"127.0.0.1:{pulsar.broker_port} is of another Pulsar cluster (without"
+        assert said in geo.log(0)
+        assert pulsar.admin("GET", path)["msgInCounter"] == before
+    finally:
+        await asyncio.to_thread(west.start)
+    end = await accepted(first.name_server, Message("orders", b"back"))
+    # What was refused may have been stored, and nothing is in another place.
+    begin = COUNT // QUEUES
+    found = await read(first.name_server, "readers", end + 1 - begin)
+    assert [one[:2] for one in found] == [(0, n) for n in range(begin, end + 1)]
+    assert {one[2] for one in found} <= {b"late", b"back"}
+
+
+@looped
+async def test_what_was_not_replicated_is_lost_and_hides_nothing_that_comes(
+    geo: Geo, pulsar: Pulsar, west: Pulsar
+):
+    first = geo.node(west)
+    await geo.start(first)
+    await send(first.name_server, 0, COUNT)
+    assert await read(first.name_server, "readers", COUNT) == numbered(0, COUNT)
+    # At its end all is in Pulsar that it has to keep, commits, too.
+    await asyncio.to_thread(first.stop)
+    await until(replicated(west, geo.space, EAST))
+    await asyncio.to_thread(first.start)
+    west.admin("POST", f"namespaces/{geo.space}/replication", [WEST])
+    await until(
+        lambda: (
+            not west.admin("GET", f"persistent/{geo.space}/orders-partition-0/stats")[
+                "replication"
+            ]
+        )
+    )
+    await send(first.name_server, COUNT, COUNT)
+    assert await read(first.name_server, "readers", COUNT) == numbered(COUNT, COUNT)
+    await asyncio.to_thread(first.kill)
+
+    second = geo.node(pulsar, adopt="replica")
+
+    def starts() -> bool:
+        try:
+            second.start()
+        except RuntimeError as refused:
+            # Until the session of the one that was killed is over.
+            if "nodes run: node-0 of broker-0" in str(refused):
+                return False
+            raise
+        return True
+
+    await until(starts)
+    await send(second.name_server, 2 * COUNT, COUNT)
+    found = await read(second.name_server, "readers", COUNT)
+    assert {one[2] for one in found} == {one[2] for one in numbered(2 * COUNT, COUNT)}
 
 
 @looped

@@ -145,11 +145,17 @@ def test_its_health_check_tells_a_node_that_answers_from_none(
 
 
 def test_the_extras_that_it_installs_are_there(stages, project) -> None:
-    named = re.findall(r"(?:\.|ropeway)\[([\w,]+)\]", shell_lines(stages))
-    assert named == ["acl,grpc,pulsar,tier,zookeeper"] * 2
-    assert (
-        set(named[0].split(",")) <= project["project"]["optional-dependencies"].keys()
-    )
+    (named,) = re.findall(r"ropeway\[([\w,]+)\]", shell_lines(stages))
+    assert named == "acl,grpc,pulsar,tier,zookeeper"
+    assert set(named.split(",")) <= project["project"]["optional-dependencies"].keys()
+
+
+def test_it_installs_nothing_but_what_was_pinned_with_its_hash(stages) -> None:
+    *_, builder, final = stages
+    pinned = "--no-deps --require-hashes --requirement requirements/image.txt"
+    assert pinned in shell_lines([builder])
+    assert shell_lines([builder]).count("pip wheel") == 2
+    assert "--no-index" in shell_lines([final])
 
 
 def test_it_is_not_built_without_a_compiled_module(stages, project) -> None:
@@ -161,7 +167,7 @@ def test_a_build_gets_what_a_wheel_is_made_of_and_nothing_else(context) -> None:
     files_beside = {"pyproject.toml", "LICENSE", "NOTICE", "README.md"}
     of_a_wheel = {*PACKAGES, "native", *files_beside}
     assert set(context) == {
-        "requirements/dev.txt",
+        "requirements/image.txt",
         *(name for name in files() if name.split("/")[0] in of_a_wheel),
     }
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ropeway.gateway.wire.commands.send import SendReply
-from tests.remoting import Remoting, connect, looped, pulling, sending, until
+from tests.remoting import Remoting, connect, looped, until
+from tests.requests import pulling, sending
 from tests.system.ropeway import Ropeway
 
 if TYPE_CHECKING:

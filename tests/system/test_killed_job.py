@@ -11,7 +11,11 @@ from tests.system import killed_job
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.slow, pytest.mark.jvm]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.jvm,
+    pytest.mark.usefixtures("spark_classes"),
+]
 
 ROUNDS = 4
 

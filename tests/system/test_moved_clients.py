@@ -32,7 +32,6 @@ from tests.system.test_rebalance import (
     CONFIG,
     PATIENCE_S,
     PAUSE_S,
-    SESSION_MS,
     until_known,
 )
 
@@ -257,7 +256,6 @@ def test_clients_in_java_lose_nothing_when_queues_move_and_their_broker_is_drain
         pulsar,
         zookeeper.address,
         brokers=BROKERS,
-        session_ms=SESSION_MS,
         check_ms=CHECK_MS,
         options=["--grpc"],
         tls=certificate(tmp_path),
@@ -278,18 +276,18 @@ def test_clients_in_java_lose_nothing_when_queues_move_and_their_broker_is_drain
             one.until_begun()
 
         # The command dies in the middle, and is given again.
-        killed = ropeway(cluster, "route", "rebalance", "--all")
+        killed = ropeway(cluster, "route", "rebalance", "--all", "--yes")
         asyncio.run(until_one_has_moved(cluster, flows))
         killed.kill()
         killed.communicate()
         topics = [name for one in flows for name in (one.ordered, one.transacted)]
-        again = until_done(cluster, "route", "rebalance", "--all")
+        again = until_done(cluster, "route", "rebalance", "--all", "--yes")
         print(f"{len(again)} moves behind the kill")
         spread = asyncio.run(all_places(cluster, topics))
         assert [sorted(map(len, found.values())) for found in spread] == (
             [[QUEUES // 2] * 2] * len(topics)
         )
-        drained = until_done(cluster, "broker", "drain", GIVER)
+        drained = until_done(cluster, "broker", "drain", GIVER, "--yes")
         assert drained["left"] == {}
         for found in asyncio.run(all_places(cluster, topics)):
             assert {name: len(each) for name, each in found.items()} == {TAKER: QUEUES}

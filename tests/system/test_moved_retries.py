@@ -27,7 +27,6 @@ from tests.system.test_rebalance import (
     CONFIG,
     PATIENCE_S,
     QUICK,
-    SESSION_MS,
     rebalanced,
     until_known,
     until_placed,
@@ -63,9 +62,7 @@ async def until_spread(admin: Admin, queues: int) -> None:
 async def test_what_is_failed_when_its_queue_has_moved_comes_again(
     tmp_path: Path, pulsar: Pulsar, zookeeper: ZooKeeper
 ) -> None:
-    made = Cluster(
-        tmp_path, pulsar, zookeeper.address, brokers=BROKERS, session_ms=SESSION_MS
-    )
+    made = Cluster(tmp_path, pulsar, zookeeper.address, brokers=BROKERS)
     with running(made):
         for node in made.nodes:
             await until_known(node.name_server)
@@ -110,9 +107,7 @@ async def test_what_is_failed_when_its_queue_has_moved_comes_again(
 def test_a_client_in_java_gets_again_what_it_fails_under_a_move(
     pulsar: Pulsar, zookeeper: ZooKeeper, agents: Agents, tmp_path: Path
 ) -> None:
-    made = Cluster(
-        tmp_path, pulsar, zookeeper.address, brokers=BROKERS, session_ms=SESSION_MS
-    )
+    made = Cluster(tmp_path, pulsar, zookeeper.address, brokers=BROKERS)
     session = Session(agents.of(JAVA_5), made.name_server)
 
     async def prepare() -> None:

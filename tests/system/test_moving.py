@@ -17,6 +17,7 @@ from ropeway.client import (
     PullConsumer,
     admin_nodes,
 )
+from tests.gateway.cli.printed import valid
 from tests.remoting import looped
 from tests.system.cluster import Cluster
 from tests.system.test_cluster import running
@@ -32,16 +33,20 @@ pytestmark = [pytest.mark.jvm, pytest.mark.server, pytest.mark.slow]
 TIMEOUT_S = 60.0
 
 
-async def command(cluster: Cluster, *words: str, code: int = 0) -> str:
+async def command(
+    cluster: Cluster, *words: str, code: int = 0, form: tuple[str, ...] = ("--json",)
+) -> str:
     """What `ropeway` printed, as JSON; of an error, its line."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "ropeway.gateway.cli.main", *words),
-        *("--name-server", cluster.name_server, "--json"),
+        *("--name-server", cluster.name_server, *form),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
     out, errors = await process.communicate()
     assert process.returncode == code, (out, errors)
+    if "--json" in form and not code:
+        valid(words, out.decode())
     return (errors if code else out).decode()
 
 
@@ -68,7 +73,7 @@ async def test_a_master_is_moved_and_its_node_stopped_and_nothing_is_lost(
             sending = asyncio.create_task(send_on(producer, "orders", stop))
             await asyncio.sleep(1)
 
-            moving = ["route", "move", "broker-0", "--to", "node-1"]
+            moving = ["route", "move", "broker-0", "--to", "node-1", "--yes"]
             (moved,) = json.loads(await command(cluster, *moving))
             assert (moved["before"], moved["master"]) == ("node-0", "node-1")
             print(f"moved in {moved['took_ms']} ms")
@@ -76,7 +81,7 @@ async def test_a_master_is_moved_and_its_node_stopped_and_nothing_is_lost(
             assert [one.name for one in order] == ["node-1", "node-0"]
             assert [one.leads for one in order] == [True, False]
 
-            draining = ["route", "drain", "node-1"]
+            draining = ["route", "drain", "node-1", "--yes"]
             drained = json.loads(await command(cluster, *draining))
             assert [one["master"] for one in drained["moved"]] == ["node-0"]
             await asyncio.to_thread(cluster.nodes[1].stop)
@@ -84,7 +89,7 @@ async def test_a_master_is_moved_and_its_node_stopped_and_nothing_is_lost(
             stop.set()
             sent = await sending
 
-            alone = ["route", "drain", "node-0"]
+            alone = ["route", "drain", "node-0", "--yes"]
             refused = await command(cluster, *alone, code=1)
             assert "broker broker-0 has no node but node-0" in refused
         assert len(sent) > 10

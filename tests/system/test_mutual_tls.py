@@ -14,7 +14,7 @@ from ropeway.storage.pulsar.tls import TlsFiles
 from tests.gateway.test_tls import Pair, issue
 from tests.remoting import looped
 from tests.system.pulsar_client import Writer, client_of, numbers, on_uvloop, read_all
-from tests.system.secured_pulsar import ADMIN, secured_pulsar
+from tests.system.secured_pulsar import ADMIN, REFUSED_S, secured_pulsar
 from tests.system.test_doctor import here
 from tests.system.test_namespaces import bodies, place_order, running
 from tests.system.ways_in import settings_file
@@ -65,7 +65,8 @@ async def test_who_shows_a_certificate_may_write_and_read(
 @on_uvloop()
 async def test_who_shows_none_is_told_what_is_demanded(server: Pulsar, pair: Pair):
     more: dict[str, Any] = {"tls": TlsFiles(str(pair.certificate))}
-    async with client_of(server.tls_service_url, request_timeout_s=2, **more) as client:
+    limited = {**more, "request_timeout_s": REFUSED_S}
+    async with client_of(server.tls_service_url, **limited) as client:
         with pytest.raises(PulsarError, match=REFUSED):
             await Writer.open(client, TOPIC)
     admin = Admin(server.tls_admin_url, **more)

@@ -14,7 +14,8 @@ import pytest
 
 from ropeway.gateway.wire.commands.pull import PullReply
 from ropeway.storage.pulsar.owner import PREFIX
-from tests.remoting import looped, pulling, sending
+from tests.remoting import looped
+from tests.requests import pulling, sending
 from tests.system.fixtures import numbers
 from tests.system.process import START_SECONDS
 from tests.system.ropeway import ROOT, Ropeway

@@ -14,7 +14,8 @@ from ropeway.gateway.wire import properties
 from ropeway.gateway.wire.codes import ResponseCode
 from ropeway.gateway.wire.commands.send import SendBatchMessage
 from ropeway.gateway.wire.message import COMPRESSED_FLAG, TRANSACTION_MASK
-from tests.remoting import batch_of, looped, sending
+from tests.remoting import looped
+from tests.requests import batch_of, sending
 from tests.system.native import (
     COMPRESSIONS,
     TOPIC,

@@ -15,7 +15,7 @@ from benchmarks import counters, requests
 from ropeway.gateway.wire.codes import RequestCode
 from ropeway.gateway.wire.frame import encode_frame
 from ropeway.gateway.wire.header import row_of, to_fields
-from tests.remoting import sending
+from tests.requests import sending
 from tests.system.process import free_ports
 from tests.system.ropeway import PATIENT, Ropeway
 

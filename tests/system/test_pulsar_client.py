@@ -13,7 +13,7 @@ import pytest
 from ropeway.storage.pulsar.commands import Access
 from ropeway.storage.pulsar.entry import Position
 from ropeway.storage.pulsar.errors import FencedError, TopicNotFoundError
-from tests.system.pulsar import Pulsar
+from ropeway.storage.pulsar.send_entry import EntryMetadata
 from tests.system.pulsar_client import (
     Writer,
     client_of,
@@ -24,35 +24,19 @@ from tests.system.pulsar_client import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+
+    from tests.system.pulsar import Pulsar
 
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
 names = itertools.count(1)
 
 
-@pytest.fixture(
-    scope="module", params=["4.0.8", pytest.param("4.2.4", marks=pytest.mark.slow)]
-)
-def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Pulsar]:
-    """The Pulsar that all tests share, or another version of it."""
-    if request.param == "4.0.8":
-        yield request.getfixturevalue("pulsar")
-        return
-    other = Pulsar(tmp_path_factory.mktemp("pulsar"), version=request.param)
-    try:
-        other.start()
-        yield other
-    finally:
-        other.kill()
-
-
 @pytest.fixture
-def namespace(server: Pulsar) -> str:
+def namespace(each_pulsar: Pulsar) -> str:
     """A namespace that no other test uses, which keeps all and drops repeats."""
     name = f"public/client-{next(names)}"
-    server.make_namespace(name)
+    each_pulsar.make_namespace(name)
     return name
 
 
@@ -62,8 +46,8 @@ def topic(namespace: str) -> str:
 
 
 @on_uvloop()
-async def test_what_was_sent_is_read_with_its_position_and_index(server, topic):
-    async with client_of(server) as client:
+async def test_what_was_sent_is_read_with_its_position_and_index(each_pulsar, topic):
+    async with client_of(each_pulsar) as client:
         producer = await client.producer(topic, "writer", lost=pytest.fail)
         assert (producer.last_sequence_id, producer.topic_epoch) == (-1, 0)
         stored: list[Position | None] = []
@@ -72,11 +56,13 @@ async def test_what_was_sent_is_read_with_its_position_and_index(server, topic):
                 [b"head ", bytearray(b"tail")],
                 number,
                 lambda where, _: stored.append(where),
+                EntryMetadata(
+                    1_700_000_000_000,
+                    properties=[("tag", "A"), ("keys", "k1 k2")],
+                    partition_key="k1",
+                    event_ms=5,
+                ),
                 num_messages=10,
-                publish_ms=1_700_000_000_000,
-                properties=[("tag", "A"), ("keys", "k1 k2")],
-                partition_key="k1",
-                event_ms=5,
             )
         await producer.confirm()
         entries = await read_all(client, topic)
@@ -93,13 +79,13 @@ async def test_what_was_sent_is_read_with_its_position_and_index(server, topic):
 
 @on_uvloop()
 async def test_native_clients_read_what_we_send_and_we_read_what_they_send(
-    server, topic
+    each_pulsar, topic
 ):
     theirs = native.Client(
-        server.service_url, logger=native.ConsoleLogger(native.LoggerLevel.Error)
+        each_pulsar.service_url, logger=native.ConsoleLogger(native.LoggerLevel.Error)
     )
     try:
-        async with client_of(server) as client:
+        async with client_of(each_pulsar) as client:
             ours = await client.producer(
                 topic, "ours", access=Access.SHARED, lost=pytest.fail
             )
@@ -108,10 +94,7 @@ async def test_native_clients_read_what_we_send_and_we_read_what_they_send(
                 [b"from us"],
                 0,
                 lambda *_: None,
-                publish_ms=7,
-                properties=properties,
-                partition_key="key",
-                event_ms=8,
+                EntryMetadata(7, properties, "key", 8),
             )
             await ours.confirm()
             reader = theirs.create_reader(topic, native.MessageId.earliest)
@@ -144,8 +127,8 @@ async def test_native_clients_read_what_we_send_and_we_read_what_they_send(
 
 
 @on_uvloop()
-async def test_a_second_producer_fences_the_first_for_good(server, topic):
-    async with client_of(server) as client, client_of(server) as other:
+async def test_a_second_producer_fences_the_first_for_good(each_pulsar, topic):
+    async with client_of(each_pulsar) as client, client_of(each_pulsar) as other:
         first = await Writer.open(client, topic)
         first.send(10)
         await first.settled()
@@ -165,8 +148,8 @@ async def test_a_second_producer_fences_the_first_for_good(server, topic):
 
 
 @on_uvloop()
-async def test_a_fenced_producer_that_only_sends_finds_out_too(server, topic):
-    async with client_of(server) as client, client_of(server) as other:
+async def test_a_fenced_producer_that_only_sends_finds_out_too(each_pulsar, topic):
+    async with client_of(each_pulsar) as client, client_of(each_pulsar) as other:
         first = await Writer.open(client, topic)
         second = await Writer.open(other, topic)
         first.send(3)
@@ -180,8 +163,8 @@ async def test_a_fenced_producer_that_only_sends_finds_out_too(server, topic):
 
 
 @on_uvloop()
-async def test_take_overs_under_a_flood_leave_one_contiguous_log(server, topic):
-    async with client_of(server) as one, client_of(server) as other:
+async def test_take_overs_under_a_flood_leave_one_contiguous_log(each_pulsar, topic):
+    async with client_of(each_pulsar) as one, client_of(each_pulsar) as other:
         clients = itertools.cycle([one, other])
         acknowledged: set[int] = set()
         writer = await Writer.take_over(next(clients), topic)
@@ -204,9 +187,9 @@ async def test_take_overs_under_a_flood_leave_one_contiguous_log(server, topic):
 
 @on_uvloop()
 async def test_unloads_under_a_flood_lose_double_and_reorder_nothing(
-    server, namespace, topic
+    each_pulsar, namespace, topic
 ):
-    async with client_of(server) as client:
+    async with client_of(each_pulsar) as client:
         writer = await Writer.open(client, topic)
         stop = asyncio.Event()
         flooding = asyncio.create_task(writer.flood(stop))
@@ -221,7 +204,7 @@ async def test_unloads_under_a_flood_lose_double_and_reorder_nothing(
         for _ in range(4):
             await writer.until(len(writer.acknowledged) + 300)
             await asyncio.to_thread(
-                server.admin, "PUT", f"persistent/{namespace}/topic/unload"
+                each_pulsar.admin, "PUT", f"persistent/{namespace}/topic/unload"
             )
         stop.set()
         await flooding
@@ -234,14 +217,14 @@ async def test_unloads_under_a_flood_lose_double_and_reorder_nothing(
 
 @on_uvloop()
 async def test_a_topic_deleted_behind_our_back_is_a_loss_and_stays_empty(
-    server, namespace, topic
+    each_pulsar, namespace, topic
 ):
-    async with client_of(server) as client:
+    async with client_of(each_pulsar) as client:
         writer = await Writer.open(client, topic)
         writer.send(10)
         await writer.settled()
         await asyncio.to_thread(
-            server.admin, "DELETE", f"persistent/{namespace}/topic?force=true"
+            each_pulsar.admin, "DELETE", f"persistent/{namespace}/topic?force=true"
         )
         await until(lambda: writer.lost)
         assert isinstance(writer.lost[0], TopicNotFoundError)
@@ -253,11 +236,11 @@ async def test_a_topic_deleted_behind_our_back_is_a_loss_and_stays_empty(
 
 
 @on_uvloop()
-async def test_a_topic_that_may_not_be_made_is_not_found(server, namespace):
+async def test_a_topic_that_may_not_be_made_is_not_found(each_pulsar, namespace):
     override = {"allowAutoTopicCreation": False}
     path = f"namespaces/{namespace}/autoTopicCreation"
-    await asyncio.to_thread(server.admin, "POST", path, override)
-    async with client_of(server) as client:
+    await asyncio.to_thread(each_pulsar.admin, "POST", path, override)
+    async with client_of(each_pulsar) as client:
         topic = f"persistent://{namespace}/none"
         with pytest.raises(TopicNotFoundError):
             await client.producer(topic, "writer", lost=pytest.fail)
@@ -281,9 +264,9 @@ async def test_a_topic_that_may_not_be_made_is_not_found(server, namespace):
 )
 @on_uvloop()
 async def test_a_reader_begins_exactly_where_it_is_told_to(
-    server, topic, start: Callable, inclusive, first
+    each_pulsar, topic, start: Callable, inclusive, first
 ):
-    async with client_of(server) as client:
+    async with client_of(each_pulsar) as client:
         writer = await Writer.open(client, topic)
         writer.send(50)
         await writer.settled()
@@ -310,22 +293,23 @@ async def test_a_reader_begins_exactly_where_it_is_told_to(
 
 
 @on_uvloop()
-async def test_a_compacted_topic_gives_the_last_of_each_key(server, namespace, topic):
-    async with client_of(server) as client:
+async def test_a_compacted_topic_gives_the_last_of_each_key(
+    each_pulsar, namespace, topic
+):
+    async with client_of(each_pulsar) as client:
         producer = await client.producer(topic, "writer", lost=pytest.fail)
         for number in range(100):
             producer.send(
                 [b"%d" % number],
                 number,
                 lambda *_: None,
-                publish_ms=1,
-                partition_key=f"key-{number % 10}",
+                EntryMetadata(1, partition_key=f"key-{number % 10}"),
             )
         await producer.confirm()
         path = f"persistent/{namespace}/topic/compaction"
-        await asyncio.to_thread(server.admin, "PUT", path)
+        await asyncio.to_thread(each_pulsar.admin, "PUT", path)
         while True:
-            state = await asyncio.to_thread(server.admin, "GET", path)
+            state = await asyncio.to_thread(each_pulsar.admin, "GET", path)
             if state["status"] != "RUNNING":
                 break
             await asyncio.sleep(0.1)
@@ -336,25 +320,20 @@ async def test_a_compacted_topic_gives_the_last_of_each_key(server, namespace, t
 
 
 @on_uvloop(280)
-async def test_a_killed_pulsar_that_comes_back_has_all_once_and_in_order(tmp_path):
-    server = Pulsar(tmp_path / "pulsar", journal_sync=True)
-    try:
-        await asyncio.to_thread(server.start)
-        await asyncio.to_thread(server.make_namespace, "public/killed")
-        topic = "persistent://public/killed/topic"
-        async with client_of(server) as client:
-            writer = await Writer.open(client, topic)
-            stop = asyncio.Event()
-            flooding = asyncio.create_task(writer.flood(stop))
-            for _ in range(2):
-                await writer.until(len(writer.acknowledged) + 1000)
-                server.kill()
-                await asyncio.to_thread(server.start)
-            stop.set()
-            await flooding
-            await writer.settled()
-            assert (writer.lost, writer.errors) == ([], [])
-            assert len(writer.acknowledged) == writer.next
-            assert numbers(await read_all(client, topic)) == list(range(writer.next))
-    finally:
-        server.kill()
+async def test_a_killed_pulsar_that_comes_back_has_all_once_and_in_order(mortal_pulsar):
+    await asyncio.to_thread(mortal_pulsar.make_namespace, "public/killed-twice")
+    topic = "persistent://public/killed-twice/topic"
+    async with client_of(mortal_pulsar) as client:
+        writer = await Writer.open(client, topic)
+        stop = asyncio.Event()
+        flooding = asyncio.create_task(writer.flood(stop))
+        for _ in range(2):
+            await writer.until(len(writer.acknowledged) + 1000)
+            mortal_pulsar.kill()
+            await asyncio.to_thread(mortal_pulsar.start)
+        stop.set()
+        await flooding
+        await writer.settled()
+        assert (writer.lost, writer.errors) == ([], [])
+        assert len(writer.acknowledged) == writer.next
+        assert numbers(await read_all(client, topic)) == list(range(writer.next))

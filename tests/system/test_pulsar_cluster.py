@@ -43,8 +43,6 @@ COUNT = 600
 FEW, MORE = 300, 40
 MOVE_SECONDS = 120
 PAUSE_S = 0.2
-SESSION_MS = 10_000
-"""No node is taken for dead because the machine is busy with Pulsar's."""
 pytestmark = [
     pytest.mark.jvm,
     pytest.mark.server,
@@ -113,9 +111,7 @@ def test_topics_move_and_a_broker_dies_and_nothing_is_lost_or_stored_too_often(
     way: str,
     record_property: Callable[[str, object], None],
 ) -> None:
-    cluster = Cluster(
-        tmp_path, getattr(pair, way), zookeeper.address, session_ms=SESSION_MS
-    )
+    cluster = Cluster(tmp_path, getattr(pair, way), zookeeper.address)
     space = f"public/{cluster.namespace}"
     partitions = [f"{space}/{topic}-partition-{number}" for number in range(QUEUES)]
     with running(cluster):
@@ -153,7 +149,6 @@ async def test_queues_are_on_the_node_beside_the_broker_that_serves_them(
         zookeeper.address,
         brokers=brokers,
         machines=HOSTS,
-        session_ms=SESSION_MS,
     )
     space = f"public/{cluster.namespace}"
     with running(cluster):
@@ -193,7 +188,6 @@ def test_bookies_stand_still_die_and_come_back_and_nothing_is_lost_or_stored_too
         pair.to_brokers,
         zookeeper.address,
         brokers=["broker-0"],
-        session_ms=SESSION_MS,
     )
     space = f"public/{cluster.namespace}"
     with running(cluster):

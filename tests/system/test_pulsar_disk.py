@@ -19,7 +19,8 @@ from tests.clients.programs import CLIENTS
 from tests.gateway.pop.rig import Consumer
 from tests.machines.places import filled, needs_mount, on_small_disk, seen_by
 from tests.machines.test_disks import creating, is_clear, stored
-from tests.remoting import Remoting, connect, sending
+from tests.remoting import Remoting, connect
+from tests.requests import sending
 from tests.system.cluster import Cluster
 from tests.system.faults import QUEUES, Load
 from tests.system.pulsar import Pulsar

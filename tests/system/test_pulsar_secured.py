@@ -23,7 +23,8 @@ from ropeway.storage.pulsar.tls import TlsFiles
 from tests.clients.harness import AgentError, Session, bodies, numbered
 from tests.clients.programs import JAVA_5
 from tests.gateway.test_tls import Pair, issue, trusting
-from tests.remoting import looped, sending, to_fields
+from tests.remoting import looped, to_fields
+from tests.requests import sending
 from tests.system.issuer import CLIENT, Issuer
 from tests.system.pulsar_client import (
     TIMEOUT_S,
@@ -39,6 +40,7 @@ from tests.system.secured_pulsar import (
     EXTERNAL,
     KEY,
     PASSWORD,
+    REFUSED_S,
     SETTINGS,
     secured_pulsar,
     token,
@@ -161,7 +163,10 @@ async def test_beside_a_certificate_the_token_says_who_we_are(server, pair, tmp_
 
 @on_uvloop()
 async def test_a_certificate_that_is_not_trusted_is_refused(server):
-    more = {"authentication": Token(lambda: token("admin")), "request_timeout_s": 1}
+    more = {
+        "authentication": Token(lambda: token("admin")),
+        "request_timeout_s": REFUSED_S,
+    }
     async with client_of(server.tls_service_url, **more) as client:
         with pytest.raises(PulsarUnavailableError, match="CERTIFICATE_VERIFY_FAILED"):
             await Writer.open(client, TOPIC)
@@ -241,7 +246,7 @@ async def test_each_way_in_leads_to_brokers_and_admin_and_is_read_anew(
         with pytest.raises(LogUnavailableError, match=way.said):
             await admin.policies("public/secured")
         # What an issuer refuses is tried again for so long.
-        limit_s = 1 if given.oauth2 else TIMEOUT_S
+        limit_s = REFUSED_S if given.oauth2 else TIMEOUT_S
         wrong = {**more, "request_timeout_s": limit_s}
         async with client_of(given.service_url, **wrong) as client:
             with pytest.raises(PulsarError, match=way.said):

@@ -10,6 +10,7 @@ import org.apache.rocketmq.tools.command.MQAdminStartup;
 public final class Commands extends MQAdminStartup {
     private static final String BRIEFLY = "briefly ";
     private static final long BRIEF_MS = 4000;
+    private static final long AGAIN_MS = 200;
 
     public static void main(String[] args) {
         System.setErr(System.out);
@@ -34,8 +35,11 @@ public final class Commands extends MQAdminStartup {
         running.start();
         try {
             running.join(BRIEF_MS);
-            running.interrupt();
-            running.join();
+            // A client that sends notices an interrupt, and keeps it to itself.
+            while (running.isAlive()) {
+                running.interrupt();
+                running.join(AGAIN_MS);
+            }
         } catch (InterruptedException e) {
             throw new IllegalStateException(e);
         }
