@@ -12,7 +12,8 @@ from ropeway.gateway.pulsar_config import PulsarConfig
 from ropeway.gateway.wire.commands.admin import CreateTopic
 from ropeway.gateway.wire.commands.offsets import GetMaxOffset, Offset
 from ropeway.storage.api import MAX_PARTITIONS
-from tests.remoting import connect, looped, sending
+from tests.remoting import connect, looped
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path

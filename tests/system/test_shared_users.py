@@ -9,7 +9,8 @@ import pytest
 from ropeway.acl.administration import Rules, User
 from ropeway.gateway.wire.codes import ResponseCode
 from tests.guarded import ALICE, NOBODY, PASSWORD, acl_of, allow, ask
-from tests.remoting import looped, sending, two_running, until
+from tests.remoting import looped, two_running, until
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,8 @@ from ropeway.gateway.wire.commands.pull import PullReply
 from ropeway.gateway.wire.commands.send import SendReply
 from tests.clients.harness import AgentError, Session
 from tests.clients.programs import CLIENTS
-from tests.remoting import Remoting, looped, pulling, sending, waiting
+from tests.remoting import Remoting, looped
+from tests.requests import pulling, sending, waiting
 from tests.system.cluster import Cluster
 from tests.system.test_cluster import brokers, reach, running
 

@@ -9,10 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyspark
 import pytest
 
-from tests.spark_session import QUICK_JVM
 from tests.starts import started_again
 from tests.system.process import ForeignProcess, free_ports
 
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from tests.spark_session import Topics
 
 ROOT = Path(__file__).parents[2]
-JARS = Path(pyspark.__file__).parent / "jars"
 TIMEOUT_S = 500
 JOB = """
 from ropeway.streams import StreamBuilder
@@ -33,23 +30,29 @@ pytestmark = [pytest.mark.slow, pytest.mark.jvm]
 
 
 @started_again
-def started(stack: ExitStack, folder: Path, name: str, *words: str) -> ForeignProcess:
+def started(
+    stack: ExitStack, folder: Path, options: str, name: str, *words: str
+) -> ForeignProcess:
     """A part of the cluster, that has said that it is there."""
     kind = "master.Master" if name == "master" else "worker.Worker"
+    home = os.environ["SPARK_HOME"]
     process = ForeignProcess(
         name,
         [
-            *("java", "-Xmx256m", *QUICK_JVM.split(), "-cp", f"{JARS}/*"),
+            *("java", "-Xmx256m", *options.split()),
+            # As a driver has it, whose classes are mapped.
+            *("-cp", f"{home}/conf/:{home}/jars/*"),
             *(f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1"),
             *("--webui-port", "0", *words),
         ],
         folder,
         {
             "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_HOME": str(JARS.parent),
+            "SPARK_HOME": home,
             # As Spark's own scripts say it, where no build folder does.
             "SPARK_SCALA_VERSION": "2.13",
         },
+        shares=False,
     )
     stack.callback(process.kill)
     sign = "I have been elected" if name == "master" else "registered with master"
@@ -59,7 +62,7 @@ def started(stack: ExitStack, folder: Path, name: str, *words: str) -> ForeignPr
 
 @pytest.mark.timeout(900)
 def test_both_workers_run_a_part_of_a_job(
-    ropeway_topics: Topics, tmp_path: Path
+    ropeway_topics: Topics, tmp_path: Path, spark_classes: str
 ) -> None:
     source, sink = ropeway_topics.make(2), ropeway_topics.make(2)
     for queue in range(2):
@@ -69,10 +72,11 @@ def test_both_workers_run_a_part_of_a_job(
     port, *_ = free_ports(1)
     with ExitStack() as stack:
         url = f"spark://127.0.0.1:{port}"
-        started(stack, tmp_path, "master", "--port", str(port))
+        started(stack, tmp_path, spark_classes, "master", "--port", str(port))
         workers = [
             started(
-                *(stack, tmp_path, name, "--cores", "1", "--memory", "700m"),
+                *(stack, tmp_path, spark_classes, name),
+                *("--cores", "1", "--memory", "700m"),
                 *("--work-dir", str(tmp_path / name), url),
             )
             for name in ("worker-1", "worker-2")
@@ -80,8 +84,7 @@ def test_both_workers_run_a_part_of_a_job(
         settings = {
             "spark.executor.memory": "512m",
             "spark.driver.memory": "512m",
-            "spark.driver.extraJavaOptions": QUICK_JVM,
-            "spark.executor.extraJavaOptions": QUICK_JVM,
+            "spark.executor.extraJavaOptions": spark_classes,
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.ui.enabled": "false",

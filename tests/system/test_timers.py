@@ -9,7 +9,7 @@ import pytest
 
 from tests.clients.harness import Session, bodies
 from tests.clients.programs import JAVA_5
-from tests.system.cluster import Cluster
+from tests.system.cluster import SHORT_SESSION_MS, Cluster
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +33,7 @@ def test_another_node_delivers_what_waits_when_the_master_is_killed(
     topic: str,
     group: str,
 ) -> None:
-    cluster = Cluster(tmp_path, pulsar, zookeeper.address)
+    cluster = Cluster(tmp_path, pulsar, zookeeper.address, session_ms=SHORT_SESSION_MS)
     try:
         cluster.start()
         agent = Session(agents.of(JAVA_5), cluster.name_server)

@@ -25,7 +25,7 @@ from ropeway.gateway.wire.commands.pop import FROM_LATEST, Notification, PopMess
 from ropeway.gateway.wire.header import row_of, to_fields
 from tests.gateway.grpc.thin import Thin, consumer, receives, sign
 from tests.gateway.http.signed import HEADERS
-from tests.remoting import batch_of, waiting
+from tests.requests import batch_of, waiting
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
