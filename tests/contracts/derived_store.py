@@ -6,11 +6,14 @@ reader that folds it into a store in a directory.
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from ropeway.gateway.node.derived_store import DerivedStore
 from ropeway.gateway.node.index_thread import IndexLostError
 from ropeway.gateway.node.rocks import Rocks
 from tests.remoting import looped
@@ -18,8 +21,6 @@ from tests.remoting import looped
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
-
-    from ropeway.gateway.node.derived_store import DerivedStore
 
 State = dict[bytes, bytes]
 
@@ -126,6 +127,54 @@ class DerivedStoreContract:
             self._set_checkpoints(tmp_path / "old", old)
             assert await part.fold(tmp_path / "old") == wanted
             assert await part.fold(tmp_path / "twice") == wanted
+
+    @looped
+    async def test_a_disk_that_is_full_for_a_while_loses_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        write = Rocks._write
+        left = 0
+
+        def full(store: Rocks, batch: Any) -> None:
+            nonlocal left
+            left -= 1
+            if not left and store._open.parent.name == "full":
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            write(store, batch)
+
+        async with self.part(tmp_path) as part:
+            await part.grow()
+            wanted = await part.fold(tmp_path / "whole")
+            monkeypatch.setattr(Rocks, "_write", full)
+            # The first write gives the store its format, without which it is none.
+            for step in range(2, 6):
+                left = step
+                assert await folded(part, tmp_path / "full") == wanted
+                shutil.rmtree(tmp_path / "full")
+
+    @looped
+    async def test_a_store_of_another_log_of_that_length_is_made_again(
+        self, tmp_path: Path
+    ):
+        async with self.part(tmp_path / "a") as part:
+            await part.grow()
+            await part.fold(tmp_path / "other")
+        async with self.part(tmp_path / "b") as part:
+            await part.grow()
+            wanted = await part.fold(tmp_path / "fresh")
+            assert await part.fold(tmp_path / "other") == wanted
+
+    @looped
+    async def test_a_store_of_another_version_is_made_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        async with self.part(tmp_path) as part:
+            await part.grow()
+            with monkeypatch.context() as patch:
+                patch.setattr(DerivedStore, "FORMAT", DerivedStore.FORMAT + 1)
+                await part.fold(tmp_path / "newer")
+            wanted = await part.fold(tmp_path / "fresh")
+            assert await part.fold(tmp_path / "newer") == wanted
 
     @looped
     async def test_a_store_that_is_ahead_of_its_log_is_made_again(self, tmp_path: Path):

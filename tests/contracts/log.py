@@ -18,6 +18,7 @@ from ropeway.storage.api import (
     NoSuchPartitionError,
     Record,
 )
+from tests.contracts.waiting import WaitingContract
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -86,7 +87,7 @@ async def read_all(
     return found
 
 
-class LogContract:
+class LogContract(WaitingContract):
     """Laws of `storage.api.Log`. The fixture `open_log` opens the same log again."""
 
     @pytest.fixture

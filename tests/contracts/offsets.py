@@ -79,6 +79,24 @@ class OffsetsContract:
 
         asyncio.run(main())
 
+    def test_the_groups_of_a_topic_are_known(
+        self, open_offsets: Callable[[], Awaitable[Offsets]]
+    ) -> None:
+        async def main() -> None:
+            offsets = await open_offsets()
+            assert not offsets.groups_of("x")
+            for group, topic in (("a", "x"), ("b", "x"), ("b", "y")):
+                offsets.commit(group, topic, 0, 5)
+            assert sorted(offsets.groups_of("x")) == ["a", "b"]
+            await offsets.close()
+            again = await open_offsets()
+            again.forget(group="b")
+            assert sorted(again.groups_of("x")) == ["a"]
+            assert not again.groups_of("y")
+            await again.close()
+
+        asyncio.run(main())
+
     @pytest.mark.parametrize(
         ("forgotten", "left"),
         [

@@ -1,7 +1,7 @@
 """Fuzzes compiled forms that were built with sanitizers; a process of its own.
 
     $ LD_PRELOAD=libasan.so PYTHONMALLOC=malloc python -m tests.fuzz.sanitized \
-          --rounds 500 --seed 20 --last FILE storage.tiered._native=PATH ...
+          --rounds 500 --seed 20 --last FILE storage.sealed._native=PATH ...
 
 What a sanitizer finds ends the process. FILE has the function and the bytes of the
 last round then, and the seed repeats them all. At the end the rounds are printed.

@@ -8,10 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 from zlib import crc32
 
-from ropeway.storage.compaction.layout import ENTRY as COMPACTED
+from ropeway.storage.checked_header import CHECKED_FROM
 from ropeway.storage.compaction_api import KEYED, ROW, TOMBSTONE
 from ropeway.storage.file import block
 from ropeway.storage.file.block import ENTRY
+from ropeway.storage.sealed.columns import ROW as SEALED
 from tests.fuzz.twins import Form, Target
 
 _HEAD = struct.Struct("<BBHI")
@@ -98,9 +99,7 @@ def blocks(*all_runs: list[tuple[int, int, list[bytes]]]) -> bytes:
             )
             for ordinal, base_offset, bodies in runs
         ]
-        one = block.encode(
-            made, base=0, place=64 * place, log_id=7, durable=0, written_ms=place
-        )
+        one = block.Encoded(*block.lay_out(made, 0, 64 * place, 7, 0, place))
         found += one.header + one.body
     return found
 
@@ -124,7 +123,7 @@ def sealed(stretch: bytes) -> bytes:
         if not block.HEADER.size <= length <= len(found) - at:
             break
         found[at : at + 4] = block.MAGIC
-        checked = memoryview(found)[at + block.CHECKED_FROM : at + length]
+        checked = memoryview(found)[at + CHECKED_FROM : at + length]
         found[at + 4 : at + 8] = crc32(checked).to_bytes(4, "little")
         at += length
     return bytes(found)
@@ -179,11 +178,14 @@ LAST_ROWS = b"".join(
     ROW.pack(size, 0, (1 << 63) - 5, 0, bytes(16)) for size in (4, 5, 19, 204)
 )
 """As `ROWS`, stored when time ends."""
-ENTRIES = b"".join(
-    COMPACTED.pack(number, 0, 9, 0, 5, due_ms, digest)
-    for number, (due_ms, digest) in enumerate(
-        [(0, KEYS[0]), (5, KEYS[1]), (0, KEYS[8]), (0, bytes(16)), (900, bytes(16))]
-    )
+COMPACTED = [(0, KEYS[0]), (5, KEYS[1]), (0, KEYS[8]), (0, bytes(16)), (900, bytes(16))]
+"""When records are due, and their keys."""
+DUE_AND_DIGESTS = struct.pack("<5q", *(due_ms for due_ms, _ in COMPACTED)) + b"".join(
+    digest for _, digest in COMPACTED
+)
+SEALED_ROWS = b"".join(
+    SEALED.pack(number, 9, 0, 5, due_ms, digest)
+    for number, (due_ms, digest) in enumerate(COMPACTED)
 )
 
 
@@ -232,11 +234,12 @@ def staying(form: Form, data: bytes) -> Any:
     low, high, offsets = a_map(taken % SLOTS)
     if sizes > 250:
         low.pop()
-    return form(rest, low, high, offsets, now_ms)
+    at = len(rest) // 24 * 8 + (sizes == 7)
+    return form(rest[:at], rest[at:], low, high, offsets, now_ms)
 
 
 def lay_out_compacted(form: Form, data: bytes) -> Any:
-    (count, first, times, place), rest = cut_head(data)
+    (count, first, times, _), rest = cut_head(data)
     rows, records = rest[: count * ROW.size], rest[count * ROW.size :]
     if times & 1:
         # The rows are right more often than damage leaves them.
@@ -248,19 +251,20 @@ def lay_out_compacted(form: Form, data: bytes) -> Any:
     keyless_ms = -1 if times & 2 else times
     bits = bytearray(b"\xfd\xff\x7f")
     base = max(first - times % 9, 0)
-    return form(records, rows, first, bits, base, place >> 8, 1500, keyless_ms, times)
+    return form(records, rows, first, bits, base, 1500, keyless_ms, times)
 
 
-# -- storage.tiered._native ------------------------------------------------------------
+# -- storage.sealed._native ------------------------------------------------------------
 
 
 def columns_of(form: Form, data: bytes) -> Any:
-    return form(data)
+    (_, sparse, _, _), rest = cut_head(data)
+    return form(rest, bool(sparse & 1))
 
 
 def cuts_of(form: Form, data: bytes) -> Any:
-    (_, shift, most, _), rest = cut_head(data)
-    return form(rest, most << shift % 33)
+    (records, shift, most, _), rest = cut_head(data)
+    return form(rest, bool(shift & 1), records, most << shift % 33)
 
 
 def in_runs(form: Form, data: bytes) -> Any:
@@ -268,7 +272,10 @@ def in_runs(form: Form, data: bytes) -> Any:
     return form(rest, base << shift % 33, a_run - 1)
 
 
-TIER_ENTRIES = [one[len(HEAD) :] for one in PICKED]
+DENSE_AND_SPARSE = [
+    *(_HEAD.pack(3, 0, 500, 0) + one[len(HEAD) :] for one in PICKED),
+    _HEAD.pack(3, 1, 500, 0) + SEALED_ROWS,
+]
 KEY_COLUMN = struct.pack("<9Q", *(hash_of << 32 | 9 for hash_of in range(9)))
 
 TARGETS = {
@@ -288,11 +295,13 @@ TARGETS = {
             note, [_HEAD.pack(limit, 3, 8, 0) + ROWS * 3 for limit in (2, 7, 0)]
         ),
         "staying": Target(
-            staying, [_HEAD.pack(taken, 0, 9, 0) + ENTRIES for taken in (0, 2, 7)]
+            staying,
+            [_HEAD.pack(taken, 0, 9, 0) + DUE_AND_DIGESTS for taken in (0, 2, 7)],
         ),
     },
     "ropeway.storage.file._native": {
         "add_up": Target(add_up, [HEAD + RECORDS, HEAD]),
+        "in_runs": Target(in_runs, [HEAD + KEY_COLUMN, HEAD + KEY_COLUMN[::-1]]),
         "lay_out": Target(lay_out_block, [HEAD + RECORDS, HEAD + RECORDS * 3, HEAD]),
     },
     "ropeway.storage.file._reading": {
@@ -301,10 +310,10 @@ TARGETS = {
         "gather": Target(gather, [HEAD + one for one in BLOCKS]),
         "pick": Target(pick, PICKED),
     },
-    "ropeway.storage.tiered._native": {
-        "columns_of": Target(columns_of, TIER_ENTRIES),
+    "ropeway.storage.sealed._native": {
+        "columns_of": Target(columns_of, DENSE_AND_SPARSE),
         "crc32": Target(checksum, [HEAD + RECORDS, HEAD + bytes(1000)]),
-        "cuts_of": Target(cuts_of, [HEAD + struct.pack("<5I", 1, 400, 90, 0, 1 << 31)]),
+        "cuts_of": Target(cuts_of, DENSE_AND_SPARSE),
         "in_runs": Target(in_runs, [HEAD + KEY_COLUMN, HEAD + KEY_COLUMN[::-1]]),
     },
 }

@@ -110,10 +110,10 @@ PLANTED = [
         id="reading beyond the end",
     ),
     pytest.param(
-        "ropeway.storage.tiered._native",
-        "*sizes = PyBytes_FromStringAndSize(NULL, count * 4);",
+        "ropeway.storage.sealed._native",
+        "columns = PyBytes_FromStringAndSize(NULL, count * shape->block_bytes);",
         # A byte object has a byte more than its length, for a zero.
-        "*sizes = PyBytes_FromStringAndSize(NULL, count * 4 - 2);",
+        "columns = PyBytes_FromStringAndSize(NULL, count * shape->block_bytes - 2);",
         "heap-buffer-overflow",
         id="writing a byte beyond the end",
     ),

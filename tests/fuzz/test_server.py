@@ -19,7 +19,8 @@ from ropeway.gateway.wire.frame import JSON, ROCKETMQ
 from tests.captures import Capture, load_all
 from tests.chance import fixed_and_fresh
 from tests.fuzz.mutate import NUMBERS, mutate
-from tests.remoting import connect, looped, running, sending, until
+from tests.remoting import connect, looped, running, until
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,8 +143,8 @@ async def nothing_left(app: Any, bystander: Remoting) -> None:
     (connection,) = listener.connections
     assert connection.address == bystander.address
     assert connection.in_flight == 0
-    assert len(app.node.holds) == 0
-    assert not app.node.holds._owned
+    assert len(app.node.pull_hold) == 0
+    assert not app.node.pull_hold._owned
     clients = app.node.clients
     assert not clients._groups_of_link
     assert not clients.consumer_groups()

@@ -25,9 +25,9 @@ from ropeway.gateway.wire.frame import (
     FrameReader,
     RawFrame,
     decode_envelope,
-    decode_fields,
     encode_frame,
 )
+from ropeway.gateway.wire.header import decode_fields
 from tests import captures
 from tests.chance import fixed_and_fresh
 from tests.fuzz.mutate import mutate

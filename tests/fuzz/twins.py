@@ -31,7 +31,7 @@ DECLARING = (
     "ropeway.storage.file.block",
     "ropeway.storage.file.log_scan",
     "ropeway.storage.file.selection",
-    "ropeway.storage.tiered.columns",
+    "ropeway.storage.sealed.columns",
 )
 """Modules that put their functions into `TABLES` when they are imported."""
 for _name in DECLARING:

@@ -14,7 +14,8 @@ import pytest
 
 from tests.gateway.pop.rig import INVISIBLE_MS, Clock, Consumer, rigged
 from tests.gateway.pop.test_service import dead, pop_all, some_in_hand
-from tests.remoting import beat, looped, running, sending
+from tests.remoting import beat, looped, running
+from tests.requests import sending
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,7 +18,8 @@ from ropeway.gateway.wire.commands.offsets import (
 )
 from tests.gateway.pop.rig import Consumer
 from tests.machines.places import OnSmallDisk, needs_mount
-from tests.remoting import Frame, Remoting, looped, pulling, sending
+from tests.remoting import TIMEOUT_S, Frame, Remoting, looped
+from tests.requests import pulling, sending
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -127,7 +128,7 @@ async def nothing_fails_without_a_word(client: Remoting) -> None:
 
 
 async def until_sent(client: Remoting, body: bytes) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(TIMEOUT_S):
         while (await client.ask(sending("orders"), body)).code != 0:  # noqa: ASYNC110 - another process's disk
             await asyncio.sleep(0.05)
 

@@ -13,7 +13,8 @@ import pytest
 
 from benchmarks import load, requests
 from ropeway.gateway.wire import properties
-from tests.remoting import Remoting, beat, looped, pulling, sending, waiting
+from tests.remoting import Frame, Remoting, beat, looped
+from tests.requests import pulling, sending, waiting
 from tests.system.ropeway import Ropeway
 
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ async def test_thousands_of_consumers_wait_and_each_is_answered(node: Ropeway) -
     async with connected(node) as (sender,), connected(node, CONNECTIONS) as clients:
         for queue_id in range(QUEUES):
             await sender.ask(sending("orders", queue_id=queue_id), b"first")
-        pulls = []
-        for number, client in enumerate(clients):
+
+        async def pulled(number: int, client: Remoting) -> asyncio.Future[Frame]:
             group = f"group-{number % GROUPS}"
             assert (await beat(client, f"client-{number}", group)).code == 0
             pull = waiting(
@@ -84,7 +85,13 @@ async def test_thousands_of_consumers_wait_and_each_is_answered(node: Ropeway) -
                 group=group,
                 suspend_timeout_millis=WAIT_MS,
             )
-            pulls.append(client.send(pull))
+            return client.send(pull)
+
+        # Some at a time: none waits for the last of thousands for longer than it may.
+        pulls: list[asyncio.Future[Frame]] = []
+        while len(pulls) < CONNECTIONS:
+            some = range(len(pulls), len(pulls) + AT_ONCE)
+            pulls += await asyncio.gather(*(pulled(one, clients[one]) for one in some))
         assert open_files(node) >= before + CONNECTIONS
         for queue_id in range(QUEUES):
             await sender.ask(sending("orders", queue_id=queue_id), b"%d" % queue_id)

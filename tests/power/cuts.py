@@ -90,7 +90,8 @@ def broken(
         trace: What was done, and promised.
         check: Opens what is left, and holds it against the promises.
         scratch: A directory that is made anew for each cut.
-        without: A site whose syncs are taken to be missing.
+        without: A site whose syncs are taken to be missing. Cuts before the first of
+            them leave what they leave with it, and are not looked at again.
         seed: Of the random subsets.
     """
     with _no_syncs():
@@ -113,11 +114,12 @@ def states(
     disk = trace.disk()
     marks: list[str] = []
     seen: set[int] = set()
+    differs = without is None
     chance = random.Random(seed)
     last = len(trace.events)
     for number in count():
         event = trace.events[number] if number < last else None
-        if event is None or event.op == "s":
+        if differs and (event is None or event.op == "s"):
             for how, survives in _losses(disk.pending(), chance):
                 image = disk.image(survives)
                 key = hash((len(marks), *sorted(image.items(), key=lambda one: one[0])))
@@ -128,7 +130,9 @@ def states(
             return
         if event.op == "!":
             marks.append(event.data.decode())
-        if event.op != "s" or site_of(event) != without:
+        if event.op == "s" and site_of(event) == without:
+            differs = True
+        else:
             disk.apply(event)
 
 
@@ -150,11 +154,11 @@ def _losses(
         yield f"only {one} is lost", lambda _kind, number, one=one: number != one
         yield f"only {one} is left", lambda _kind, number, one=one: number == one
     for _ in range(TORN):
-        yield f"random {(seed := chance.random())}", _torn(random.Random(seed))
+        yield f"random {(seed := chance.random())}", torn(random.Random(seed))
 
 
-def _torn(chance: random.Random) -> Survives:
-    """Each event is there, is not, or is so in part."""
+def torn(chance: random.Random) -> Survives:
+    """Whether a change survives, where each event does, does not, or does in part."""
     share: dict[int, float] = {}
 
     def survives(kind: Kind, number: int) -> bool:

@@ -27,6 +27,7 @@ TIMEOUT_S = 60
 KILLED = 9
 """What a workload ends with that stands for a process that was killed."""
 HELPERS = {
+    "ropeway.common.system.sync_data",
     "ropeway.storage.directories.sync_directory",
     "ropeway.storage.compaction.disk.Disk.sync",
     "ropeway.storage.compaction.disk.Disk.sync_directory",

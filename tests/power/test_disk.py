@@ -60,8 +60,8 @@ def test_a_write_may_be_torn_and_a_size_be_there_without_bytes() -> None:
     disk = made(CREATED, NAMES_SYNCED, WRITTEN)
     sized = disk.image(lambda kind, _number: kind == "size")
     assert sized == {"a": bytes(2 * SECTOR)}
-    turns = iter([False, True, True])
-    torn = disk.image(lambda _kind, _number: next(turns))
+    fair_queue = iter([False, True, True])
+    torn = disk.image(lambda _kind, _number: next(fair_queue))
     assert torn == {"a": bytes(SECTOR) + b"x" * SECTOR}
 
 

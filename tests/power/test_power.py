@@ -21,7 +21,10 @@ LONG = {"compaction", "tier", "pop"}
 SHOWN = SITES | SQLITE
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("acl", "gateway", "ropeway", "routing", "storage")
-SYNCS = {"fsync": "", "fdatasync": "", "sync": "", "sync_directory": ", names"}
+SYNCS = {
+    **dict.fromkeys(("fsync", "fdatasync", "sync_data", "sync"), ""),
+    "sync_directory": ", names",
+}
 """What syncs what it is given, and what the recorder adds to the site's name."""
 needs_gcc = pytest.mark.skipif(
     shutil.which("gcc") is None, reason="no C compiler for the recorder"
@@ -88,7 +91,7 @@ def _sites(package: Path) -> Iterator[str]:
     """The functions that sync, as the recorder names them."""
     for path in package.rglob("*.py"):
         text = path.read_text()
-        if "sync(" in text or "sync_directory(" in text:
+        if "sync" in text:
             module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
             module = f"ropeway.{module.removeprefix('ropeway.')}"
             yield from _syncing(ast.parse(text), module)
